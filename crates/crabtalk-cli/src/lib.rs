@@ -1,0 +1,1 @@
+//! Commands, chat and rendering of CrabTalk: a protocol client.

@@ -1,0 +1,1 @@
+//! Typed configuration and agent files of CrabTalk, with spans.

@@ -1,0 +1,158 @@
+//! A configured agent: persona, model, scope and permissions.
+
+use crate::AgentName;
+use std::path::PathBuf;
+
+/// Steps after which a run ends with 508 unless the agent says otherwise.
+const DEFAULT_MAX_ITERATIONS: u32 = 50;
+
+/// Estimated tokens above which a history is compacted (0000).
+const DEFAULT_COMPACT_THRESHOLD: u64 = 100_000;
+
+/// What the gate says of a tool call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Permission {
+    /// Runs without a question.
+    Allow,
+    /// Somebody has to approve it.
+    Ask,
+    /// Never runs.
+    Deny,
+}
+
+/// One line of an agent's `permissions`: `tool: permission` or
+/// `tool(pattern): permission` (GATE-2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionRule {
+    /// Name or glob of the tool.
+    pub tool: String,
+    /// Pattern over the command or path; `None` matches every call.
+    pub pattern: Option<String>,
+    /// What it says.
+    pub permission: Permission,
+}
+
+/// What an agent may reach (0082). Empty lists mean everything, except that
+/// empty `members` means nobody. Entries are glob patterns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scope {
+    /// Tools; when not empty, the last word.
+    pub tools: Vec<String>,
+    /// Skills.
+    pub skills: Vec<String>,
+    /// MCP servers.
+    pub mcps: Vec<String>,
+    /// Agents it may delegate to.
+    pub members: Vec<String>,
+}
+
+/// Limits on what an agent may spend in a day (MODEL-7).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budget {
+    /// Tokens a day; `None` is unlimited.
+    pub tokens_per_day: Option<u64>,
+    /// Money a day, in the unit of the configured prices.
+    pub money_per_day: Option<f64>,
+}
+
+/// An agent as a run sees it; it holds for the whole run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentConfig {
+    /// Its name, also that of its file.
+    pub name: AgentName,
+    /// One line for people and for delegating agents.
+    pub description: String,
+    /// The system prompt.
+    pub prompt: String,
+    /// Model name; empty for the node's active model.
+    pub model: String,
+    /// Models to try when that one fails, in order.
+    pub fallback: Vec<String>,
+    /// Whether to ask the model for reasoning.
+    pub thinking: bool,
+    /// Steps after which a run ends with 508.
+    pub max_iterations: u32,
+    /// Estimated tokens above which the history is compacted; `None` is off.
+    pub compact_threshold: Option<u64>,
+    /// Replaces the built-in compaction prompt.
+    pub compact_prompt: Option<String>,
+    /// What it may reach.
+    pub scope: Scope,
+    /// What it may do without asking, must ask for, or must not do.
+    pub permissions: Vec<PermissionRule>,
+    /// Whether bash runs in the sandbox.
+    pub sandbox: bool,
+    /// Where its conversations work unless they say otherwise.
+    pub cwd: Option<PathBuf>,
+    /// What it may spend.
+    pub budget: Budget,
+}
+
+impl AgentConfig {
+    /// An agent with nothing but a name and a prompt.
+    pub fn new(name: AgentName, prompt: impl Into<String>) -> Self {
+        Self {
+            name,
+            description: String::new(),
+            prompt: prompt.into(),
+            model: String::new(),
+            fallback: Vec::new(),
+            thinking: false,
+            max_iterations: DEFAULT_MAX_ITERATIONS,
+            compact_threshold: Some(DEFAULT_COMPACT_THRESHOLD),
+            compact_prompt: None,
+            scope: Scope::default(),
+            permissions: Vec::new(),
+            sandbox: false,
+            cwd: None,
+            budget: Budget::default(),
+        }
+    }
+}
+
+/// Whether `name` matches a scope pattern: `*` stands for any run of
+/// characters, `?` for one, everything else for itself.
+pub fn glob_matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if p < pattern.len() && pattern[p] == '*' {
+            star = Some((p, n));
+            p += 1;
+        } else if p < pattern.len() && (pattern[p] == '?' || pattern[p] == name[n]) {
+            p += 1;
+            n += 1;
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            p = at + 1;
+            n = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_names() {
+        for (pattern, name, want) in [
+            ("*", "", true),
+            ("check-*", "check-feeds", true),
+            ("check-*", "recheck-feeds", false),
+            ("*-feeds", "check-feeds", true),
+            ("a*b*c", "a1b2b3c", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("read", "read", true),
+            ("read", "reader", false),
+        ] {
+            assert_eq!(glob_matches(pattern, name), want, "{pattern} {name}");
+        }
+    }
+}

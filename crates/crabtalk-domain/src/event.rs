@@ -1,0 +1,162 @@
+//! What happens in a run, as every client may see it.
+
+use crate::Usage;
+use std::sync::Arc;
+
+/// A tool call as it is announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCallInfo {
+    /// Pairs the announcement with its result.
+    pub call_id: String,
+    /// The tool's name.
+    pub name: String,
+    /// Arguments as JSON text.
+    pub arguments: String,
+}
+
+/// What an ask is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskKind {
+    /// The agent wants to know something.
+    Question,
+    /// The gate wants a tool call approved.
+    Approval,
+}
+
+impl AskKind {
+    /// The kind's name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Question => "question",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+/// One answer that a question offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskOption {
+    /// What to answer.
+    pub label: String,
+    /// What it means.
+    pub description: String,
+}
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskQuestion {
+    /// The question itself.
+    pub question: String,
+    /// A heading of a word or two.
+    pub header: String,
+    /// Offered answers; none means free text.
+    pub options: Vec<AskOption>,
+    /// Whether several options may be chosen.
+    pub multi_select: bool,
+}
+
+/// Questions that a run waits for (RUN-7, GATE-4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// Names the ask; unique in the life of the daemon.
+    pub id: String,
+    /// A question or an approval.
+    pub kind: AskKind,
+    /// The questions, at least one.
+    pub questions: Vec<AskQuestion>,
+    /// For an approval: the tool.
+    pub tool: String,
+    /// For an approval: what would be done.
+    pub detail: String,
+}
+
+/// How a run ended (WIRE-6).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct End {
+    /// Who spoke: the agent or the guest.
+    pub agent: String,
+    /// Empty on success.
+    pub error: String,
+    /// 0 on success, else one of the codes of WIRE-3.
+    pub code: u32,
+    /// The provider that answered last.
+    pub provider: String,
+    /// The model that answered last.
+    pub model: String,
+    /// Tokens of all steps together.
+    pub usage: Option<Usage>,
+}
+
+/// An event of a run. Start comes first, exactly one End last.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEvent {
+    /// The run began.
+    Start {
+        /// Who speaks: the agent or the guest.
+        agent: String,
+        /// Number of the run within its conversation.
+        run: u64,
+        /// The model that was asked for.
+        model: String,
+    },
+    /// The user's message that the run answers.
+    UserMessage {
+        /// What was said.
+        content: String,
+        /// The guest asked to answer, if any.
+        guest: String,
+        /// Where the message came from.
+        origin: String,
+    },
+    /// Reasoning begins.
+    ThinkingStart,
+    /// A piece of reasoning.
+    Thinking(String),
+    /// Reasoning ends.
+    ThinkingEnd,
+    /// Text begins.
+    TextStart,
+    /// A piece of text.
+    Text(String),
+    /// Text ends.
+    TextEnd,
+    /// Tool calls begin; their messages are on disk.
+    ToolStart(Vec<ToolCallInfo>),
+    /// A tool call ended; its result is on disk.
+    ToolResult {
+        /// The call.
+        call_id: String,
+        /// What the model will read.
+        output: String,
+        /// How long it took.
+        duration_ms: u64,
+        /// Whether it failed.
+        is_error: bool,
+    },
+    /// Every call of the step has its result.
+    ToolsComplete,
+    /// The run waits for an answer.
+    AskUser(Arc<Ask>),
+    /// A steering message entered the history.
+    Steered(String),
+    /// The history was compacted, or could not be.
+    Compacted {
+        /// Estimated tokens before.
+        tokens_before: u64,
+        /// Estimated tokens after.
+        tokens_after: u64,
+        /// Title of the archive.
+        title: String,
+        /// Why nothing changed; empty on success.
+        failed: String,
+    },
+    /// An earlier run was cut off by a crash.
+    Interrupted {
+        /// Number of that run.
+        run: u64,
+        /// What happened to it.
+        reason: String,
+    },
+    /// The run ended.
+    End(End),
+}

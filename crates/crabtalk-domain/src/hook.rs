@@ -1,0 +1,74 @@
+//! The extension point of the run loop (HOOK-1, 0075).
+
+use crate::tool::ToolSpec;
+use crate::{AgentConfig, AgentEvent, BoxFuture, ConversationKey, Message, Origin};
+use std::future::ready;
+use std::sync::Arc;
+
+/// Why a hook turned a message away, before anything of it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// One of the codes of WIRE-3.
+    pub code: u32,
+    /// What happened, to what, and what to do.
+    pub message: String,
+}
+
+/// Collects the schemas of tools that hooks contribute. Dispatch is separate.
+#[derive(Debug, Default)]
+pub struct ToolRegistry {
+    specs: Vec<Arc<ToolSpec>>,
+}
+
+impl ToolRegistry {
+    /// Adds a tool; a later one of the same name replaces the earlier.
+    pub fn register(&mut self, spec: ToolSpec) {
+        self.specs.retain(|s| s.name != spec.name);
+        self.specs.push(Arc::new(spec));
+    }
+
+    /// What was registered, in order.
+    pub fn into_specs(self) -> Vec<Arc<ToolSpec>> {
+        self.specs
+    }
+}
+
+/// Called at the turning points of an agent's life. Every method has a
+/// default that does nothing, and `()` implements the trait.
+pub trait Hook: Send + Sync {
+    /// Composes an agent when it is registered, for instance its prompt.
+    fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
+        Box::pin(ready(agent))
+    }
+
+    /// Contributes tool schemas.
+    fn on_register_tools<'a>(&'a self, _tools: &'a mut ToolRegistry) -> BoxFuture<'a, ()> {
+        Box::pin(ready(()))
+    }
+
+    /// Rewrites a user message before it enters the history, for instance a
+    /// slash command.
+    fn preprocess<'a>(
+        &'a self,
+        _key: &'a ConversationKey,
+        _origin: &'a Origin,
+        content: String,
+    ) -> BoxFuture<'a, Result<String, Refusal>> {
+        Box::pin(ready(Ok(content)))
+    }
+
+    /// Gives context for one run; the runtime marks it auto-injected (RUN-3).
+    fn on_before_run<'a>(
+        &'a self,
+        _key: &'a ConversationKey,
+        _origin: &'a Origin,
+        _history: &'a [Arc<Message>],
+    ) -> BoxFuture<'a, Vec<Message>> {
+        Box::pin(ready(Vec::new()))
+    }
+
+    /// Sees every event of every run. Must not block.
+    fn on_event(&self, _key: &ConversationKey, _event: &AgentEvent) {}
+}
+
+impl Hook for () {}

@@ -1,0 +1,35 @@
+//! The vocabulary of CrabTalk and the ports through which the run loop meets
+//! the world.
+//!
+//! Absent on purpose: I/O, an async runtime, wire types, configuration files.
+//! Whoever embeds the run loop implements the ports; whoever talks about a
+//! conversation uses these nouns.
+
+mod agent;
+mod event;
+mod hook;
+mod message;
+mod names;
+mod origin;
+mod time;
+
+pub mod model;
+pub mod storage;
+pub mod tool;
+
+pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Scope, glob_matches};
+pub use event::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, End, ToolCallInfo};
+pub use hook::{Hook, Refusal, ToolRegistry};
+pub use message::{Encoded, History, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
+pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
+pub use origin::Origin;
+pub use time::{Clock, SystemClock};
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future, so that ports stay object-safe. Dropping it cancels it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A boxed stream, so that ports stay object-safe. Dropping it cancels it.
+pub type BoxStream<'a, T> = Pin<Box<dyn futures_core::Stream<Item = T> + Send + 'a>>;

@@ -1,0 +1,198 @@
+//! Names that identify agents, senders and conversations (CONV-1, CONV-2).
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// Longest sender accepted, in bytes: gateways put whole addresses in it, yet
+/// it is stored in every log and shown in every list.
+const MAX_SENDER_BYTES: usize = 4096;
+
+/// Longest agent, skill, component, provider or cron-skill name (CONV-2).
+const MAX_NAME_BYTES: usize = 64;
+
+/// Why a name was refused. The wire answers 400.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Not `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    #[error(
+        "{0:?} is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit"
+    )]
+    BadName(String),
+    /// The sender is empty; the caller has to supply its default first.
+    #[error("the sender is empty")]
+    EmptySender,
+    /// The sender is longer than anything a gateway needs.
+    #[error("the sender has {0} bytes, the limit is {MAX_SENDER_BYTES}")]
+    LongSender(usize),
+}
+
+/// Checks an agent, skill, component, provider or cron-skill name (CONV-2).
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    let rest = bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if first && rest && name.len() <= MAX_NAME_BYTES {
+        Ok(())
+    } else {
+        Err(NameError::BadName(shorten(name)))
+    }
+}
+
+/// Keeps a refused name readable in the error that quotes it.
+fn shorten(name: &str) -> String {
+    name.chars().take(MAX_NAME_BYTES + 16).collect()
+}
+
+/// The name of a configured agent.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(Arc<str>);
+
+impl AgentName {
+    /// Checks and takes a name.
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        check_name(name)?;
+        Ok(Self(name.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for AgentName {
+    type Error = NameError;
+    fn try_from(name: String) -> Result<Self, NameError> {
+        Self::new(&name)
+    }
+}
+
+impl From<AgentName> for String {
+    fn from(name: AgentName) -> Self {
+        name.0.as_ref().to_owned()
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// Whoever talks to an agent. Any text: identity is the exact bytes.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Sender(Arc<str>);
+
+impl Sender {
+    /// Checks and takes a sender.
+    pub fn new(sender: &str) -> Result<Self, NameError> {
+        match sender.len() {
+            0 => Err(NameError::EmptySender),
+            n if n > MAX_SENDER_BYTES => Err(NameError::LongSender(n)),
+            _ => Ok(Self(sender.into())),
+        }
+    }
+
+    /// The sender as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the daemon alone may speak as this sender (CONV-10).
+    pub fn is_reserved(&self) -> bool {
+        &*self.0 == "cron"
+            || ["cron:", "delegate:", "event:"].iter().any(|p| self.0.starts_with(p))
+    }
+}
+
+impl TryFrom<String> for Sender {
+    type Error = NameError;
+    fn try_from(sender: String) -> Result<Self, NameError> {
+        Self::new(&sender)
+    }
+}
+
+impl From<Sender> for String {
+    fn from(sender: Sender) -> Self {
+        sender.0.as_ref().to_owned()
+    }
+}
+
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// The only outward name of a conversation (CONV-1).
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ConversationKey {
+    /// The agent whose conversation it is.
+    pub agent: AgentName,
+    /// Whom the agent talks with.
+    pub sender: Sender,
+}
+
+impl ConversationKey {
+    /// Checks and joins both halves.
+    pub fn new(agent: &str, sender: &str) -> Result<Self, NameError> {
+        Ok(Self { agent: AgentName::new(agent)?, sender: Sender::new(sender)? })
+    }
+}
+
+impl fmt::Display for ConversationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}, {})", self.agent, self.sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_conv_2() {
+        let long = "a".repeat(64);
+        for good in ["a", "A1", "a-b_c", "0", long.as_str()] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        let too_long = "a".repeat(65);
+        for bad in ["", "-a", "_a", "a b", "a/b", "../x", "é", too_long.as_str()] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_sender_is_any_text_but_empty_or_huge() {
+        for good in ["user", "tg:1", "../x", "🦀", &"x".repeat(1024)] {
+            assert!(Sender::new(good).is_ok());
+        }
+        assert_eq!(Sender::new(""), Err(NameError::EmptySender));
+        assert!(Sender::new(&"x".repeat(4097)).is_err());
+    }
+
+    #[test]
+    fn reserved_senders_belong_to_the_daemon() {
+        for reserved in ["cron", "cron:1", "delegate:7", "event:x"] {
+            assert!(Sender::new(reserved).expect("valid").is_reserved(), "{reserved}");
+        }
+        for free in ["cronos", "user", "delegate", "events"] {
+            assert!(!Sender::new(free).expect("valid").is_reserved(), "{free}");
+        }
+    }
+}

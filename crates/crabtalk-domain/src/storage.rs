@@ -1,0 +1,281 @@
+//! The port behind which conversations are kept (STORE-1).
+
+use crate::{BoxFuture, ConversationKey, Message};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where a log ends after an append; grows with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Position(pub u64);
+
+/// What a conversation is called and where it works; changes by appending.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// RFC 3339 instant of its creation.
+    pub created_at: String,
+    /// Shown to people; empty until `set_title`.
+    pub title: String,
+    /// Default working directory (CONV-6); empty in old logs.
+    pub cwd: String,
+    /// Seconds that its runs took together.
+    pub uptime_secs: u64,
+}
+
+/// What happened to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunPhase {
+    /// It began.
+    Start,
+    /// It ended.
+    End,
+    /// It was found cut off after a crash.
+    Interrupted,
+}
+
+/// A `{"run":{..}}` line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Number within the conversation, from 1.
+    pub id: u64,
+    /// What happened.
+    pub phase: RunPhase,
+    /// Where it came from, as text.
+    pub origin: String,
+    /// The client's id for it; empty where none was given (CONV-9).
+    pub request_id: String,
+    /// How it ended; 0 is success.
+    pub code: u32,
+    /// RFC 3339 instant.
+    pub at: String,
+}
+
+/// State that a reader would otherwise have to look for before a marker;
+/// written whole after each marker and in parts on change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MetaRecord {
+    /// New title.
+    pub title: Option<String>,
+    /// New working directory.
+    pub cwd: Option<String>,
+    /// New total.
+    pub uptime_secs: Option<u64>,
+    /// Number of the last run so far.
+    pub last_run: Option<u64>,
+    /// A run that is still going on.
+    pub open_run: Option<RunRecord>,
+    /// Request ids with their runs, oldest first (CONV-9).
+    pub requests: Option<Vec<(String, u64)>>,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A message.
+    Message(Arc<Message>),
+    /// Everything before is archived (RUN-4).
+    Compact {
+        /// Replaces what is archived.
+        summary: String,
+        /// The archive's title.
+        title: String,
+        /// RFC 3339 instant.
+        archived_at: String,
+        /// Message lines just before the marker that follow the summary.
+        keep: usize,
+    },
+    /// Changed state.
+    Meta(MetaRecord),
+    /// A run began or ended.
+    Run(RunRecord),
+}
+
+/// What the first reference to a pair creates.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewConversation {
+    /// RFC 3339 instant.
+    pub created_at: String,
+    /// Default working directory.
+    pub cwd: String,
+}
+
+/// An opened conversation.
+pub struct Opened {
+    /// Appends to it.
+    pub log: Box<dyn ConversationLog>,
+    /// What it is called.
+    pub meta: Meta,
+    /// The working history: the last summary as a user message, what it
+    /// keeps, and what follows, in file order.
+    pub history: Vec<Message>,
+    /// Messages that lie before the working history.
+    pub archived_messages: u64,
+    /// Number of the last run, 0 before the first.
+    pub last_run: u64,
+    /// A run that started and never ended.
+    pub open_run: Option<RunRecord>,
+    /// Request ids with their runs, oldest first (CONV-9).
+    pub requests: Vec<(String, u64)>,
+    /// The end of the last finished run, if it is in the tail.
+    pub last_end: Option<RunRecord>,
+}
+
+/// One entry of a page, with its opaque, ordered index.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Grows along the log.
+    pub index: u64,
+    /// The message, or the summary of a marker as a user message.
+    pub message: Message,
+    /// Whether it stands for a compact marker.
+    pub compact: bool,
+}
+
+/// Part of a log, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// Whether older ones exist.
+    pub more: bool,
+}
+
+/// A file of the store as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Whose conversation.
+    pub key: ConversationKey,
+    /// Of several files of a pair the highest is the conversation.
+    pub seq: u32,
+    /// Whether a higher one exists.
+    pub superseded: bool,
+    /// What it is called.
+    pub meta: Meta,
+    /// Bare file name.
+    pub file: String,
+    /// Messages in the file, archived ones included.
+    pub message_count: u64,
+}
+
+/// An archived segment (RUN-6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveInfo {
+    /// From 1, oldest first.
+    pub index: u32,
+    /// First sentence of the summary.
+    pub title: String,
+    /// RFC 3339 instant; empty in old logs.
+    pub archived_at: String,
+    /// Messages in it.
+    pub message_count: u64,
+    /// The summary.
+    pub summary: String,
+}
+
+/// Which part of which log a page is cut from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The whole conversation of a pair.
+    Conversation(ConversationKey),
+    /// One archive of it.
+    Archive(ConversationKey, u32),
+    /// A file by the bare name that a list gave.
+    File(String),
+}
+
+/// What a store can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The pair or file does not exist.
+    #[error("{0} does not exist")]
+    NotFound(String),
+    /// A name that no list gave.
+    #[error("{0:?} is not a file name of the sessions folder")]
+    BadFileName(String),
+    /// A line of the log cannot be read. Its bytes are left alone.
+    #[error("{}:{line}: {reason}; mend the line or move the file away, nothing was changed", file.display())]
+    Broken {
+        /// The log.
+        file: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The disk is full or read-only (STORE-5). Nothing is half written.
+    #[error("cannot write {}: {source}; make room or make it writable, then try again", file.display())]
+    Unwritable {
+        /// What could not be written.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Anything else that the operating system said.
+    #[error("cannot {action} {}", file.display())]
+    Io {
+        /// What we attempted.
+        action: &'static str,
+        /// On what.
+        file: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The open log of one conversation, owned by its one task.
+pub trait ConversationLog: Send {
+    /// Appends all records or none. They survive `kill -9` when this returns
+    /// (STORE-4); it does not wait for the disk.
+    fn append(&mut self, records: &[Record]) -> Result<Position, Error>;
+
+    /// Resolves when everything up to the position survives a power cut. The
+    /// work is shared with other conversations.
+    fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>>;
+
+    /// Gives the file a name that carries the title (CONV-7). The title itself
+    /// is a `Meta` record.
+    fn rename_for_title(&mut self, title: &str) -> Result<(), Error>;
+}
+
+/// Keeps conversations.
+pub trait Storage: Send + Sync {
+    /// Opens the pair's conversation, or creates it where `create` says how.
+    /// `Ok(None)`: it does not exist.
+    fn open<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        create: Option<NewConversation>,
+    ) -> BoxFuture<'a, Result<Option<Opened>, Error>>;
+
+    /// Lists conversations and superseded files; `None` means any.
+    fn list<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>>;
+
+    /// Reads up to `limit` entries before an index, newest ones if `None`,
+    /// oldest first. Results of one step stand in the order of their calls.
+    fn page<'a>(
+        &'a self,
+        source: &'a Source,
+        before: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page, Error>>;
+
+    /// Lists a conversation's archives, oldest first (STORE-3).
+    fn archives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>>;
+
+    /// Moves every file of the pair to the trash (STORE-8). The caller sees to
+    /// it that no log of the pair is open.
+    fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// The pair and summary behind a bare file name.
+    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>>;
+
+    /// Moves one superseded file to the trash.
+    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+}

@@ -1,0 +1,92 @@
+//! The port behind which tools live.
+
+use crate::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A tool as a model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// Its name; MCP tools are `server__tool`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub parameters: Value,
+    /// What the gate says where no rule does and the subject does not decide.
+    pub default_permission: Permission,
+}
+
+/// What a call would touch: the thing that permission is judged on (GATE-2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A shell command.
+    Command(String),
+    /// A file, resolved through `..` and symlinks. The tool opens exactly this
+    /// path and follows nothing that was not judged.
+    Path {
+        /// Absolute, without links.
+        path: PathBuf,
+        /// Whether it would be changed.
+        write: bool,
+    },
+    /// Nothing of the operating system.
+    Other,
+}
+
+/// A call on its way through the gate.
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    /// The conversation whose run calls.
+    pub key: ConversationKey,
+    /// Where that run came from.
+    pub origin: Origin,
+    /// The run's number.
+    pub run: u64,
+    /// The agent as the run knows it.
+    pub agent: Arc<AgentConfig>,
+    /// Pairs call and result.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// Parsed arguments, an object.
+    pub arguments: Value,
+    /// Where relative paths begin.
+    pub cwd: PathBuf,
+}
+
+/// What a model reads of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// The text.
+    pub content: String,
+    /// Whether the tool failed.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// A result.
+    pub fn ok(content: impl Into<String>) -> Self {
+        Self { content: content.into(), is_error: false }
+    }
+
+    /// A failure that the model should read.
+    pub fn error(content: impl Into<String>) -> Self {
+        Self { content: content.into(), is_error: true }
+    }
+}
+
+/// A family of tools. Scope and permission are judged before `call`, by the
+/// gate alone (GATE-6).
+pub trait ToolProvider: Send + Sync {
+    /// The tools it has now; looked up once per step.
+    fn specs(&self) -> Vec<Arc<ToolSpec>>;
+
+    /// What the call would touch, or why it makes no sense.
+    fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>>;
+
+    /// Executes a call that passed the gate on this subject. Dropping the
+    /// future cancels it and ends whatever it started.
+    fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput>;
+}

@@ -1,0 +1,1 @@
+//! Language-model providers, registry, retry and the offline model of CrabTalk.

@@ -1,0 +1,1 @@
+//! The wire protocol of CrabTalk: messages, codec, limits, Client and Server.

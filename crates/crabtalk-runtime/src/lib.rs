@@ -1,0 +1,1 @@
+//! Conversations, runs, steps and the gate of CrabTalk.

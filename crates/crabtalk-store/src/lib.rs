@@ -1,0 +1,1 @@
+//! The JSONL conversation log of CrabTalk.

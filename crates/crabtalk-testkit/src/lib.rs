@@ -1,0 +1,1 @@
+//! Test doubles of CrabTalk, one per port.

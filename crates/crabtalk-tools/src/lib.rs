@@ -1,0 +1,1 @@
+//! Operating-system tools of CrabTalk: bash under a guardian, read, edit, write.
