@@ -1,1 +1,5 @@
 //! The wire protocol of CrabTalk: messages, codec, limits, Client and Server.
+
+pub mod message;
+
+pub use message::*;
