@@ -1,1 +1,8 @@
 //! Test doubles of CrabTalk, one per port.
+//!
+//! Each is a small real implementation that is stricter than the thing it
+//! stands for. Absent on purpose: anything that a released binary needs.
+
+pub mod model;
+
+pub use model::{Reply, ScriptedModel};
