@@ -1,0 +1,1 @@
+//! Memory of CrabTalk: entries as files, an index of its own, recall.
