@@ -1,5 +1,24 @@
-//! The wire protocol of CrabTalk: messages, codec, limits, Client and Server.
+//! The wire protocol of CrabTalk: messages, codec, limits, codes, and the
+//! [`Client`] and [`Server`] traits.
+//!
+//! The schema `proto/crabtalk.proto` is the protocol's document. Absent on
+//! purpose: sockets, the domain's vocabulary, what an operation means.
 
-pub mod message;
+mod client;
+mod convert;
+mod message;
+mod operation;
+mod server;
+mod status;
 
+pub mod codec;
+
+pub use bytes::Bytes;
+pub use client::{Client, ClientError};
+pub use codec::{FrameError, MAX_FRAME, TooLarge, read_message, write_message};
 pub use message::*;
+pub use server::{Reply, Server};
+pub use status::{Status, code};
+
+/// The version that Hello and Welcome carry.
+pub const PROTOCOL_VERSION: u32 = 1;

@@ -1,0 +1,114 @@
+//! The client's side: two primitives of a transport, and a typed method per
+//! operation on top.
+//!
+//! Invariant: one request at a time (WIRE-4); the exclusive borrow says so.
+
+use crate::codec::FrameError;
+use crate::message::*;
+use crate::operation::operations;
+use crate::status::Status;
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_util::StreamExt;
+use std::future::Future;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The daemon refused.
+    #[error(transparent)]
+    Refused(#[from] Status),
+    /// The connection failed, or ended before the answer did.
+    #[error(transparent)]
+    Connection(#[from] FrameError),
+    /// Something else came than the operation's response.
+    #[error("the daemon's answer is not the {wanted} that belongs to the request")]
+    Unexpected {
+        /// The response's name.
+        wanted: &'static str,
+    },
+    /// An earlier reply was dropped before its end; what is left of it would
+    /// be taken for the answer.
+    #[error("an earlier reply on this connection was not read to its end; open another connection")]
+    Unfinished,
+}
+
+impl ClientError {
+    /// The daemon's code, if it was the daemon that refused.
+    pub fn code(&self) -> Option<u32> {
+        match self {
+            Self::Refused(status) => Some(status.code),
+            Self::Connection(_) | Self::Unexpected { .. } | Self::Unfinished => None,
+        }
+    }
+}
+
+macro_rules! client_trait {
+    (
+        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
+        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty;)*}
+    ) => {
+        /// Asks a server. A connection implements the first two methods.
+        pub trait Client: Send {
+            /// One message there, one back. An [`ErrorMsg`] is an answer here;
+            /// the typed methods make it [`ClientError::Refused`].
+            fn request(
+                &mut self,
+                message: ClientMessage,
+            ) -> impl Future<Output = Result<ServerMessage, ClientError>> + Send;
+
+            /// One message there, then whatever comes, up to an error message,
+            /// an End, or the end of the connection.
+            fn request_stream(
+                &mut self,
+                message: ClientMessage,
+            ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send;
+
+            $(
+                $(#[$one_doc])*
+                fn $one(
+                    &mut self,
+                    request: $one_request,
+                ) -> impl Future<Output = Result<$one_response, ClientError>> + Send {
+                    async move { self.request(request.into()).await?.try_into() }
+                }
+            )*
+
+            $(
+                $(#[$many_doc])*
+                fn $many(
+                    &mut self,
+                    request: $many_request,
+                ) -> impl Stream<Item = Result<$many_item, ClientError>> + Send {
+                    items(self.request_stream(request.into()))
+                }
+            )*
+        }
+    };
+}
+operations!(client_trait);
+
+/// The typed items of a reply, up to and including its last message or error.
+fn items<T>(
+    messages: impl Stream<Item = Result<ServerMessage, ClientError>> + Send,
+) -> impl Stream<Item = Result<T, ClientError>> + Send
+where
+    T: TryFrom<ServerMessage, Error = ClientError> + Send,
+{
+    let state = Some(Box::pin(messages));
+    futures_util::stream::unfold(state, async |state| {
+        let mut messages = state?;
+        let message = messages.next().await?;
+        let last = message.as_ref().map_or(true, ServerMessage::ends_stream);
+        let item = message.and_then(T::try_from);
+        let rest = if last || item.is_err() {
+            None
+        } else {
+            Some(messages)
+        };
+        Some((item, rest))
+    })
+}
+
+#[cfg(test)]
+mod tests;

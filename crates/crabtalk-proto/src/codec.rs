@@ -1,0 +1,156 @@
+//! Frames: `[u32 big-endian length][payload]` (WIRE-1).
+//!
+//! Invariants: a declared length allocates nothing, memory follows the bytes
+//! that came; a message above [`MAX_FRAME`] never becomes a frame; a payload
+//! that does not decode is consumed, so that the next frame can be read.
+
+use bytes::{Buf, BufMut, BytesMut};
+use prost::Message;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Longest payload in bytes. The protocol's number (WIRE-1): no peer may make
+/// the other hold more than this for one message.
+pub const MAX_FRAME: usize = 16 * 1024 * 1024;
+
+/// Bytes of the length that precedes every payload.
+pub const HEADER: usize = 4;
+
+/// First allocation for a payload; it doubles as bytes come, so that a peer
+/// that declares 16 MiB and sends nothing costs this much.
+const FIRST_PAYLOAD_BUFFER: usize = 8 * 1024;
+
+/// Why no message could be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The peer closed between frames or within a length: a clean end.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// The peer closed within a payload.
+    #[error("the connection ended within a frame: {declared} bytes were announced, {got} came")]
+    Truncated {
+        /// What the length said.
+        declared: usize,
+        /// How much of the payload came.
+        got: usize,
+    },
+    /// A frame above the limit; nothing after it can be read.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// The payload is no such message. The connection remains usable.
+    #[error("malformed frame: {0}")]
+    Malformed(#[from] prost::DecodeError),
+    /// The connection failed.
+    #[error("the connection failed")]
+    Io(#[from] io::Error),
+}
+
+/// A payload longer than [`MAX_FRAME`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of {declared} bytes is above the limit of {MAX_FRAME} bytes")]
+pub struct TooLarge {
+    /// Its length in bytes.
+    pub declared: usize,
+}
+
+fn check_length(declared: usize) -> Result<usize, TooLarge> {
+    if declared > MAX_FRAME {
+        Err(TooLarge { declared })
+    } else {
+        Ok(declared)
+    }
+}
+
+/// Appends a message as a frame; a message above the limit leaves `buffer` as
+/// it was.
+pub fn encode<M: Message>(message: &M, buffer: &mut BytesMut) -> Result<(), TooLarge> {
+    let length = check_length(message.encoded_len())?;
+    buffer.reserve(HEADER + length);
+    buffer.put_u32(u32::try_from(length).expect("MAX_FRAME fits in 32 bits"));
+    message.encode_raw(buffer);
+    Ok(())
+}
+
+/// Takes the payload of the first frame out of `buffer`; `None` until it is
+/// complete.
+pub fn split_frame(buffer: &mut BytesMut) -> Result<Option<BytesMut>, TooLarge> {
+    let Some(declared) = declared_length(buffer) else {
+        return Ok(None);
+    };
+    let length = check_length(declared)?;
+    if buffer.len() - HEADER < length {
+        return Ok(None);
+    }
+    buffer.advance(HEADER);
+    Ok(Some(buffer.split_to(length)))
+}
+
+/// Takes the first message out of `buffer`; `None` until it is complete. After
+/// [`FrameError::Malformed`] the next frame can be read.
+pub fn decode<M: Message + Default>(buffer: &mut BytesMut) -> Result<Option<M>, FrameError> {
+    match split_frame(buffer)? {
+        Some(payload) => Ok(Some(M::decode(payload)?)),
+        None => Ok(None),
+    }
+}
+
+/// What the end of the file means when `rest` is what came before it.
+pub fn end_of_file(rest: &[u8]) -> FrameError {
+    match declared_length(rest) {
+        None => FrameError::Closed,
+        Some(declared) => FrameError::Truncated {
+            declared,
+            got: rest.len() - HEADER,
+        },
+    }
+}
+
+fn declared_length(bytes: &[u8]) -> Option<usize> {
+    let header = bytes.first_chunk::<HEADER>()?;
+    Some(u32::from_be_bytes(*header) as usize)
+}
+
+/// Writes one message and flushes.
+pub async fn write_message<W, M>(writer: &mut W, message: &M) -> Result<(), FrameError>
+where
+    W: AsyncWrite + Unpin,
+    M: Message,
+{
+    let mut buffer = BytesMut::new();
+    encode(message, &mut buffer)?;
+    writer.write_all(&buffer).await?;
+    writer.flush().await?;
+    Ok(())
+}
+
+/// Reads one message and not a byte beyond it. Not safe to cancel: what was
+/// read of a frame is lost.
+pub async fn read_message<R, M>(reader: &mut R) -> Result<M, FrameError>
+where
+    R: AsyncRead + Unpin,
+    M: Message + Default,
+{
+    let mut header = [0; HEADER];
+    match reader.read_exact(&mut header).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(FrameError::Closed);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let declared = check_length(u32::from_be_bytes(header) as usize)?;
+    let mut payload = BytesMut::with_capacity(declared.min(FIRST_PAYLOAD_BUFFER));
+    let mut rest = reader.take(declared as u64);
+    while payload.len() < declared {
+        if rest.read_buf(&mut payload).await? == 0 {
+            return Err(FrameError::Truncated {
+                declared,
+                got: payload.len(),
+            });
+        }
+    }
+    Ok(M::decode(payload)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Conversions between the envelopes and what they carry (0018).
+
+use crate::client::ClientError;
+use crate::message::*;
+use crate::operation::operations;
+use crate::status::Status;
+use bytes::Bytes;
+
+macro_rules! wrap_requests {
+    (
+        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
+        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty;)*}
+    ) => {
+        $(impl From<$one_request> for ClientMessage {
+            fn from(request: $one_request) -> Self {
+                Self { msg: Some(client_message::Msg::$one_variant(request)) }
+            }
+        })*
+        $(impl From<$many_request> for ClientMessage {
+            fn from(request: $many_request) -> Self {
+                Self { msg: Some(client_message::Msg::$many_variant(request)) }
+            }
+        })*
+
+        impl ClientMessage {
+            /// The name of the operation, for logs; `None` for a variant that
+            /// this side does not know.
+            pub fn operation(&self) -> Option<&'static str> {
+                Some(match self.msg.as_ref()? {
+                    $(client_message::Msg::$one_variant(_) => stringify!($one),)*
+                    $(client_message::Msg::$many_variant(_) => stringify!($many),)*
+                })
+            }
+        }
+    };
+}
+operations!(wrap_requests);
+
+macro_rules! wrap_responses {
+    ($($variant:ident($response:ty);)*) => {$(
+        impl From<$response> for ServerMessage {
+            fn from(response: $response) -> Self {
+                Self { msg: Some(server_message::Msg::$variant(response)) }
+            }
+        }
+
+        impl TryFrom<ServerMessage> for $response {
+            type Error = ClientError;
+
+            #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else came is not what was asked for")]
+            fn try_from(message: ServerMessage) -> Result<Self, ClientError> {
+                match message.msg {
+                    Some(server_message::Msg::$variant(response)) => Ok(response),
+                    Some(server_message::Msg::Error(error)) => Err(Status::from(error).into()),
+                    _ => Err(ClientError::Unexpected { wanted: stringify!($variant) }),
+                }
+            }
+        }
+    )*};
+}
+
+wrap_responses! {
+    Pong(Pong);
+    Response(SendResponse);
+    Stream(StreamEvent);
+    ActiveConversations(ActiveConversationList);
+    Compact(CompactResponse);
+    ConversationList(ConversationList);
+    ProviderList(ProviderList);
+    McpList(McpList);
+    AgentInfo(AgentInfo);
+    AgentList(AgentList);
+    SkillList(SkillList);
+    ModelList(ModelList);
+    ConversationHistory(ConversationHistory);
+    CronInfo(CronInfo);
+    CronList(CronList);
+    Config(ConfigMsg);
+    Stats(DaemonStats);
+    AgentEvent(AgentEventMsg);
+    SubscriptionInfo(SubscriptionInfo);
+    SubscriptionList(SubscriptionList);
+    Extension(Bytes);
+    Welcome(WelcomeMsg);
+    History(HistoryPage);
+    ArchiveList(ArchiveList);
+    Archive(ArchiveContent);
+    SearchResults(SearchResults);
+    AskList(AskList);
+}
+
+/// What was done and has no answer beyond that is answered by a Pong.
+impl From<()> for ServerMessage {
+    fn from((): ()) -> Self {
+        Pong {}.into()
+    }
+}
+
+impl TryFrom<ServerMessage> for () {
+    type Error = ClientError;
+
+    fn try_from(message: ServerMessage) -> Result<Self, ClientError> {
+        Pong::try_from(message).map(|Pong {}| ())
+    }
+}
+
+impl From<Status> for ServerMessage {
+    fn from(status: Status) -> Self {
+        Self {
+            msg: Some(server_message::Msg::Error(status.into())),
+        }
+    }
+}
+
+impl<T: Into<ServerMessage>> From<Result<T, Status>> for ServerMessage {
+    fn from(result: Result<T, Status>) -> Self {
+        result.map_or_else(Into::into, Into::into)
+    }
+}
+
+impl From<stream_event::Event> for StreamEvent {
+    fn from(event: stream_event::Event) -> Self {
+        Self {
+            event: Some(event),
+            ..Self::default()
+        }
+    }
+}
+
+impl ServerMessage {
+    /// Whether nothing of the same reply follows: an error, or the End of a
+    /// run. Replies that are a single message are not recognised by this.
+    pub fn ends_stream(&self) -> bool {
+        match &self.msg {
+            Some(server_message::Msg::Error(_)) => true,
+            Some(server_message::Msg::Stream(event)) => event.is_end(),
+            _ => false,
+        }
+    }
+}
+
+impl StreamEvent {
+    /// Whether it is the End of its run.
+    pub fn is_end(&self) -> bool {
+        matches!(self.event, Some(stream_event::Event::End(_)))
+    }
+}

@@ -1,0 +1,140 @@
+//! The server's side: one method per operation, and the dispatch to it.
+//!
+//! Invariant: every request is answered, if only by an error.
+
+use crate::message::*;
+use crate::operation::operations;
+use crate::status::Status;
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_util::StreamExt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+macro_rules! server_trait {
+    (
+        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
+        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty;)*}
+    ) => {
+        /// Answers requests. Whatever an implementation leaves out is answered
+        /// with 501. What a method returns may be dropped at any await: the
+        /// client has gone.
+        pub trait Server: Send + Sync {
+            /// The daemon's version, told to clients that ask for something
+            /// unknown.
+            fn version(&self) -> &str;
+
+            $(
+                $(#[$one_doc])*
+                fn $one(
+                    &self,
+                    request: $one_request,
+                ) -> impl Future<Output = Result<$one_response, Status>> + Send {
+                    let _ = request;
+                    ready(Err(not_built(stringify!($one), self.version())))
+                }
+            )*
+
+            $(
+                $(#[$many_doc])*
+                ///
+                /// An error item is the last.
+                fn $many(
+                    &self,
+                    request: $many_request,
+                ) -> impl Stream<Item = Result<$many_item, Status>> + Send {
+                    let _ = request;
+                    let error = not_built(stringify!($many), self.version());
+                    futures_util::stream::iter([Err(error)])
+                }
+            )*
+
+            /// Routes a request to its method.
+            fn dispatch(&self, message: ClientMessage) -> Reply<'_> {
+                match message.msg {
+                    $(Some(client_message::Msg::$one_variant(request)) => {
+                        let response = self.$one(request);
+                        Reply::one(async move { response.await.into() })
+                    })*
+                    $(Some(client_message::Msg::$many_variant(request)) => {
+                        Reply::many(self.$many(request).map(ServerMessage::from))
+                    })*
+                    None => Reply::one(ready(unknown(self.version()).into())),
+                }
+            }
+        }
+    };
+}
+operations!(server_trait);
+
+fn not_built(operation: &str, version: &str) -> Status {
+    Status::not_implemented(format!("daemon {version} has no `{operation}`"))
+}
+
+fn unknown(version: &str) -> Status {
+    Status::bad_request(format!(
+        "daemon {version} does not know this request; a newer daemon might, or it was empty"
+    ))
+}
+
+/// The messages that answer one request. Dropping it cancels the request.
+pub enum Reply<'a> {
+    /// Exactly one message.
+    One(Pin<Box<dyn Future<Output = ServerMessage> + Send + 'a>>),
+    /// Any number; an error is the last.
+    Many(Pin<Box<dyn Stream<Item = ServerMessage> + Send + 'a>>),
+    /// Nothing more.
+    Done,
+}
+
+impl<'a> Reply<'a> {
+    /// A reply of one message.
+    pub fn one(message: impl Future<Output = ServerMessage> + Send + 'a) -> Self {
+        Self::One(Box::pin(message))
+    }
+
+    /// A reply of many messages.
+    pub fn many(messages: impl Stream<Item = ServerMessage> + Send + 'a) -> Self {
+        Self::Many(Box::pin(messages))
+    }
+}
+
+impl Stream for Reply<'_> {
+    type Item = ServerMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerMessage>> {
+        let (item, last) = match &mut *self {
+            Self::One(message) => (Some(std::task::ready!(message.as_mut().poll(cx))), true),
+            Self::Many(messages) => {
+                let item = std::task::ready!(messages.as_mut().poll_next(cx));
+                let last = match &item {
+                    Some(ServerMessage {
+                        msg: Some(server_message::Msg::Error(_)),
+                    })
+                    | None => true,
+                    Some(_) => false,
+                };
+                (item, last)
+            }
+            Self::Done => (None, true),
+        };
+        if last {
+            *self = Self::Done;
+        }
+        Poll::Ready(item)
+    }
+}
+
+impl std::fmt::Debug for Reply<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::One(_) => "Reply::One",
+            Self::Many(_) => "Reply::Many",
+            Self::Done => "Reply::Done",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

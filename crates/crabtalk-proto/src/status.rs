@@ -1,0 +1,112 @@
+//! Error codes (WIRE-3) and the error that carries one.
+
+use crate::ErrorMsg;
+
+/// The codes of WIRE-3, with the meaning that HTTP gives them.
+pub mod code {
+    /// The request makes no sense; the message says what would.
+    pub const BAD_REQUEST: u32 = 400;
+    /// No token, or not a known one.
+    pub const UNAUTHORIZED: u32 = 401;
+    /// A budget is spent.
+    pub const BUDGET: u32 = 402;
+    /// Known, but not allowed.
+    pub const FORBIDDEN: u32 = 403;
+    /// No such agent, conversation, provider, cron, ask, run.
+    pub const NOT_FOUND: u32 = 404;
+    /// It exists already, or changed since it was read.
+    pub const CONFLICT: u32 = 409;
+    /// Above a limit of size.
+    pub const TOO_LARGE: u32 = 413;
+    /// Well-formed, yet it cannot be carried out.
+    pub const UNPROCESSABLE: u32 = 422;
+    /// Above a limit of number; later it may work.
+    pub const TOO_MANY: u32 = 429;
+    /// Cancelled by somebody.
+    pub const CANCELLED: u32 = 499;
+    /// The daemon's own fault.
+    pub const INTERNAL: u32 = 500;
+    /// Not built, or nothing registered for it.
+    pub const NOT_IMPLEMENTED: u32 = 501;
+    /// The model provider failed.
+    pub const PROVIDER: u32 = 502;
+    /// The daemon is shutting down.
+    pub const SHUTTING_DOWN: u32 = 503;
+    /// Something took too long.
+    pub const TIMEOUT: u32 = 504;
+    /// The run reached `max_iterations`.
+    pub const MAX_ITERATIONS: u32 = 508;
+}
+
+/// A refusal: what a server method answers instead of a response, and what a
+/// client gets as [`ErrorMsg`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct Status {
+    /// One of [`code`].
+    pub code: u32,
+    /// What happened, to what, and what to do.
+    pub message: String,
+}
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident = $code:ident;)*) => {
+        impl Status {$(
+            $(#[$doc])*
+            pub fn $name(message: impl Into<String>) -> Self {
+                Self::new(code::$code, message)
+            }
+        )*}
+    };
+}
+
+impl Status {
+    /// Joins both.
+    pub fn new(code: u32, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+constructors! {
+    /// 400.
+    bad_request = BAD_REQUEST;
+    /// 403.
+    forbidden = FORBIDDEN;
+    /// 404.
+    not_found = NOT_FOUND;
+    /// 409.
+    conflict = CONFLICT;
+    /// 413.
+    too_large = TOO_LARGE;
+    /// 422.
+    unprocessable = UNPROCESSABLE;
+    /// 429.
+    too_many = TOO_MANY;
+    /// 500.
+    internal = INTERNAL;
+    /// 501.
+    not_implemented = NOT_IMPLEMENTED;
+    /// 503.
+    shutting_down = SHUTTING_DOWN;
+}
+
+impl From<Status> for ErrorMsg {
+    fn from(status: Status) -> Self {
+        Self {
+            code: status.code,
+            message: status.message,
+        }
+    }
+}
+
+impl From<ErrorMsg> for Status {
+    fn from(error: ErrorMsg) -> Self {
+        Self {
+            code: error.code,
+            message: error.message,
+        }
+    }
+}
