@@ -1,1 +1,121 @@
+use super::*;
+use crate::{ErrorMsg, code};
+use futures_util::FutureExt;
 
+struct Echo;
+
+impl Server for Echo {
+    fn version(&self) -> &str {
+        "1.2.3"
+    }
+
+    async fn ping(&self, _: Ping) -> Result<(), Status> {
+        Ok(())
+    }
+
+    async fn get_agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Status> {
+        match request.name.as_str() {
+            "crab" => Ok(AgentInfo {
+                name: request.name,
+                ..AgentInfo::default()
+            }),
+            name => Err(Status::not_found(format!("no agent {name}"))),
+        }
+    }
+
+    fn stream(&self, request: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        let chunk = |content: &str| {
+            Ok(stream_event::Event::Chunk(StreamChunk {
+                content: content.into(),
+            })
+            .into())
+        };
+        let items = vec![
+            chunk(&request.content),
+            Err(Status::new(code::PROVIDER, "gone")),
+            chunk("never sent"),
+        ];
+        futures_util::stream::iter(items)
+    }
+}
+
+fn answers(message: impl Into<ClientMessage>) -> Vec<server_message::Msg> {
+    let reply = Echo.dispatch(message.into());
+    let messages: Vec<_> = reply.collect().now_or_never().expect("ready at once");
+    messages
+        .into_iter()
+        .map(|message| message.msg.expect("known"))
+        .collect()
+}
+
+fn error(code: u32, message: &str) -> server_message::Msg {
+    server_message::Msg::Error(ErrorMsg {
+        code,
+        message: message.into(),
+    })
+}
+
+#[test]
+fn a_request_is_answered_by_its_method() {
+    assert_eq!(answers(Ping {}), [server_message::Msg::Pong(Pong {})]);
+    let info = AgentInfo {
+        name: "crab".into(),
+        ..AgentInfo::default()
+    };
+    assert_eq!(
+        answers(GetAgentMsg {
+            name: "crab".into()
+        }),
+        [server_message::Msg::AgentInfo(info)]
+    );
+}
+
+#[test]
+fn an_error_becomes_a_message_with_its_code() {
+    assert_eq!(
+        answers(GetAgentMsg { name: "x".into() }),
+        [error(404, "no agent x")]
+    );
+}
+
+#[test]
+fn an_error_ends_a_stream() {
+    let chunk = stream_event::Event::Chunk(StreamChunk {
+        content: "hi".into(),
+    });
+    assert_eq!(
+        answers(StreamMsg {
+            content: "hi".into(),
+            ..StreamMsg::default()
+        }),
+        [
+            server_message::Msg::Stream(chunk.into()),
+            error(502, "gone")
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_built_says_so() {
+    assert_eq!(
+        answers(ReloadMsg {}),
+        [error(501, "daemon 1.2.3 has no `reload`")]
+    );
+    assert_eq!(
+        answers(SubscribeEvents::default()),
+        [error(501, "daemon 1.2.3 has no `subscribe_events`")]
+    );
+    assert_eq!(
+        answers(Bytes::new()),
+        [error(501, "daemon 1.2.3 has no `extension`")]
+    );
+}
+
+#[test]
+fn an_unknown_request_names_the_version() {
+    let [server_message::Msg::Error(error)] = &answers(ClientMessage { msg: None })[..] else {
+        panic!("one error")
+    };
+    assert_eq!(error.code, 400);
+    assert!(error.message.contains("1.2.3"), "{}", error.message);
+}
