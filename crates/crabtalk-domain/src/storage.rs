@@ -232,9 +232,44 @@ pub trait ConversationLog: Send {
     /// work is shared with other conversations.
     fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>>;
 
+    /// `synced` for what ends a run: all that `sync = "run"` waits for, so that
+    /// a store may answer `synced` at once there.
+    fn synced_at_end(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
+        self.synced(upto)
+    }
+
     /// Gives the file a name that carries the title (CONV-7). The title itself
     /// is a `Meta` record.
     fn rename_for_title(&mut self, title: &str) -> Result<(), Error>;
+}
+
+/// Longest title of an archive, in characters (CONV-7).
+const MAX_ARCHIVE_TITLE_CHARS: usize = 60;
+
+/// The title of an archive: the first sentence of its summary (CONV-7).
+pub fn archive_title(summary: &str) -> String {
+    let line = summary
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty())
+        .unwrap_or_default();
+    let line = line.trim_start_matches(['#', '*', '-', '>', ' ']);
+    let end = line
+        .char_indices()
+        .find(|(at, c)| match c {
+            '.' | '!' | '?' => line[at + 1..]
+                .chars()
+                .next()
+                .is_none_or(|next| next.is_whitespace()),
+            _ => matches!(c, '。' | '！' | '？'),
+        })
+        .map_or(line.len(), |(at, c)| at + c.len_utf8());
+    let sentence = &line[..end];
+    if sentence.chars().count() <= MAX_ARCHIVE_TITLE_CHARS {
+        return sentence.to_owned();
+    }
+    let kept: String = sentence.chars().take(MAX_ARCHIVE_TITLE_CHARS - 1).collect();
+    format!("{}…", kept.trim_end())
 }
 
 /// Keeps conversations.
@@ -278,4 +313,26 @@ pub trait Storage: Send + Sync {
 
     /// Moves one superseded file to the trash.
     fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::archive_title;
+
+    #[test]
+    fn an_archive_is_titled_by_its_first_sentence() {
+        for (summary, title) in [
+            (
+                "Pricing of v1.2 tools. Then more.",
+                "Pricing of v1.2 tools.",
+            ),
+            ("\n## Plan\nrest", "Plan"),
+            ("価格の話。次", "価格の話。"),
+            ("", ""),
+        ] {
+            assert_eq!(archive_title(summary), title);
+        }
+        let long = archive_title(&"é".repeat(200));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (60, true));
+    }
 }
