@@ -1,0 +1,269 @@
+//! An inverted index of our own: documents are turns, neighbours count at
+//! query time, nothing is normalised by length.
+//!
+//! Invariants: documents get growing numbers, and those of one conversation
+//! stand together, so that a neighbour is the next number. Appending touches
+//! the terms of the new document alone and is visible at once. The index keeps
+//! no text and is derived: whoever owns the texts can build it again.
+
+mod query;
+mod score;
+mod top;
+
+pub use query::Query;
+pub use score::{Features, Found, Level, Shard, search};
+
+use crate::text::{Words, has_question, tells_time, term_of};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Bits of a posting that hold the count; more repetitions than this change
+/// no score that saturates at one.
+const COUNT_BITS: u32 = 5;
+const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
+
+/// Most documents an index can number.
+const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
+
+/// The word is a stop word and has no term.
+const NO_TERM: u32 = u32::MAX;
+
+const QUESTION: u8 = 1;
+const TIME: u8 = 2;
+const DEAD: u8 = 4;
+
+/// A turn, or a passage of one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Document<'a> {
+    /// Number of the conversation, chosen by the caller: neighbours share it.
+    pub conversation: u32,
+    /// Number of the session (archive or entry), growing from 0, never back.
+    pub session: u32,
+    /// Who speaks; empty if that should not matter.
+    pub speaker: &'a str,
+    /// Days since 1970-01-01, if known.
+    pub day: Option<i32>,
+    /// What is said.
+    pub text: &'a str,
+}
+
+/// Number of a document in its index.
+pub type DocId = u32;
+
+/// What is kept of a document beside its postings.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    conversation: u32,
+    session: u32,
+    /// Where its pairs end in `pairs`; they begin where the last one's end.
+    pairs_end: u32,
+    day: i32,
+    speaker: u16,
+    flags: u8,
+}
+
+const NO_DAY: i32 = i32::MIN;
+const NO_SPEAKER: u16 = u16::MAX;
+
+/// The index.
+#[derive(Debug, Default)]
+pub struct Index {
+    /// Every folded word that ever came, with its term.
+    words: HashMap<Box<str>, u32>,
+    /// Every term, with its place in `postings`.
+    terms: HashMap<Box<str>, u32>,
+    /// By term: document and count in one number, growing.
+    postings: Vec<Vec<u32>>,
+    rows: Vec<Row>,
+    /// Hashes of adjacent terms, document after document.
+    pairs: Vec<u16>,
+    speakers: Vec<String>,
+    sessions: u32,
+    dead: usize,
+}
+
+impl Index {
+    /// An empty index.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Documents that can be found.
+    pub fn len(&self) -> usize {
+        self.rows.len() - self.dead
+    }
+
+    /// Whether nothing can be found.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether so much was removed that `compact` pays: a quarter.
+    pub fn wants_compaction(&self) -> bool {
+        self.dead >= 64 && self.dead * 4 > self.rows.len()
+    }
+
+    /// Rough bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let text: usize = self
+            .words
+            .keys()
+            .chain(self.terms.keys())
+            .map(|k| k.len() + 40)
+            .sum();
+        let postings: usize = self.postings.iter().map(|p| p.capacity() * 4 + 24).sum();
+        text + postings + self.pairs.capacity() * 2 + self.rows.capacity() * size_of::<Row>()
+    }
+
+    /// Adds a document at the end. `None`: the index is full.
+    pub fn append(&mut self, document: &Document<'_>) -> Option<DocId> {
+        let id = u32::try_from(self.rows.len())
+            .ok()
+            .filter(|id| (*id as usize) < MAX_DOCUMENTS)?;
+        let words = Words::cut(document.text);
+        let mut last: Option<u32> = None;
+        for word in words.iter() {
+            let term = self.term(word.text);
+            if term == NO_TERM {
+                continue;
+            }
+            self.count(term, id);
+            if word.extra {
+                continue;
+            }
+            if let Some(before) = last.replace(term) {
+                self.pairs.push(pair_hash(before, term));
+            }
+        }
+        let told = tells_time(words.iter().map(|w| w.text));
+        let asked = has_question(document.text);
+        let speaker = self.speaker(document.speaker);
+        self.sessions = self.sessions.max(document.session + 1);
+        self.rows.push(Row {
+            conversation: document.conversation,
+            session: document.session,
+            pairs_end: u32::try_from(self.pairs.len()).ok()?,
+            day: document.day.unwrap_or(NO_DAY),
+            speaker,
+            flags: if asked { QUESTION } else { 0 } | if told { TIME } else { 0 },
+        });
+        Some(id)
+    }
+
+    /// Makes a document unfindable. Its room is freed by `compact`.
+    pub fn remove(&mut self, id: DocId) {
+        if let Some(row) = self.rows.get_mut(id as usize)
+            && row.flags & DEAD == 0
+        {
+            row.flags |= DEAD;
+            self.dead += 1;
+        }
+    }
+
+    /// Frees the room of removed documents. Returns the new number of every
+    /// old one that is left.
+    pub fn compact(&mut self) -> Vec<Option<DocId>> {
+        let mut next = 0;
+        let mut renumbered = Vec::with_capacity(self.rows.len());
+        let mut pairs = Vec::new();
+        let mut rows = Vec::with_capacity(self.len());
+        let mut begin = 0;
+        for row in &self.rows {
+            let own = &self.pairs[begin as usize..row.pairs_end as usize];
+            begin = row.pairs_end;
+            if row.flags & DEAD != 0 {
+                renumbered.push(None);
+                continue;
+            }
+            pairs.extend_from_slice(own);
+            // No more pairs than before, whose number fitted.
+            rows.push(Row {
+                pairs_end: pairs.len() as u32,
+                ..*row
+            });
+            renumbered.push(Some(next));
+            next += 1;
+        }
+        for list in &mut self.postings {
+            let kept = list.iter().filter_map(|p| {
+                renumbered[(p >> COUNT_BITS) as usize].map(|id| id << COUNT_BITS | p & MAX_COUNT)
+            });
+            *list = kept.collect();
+        }
+        (self.rows, self.pairs, self.dead) = (rows, pairs, 0);
+        renumbered
+    }
+
+    fn count(&mut self, term: u32, id: DocId) {
+        let list = &mut self.postings[term as usize];
+        match list.last_mut() {
+            Some(last) if *last >> COUNT_BITS == id => {
+                if *last & MAX_COUNT < MAX_COUNT {
+                    *last += 1;
+                }
+            }
+            _ => list.push(id << COUNT_BITS | 1),
+        }
+    }
+
+    /// The term of a folded word, new ones included.
+    fn term(&mut self, word: &str) -> u32 {
+        if let Some(term) = self.words.get(word) {
+            return *term;
+        }
+        let term = match term_of(word) {
+            None => NO_TERM,
+            Some(stem) => *self.terms.entry(stem.as_ref().into()).or_insert_with(|| {
+                self.postings.push(Vec::new());
+                // One list a term, and terms are fewer than 2^32 words.
+                (self.postings.len() - 1) as u32
+            }),
+        };
+        self.words.insert(word.into(), term);
+        term
+    }
+
+    /// What was said at least once by the term, as postings.
+    fn list(&self, term: &str) -> &[u32] {
+        self.terms
+            .get(term)
+            .map_or(&[], |at| &self.postings[*at as usize])
+    }
+
+    fn pairs_of(&self, id: DocId) -> &[u16] {
+        let at = id as usize;
+        let begin = at
+            .checked_sub(1)
+            .map_or(0, |before| self.rows[before].pairs_end);
+        &self.pairs[begin as usize..self.rows[at].pairs_end as usize]
+    }
+
+    fn speaker(&mut self, name: &str) -> u16 {
+        let words = Words::cut(name);
+        let name = words.iter().map(|w| w.text).collect::<Vec<_>>().join(" ");
+        if name.is_empty() {
+            return NO_SPEAKER;
+        }
+        let at = self
+            .speakers
+            .iter()
+            .position(|known| *known == name)
+            .unwrap_or_else(|| {
+                self.speakers.push(name);
+                self.speakers.len() - 1
+            });
+        // Beyond that many speakers a name is one more word.
+        u16::try_from(at).unwrap_or(NO_SPEAKER)
+    }
+}
+
+/// Sixteen bits are enough: a wrong match is as rare as one in a thousand
+/// documents and worth half a point.
+fn pair_hash(a: u32, b: u32) -> u16 {
+    let mut hasher = DefaultHasher::new();
+    (a, b).hash(&mut hasher);
+    hasher.finish() as u16
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! A question, cut into what the index can look for.
+
+use crate::text::{DateHint, Words, asks_when, date_hint, term_of};
+use jiff::civil::Date;
+
+/// Bytes of a long message that are read, half from its beginning and half
+/// from its end, where people put what they want.
+const MAX_QUERY_BYTES: usize = 4_000;
+
+/// A query.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// Folded words in order, with their terms.
+    pub(super) words: Vec<(String, Option<String>)>,
+    pub(super) date: Option<DateHint>,
+    pub(super) when: bool,
+}
+
+impl Query {
+    /// Reads a question or message. `today` gives a meaning to "yesterday".
+    pub fn parse(text: &str, today: Option<Date>) -> Self {
+        let text = both_ends(text);
+        let cut = Words::cut(&text);
+        let words = cut.iter().filter(|w| !w.extra).map(|w| {
+            (
+                w.text.to_owned(),
+                term_of(w.text).map(|term| term.into_owned()),
+            )
+        });
+        Self {
+            words: words.collect(),
+            date: date_hint(&text, today),
+            when: asks_when(&text),
+        }
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.date.is_none() && self.words.iter().all(|(_, term)| term.is_none())
+    }
+
+    /// The terms that mark a sentence as the one that was looked for.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().filter_map(|(_, term)| term.as_deref())
+    }
+
+    /// Where a speaker's name stands among the words.
+    pub(super) fn find_name(&self, name: &str) -> Option<std::ops::Range<usize>> {
+        let parts: Vec<&str> = name.split(' ').collect();
+        let at = self.words.windows(parts.len()).position(|words| {
+            words
+                .iter()
+                .zip(&parts)
+                .all(|((word, _), part)| word == part)
+        })?;
+        Some(at..at + parts.len())
+    }
+}
+
+fn both_ends(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.len() <= MAX_QUERY_BYTES {
+        return text.into();
+    }
+    let head = &text[..text.floor_char_boundary(MAX_QUERY_BYTES / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - MAX_QUERY_BYTES / 2)..];
+    format!("{head} {tail}").into()
+}

@@ -1,0 +1,203 @@
+//! Ranking by example, and that an index grown piece by piece is the same.
+
+use super::*;
+
+const ALL: Features = Features {
+    speakers: true,
+    dates: true,
+};
+
+/// Turns as `speaker: text`, an empty line begins the next conversation.
+fn index(turns: &str) -> Index {
+    let mut index = Index::new();
+    let mut conversation = 0;
+    for turn in turns.lines().map(str::trim) {
+        let Some((speaker, text)) = turn.split_once(": ") else {
+            conversation += 1;
+            continue;
+        };
+        let document = Document {
+            conversation,
+            session: conversation,
+            speaker,
+            text,
+            day: None,
+        };
+        index.append(&document).expect("room");
+    }
+    index
+}
+
+fn find(index: &Index, query: &str, k: usize) -> Vec<DocId> {
+    let query = Query::parse(query, None);
+    let shard = Shard {
+        index,
+        level: Level::Document,
+        features: ALL,
+        keep: &|_| true,
+    };
+    search(&[shard], &query, k)
+        .into_iter()
+        .map(|found| found.doc)
+        .collect()
+}
+
+#[test]
+fn inflected_and_irregular_words_are_found() {
+    let index = index("a: I bought a telescope\na: nothing here\na: walking dogs all day");
+    assert_eq!(find(&index, "Who buys telescopes?", 1), [0]);
+    assert_eq!(find(&index, "walked the dog", 1), [2]);
+    assert!(find(&index, "unheard of", 5).is_empty());
+    assert!(find(&index, "the of and", 5).is_empty());
+}
+
+#[test]
+fn the_answer_beats_its_question() {
+    let index = index("a: What is the name of your parrot?\nb: Kiwi.\na: weather is fine\nb: bye");
+    assert_eq!(find(&index, "name of the parrot", 2)[..], [0, 1]);
+    let gap = find(&index, "name of the parrot", 9);
+    assert!(gap.contains(&2), "neighbours are found too: {gap:?}");
+}
+
+#[test]
+fn neighbours_stay_in_their_conversation() {
+    let index = index("a: the harbour at dawn\n\nb: an unrelated remark");
+    assert_eq!(find(&index, "harbour", 9), [0]);
+}
+
+#[test]
+fn a_named_speaker_wins_and_the_name_is_no_term() {
+    let index = index("ann: my pottery class\nbob: pottery pottery\nann: bob likes it");
+    assert_eq!(find(&index, "Ann's pottery", 1), [0]);
+    assert_eq!(find(&index, "Bob's pottery", 1), [1]);
+    assert_eq!(find(&index, "Bob", 1), [2], "a bare name is a word again");
+}
+
+#[test]
+fn dates_help_and_suffice() {
+    let mut index = Index::new();
+    for (session, day) in [(0, 19_000), (1, 19_400), (2, 19_401)] {
+        let document = Document {
+            session,
+            conversation: session,
+            day: Some(day),
+            text: "we went hiking",
+            ..Document::default()
+        };
+        index.append(&document).expect("room");
+    }
+    // Day 19,400 is 2023-02-12.
+    assert_eq!(find(&index, "hiking on 12 February 2023", 1), [1]);
+    assert_eq!(find(&index, "2023-02-13", 1), [2]);
+    assert_eq!(find(&index, "hikes in 2022", 1), [0]);
+}
+
+#[test]
+fn pairs_break_ties() {
+    let index = index("a: garden red door\n\na: red garden door");
+    assert_eq!(find(&index, "red garden", 1), [1]);
+    assert_eq!(find(&index, "garden red", 1), [0]);
+}
+
+#[test]
+fn removed_documents_are_gone_before_and_after_compaction() {
+    let mut index = index("a: one apple\n\na: two apples\n\na: three apples");
+    index.remove(2);
+    index.remove(2);
+    assert_eq!(index.len(), 2);
+    assert_eq!(find(&index, "apple", 9), [1, 0]);
+    assert_eq!(index.compact(), [Some(0), Some(1), None]);
+    assert_eq!(find(&index, "apple", 9), [1, 0]);
+    assert!(find(&index, "three", 9).is_empty());
+    let id = index.append(&Document {
+        conversation: 7,
+        session: 3,
+        text: "apple pie",
+        ..Document::default()
+    });
+    assert_eq!(id, Some(2));
+    assert_eq!(find(&index, "apple pie", 1), [2]);
+    assert!(!index.wants_compaction());
+}
+
+#[test]
+fn several_indexes_rank_as_one() {
+    let turns = [
+        "a: red kite",
+        "a: blue kite and kite",
+        "a: a boat",
+        "a: red boat with a kite",
+    ];
+    let whole = index(&turns.join("\n\n"));
+    let (left, right) = (
+        index(&turns[..2].join("\n\n")),
+        index(&turns[2..].join("\n\n")),
+    );
+    let query = Query::parse("red kite", None);
+    let shard = |index| Shard {
+        index,
+        level: Level::Document,
+        features: ALL,
+        keep: &|_| true,
+    };
+    let one: Vec<_> = search(&[shard(&whole)], &query, 9)
+        .iter()
+        .map(|f| (f.doc, f.score))
+        .collect();
+    let two: Vec<_> = search(&[shard(&left), shard(&right)], &query, 9)
+        .iter()
+        .map(|f| (f.doc + 2 * f.shard as u32, f.score))
+        .collect();
+    assert_eq!(one, two);
+}
+
+#[test]
+fn sessions_rank_by_their_best_document() {
+    let index = index("a: the lighthouse\na: a lighthouse keeper\n\na: keeper of bees");
+    let query = Query::parse("lighthouse keeper", None);
+    let shard = Shard {
+        index: &index,
+        level: Level::Session,
+        features: ALL,
+        keep: &|_| true,
+    };
+    let found: Vec<DocId> = search(&[shard], &query, 9).iter().map(|f| f.doc).collect();
+    assert_eq!(found, [1, 2]);
+}
+
+#[test]
+fn what_may_not_be_kept_leaves_room_for_others() {
+    let index = index("a: plum\n\na: plum plum\n\na: plum plum plum");
+    let query = Query::parse("plums", None);
+    let shard = Shard {
+        index: &index,
+        level: Level::Session,
+        features: ALL,
+        keep: &|doc| doc == 0,
+    };
+    assert_eq!(search(&[shard], &query, 1)[0].doc, 0);
+}
+
+#[test]
+fn coverage_tells_how_much_was_answered() {
+    let index = index("a: my dog is called rex\n\na: taxes are due\n\na: rain today");
+    let cover = |query: &str| {
+        let shard = Shard {
+            index: &index,
+            level: Level::Document,
+            features: ALL,
+            keep: &|_| true,
+        };
+        search(&[shard], &Query::parse(query, None), 1)
+            .first()
+            .map_or(0.0, |f| f.coverage)
+    };
+    assert!(cover("dog called") > 0.9);
+    assert!(
+        (0.3..0.7).contains(&cover("dog licence")),
+        "{}",
+        cover("dog licence")
+    );
+    let long = "refactor the parser module so that every grammar rule has tests, mind the dog";
+    assert!(cover(long) < 0.2, "{}", cover(long));
+}

@@ -1,0 +1,36 @@
+//! Turns text into what the index counts: terms, questions, times.
+//!
+//! Invariants: a document and a query go through the same steps, so what is
+//! written alike is found alike. No step reads anything but the text, so the
+//! index can be derived again at any time. Every word list here is our own.
+
+mod fold;
+mod irregular;
+mod passage;
+mod stop;
+mod times;
+mod words;
+
+pub use passage::{cut, passages, sentences};
+pub use times::{DateHint, date_hint};
+pub use words::{Word, Words};
+
+pub(crate) use times::{asks_when, tells_time};
+pub(crate) use words::term_of;
+
+/// Whether the text asks something.
+pub(crate) fn has_question(text: &str) -> bool {
+    text.contains(['?', '？', '؟'])
+}
+
+/// The terms of a text in order: folded, without stop words, stemmed.
+pub fn terms(text: &str) -> Vec<String> {
+    Words::cut(text)
+        .iter()
+        .filter(|word| !word.extra)
+        .filter_map(|word| term_of(word.text).map(Into::into))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
