@@ -1,0 +1,148 @@
+//! Agent files: YAML frontmatter and the body as system prompt.
+//!
+//! Invariant: the frontmatter of a file is kept as its author wrote it, so that
+//! a client that reads, edits and writes it keeps the comments.
+
+mod folder;
+mod settings;
+
+pub use folder::{AgentEntry, load_agents};
+pub use settings::{AgentBudget, AgentSettings, CompactThreshold, Permission, PermissionRule};
+
+use crate::error::{Diagnostic, Error, Warning};
+use crate::file::read_limited;
+use crate::reader::{Section, Source};
+use crate::tree::{self, Language};
+use std::path::Path;
+
+/// Largest agent file: a prompt beyond it fits no model's window.
+const MAX_AGENT_BYTES: u64 = 1024 * 1024;
+
+/// Largest frontmatter; real ones have less than a kilobyte.
+const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
+
+/// An agent file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentFile {
+    /// What the frontmatter says.
+    pub settings: AgentSettings,
+    /// The frontmatter as written, without its fences.
+    pub frontmatter: String,
+    /// The body.
+    pub prompt: String,
+}
+
+impl AgentFile {
+    /// Reads the text of an agent file. `file` names it in messages.
+    pub fn parse(text: &str, file: &Path) -> Result<(Self, Vec<Warning>), Error> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (frontmatter, prompt) = split(text, file)?;
+        check_size(frontmatter, file)?;
+        let tree = tree::from_yaml(frontmatter, file, 1)?;
+        let source = Source::new(file);
+        let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
+        let file = Self {
+            settings,
+            frontmatter: frontmatter.to_owned(),
+            prompt: prompt.trim().to_owned(),
+        };
+        Ok((file, source.into_warnings()))
+    }
+
+    /// Reads an agent file from the disk; `None` if there is none.
+    pub fn load(file: &Path) -> Result<Option<(Self, Vec<Warning>)>, Error> {
+        match read_limited(file, MAX_AGENT_BYTES)? {
+            Some(text) => Self::parse(&text, file).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        let frontmatter = self.frontmatter.trim_end();
+        let newline = if frontmatter.is_empty() { "" } else { "\n" };
+        format!("---\n{frontmatter}{newline}---\n{}\n", self.prompt.trim())
+    }
+}
+
+/// An agent's settings as a protocol message brings them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentText {
+    /// What the text says.
+    pub settings: AgentSettings,
+    /// The text as frontmatter: as given if it was YAML, else converted.
+    pub frontmatter: String,
+}
+
+impl AgentText {
+    /// Reads settings: JSON when the text begins with `{`, else TOML, else YAML.
+    pub fn parse_any(text: &str) -> Result<(Self, Vec<Warning>), Error> {
+        let file = Path::new("config");
+        check_size(text, file)?;
+        let (tree, language) = tree::from_any(text, file)?;
+        let source = Source::new(file);
+        let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
+        let frontmatter = match language {
+            Language::Yaml => text.trim_matches('\n').to_owned(),
+            Language::Json | Language::Toml => settings.to_yaml(),
+        };
+        Ok((
+            Self {
+                settings,
+                frontmatter,
+            },
+            source.into_warnings(),
+        ))
+    }
+
+    /// The file that these settings and a prompt make. Reading its text gives
+    /// the same settings.
+    pub fn with_prompt(self, prompt: &str) -> AgentFile {
+        AgentFile {
+            settings: self.settings,
+            frontmatter: self.frontmatter,
+            prompt: prompt.trim().to_owned(),
+        }
+    }
+}
+
+fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {
+    if frontmatter.len() <= MAX_FRONTMATTER_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "the frontmatter has {} bytes, the limit is {MAX_FRONTMATTER_BYTES}",
+        frontmatter.len()
+    );
+    Err(Error::Invalid(Diagnostic {
+        file: file.to_owned(),
+        line: 1,
+        column: 1,
+        message,
+    }))
+}
+
+/// Frontmatter and body. A file that does not begin with a fence is all body.
+fn split<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), Error> {
+    let first_end = text.find('\n').map_or(text.len(), |end| end + 1);
+    if text[..first_end].trim_end() != "---" {
+        return Ok(("", text));
+    }
+    let rest = &text[first_end..];
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Ok((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    Err(Error::Invalid(Diagnostic {
+        file: file.to_owned(),
+        line: 1,
+        column: 1,
+        message: "the frontmatter that begins here has no end: close it with a line `---`".into(),
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! `config.toml` as values.
+//!
+//! Invariant: a `Config` is complete, every default is in it; it does not
+//! change, a reload makes a new one.
+
+mod expand;
+mod models;
+mod parse;
+mod provider;
+mod sections;
+
+pub use expand::MissingVariable;
+pub use provider::{Mcp, McpTransport, Model, Price, Provider, ProviderKind};
+
+use crate::file::read_limited;
+use crate::{Env, Error, Warning};
+use serde::Serialize;
+use std::path::Path;
+
+/// Largest configuration file; the largest real ones have a few kilobytes.
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
+
+/// The node's configuration.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Config {
+    /// The agent of a message that names none.
+    pub default_agent: String,
+    /// The node's active model.
+    pub model: Option<String>,
+    /// Senders with the owner's authority.
+    pub owners: Vec<String>,
+    /// Model providers, in the file's order.
+    #[serde(serialize_with = "provider::by_name")]
+    pub provider: Vec<Provider>,
+    /// MCP servers, in the file's order.
+    #[serde(serialize_with = "provider::by_name")]
+    pub mcp: Vec<Mcp>,
+    /// `[memory]`.
+    pub memory: Memory,
+    /// `[storage]`.
+    pub storage: Storage,
+    /// `[runs]`.
+    pub runs: Runs,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[skills]`.
+    pub skills: Skills,
+}
+
+/// What is remembered and recalled (MEM-1, MEM-2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Whether there is a memory at all.
+    pub enabled: bool,
+    /// Entries of one recall.
+    pub recall_limit: u32,
+    /// Whether agents may edit `Crab.md`.
+    pub soul_editable: bool,
+    /// Whose archives are recalled.
+    pub recall_scope: RecallScope,
+}
+
+/// Whose archives a recall covers (MEM-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecallScope {
+    /// The conversation's own.
+    Conversation,
+    /// Those of all senders of the agent.
+    Agent,
+}
+
+/// How conversations are kept (STORE-4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Storage {
+    /// When writes are synced to the disk.
+    pub sync: SyncPolicy,
+}
+
+/// When writes are synced to the disk (STORE-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncPolicy {
+    /// Before a step's effects are announced.
+    Step,
+    /// At the end of a run.
+    Run,
+    /// When the system likes.
+    Never,
+}
+
+/// How runs behave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Runs {
+    /// Whether to look for local model servers (MODEL-6).
+    pub detect: bool,
+    /// What happens to a run that a crash cut off (STORE-7).
+    pub resume: Resume,
+    /// Seconds until an ask in the owner's inbox is denied (GATE-4).
+    pub ask_timeout_secs: u64,
+    /// Whether bash runs in the sandbox unless the agent says otherwise (GATE-5).
+    pub sandbox: bool,
+}
+
+/// What happens to a run that a crash cut off (STORE-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resume {
+    /// It is recorded, and the returning client is told.
+    Report,
+    /// The daemon carries it on.
+    Auto,
+}
+
+/// Bounds of the node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Limits {
+    /// Runs that wait in one conversation (CONV-3).
+    pub queued_runs: u32,
+    /// Cron entries (CRON-1).
+    pub crons: u32,
+    /// Event subscriptions (BUS-1).
+    pub subscriptions: u32,
+    /// Client connections at once (WIRE-9).
+    pub connections: u32,
+    /// Events that cause events (BUS-1).
+    pub chain_depth: u32,
+    /// Delegations within delegations (RUN-9).
+    pub delegate_depth: u32,
+    /// Tokens of the node in a day (MODEL-7).
+    pub tokens_per_day: Option<u64>,
+    /// Money of the node in a day, in the unit of the prices (MODEL-7).
+    pub money_per_day: Option<f64>,
+}
+
+/// Which skills there are (SKILL-1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skills {
+    /// Whether `~/.claude/skills` is read too.
+    pub import: bool,
+    /// Skills that are switched off.
+    pub disabled: Vec<String>,
+}
+
+impl Config {
+    /// Reads a configuration text. `file` names it in messages.
+    pub fn parse(text: &str, file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
+        parse::parse(text, file, env)
+    }
+
+    /// Reads the configuration file; without one every value is the default.
+    pub fn load(file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
+        let text = read_limited(file, MAX_CONFIG_BYTES)?.unwrap_or_default();
+        Self::parse(&text, file, env)
+    }
+
+    /// The effective configuration, secrets masked (`GetConfig`).
+    pub fn effective_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("string keys and finite numbers are JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! `[provider.NAME]` and `[mcp.NAME]`.
+
+use super::expand::MissingVariable;
+use crate::file::read_limited;
+use crate::{Error, Secret, Written};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Largest key file; keys have a few hundred bytes.
+const MAX_KEY_BYTES: u64 = 16 * 1024;
+
+/// The kinds of providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// OpenAI and every server that is compatible with it.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// Google.
+    Google,
+    /// Amazon Bedrock.
+    Bedrock,
+    /// Azure.
+    Azure,
+    /// Ollama.
+    Ollama,
+    /// The embedded model for demonstration and tests.
+    Offline,
+}
+
+impl ProviderKind {
+    /// Every kind with its name in the file.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("openai", Self::OpenAi),
+        ("anthropic", Self::Anthropic),
+        ("google", Self::Google),
+        ("bedrock", Self::Bedrock),
+        ("azure", Self::Azure),
+        ("ollama", Self::Ollama),
+        ("offline", Self::Offline),
+    ];
+
+    /// Its name in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Google => "google",
+            Self::Bedrock => "bedrock",
+            Self::Azure => "azure",
+            Self::Ollama => "ollama",
+            Self::Offline => "offline",
+        }
+    }
+}
+
+/// A model provider.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Provider {
+    /// Its name.
+    #[serde(skip)]
+    pub name: String,
+    /// What it speaks.
+    pub kind: ProviderKind,
+    /// Whether it may be used.
+    pub enabled: bool,
+    /// Where it is, as written; the model crate normalises it (MODEL-2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<Written>,
+    /// The key in the file or its environment; see [`Self::key`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<Secret>,
+    /// The file with the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<PathBuf>,
+    /// Its models.
+    pub models: Vec<Model>,
+    /// Headers of every request; their values may be credentials.
+    pub headers: BTreeMap<String, Secret>,
+    /// Retries of a transient error (MODEL-3).
+    pub max_retries: u32,
+    /// Seconds from connecting to the first byte (MODEL-3).
+    pub timeout_secs: u64,
+    /// A variable that is not set and without which it cannot be used.
+    #[serde(skip)]
+    pub missing: Option<MissingVariable>,
+}
+
+impl Provider {
+    /// The key: from the file or environment, or from the key file, which is
+    /// read now so that a changed key counts. `None` if none is configured.
+    ///
+    /// # Errors
+    /// A variable that is not set, or a key file that cannot be read or is
+    /// empty.
+    pub fn key(&self) -> Result<Option<Secret>, Error> {
+        if let Some(missing) = &self.missing {
+            return Err(missing.to_error());
+        }
+        let Some(path) = &self.api_key_file else {
+            return Ok(self.api_key.clone());
+        };
+        let text = read_limited(path, MAX_KEY_BYTES)?.unwrap_or_default();
+        match text.trim() {
+            "" => Err(Error::NoKey {
+                owner: format!("provider.{}", self.name),
+                path: path.clone(),
+            }),
+            key => Ok(Some(Secret::new(key))),
+        }
+    }
+}
+
+/// A model of a provider.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Model {
+    /// Its name here.
+    pub name: String,
+    /// Its name at the provider.
+    pub id: String,
+    /// Tokens of its context window, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u64>,
+    /// What it costs, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// Money for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Price {
+    /// For what the model reads.
+    pub input: f64,
+    /// For what it writes.
+    pub output: f64,
+}
+
+/// An MCP server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mcp {
+    /// Its name.
+    #[serde(skip)]
+    pub name: String,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub transport: McpTransport,
+    /// Whether it may be used.
+    pub enabled: bool,
+    /// Whether it is started again when it dies.
+    pub auto_restart: bool,
+    /// A variable that is not set and without which it cannot be used.
+    #[serde(skip)]
+    pub missing: Option<MissingVariable>,
+}
+
+/// How an MCP server is reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum McpTransport {
+    /// A program, over its standard streams.
+    Stdio {
+        /// The program.
+        command: Written,
+        /// Its arguments.
+        args: Vec<Written>,
+        /// Its environment beside the allowed one; values may be credentials.
+        env: BTreeMap<String, Secret>,
+    },
+    /// A server, over HTTP.
+    Http {
+        /// Where it is.
+        url: Written,
+        /// Headers of every request; their values may be credentials.
+        headers: BTreeMap<String, Secret>,
+    },
+}
+
+/// Something that the file names by its table.
+pub(super) trait Named: Serialize {
+    fn name(&self) -> &str;
+}
+
+impl Named for Provider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Named for Mcp {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Shows a list as the tables that the file has.
+pub(super) fn by_name<S: Serializer, T: Named>(
+    items: &[T],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(items.len()))?;
+    for item in items {
+        map.serialize_entry(item.name(), item)?;
+    }
+    map.end()
+}

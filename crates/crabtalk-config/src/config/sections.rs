@@ -1,0 +1,102 @@
+//! The sections with a fixed set of keys, and their defaults.
+
+use super::{Limits, Memory, RecallScope, Resume, Runs, Skills, Storage, SyncPolicy};
+use crate::Error;
+use crate::reader::Section;
+
+/// A day: long enough for a person to come back, short enough to end.
+const ASK_TIMEOUT_SECS: u64 = 86_400;
+
+/// A person rarely has more than a few waiting; a gateway's burst fits.
+const QUEUED_RUNS: u32 = 32;
+
+/// More than anybody writes by hand; a program that adds entries in a loop stops.
+const CRONS: u32 = 1_000;
+
+/// As for cron entries.
+const SUBSCRIPTIONS: u32 = 1_000;
+
+/// One for each conversation that somebody looks at; each costs a descriptor.
+const CONNECTIONS: u32 = 4_096;
+
+/// Real chains of events have two or three links; two agents that wake each
+/// other end here.
+const CHAIN_DEPTH: u32 = 8;
+
+/// A team, its members and theirs; beyond that nobody can follow.
+const DELEGATE_DEPTH: u32 = 3;
+
+/// Entries that fit beside a question without drowning it.
+const RECALL_LIMIT: u32 = 5;
+
+pub(super) fn memory(mut section: Section<'_>) -> Result<Memory, Error> {
+    let scopes = [
+        ("conversation", RecallScope::Conversation),
+        ("agent", RecallScope::Agent),
+    ];
+    let memory = Memory {
+        enabled: section.boolean("enabled")?.unwrap_or(true),
+        recall_limit: section.count("recall_limit", 0)?.unwrap_or(RECALL_LIMIT),
+        soul_editable: section.boolean("soul_editable")?.unwrap_or(false),
+        recall_scope: section
+            .choice("recall_scope", &scopes)?
+            .unwrap_or(RecallScope::Conversation),
+    };
+    section.finish();
+    Ok(memory)
+}
+
+pub(super) fn storage(mut section: Section<'_>) -> Result<Storage, Error> {
+    let policies = [
+        ("step", SyncPolicy::Step),
+        ("run", SyncPolicy::Run),
+        ("never", SyncPolicy::Never),
+    ];
+    let sync = section
+        .choice("sync", &policies)?
+        .unwrap_or(SyncPolicy::Step);
+    section.finish();
+    Ok(Storage { sync })
+}
+
+pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {
+    let resumes = [("report", Resume::Report), ("auto", Resume::Auto)];
+    let runs = Runs {
+        detect: section.boolean("detect")?.unwrap_or(true),
+        resume: section
+            .choice("resume", &resumes)?
+            .unwrap_or(Resume::Report),
+        ask_timeout_secs: section
+            .whole("ask_timeout_secs", 1, u64::MAX)?
+            .unwrap_or(ASK_TIMEOUT_SECS),
+        sandbox: section.boolean("sandbox")?.unwrap_or(false),
+    };
+    section.finish();
+    Ok(runs)
+}
+
+pub(super) fn limits(mut section: Section<'_>) -> Result<Limits, Error> {
+    let limits = Limits {
+        queued_runs: section.count("queued_runs", 0)?.unwrap_or(QUEUED_RUNS),
+        crons: section.count("crons", 0)?.unwrap_or(CRONS),
+        subscriptions: section.count("subscriptions", 0)?.unwrap_or(SUBSCRIPTIONS),
+        connections: section.count("connections", 1)?.unwrap_or(CONNECTIONS),
+        chain_depth: section.count("chain_depth", 0)?.unwrap_or(CHAIN_DEPTH),
+        delegate_depth: section
+            .count("delegate_depth", 0)?
+            .unwrap_or(DELEGATE_DEPTH),
+        tokens_per_day: section.whole("tokens_per_day", 0, u64::MAX)?,
+        money_per_day: section.amount("money_per_day")?,
+    };
+    section.finish();
+    Ok(limits)
+}
+
+pub(super) fn skills(mut section: Section<'_>) -> Result<Skills, Error> {
+    let skills = Skills {
+        import: section.boolean("import")?.unwrap_or(false),
+        disabled: section.strings("disabled")?.unwrap_or_default(),
+    };
+    section.finish();
+    Ok(skills)
+}

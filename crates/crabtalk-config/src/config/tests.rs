@@ -1,0 +1,319 @@
+use super::*;
+use std::ffi::OsString;
+
+fn env(name: &str) -> Option<OsString> {
+    match name {
+        "HOME" => Some("/me".into()),
+        "USER" => Some("ann".into()),
+        "KEY" => Some("sk-hush".into()),
+        _ => None,
+    }
+}
+
+fn parse(text: &str) -> Result<(Config, Vec<Warning>), Error> {
+    Config::parse(text, Path::new("config.toml"), &env)
+}
+
+fn config(text: &str) -> Config {
+    let (config, warnings) = parse(text).unwrap();
+    assert_eq!(warnings, [], "{text}");
+    config
+}
+
+/// The error that a text gets.
+fn fails(text: &str, want: &str) {
+    match parse(text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => assert_eq!(error.to_string(), want, "{text}"),
+    }
+}
+
+/// The warnings that a text gets, one per line.
+fn warns(text: &str, want: &[&str]) {
+    let (_, warnings) = parse(text).unwrap();
+    assert_eq!(
+        warnings.iter().map(Warning::to_string).collect::<Vec<_>>(),
+        want,
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_said_means_the_defaults() {
+    let config = config("");
+    assert_eq!(config.default_agent, "crab");
+    assert_eq!(config.owners, ["user", "ann"]);
+    assert_eq!(config.storage.sync, SyncPolicy::Step);
+    assert!(config.runs.detect && !config.runs.sandbox && config.memory.enabled);
+    assert_eq!(config.runs.ask_timeout_secs, 86_400);
+}
+
+#[test]
+fn the_whole_file_is_read() {
+    let config = config(
+        r#"
+default_agent = "rev"
+model = "sonnet"
+owners = "user, ann"
+[provider.anthropic]
+kind = "anthropic"
+base_url = "https://${USER}.example"
+api_key = "${KEY}"
+models = ["sonnet", { name = "opus", id = "o-4", context = 200000, price = { input = 3.0, output = 15 } }]
+headers = { x-team = "t" }
+max_retries = 0
+timeout_secs = 5
+[provider.local]
+kind = "offline"
+enabled = false
+[mcp.files]
+command = "mcp-server-filesystem"
+args = ["/home/me/notes", "a,b", "--key=${KEY}"]
+env = { TOKEN = "${KEY}" }
+[mcp.web]
+url = "http://127.0.0.1:1/mcp"
+[memory]
+enabled = false
+recall_limit = 7
+soul_editable = true
+recall_scope = "agent"
+[storage]
+sync = "never"
+[runs]
+detect = false
+resume = "auto"
+ask_timeout_secs = 60
+sandbox = true
+[limits]
+queued_runs = 1
+tokens_per_day = 5
+money_per_day = 2
+[skills]
+import = true
+disabled = ["x"]
+"#,
+    );
+    assert_eq!(config.owners, ["user", "ann"]);
+    let provider = &config.provider[0];
+    assert_eq!(
+        provider.base_url.as_ref().unwrap().value(),
+        "https://ann.example"
+    );
+    assert_eq!(provider.key().unwrap().unwrap().expose(), "sk-hush");
+    assert_eq!(provider.models[0].id, "sonnet");
+    assert_eq!(
+        provider.models[1].price,
+        Some(Price {
+            input: 3.0,
+            output: 15.0
+        })
+    );
+    assert_eq!((provider.max_retries, provider.timeout_secs), (0, 5));
+    assert!(!config.provider[1].enabled && config.provider[1].key().unwrap().is_none());
+    let McpTransport::Stdio { args, env, .. } = &config.mcp[0].transport else {
+        panic!()
+    };
+    assert_eq!(args[1].value(), "a,b");
+    assert_eq!(args[2].value(), "--key=sk-hush");
+    assert_eq!(env["TOKEN"].expose(), "sk-hush");
+    assert_eq!(config.memory.recall_scope, RecallScope::Agent);
+    assert_eq!(config.runs.resume, Resume::Auto);
+    assert_eq!(
+        (config.limits.queued_runs, config.limits.tokens_per_day),
+        (1, Some(5))
+    );
+    assert!(config.skills.import);
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let config = config(
+        r#"
+[provider.a]
+kind = "openai"
+base_url = "https://me:sk-hush@host/v1"
+api_key = "sk-hush"
+headers = { authorization = "Bearer sk-hush" }
+[mcp.m]
+command = "m"
+args = ["--key=${KEY}"]
+env = { T = "sk-hush" }
+"#,
+    );
+    let shown = config.effective_json();
+    for text in [format!("{config:?}"), shown.to_string()] {
+        assert!(!text.contains("sk-hush"), "{text}");
+    }
+    assert_eq!(shown["provider"]["a"]["api_key"], "***");
+    assert_eq!(shown["provider"]["a"]["base_url"], "https://***@host/v1");
+    assert_eq!(shown["mcp"]["m"]["args"][0], "--key=${KEY}");
+    assert_eq!(shown["mcp"]["m"]["env"]["T"], "***");
+    assert_eq!(shown["storage"]["sync"], "step");
+}
+
+#[test]
+fn a_missing_variable_disables_its_provider_and_says_so() {
+    let config = config(
+        "[provider.a]\nkind = \"openai\"\napi_key = \"${NO_KEY}\"\n\
+         [provider.b]\nkind = \"openai\"\nbase_url = \"${NO_URL}\"\n\
+         [mcp.m]\ncommand = \"m\"\nenv = { T = \"${NO_TOKEN}\" }\n",
+    );
+    assert_eq!(
+        config.provider[0].key().unwrap_err().to_string(),
+        "provider.a: the environment variable NO_KEY (named by api_key) is not set: set it where the daemon runs"
+    );
+    assert_eq!(config.provider[1].missing.as_ref().unwrap().key, "base_url");
+    assert_eq!(config.mcp[0].missing.as_ref().unwrap().key, "env.T");
+    assert_eq!(config.mcp[0].missing.as_ref().unwrap().owner, "mcp.m");
+}
+
+#[test]
+fn a_key_file_is_read_when_the_key_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    std::fs::write(
+        &path,
+        "[provider.a]\nkind = \"openai\"\napi_key_file = \"key\"\n",
+    )
+    .unwrap();
+    let (config, _) = Config::load(&path, &env).unwrap();
+    let error = config.provider[0].key().unwrap_err().to_string();
+    assert!(
+        error.starts_with("provider.a.api_key_file: there is no key in "),
+        "{error}"
+    );
+    std::fs::write(folder.path().join("key"), " sk-1\n").unwrap();
+    assert_eq!(config.provider[0].key().unwrap().unwrap().expose(), "sk-1");
+}
+
+#[test]
+fn wrong_types_say_what_would_be_right() {
+    fails(
+        "[runs]\ndetect = \"yes\"\n",
+        "config.toml:2:10: runs.detect: expected a boolean (true or false), found a string",
+    );
+    fails(
+        "model = 4\n",
+        "config.toml:1:9: model: expected a string (put it in quotes), found a whole number",
+    );
+    fails(
+        "memory = 1\n",
+        "config.toml:1:10: memory: expected a table of keys, found a whole number",
+    );
+    fails(
+        "[limits]\ncrons = -1\n",
+        "config.toml:2:9: limits.crons: expected a whole number from 0 to 4294967295, found -1",
+    );
+    fails(
+        "[limits]\ntokens_per_day = 1.5\n",
+        "config.toml:2:18: limits.tokens_per_day: expected a whole number of at least 0, found a number",
+    );
+    fails(
+        "[limits]\nmoney_per_day = -2\n",
+        "config.toml:2:17: limits.money_per_day: expected a number of at least 0, found -2",
+    );
+    fails(
+        "[storage]\nsync = \"stp\"\n",
+        "config.toml:2:8: storage.sync: expected one of step, run, never, found \"stp\" (did you mean step?)",
+    );
+    fails(
+        "owners = [\"a\", 1]\n",
+        "config.toml:1:16: owners[1]: expected a string, found a whole number",
+    );
+    fails(
+        "default_agent = \"../x\"\n",
+        "config.toml:1:17: default_agent: \"../x\" is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
+    );
+}
+
+#[test]
+fn providers_say_what_would_be_right() {
+    fails(
+        "[provider.a]\nkind = \"opnai\"\n",
+        "config.toml:2:8: provider.a.kind: expected one of openai, anthropic, google, bedrock, azure, ollama, offline, found \"opnai\" (did you mean openai?)",
+    );
+    fails(
+        "\n[provider.a]\nmodels = []\n",
+        "config.toml:2:1: provider.a.kind: missing, expected one of openai, anthropic, google, bedrock, azure, ollama, offline",
+    );
+    fails(
+        "[provider.a]\nkind = \"openai\"\n[provider.A]\nkind = \"openai\"\n",
+        "config.toml:3:11: provider.A: provider.a has that name already, in other case",
+    );
+    fails(
+        "[provider.\"a b\"]\nkind = \"openai\"\n",
+        "config.toml:1:11: provider.\"a b\": \"a b\" is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
+    );
+    fails(
+        "[provider.a]\nkind = \"openai\"\nmodels = [\"m\"]\n[provider.b]\nkind = \"openai\"\nmodels = [{ name = \"m\" }]\n",
+        "config.toml:6:11: provider.b.models: \"m\" is a model of provider.a already",
+    );
+    fails(
+        "[provider.a]\nkind = \"openai\"\nmodels = \"m\"\n",
+        "config.toml:3:10: provider.a.models: expected a list of names, or of tables such as { name = \"x\" }, found a string",
+    );
+    fails(
+        "[provider.a]\nkind = \"openai\"\nbase_url = \"host:1\"\n",
+        "config.toml:3:12: provider.a.base_url: expected a URL that begins with http:// or https://",
+    );
+    fails(
+        "[provider.a]\nkind = \"openai\"\napi_key = \"x\"\napi_key_file = \"y\"\n",
+        "config.toml:4:1: provider.a.api_key_file: there is an api_key already: keep one of the two",
+    );
+    fails(
+        "[provider.a]\nkind = \"openai\"\nmodels = [{ name = \"m\", price = { input = 1 } }]\n",
+        "config.toml:3:33: provider.a.models.price.output: missing, expected the price of a million tokens",
+    );
+    fails(
+        "[mcp.m]\nargs = []\n",
+        "config.toml:1:1: mcp.m.command: missing, expected command (a program) or url (a server)",
+    );
+    fails(
+        "[mcp.m]\ncommand = \"m\"\nargs = \"a b\"\n",
+        "config.toml:3:8: mcp.m.args: expected a list of strings, as in [\"one\", \"two\"], found a string",
+    );
+}
+
+#[test]
+fn syntax_errors_name_the_place() {
+    fails(
+        "a = 1\nb = \n",
+        "config.toml:2:5: not valid TOML: string values must be quoted, expected literal string",
+    );
+    fails(
+        "model = \"a\"\nmodel = \"b\"\n",
+        "config.toml:2:1: not valid TOML: duplicate key",
+    );
+}
+
+#[test]
+fn remote_access_is_refused_until_it_exists() {
+    fails(
+        "[tcp]\nport = 6688\n",
+        "config.toml:1:2: [tcp]: this version listens on the Unix socket only: remove the section",
+    );
+    fails(
+        "[token.x]\nrole = \"talk\"\n",
+        "config.toml:1:2: [token.*]: this version listens on the Unix socket only: remove the section",
+    );
+}
+
+#[test]
+fn unknown_keys_warn_with_the_nearest() {
+    warns(
+        "modle = \"x\"\n[runs]\ndetcet = true\nfrobnicate = 1\n[provider.a]\nkind = \"openai\"\napikey = \"x\"\n",
+        &[
+            "config.toml:1:1: modle: unknown key, ignored; did you mean model?",
+            "config.toml:3:1: runs.detcet: unknown key, ignored; did you mean detect?",
+            "config.toml:4:1: runs.frobnicate: unknown key, ignored",
+            "config.toml:7:1: provider.a.apikey: unknown key, ignored; did you mean api_key?",
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_means_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, _) = Config::load(&folder.path().join("config.toml"), &env).unwrap();
+    assert_eq!(config.default_agent, "crab");
+}

@@ -1,0 +1,216 @@
+//! Changes to `config.toml` that keep comments (OPS-4).
+//!
+//! Invariants: a text that cannot be read is never written over; a file that
+//! changed since it was read is a conflict, not a casualty; a result that is no
+//! valid configuration is not saved; a mask that comes back keeps the secret.
+
+use crate::config::Config;
+use crate::file::{read_limited, write_atomic};
+use crate::secret::MASK;
+use crate::tree;
+use crate::{Env, Error, Warning};
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+/// Largest configuration file, as for reading.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A configuration file that is being edited.
+#[derive(Debug)]
+pub struct ConfigFile {
+    path: PathBuf,
+    /// The text as it was read; `None` if there was no file.
+    before: Option<String>,
+    document: DocumentMut,
+}
+
+impl ConfigFile {
+    /// Reads the file. One that does not exist is empty.
+    ///
+    /// # Errors
+    /// A text that is not TOML: it is refused with line and column.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let before = read_limited(path, MAX_BYTES)?;
+        let text = before.as_deref().unwrap_or_default();
+        tree::from_toml(text, path)?;
+        let document = text.parse().expect("it was parsed a line above");
+        Ok(Self {
+            path: path.to_owned(),
+            before,
+            document,
+        })
+    }
+
+    /// Sets the value at a path of keys, such as `["provider", "x"]`. A table
+    /// takes the place of the one that was there, key by key, so that comments
+    /// stay; nulls mean absence.
+    ///
+    /// # Errors
+    /// A mask where there is no secret to keep; a path through something that
+    /// is not a table.
+    pub fn set(&mut self, path: &[&str], value: &Json) -> Result<(), Error> {
+        let (last, parents) = path.split_last().expect("a path has at least one key");
+        let mut table: &mut dyn TableLike = self.document.as_table_mut();
+        for (i, key) in parents.iter().enumerate() {
+            let item = table.entry(key).or_insert_with(|| {
+                let mut table = Table::new();
+                // `[provider]` itself need not be written for `[provider.x]`.
+                table.set_implicit(true);
+                Item::Table(table)
+            });
+            table = item.as_table_like_mut().ok_or_else(|| {
+                Error::BadEdit(format!("{} is not a table", path[..=i].join(".")))
+            })?;
+        }
+        put(table, last, value, &path.join("."), true)
+    }
+
+    /// Removes what is at a path; answers whether there was anything.
+    pub fn remove(&mut self, path: &[&str]) -> bool {
+        let (last, parents) = path.split_last().expect("a path has at least one key");
+        let mut table: &mut dyn TableLike = self.document.as_table_mut();
+        for key in parents {
+            let Some(next) = table.get_mut(key).and_then(Item::as_table_like_mut) else {
+                return false;
+            };
+            table = next;
+        }
+        table.remove(last).is_some()
+    }
+
+    /// The text as it would be saved.
+    pub fn text(&self) -> String {
+        self.document.to_string()
+    }
+
+    /// Checks the result and replaces the file; answers the configuration that
+    /// is now on disk.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when the file changed since it was read, and any
+    /// error of the configuration that the edit would make.
+    pub fn save(&self, env: &Env<'_>) -> Result<(Config, Vec<Warning>), Error> {
+        let text = self.text();
+        let parsed = Config::parse(&text, &self.path, env)?;
+        if read_limited(&self.path, MAX_BYTES)? != self.before {
+            return Err(Error::Conflict {
+                path: self.path.clone(),
+            });
+        }
+        write_atomic(&self.path, &text)?;
+        Ok(parsed)
+    }
+}
+
+/// Reads a section of a protocol message, such as `SetProviderMsg.config`: JSON
+/// when it begins with `{`, else TOML, else YAML.
+pub fn parse_section(text: &str) -> Result<Json, Error> {
+    tree::from_any(text, Path::new("config")).map(|(node, _)| node.to_json())
+}
+
+/// Puts a value under a key. `block` says whether a new table may have a header
+/// of its own.
+fn put(
+    table: &mut dyn TableLike,
+    key: &str,
+    value: &Json,
+    path: &str,
+    block: bool,
+) -> Result<(), Error> {
+    match value {
+        Json::Null => {
+            table.remove(key);
+        }
+        Json::Object(map) => {
+            if table.get(key).is_none_or(|item| !item.is_table_like()) {
+                let fresh = if block {
+                    Item::Table(Table::new())
+                } else {
+                    Item::Value(Value::InlineTable(InlineTable::new()))
+                };
+                table.insert(key, fresh);
+            }
+            let item = table.get_mut(key).expect("inserted a line above");
+            if let Some(table) = item.as_table_mut() {
+                table.set_implicit(false);
+            }
+            let inner = item
+                .as_table_like_mut()
+                .expect("a table was there or inserted");
+            let gone = inner.iter().map(|(key, _)| key.to_owned());
+            for key in gone
+                .filter(|key| !map.contains_key(key))
+                .collect::<Vec<_>>()
+            {
+                inner.remove(&key);
+            }
+            for (key, value) in map {
+                // Tables below a section are short: headers, env.
+                put(inner, key, value, &format!("{path}.{key}"), false)?;
+            }
+        }
+        Json::String(text) if text == MASK => {
+            if table.get(key).is_none() {
+                return Err(Error::BadEdit(format!(
+                    "{path}: {MASK} stands for a secret that is kept, and there is none: send the secret itself"
+                )));
+            }
+        }
+        Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
+            put_value(table, key, to_value(value, path)?);
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a value and keeps what stands around it: indentation, comments.
+fn put_value(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    match table.get_mut(key) {
+        Some(Item::Value(old)) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        _ => {
+            table.insert(key, Item::Value(value));
+        }
+    }
+}
+
+fn to_value(json: &Json, path: &str) -> Result<Value, Error> {
+    Ok(match json {
+        Json::Null => {
+            return Err(Error::BadEdit(format!(
+                "{path}: null in a list means nothing"
+            )));
+        }
+        Json::Bool(flag) => (*flag).into(),
+        Json::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number
+                .as_f64()
+                .ok_or_else(|| Error::BadEdit(format!("{path}: {number} is too large")))?
+                .into(),
+        },
+        Json::String(text) if text == MASK => {
+            return Err(Error::BadEdit(format!(
+                "{path}: a list cannot keep a secret in it"
+            )));
+        }
+        Json::String(text) => text.into(),
+        Json::Array(items) => {
+            let items = items.iter().map(|item| to_value(item, path));
+            Value::Array(items.collect::<Result<Array, _>>()?)
+        }
+        Json::Object(map) => {
+            let mut table = InlineTable::new();
+            for (key, item) in map.iter().filter(|(_, item)| !item.is_null()) {
+                table.insert(key, to_value(item, path)?);
+            }
+            Value::InlineTable(table)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! What can be wrong with a file, where, and what would be right (OPS-4).
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A place in a file and what was found there. Line and column count from 1,
+/// the column in characters; a line of 0 means that the place is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file, or what stands for it in a message.
+    pub file: PathBuf,
+    /// Its line.
+    pub line: usize,
+    /// Its column.
+    pub column: usize,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// Something that is ignored, and that its author should know of.
+pub type Warning = Diagnostic;
+
+/// Why configuration could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is not what it should be.
+    #[error("{0}")]
+    Invalid(Diagnostic),
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Larger than any honest file of its sort.
+    #[error("{} is larger than the limit of {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What it may have.
+        limit: u64,
+    },
+    /// Somebody else changed the file since it was read; the wire answers 409.
+    #[error(
+        "{} was changed by somebody else since it was read: read it again and repeat the edit",
+        path.display()
+    )]
+    Conflict {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An edit that makes no sense; the wire answers 400.
+    #[error("{0}")]
+    BadEdit(String),
+    /// A key file without a key.
+    #[error(
+        "{owner}.api_key_file: there is no key in {}: write the key into that file",
+        path.display()
+    )]
+    NoKey {
+        /// `provider.NAME`.
+        owner: String,
+        /// The key file.
+        path: PathBuf,
+    },
+    /// There is nowhere to put the home folder.
+    #[error("neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home")]
+    NoHome,
+    /// An environment variable that a provider or MCP server needs.
+    #[error(
+        "{owner}: the environment variable {variable} (named by {key}) is not set: set it where the daemon runs"
+    )]
+    MissingVariable {
+        /// `provider.NAME` or `mcp.NAME`.
+        owner: String,
+        /// The key whose value names it.
+        key: String,
+        /// The variable.
+        variable: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// The error and its causes on one line.
+    pub fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(source) = cause {
+            text.push_str(": ");
+            text.push_str(&source.to_string());
+            cause = source.source();
+        }
+        text
+    }
+}
+
+/// The candidate that `word` most likely meant, if any is near.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A third of the word may differ: `detcet` is near `detect`, `foo` near nothing.
+    let limit = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (
+        a.to_lowercase().chars().collect(),
+        b.to_lowercase().chars().collect(),
+    );
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replace = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replace.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let words = ["detect", "resume", "sandbox", "ask_timeout_secs"];
+        assert_eq!(nearest("detcet", words), Some("detect"));
+        assert_eq!(nearest("Sandbx", words), Some("sandbox"));
+        assert_eq!(nearest("ask_timeout", words), None);
+        assert_eq!(nearest("ask_timeout_sec", words), Some("ask_timeout_secs"));
+        assert_eq!(nearest("zzz", words), None);
+    }
+}

@@ -1,0 +1,289 @@
+//! Where everything lives: `$CRABTALK_HOME`, else `~/.crabtalk` (OPS-5).
+//!
+//! Invariant: every path of CrabTalk is made here, so that nothing lands
+//! outside the home by accident.
+
+use crate::Error;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A lookup of environment variables.
+pub type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
+
+/// Folders are for their owner alone (OPS-5).
+const FOLDER_MODE: u32 = 0o700;
+
+/// The home folder and what lies in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+    user_home: Option<PathBuf>,
+}
+
+impl Home {
+    /// `$CRABTALK_HOME`, else `$HOME/.crabtalk`. A relative path is taken from
+    /// the working directory. Nothing is created.
+    pub fn from_env(env: &Env<'_>) -> Result<Self, Error> {
+        let set = |name: &str| {
+            env(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let user_home = set("HOME");
+        let root = set("CRABTALK_HOME")
+            .or_else(|| user_home.as_ref().map(|home| home.join(".crabtalk")))
+            .ok_or(Error::NoHome)?;
+        Self::at(&root, user_home)
+    }
+
+    /// A home at a given folder. `user_home` is what `~` stands for.
+    pub fn at(root: &Path, user_home: Option<PathBuf>) -> Result<Self, Error> {
+        let absolute = std::path::absolute(root).map_err(|e| Error::io("resolve", root, e))?;
+        // Canonical as far as it exists: one home has one name (STORE-6).
+        let root = match fs::canonicalize(&absolute) {
+            Ok(root) => root,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => absolute,
+            Err(e) => return Err(Error::io("open the home folder", root, e)),
+        };
+        Ok(Self { root, user_home })
+    }
+
+    /// Creates the folders that are missing, 0700, takes others' rights to the
+    /// root away, and answers with the canonical path.
+    pub fn create(&self) -> Result<Self, Error> {
+        let folders = [
+            self.root.clone(),
+            self.config_dir(),
+            self.agents_dir(),
+            self.skills_dir(),
+            self.memory_dir(),
+            self.sessions_dir(),
+            self.trash_dir(),
+            self.state_dir(),
+            self.run_dir(),
+            self.logs_dir(),
+        ];
+        for folder in &folders {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(FOLDER_MODE)
+                .create(folder)
+                .map_err(|e| Error::io("create the folder", folder, e))?;
+        }
+        let mode = fs::metadata(&self.root)
+            .map_err(|e| Error::io("read", &self.root, e))?
+            .permissions()
+            .mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(&self.root, Permissions::from_mode(FOLDER_MODE))
+                .map_err(|e| Error::io("make private", &self.root, e))?;
+        }
+        Self::at(&self.root, self.user_home.clone())
+    }
+
+    /// The home folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The user's home, where conversations work by default (CONV-6).
+    pub fn user_home(&self) -> Option<&Path> {
+        self.user_home.as_deref()
+    }
+
+    /// `path` with a leading `~` replaced by the user's home.
+    pub fn expand_tilde(&self, path: &str) -> PathBuf {
+        expand_tilde(path, self.user_home.as_deref())
+    }
+
+    /// `config/`.
+    pub fn config_dir(&self) -> PathBuf {
+        self.root.join("config")
+    }
+
+    /// `config/config.toml`.
+    pub fn config_file(&self) -> PathBuf {
+        self.config_dir().join("config.toml")
+    }
+
+    /// `config/agents/`.
+    pub fn agents_dir(&self) -> PathBuf {
+        self.config_dir().join("agents")
+    }
+
+    /// `config/skills/`.
+    pub fn skills_dir(&self) -> PathBuf {
+        self.config_dir().join("skills")
+    }
+
+    /// `config/memory/`.
+    pub fn memory_dir(&self) -> PathBuf {
+        self.config_dir().join("memory")
+    }
+
+    /// `config/Crab.md`.
+    pub fn identity_file(&self) -> PathBuf {
+        self.config_dir().join("Crab.md")
+    }
+
+    /// `config/approvals.toml`.
+    pub fn approvals_file(&self) -> PathBuf {
+        self.config_dir().join("approvals.toml")
+    }
+
+    /// `config/crons.toml`.
+    pub fn crons_file(&self) -> PathBuf {
+        self.config_dir().join("crons.toml")
+    }
+
+    /// `config/subscriptions.toml`.
+    pub fn subscriptions_file(&self) -> PathBuf {
+        self.config_dir().join("subscriptions.toml")
+    }
+
+    /// `config/nexus.toml`.
+    pub fn nexus_file(&self) -> PathBuf {
+        self.config_dir().join("nexus.toml")
+    }
+
+    /// `sessions/`: the conversations.
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    /// `sessions/trash/`: what was removed.
+    pub fn trash_dir(&self) -> PathBuf {
+        self.sessions_dir().join("trash")
+    }
+
+    /// `state/`: what is derived or kept beside.
+    pub fn state_dir(&self) -> PathBuf {
+        self.root.join("state")
+    }
+
+    /// `state/trust.toml`.
+    pub fn trust_file(&self) -> PathBuf {
+        self.state_dir().join("trust.toml")
+    }
+
+    /// `run/`: port files of components and the daemon's pid.
+    pub fn run_dir(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
+    /// `run/daemon.pid`.
+    pub fn pid_file(&self) -> PathBuf {
+        self.run_dir().join("daemon.pid")
+    }
+
+    /// `logs/`.
+    pub fn logs_dir(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// `logs/daemon.log`.
+    pub fn log_file(&self) -> PathBuf {
+        self.logs_dir().join("daemon.log")
+    }
+
+    /// `daemon.sock`.
+    pub fn socket(&self) -> PathBuf {
+        self.root.join("daemon.sock")
+    }
+}
+
+pub(crate) fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix('~'), user_home) {
+        (Some(""), Some(home)) => home.to_owned(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
+        _ => PathBuf::from(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<OsString> + 'a {
+        |name| {
+            pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.into())
+        }
+    }
+
+    #[test]
+    fn the_home_is_where_the_environment_says() {
+        let own = env(&[("CRABTALK_HOME", "/nowhere/h"), ("HOME", "/nowhere/me")]);
+        assert_eq!(
+            Home::from_env(&own).unwrap().root(),
+            Path::new("/nowhere/h")
+        );
+        let default = env(&[("CRABTALK_HOME", ""), ("HOME", "/nowhere/me")]);
+        assert_eq!(
+            Home::from_env(&default).unwrap().root(),
+            Path::new("/nowhere/me/.crabtalk")
+        );
+        assert_eq!(
+            Home::from_env(&env(&[])).unwrap_err().to_string(),
+            "neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home"
+        );
+    }
+
+    #[test]
+    fn creation_makes_private_folders_and_a_canonical_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("real");
+        fs::create_dir(&real).unwrap();
+        fs::set_permissions(&real, Permissions::from_mode(0o755)).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let home = Home::at(&link, None).unwrap().create().unwrap();
+        assert_eq!(home.root(), fs::canonicalize(&real).unwrap());
+        for path in [
+            home.root().to_owned(),
+            home.config_dir(),
+            home.trash_dir(),
+            home.logs_dir(),
+        ] {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o700, "{}", path.display());
+        }
+        assert_eq!(
+            home.create().unwrap(),
+            home,
+            "creating twice changes nothing"
+        );
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_made_says_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = Home::at(&file, None)
+            .unwrap()
+            .create()
+            .unwrap_err()
+            .with_causes();
+        assert!(error.starts_with("cannot create the folder "), "{error}");
+    }
+
+    #[test]
+    fn a_tilde_is_the_users_home() {
+        let home = Home::at(Path::new("/nowhere"), Some("/me".into())).unwrap();
+        for (path, want) in [
+            ("~", "/me"),
+            ("~/work", "/me/work"),
+            ("~you", "~you"),
+            ("/a/~", "/a/~"),
+        ] {
+            assert_eq!(home.expand_tilde(path), Path::new(want));
+        }
+    }
+}
