@@ -1,1 +1,18 @@
-//! Unix socket transport of CrabTalk: listen, accept, connect.
+//! Connections between CrabTalk and its clients: listen, accept, answer,
+//! connect.
+//!
+//! One accept loop ([`serve`]) and one connection loop, generic over the
+//! halves of a connection; the Unix socket is the first to fill them in.
+//! Absent on purpose: what a request means, and any queue between a reply and
+//! its connection: a reply is pulled as fast as its client reads (WIRE-9).
+
+mod accept;
+mod client;
+mod conn;
+mod half;
+mod unix;
+
+pub use accept::{Accept, Accepted, Limits, serve};
+pub use client::Connection;
+pub use half::ReadHalf;
+pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen};

@@ -1,0 +1,124 @@
+//! A client's connection.
+//!
+//! Invariant: a reply that was not read to its end makes the connection
+//! unusable, rather than the next request's answer wrong.
+
+use crate::half::{Input, poll_input};
+use bytes::BytesMut;
+use crabtalk_proto::codec::{self, FrameError};
+use crabtalk_proto::{Client, ClientError, ClientMessage, ServerMessage};
+use futures_core::Stream;
+use std::future::poll_fn;
+use std::io;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+/// A connection to the daemon over the two halves of any byte stream.
+#[derive(Debug)]
+pub struct Connection<R, W> {
+    reader: R,
+    writer: W,
+    input: BytesMut,
+    /// A reply is under way.
+    unfinished: bool,
+}
+
+impl<R, W> Connection<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    /// Talks over these halves.
+    pub fn new(reader: R, writer: W) -> Self {
+        Self {
+            reader,
+            writer,
+            input: BytesMut::new(),
+            unfinished: false,
+        }
+    }
+
+    async fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        if self.unfinished {
+            return Err(ClientError::Unfinished);
+        }
+        let mut frame = BytesMut::new();
+        codec::encode(message, &mut frame).map_err(FrameError::from)?;
+        self.unfinished = true;
+        let written = async {
+            self.writer.write_all(&frame).await?;
+            self.writer.flush().await
+        };
+        // A daemon that refuses a connection says why and closes it; writing
+        // then fails, and the reason is to be read all the same.
+        match written.await {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(FrameError::Io(error).into())
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn receive(&mut self) -> Result<ServerMessage, ClientError> {
+        loop {
+            if let Some(message) = codec::decode(&mut self.input)? {
+                return Ok(message);
+            }
+            let input = poll_fn(|cx| poll_input(&mut self.reader, &mut self.input, cx)).await;
+            match input {
+                Ok(Input::Bytes) => {}
+                Ok(Input::End) => return Err(codec::end_of_file(&self.input).into()),
+                // A daemon that died with our request unread.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Err(codec::end_of_file(&self.input).into());
+                }
+                Err(error) => return Err(FrameError::Io(error).into()),
+            }
+        }
+    }
+}
+
+/// Where a streamed reply stands.
+enum Reply {
+    Unsent(ClientMessage),
+    Open,
+    Closed,
+}
+
+impl<R, W> Client for Connection<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    async fn request(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
+        self.send(&message).await?;
+        let answer = self.receive().await?;
+        self.unfinished = false;
+        Ok(answer)
+    }
+
+    fn request_stream(
+        &mut self,
+        message: ClientMessage,
+    ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send {
+        let state = (self, Reply::Unsent(message));
+        futures_util::stream::unfold(state, async |(connection, reply)| {
+            let sent = match reply {
+                Reply::Unsent(message) => connection.send(&message).await,
+                Reply::Open => Ok(()),
+                Reply::Closed => return None,
+            };
+            let item = match sent {
+                Ok(()) => connection.receive().await,
+                Err(error) => Err(error),
+            };
+            let last = item.as_ref().map_or(true, ServerMessage::ends_stream);
+            if last && item.is_ok() {
+                connection.unfinished = false;
+            }
+            Some((
+                item,
+                (connection, if last { Reply::Closed } else { Reply::Open }),
+            ))
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! One connection: a request, its reply, the next request (WIRE-4).
+//!
+//! Invariants: a request is read ahead by [`READ_AHEAD`] bytes at most and a
+//! reply pulled by [`WRITE_BUFFER`] bytes at most, so a client that does not
+//! read costs that much and stops nobody but itself; a client that goes away
+//! drops its reply at once; an idle connection holds next to no buffer.
+
+use crate::half::{Input, ReadHalf, poll_input};
+use bytes::{Buf, BytesMut};
+use crabtalk_proto::codec::{self, FrameError};
+use crabtalk_proto::{
+    ClientMessage, Reply, Server, ServerMessage, Status, StreamEnd, StreamEvent, TooLarge, code,
+    server_message, stream_event,
+};
+use futures_core::Stream;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use tokio::io::AsyncWrite;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+
+/// Bytes taken from a client while a reply of its earlier request still goes
+/// out: room for pipelined requests, no room for a flood.
+const READ_AHEAD: usize = 64 * 1024;
+
+/// Bytes of a reply that wait for their client: one write's worth. A single
+/// message may exceed it, and nothing is added before that one is out.
+const WRITE_BUFFER: usize = 64 * 1024;
+
+/// Buffers larger than this are given back when a connection goes idle, so
+/// that one big frame does not cost its memory for the connection's life.
+const IDLE_BUFFER: usize = 1024;
+
+/// Why a connection ended before its client closed it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    /// The client went away in the middle of a reply.
+    #[error("the client went away before its reply was complete")]
+    Gone,
+    /// What the client sent cannot be read on.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// Writing failed otherwise.
+    #[error("a reply could not be written")]
+    Write(#[source] io::Error),
+}
+
+/// What comes next on a connection.
+enum Next {
+    Request(ClientMessage),
+    /// A frame that is no message; the connection lives.
+    Malformed(FrameError),
+    /// A frame above the limit; the connection ends.
+    TooLarge(TooLarge),
+    /// Nothing more.
+    End,
+}
+
+/// Answers a connection's requests until its client closes it, or until
+/// `shutdown` and there is nothing left to answer.
+pub(crate) async fn run<S, R, W>(
+    server: S,
+    reader: R,
+    writer: W,
+    shutdown: CancellationToken,
+) -> Result<(), Ended>
+where
+    S: Server,
+    R: ReadHalf,
+    W: AsyncWrite + Unpin + Send,
+{
+    let mut connection = Connection::new(reader, writer);
+    let mut cancelled = pin!(shutdown.cancelled());
+    loop {
+        connection.release_buffers();
+        let next = poll_fn(|cx| connection.poll_next(cancelled.as_mut(), cx)).await?;
+        let reply = match next {
+            Next::Request(_) if shutdown.is_cancelled() => refusal(Status::shutting_down(
+                "the daemon is shutting down; try again later",
+            )),
+            Next::Request(request) => server.dispatch(request),
+            Next::Malformed(error) => refusal(Status::bad_request(error.to_string())),
+            Next::TooLarge(error) => {
+                let reply = refusal(Status::too_large(error.to_string()));
+                connection.answer(reply).await?;
+                return Err(FrameError::TooLarge(error).into());
+            }
+            Next::End => return Ok(()),
+        };
+        connection.answer(reply).await?;
+    }
+}
+
+fn refusal(status: Status) -> Reply<'static> {
+    Reply::one(std::future::ready(status.into()))
+}
+
+struct Connection<R: ReadHalf, W> {
+    reader: R,
+    writer: W,
+    input: BytesMut,
+    output: BytesMut,
+    /// The client sends no more.
+    ended: bool,
+}
+
+impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
+    fn new(reader: R, writer: W) -> Self {
+        Self {
+            reader,
+            writer,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            ended: false,
+        }
+    }
+
+    fn release_buffers(&mut self) {
+        for buffer in [&mut self.input, &mut self.output] {
+            if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER {
+                *buffer = BytesMut::new();
+            }
+        }
+    }
+
+    /// Waits for the next request. During shutdown what has come already is
+    /// still handed out, so that it is answered.
+    fn poll_next(
+        &mut self,
+        cancelled: Pin<&mut WaitForCancellationFuture<'_>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Next, FrameError>> {
+        loop {
+            match codec::decode(&mut self.input) {
+                Ok(Some(request)) => return Poll::Ready(Ok(Next::Request(request))),
+                Ok(None) => {}
+                Err(FrameError::TooLarge(error)) => {
+                    return Poll::Ready(Ok(Next::TooLarge(error)));
+                }
+                Err(error) => return Poll::Ready(Ok(Next::Malformed(error))),
+            }
+            if self.ended {
+                let end = codec::end_of_file(&self.input);
+                let clean = matches!(end, FrameError::Closed);
+                return Poll::Ready(if clean { Ok(Next::End) } else { Err(end) });
+            }
+            match poll_input(&mut self.reader, &mut self.input, cx)? {
+                Poll::Ready(Input::Bytes) => {}
+                Poll::Ready(Input::End) => self.ended = true,
+                Poll::Pending => {
+                    ready!(cancelled.poll(cx));
+                    return Poll::Ready(Ok(Next::End));
+                }
+            }
+        }
+    }
+
+    /// Sends a reply to its end, or drops it when the client has gone.
+    async fn answer(&mut self, mut reply: Reply<'_>) -> Result<(), Ended> {
+        let mut progress = Progress {
+            done: false,
+            yielded: false,
+            hangup: None,
+        };
+        poll_fn(|cx| self.poll_answer(&mut reply, &mut progress, cx)).await
+    }
+
+    fn poll_answer(
+        &mut self,
+        reply: &mut Reply<'_>,
+        progress: &mut Progress<R::Hangup>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Ended>> {
+        // First, so that a request whose client has left at once is begun all
+        // the same.
+        self.fill(reply, &mut progress.done, cx);
+        if !progress.done && self.poll_gone(&mut progress.hangup, cx).is_ready() {
+            return Poll::Ready(Err(Ended::Gone));
+        }
+        loop {
+            if self.output.is_empty() {
+                if !progress.done {
+                    return Poll::Pending;
+                }
+                return Pin::new(&mut self.writer).poll_flush(cx).map_err(ended_by);
+            }
+            // What feeds a reply hands over one piece at a time. Letting it run
+            // once more before the write makes one write of many pieces.
+            let full = self.output.len() >= WRITE_BUFFER;
+            if !progress.yielded && !progress.done && !full {
+                progress.yielded = true;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let written = ready!(Pin::new(&mut self.writer).poll_write(cx, &self.output))
+                .map_err(ended_by)?;
+            if written == 0 {
+                return Poll::Ready(Err(Ended::Gone));
+            }
+            self.output.advance(written);
+            if self.output.is_empty() {
+                self.output.clear();
+                progress.yielded = false;
+                self.fill(reply, &mut progress.done, cx);
+            }
+        }
+    }
+
+    /// Encodes what is ready of a reply, as far as there is room.
+    fn fill(&mut self, reply: &mut Reply<'_>, done: &mut bool, cx: &mut Context<'_>) {
+        while !*done && self.output.len() < WRITE_BUFFER {
+            match Pin::new(&mut *reply).poll_next(cx) {
+                Poll::Ready(Some(message)) => {
+                    if let Err(error) = codec::encode(&message, &mut self.output) {
+                        let instead = too_large(&message, error);
+                        codec::encode(&instead, &mut self.output).expect("a short message fits");
+                        *done = true;
+                    }
+                }
+                Poll::Ready(None) => *done = true,
+                Poll::Pending => return,
+            }
+            if *done {
+                // Whatever the reply holds ends here, not when its last byte
+                // has been read.
+                *reply = Reply::Done;
+            }
+        }
+    }
+
+    /// Ready when nobody will read the reply. Takes in what the client sends
+    /// meanwhile, within bounds.
+    fn poll_gone(&mut self, hangup: &mut Option<R::Hangup>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(hangup) = hangup {
+                return Pin::new(hangup).poll(cx);
+            }
+            if self.ended || self.input.len() >= READ_AHEAD {
+                *hangup = Some(self.reader.hangup());
+                continue;
+            }
+            match ready!(poll_input(&mut self.reader, &mut self.input, cx)) {
+                Ok(Input::Bytes) => {}
+                Ok(Input::End) => self.ended = true,
+                Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+/// How far a reply has got.
+struct Progress<H> {
+    /// Everything of it is in the buffer.
+    done: bool,
+    /// The source has had its turn since the buffer was last empty.
+    yielded: bool,
+    hangup: Option<H>,
+}
+
+fn ended_by(error: io::Error) -> Ended {
+    let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
+    if gone.contains(&error.kind()) {
+        Ended::Gone
+    } else {
+        Ended::Write(error)
+    }
+}
+
+/// What goes out in place of a message above the limit. A run that has started
+/// must still end with an End (WIRE-6).
+fn too_large(message: &ServerMessage, error: TooLarge) -> ServerMessage {
+    let text = format!("the reply cannot be sent: {error}");
+    match &message.msg {
+        Some(server_message::Msg::Stream(event))
+            if !matches!(event.event, Some(stream_event::Event::Start(_))) =>
+        {
+            let end = StreamEnd {
+                error: text,
+                code: code::INTERNAL,
+                ..StreamEnd::default()
+            };
+            StreamEvent {
+                event: Some(stream_event::Event::End(end)),
+                seq: event.seq,
+            }
+            .into()
+        }
+        _ => Status::internal(text).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! The Unix socket (WIRE-2).
+//!
+//! Invariants: the socket's file appears with mode 0600 and already
+//! listening; a socket that somebody answers on is never replaced; only our
+//! own file is removed; only our own user (and root) gets a connection.
+
+use crate::accept::{Accept, Accepted};
+use crate::client::Connection;
+use crate::half::ReadHalf;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// Longest socket path in bytes: `sun_path` less its terminating zero.
+const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// Random characters of the folder in which a socket is made ready. Few, so
+/// that `.abcd/s` is no longer than `daemon.sock` and costs no path length.
+const STAGING_CHARS: usize = 4;
+
+/// Why there is no socket, or no connection to one.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system cannot name such a socket (STORE-6).
+    #[error(
+        "the socket path {} is too long: {} bytes, the limit is {MAX_PATH}; choose a shorter \
+         CRABTALK_HOME", path.display(), path.as_os_str().len()
+    )]
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something answers there already.
+    #[error("another daemon listens on {}; stop it first", path.display())]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Some other file is in the way; it is left alone.
+    #[error("{} exists and is no socket; move it away", path.display())]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Nothing answers there.
+    #[error("no daemon listens on {}; start one with `crabtalk daemon run`", path.display())]
+    NotListening {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Listening failed.
+    #[error("cannot listen on {}", path.display())]
+    Listen {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Connecting failed.
+    #[error("cannot connect to {}", path.display())]
+    Connect {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Who connects, as the kernel says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// User id.
+    pub uid: u32,
+    /// Process id, where the system tells.
+    pub pid: Option<i32>,
+}
+
+/// A listening socket; its file goes when this is dropped.
+#[derive(Debug)]
+pub struct UnixListener {
+    listener: tokio::net::UnixListener,
+    own_uid: u32,
+    _file: SocketFile,
+}
+
+/// A client's connection over the Unix socket.
+pub type UnixConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
+
+/// Listens on `path`, whose folder must exist. A stale socket is replaced.
+///
+/// Two daemons that start at the same moment are kept apart by the lock of
+/// their home (STORE-6), not by this.
+pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
+    check_length(path, path)?;
+    check_vacant(path).await?;
+    let failed = |source| Error::Listen {
+        path: path.to_owned(),
+        source,
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    // A socket is born with the process's umask, which is not ours to change:
+    // so it is born where nobody else can reach it.
+    let staging = tempfile::Builder::new()
+        .prefix(".")
+        .rand_bytes(STAGING_CHARS)
+        .permissions(fs::Permissions::from_mode(0o700))
+        .tempdir_in(if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        })
+        .map_err(failed)?;
+    let born = staging.path().join("s");
+    check_length(&born, path)?;
+    let listener = tokio::net::UnixListener::bind(&born).map_err(failed)?;
+    fs::set_permissions(&born, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    let identity = identity(&born).map_err(failed)?;
+    fs::rename(&born, path).map_err(failed)?;
+    Ok(UnixListener {
+        listener,
+        own_uid: rustix::process::geteuid().as_raw(),
+        _file: SocketFile {
+            path: path.to_owned(),
+            identity,
+        },
+    })
+}
+
+/// Connects to the daemon that listens on `path`.
+pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
+    check_length(path, path)?;
+    match UnixStream::connect(path).await {
+        Ok(stream) => {
+            let (read, write) = stream.into_split();
+            Ok(Connection::new(read, write))
+        }
+        Err(error) if is_unanswered(&error) => Err(Error::NotListening {
+            path: path.to_owned(),
+        }),
+        Err(source) => Err(Error::Connect {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn check_length(bound: &Path, wanted: &Path) -> Result<(), Error> {
+    // The system's own check has the last word on paths with a zero byte.
+    if bound.as_os_str().len() > MAX_PATH || SocketAddr::from_pathname(bound).is_err() {
+        return Err(Error::PathTooLong {
+            path: wanted.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+async fn check_vacant(path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Listen {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err(Error::NotASocket {
+                path: path.to_owned(),
+            });
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path).await {
+        Err(error) if is_unanswered(&error) => Ok(()),
+        // A full backlog is a listener too.
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(failed(error)),
+        Ok(_) | Err(_) => Err(Error::InUse {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+fn is_unanswered(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
+/// Device and inode.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Removes the socket's file, unless a later daemon has put its own there.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity)
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "the socket could not be removed");
+        }
+    }
+}
+
+/// Mode 0600 keeps other users out; the credentials keep out whoever got the
+/// descriptor some other way. Root reads everything anyway.
+fn may_connect(uid: u32, own_uid: u32) -> bool {
+    uid == own_uid || uid == 0
+}
+
+impl Accept for UnixListener {
+    type Read = OwnedReadHalf;
+    type Write = OwnedWriteHalf;
+    type Peer = Peer;
+
+    async fn accept(&mut self) -> io::Result<Accepted<OwnedReadHalf, OwnedWriteHalf, Peer>> {
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            let credentials = match stream.peer_cred() {
+                Ok(credentials) => credentials,
+                // One that is gone already; the next one may be alive.
+                Err(error) => {
+                    tracing::debug!(%error, "a peer without credentials was closed");
+                    continue;
+                }
+            };
+            let peer = Peer {
+                uid: credentials.uid(),
+                pid: credentials.pid(),
+            };
+            if may_connect(peer.uid, self.own_uid) {
+                let (read, write) = stream.into_split();
+                return Ok(Accepted { read, write, peer });
+            }
+            tracing::warn!(
+                uid = peer.uid,
+                pid = peer.pid,
+                "another user's connection was closed"
+            );
+        }
+    }
+}
+
+impl ReadHalf for OwnedReadHalf {
+    type Hangup = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    fn hangup(&self) -> Self::Hangup {
+        // A second descriptor, because waiting for a hangup clears readiness
+        // that the writing half relies on.
+        let watch = rustix::io::fcntl_dupfd_cloexec(self.as_ref(), 0)
+            .map_err(io::Error::from)
+            .and_then(|fd| UnixStream::from_std(fd.into()));
+        match watch {
+            Ok(watch) => Box::pin(hung_up(watch)),
+            Err(error) => {
+                // Then a write that fails is what tells.
+                tracing::debug!(%error, "a connection cannot be watched for its end");
+                Box::pin(std::future::pending())
+            }
+        }
+    }
+}
+
+/// Waits until both directions are shut.
+async fn hung_up(watch: UnixStream) {
+    while let Ok(ready) = watch.ready(Interest::WRITABLE).await
+        && !ready.is_write_closed()
+    {
+        // Clears what is ready, so that only a change wakes again.
+        let _ = watch.try_io(Interest::WRITABLE, || {
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
