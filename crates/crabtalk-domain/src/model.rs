@@ -160,13 +160,19 @@ impl Response {
             Chunk::Thinking(text) => match self.thinking.last_mut() {
                 Some(block) if block.signature.is_empty() => block.text.push_str(&text),
                 Some(_) | None => {
-                    self.thinking.push(Thinking { text, signature: String::new() });
+                    self.thinking.push(Thinking {
+                        text,
+                        signature: String::new(),
+                    });
                 }
             },
             Chunk::ThinkingSignature(signature) => match self.thinking.last_mut() {
                 Some(block) if block.signature.is_empty() => block.signature = signature,
                 Some(_) | None => {
-                    self.thinking.push(Thinking { text: String::new(), signature });
+                    self.thinking.push(Thinking {
+                        text: String::new(),
+                        signature,
+                    });
                 }
             },
             Chunk::ToolCallStart { index, id, name } => {
@@ -202,7 +208,10 @@ pub struct Error {
 impl Error {
     /// Joins both.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }
 

@@ -110,7 +110,9 @@ impl Sender {
     /// Whether the daemon alone may speak as this sender (CONV-10).
     pub fn is_reserved(&self) -> bool {
         &*self.0 == "cron"
-            || ["cron:", "delegate:", "event:"].iter().any(|p| self.0.starts_with(p))
+            || ["cron:", "delegate:", "event:"]
+                .iter()
+                .any(|p| self.0.starts_with(p))
     }
 }
 
@@ -151,7 +153,10 @@ pub struct ConversationKey {
 impl ConversationKey {
     /// Checks and joins both halves.
     pub fn new(agent: &str, sender: &str) -> Result<Self, NameError> {
-        Ok(Self { agent: AgentName::new(agent)?, sender: Sender::new(sender)? })
+        Ok(Self {
+            agent: AgentName::new(agent)?,
+            sender: Sender::new(sender)?,
+        })
     }
 }
 
@@ -189,7 +194,10 @@ mod tests {
     #[test]
     fn reserved_senders_belong_to_the_daemon() {
         for reserved in ["cron", "cron:1", "delegate:7", "event:x"] {
-            assert!(Sender::new(reserved).expect("valid").is_reserved(), "{reserved}");
+            assert!(
+                Sender::new(reserved).expect("valid").is_reserved(),
+                "{reserved}"
+            );
         }
         for free in ["cronos", "user", "delegate", "events"] {
             assert!(!Sender::new(free).expect("valid").is_reserved(), "{free}");

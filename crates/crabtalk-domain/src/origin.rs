@@ -38,7 +38,9 @@ pub enum Origin {
 impl Origin {
     /// The origin of a run that came over the local socket.
     pub fn local() -> Self {
-        Self::Client { principal: "local".into() }
+        Self::Client {
+            principal: "local".into(),
+        }
     }
 }
 

@@ -1,1 +1,32 @@
-//! Conversations, runs, steps and the gate of CrabTalk.
+//! Conversations, runs and steps, and the one gate that every tool call
+//! passes.
+//!
+//! In reading order: a [`Runtime`] keeps a registry of conversations; one task
+//! owns each conversation while it has work; a run executes an agent on it,
+//! step by step, and publishes what happens to a [`RunLog`] that any number of
+//! clients read.
+//!
+//! Absent on purpose: wire types, files, processes, configuration formats,
+//! skills, memory, MCP. They come in through the ports of `crabtalk-domain`.
+
+mod asks;
+mod catalog;
+mod conversation;
+mod error;
+mod events;
+mod framing;
+pub mod gate;
+mod history;
+mod registry;
+mod router;
+mod run;
+mod runtime;
+
+pub use asks::{Answer, PendingAsk};
+pub use catalog::{Catalog, Limits};
+pub use error::Error;
+pub use events::{HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription};
+pub use registry::LiveInfo;
+pub use router::ApprovalBook;
+pub use run::RunRequest;
+pub use runtime::{Parts, Runtime};

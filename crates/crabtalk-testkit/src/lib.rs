@@ -3,6 +3,10 @@
 //! Each is a small real implementation that is stricter than the thing it
 //! stands for. Absent on purpose: anything that a released binary needs.
 
+pub mod clock;
 pub mod model;
+pub mod store;
 
+pub use clock::ManualClock;
 pub use model::{Reply, ScriptedModel};
+pub use store::MemoryStore;

@@ -1,0 +1,229 @@
+//! Reads what a person answered (RUN-7).
+
+use super::Answer;
+use crabtalk_domain::{Ask, AskKind, AskQuestion};
+use serde_json::{Map, Value};
+
+/// Makes an answer of a reply, or says what would be one.
+pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
+    let content = content.trim();
+    if content.is_empty() {
+        return Err("the reply is empty; the question still waits".into());
+    }
+    match ask.kind {
+        AskKind::Approval => approval(content),
+        AskKind::Question => questions(&ask.questions, content).map(Answer::Questions),
+    }
+}
+
+fn approval(content: &str) -> Result<Answer, String> {
+    let lower = content.to_lowercase();
+    match lower.as_str() {
+        "allow once" | "1" | "y" | "yes" => return Ok(Answer::AllowOnce),
+        "allow always" | "2" => return Ok(Answer::AllowAlways),
+        "deny" | "3" | "n" | "no" => return Ok(Answer::Deny(String::new())),
+        _ => {}
+    }
+    match content.split_once(':') {
+        Some((word, reason)) if word.trim().eq_ignore_ascii_case("deny") => {
+            Ok(Answer::Deny(reason.trim().to_owned()))
+        }
+        Some(_) | None => Err("answer \"Allow once\" (1, y), \"Allow always\" (2) or \
+             \"Deny\" (3, n; \"Deny: reason\" tells the agent why); the call still waits"
+            .into()),
+    }
+}
+
+fn questions(questions: &[AskQuestion], content: &str) -> Result<Value, String> {
+    if let Ok(Value::Object(given)) = serde_json::from_str::<Value>(content) {
+        return by_name(questions, &given);
+    }
+    match questions {
+        [only] => Ok(Value::Object(Map::from_iter([(
+            only.question.clone(),
+            one(only, content),
+        )]))),
+        several => Err(format!(
+            "there are {} questions: answer with a JSON object question -> answer(s), for instance \
+             {{\"{}\": \"..\"}}",
+            several.len(),
+            several.first().map_or("", |q| q.question.as_str())
+        )),
+    }
+}
+
+/// An object names each question by its text or its heading.
+fn by_name(questions: &[AskQuestion], given: &Map<String, Value>) -> Result<Value, String> {
+    let mut answers = Map::new();
+    for (name, value) in given {
+        let named =
+            |q: &&AskQuestion| q.question == *name || (!q.header.is_empty() && q.header == *name);
+        let Some(question) = questions.iter().find(named) else {
+            return Err(format!("{name:?} is not one of the questions"));
+        };
+        let answer = match value {
+            Value::String(text) => one(question, text),
+            Value::Number(number) => one(question, &number.to_string()),
+            Value::Array(items) if question.multi_select => items
+                .iter()
+                .map(|item| item.as_str().map(|text| pick(question, text)))
+                .collect::<Option<Vec<_>>>()
+                .map(Value::Array)
+                .ok_or_else(|| format!("the answers to {name:?} must be texts"))?,
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                return Err(format!("the answer to {name:?} must be a text"));
+            }
+        };
+        answers.insert(question.question.clone(), answer);
+    }
+    match questions
+        .iter()
+        .find(|q| !answers.contains_key(&q.question))
+    {
+        Some(open) => Err(format!("{:?} has no answer", open.question)),
+        None => Ok(Value::Object(answers)),
+    }
+}
+
+fn one(question: &AskQuestion, text: &str) -> Value {
+    if !question.multi_select {
+        return pick(question, text);
+    }
+    // A label may hold a comma itself.
+    if label(question, text).is_some() {
+        return Value::Array(vec![pick(question, text)]);
+    }
+    let parts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    Value::Array(parts.map(|part| pick(question, part)).collect())
+}
+
+/// A label beats a number beats free text.
+fn pick(question: &AskQuestion, text: &str) -> Value {
+    let text = text.trim();
+    let by_number = || {
+        let number: usize = text.parse().ok()?;
+        question
+            .options
+            .get(number.checked_sub(1)?)
+            .map(|o| o.label.as_str())
+    };
+    Value::String(
+        label(question, text)
+            .or_else(by_number)
+            .unwrap_or(text)
+            .to_owned(),
+    )
+}
+
+fn label<'a>(question: &'a AskQuestion, text: &str) -> Option<&'a str> {
+    let text = text.trim().to_lowercase();
+    question
+        .options
+        .iter()
+        .map(|o| o.label.as_str())
+        .find(|l| l.to_lowercase() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_domain::AskOption;
+
+    fn question(text: &str, labels: &[&str], multi_select: bool) -> AskQuestion {
+        let option = |l: &&str| AskOption {
+            label: (*l).into(),
+            description: String::new(),
+        };
+        AskQuestion {
+            question: text.into(),
+            header: String::new(),
+            options: labels.iter().map(option).collect(),
+            multi_select,
+        }
+    }
+
+    fn ask(kind: AskKind, questions: Vec<AskQuestion>) -> Ask {
+        Ask {
+            id: "1".into(),
+            kind,
+            questions,
+            tool: String::new(),
+            detail: String::new(),
+        }
+    }
+
+    fn answer(questions: Vec<AskQuestion>, reply: &str) -> String {
+        match parse(&ask(AskKind::Question, questions), reply) {
+            Ok(Answer::Questions(value)) => value.to_string(),
+            Ok(other) => format!("{other:?}"),
+            Err(error) => format!("400 {error}"),
+        }
+    }
+
+    #[test]
+    fn one_question_takes_label_number_or_free_text() {
+        let colours = || vec![question("Which?", &["Red", "2", "Blue"], false)];
+        for (reply, want) in [
+            ("red", r#"{"Which?":"Red"}"#),
+            ("1", r#"{"Which?":"Red"}"#),
+            ("2", r#"{"Which?":"2"}"#),
+            ("3", r#"{"Which?":"Blue"}"#),
+            ("9", r#"{"Which?":"9"}"#),
+            (" green ", r#"{"Which?":"green"}"#),
+            (r#"{"Which?":"3"}"#, r#"{"Which?":"Blue"}"#),
+            (
+                r#"{"Other?":"3"}"#,
+                r#"400 "Other?" is not one of the questions"#,
+            ),
+            ("  ", "400 the reply is empty; the question still waits"),
+        ] {
+            assert_eq!(answer(colours(), reply), want, "{reply}");
+        }
+    }
+
+    #[test]
+    fn multi_select_is_comma_separated() {
+        let parts = || vec![question("Which?", &["a", "b", "c, d"], true)];
+        assert_eq!(answer(parts(), "1, B"), r#"{"Which?":["a","b"]}"#);
+        assert_eq!(answer(parts(), "C, d"), r#"{"Which?":["c, d"]}"#);
+        assert_eq!(
+            answer(parts(), r#"{"Which?":["a","x"]}"#),
+            r#"{"Which?":["a","x"]}"#
+        );
+    }
+
+    #[test]
+    fn several_questions_need_an_object_with_all_of_them() {
+        let two = || vec![question("A?", &[], false), question("B?", &["x"], false)];
+        assert_eq!(
+            answer(two(), r#"{"A?":"1","B?":"1"}"#),
+            r#"{"A?":"1","B?":"x"}"#
+        );
+        assert_eq!(answer(two(), r#"{"A?":"1"}"#), r#"400 "B?" has no answer"#);
+        assert!(answer(two(), "yes").starts_with("400 there are 2 questions"));
+    }
+
+    #[test]
+    fn approvals_take_only_the_listed_words() {
+        let check = |reply: &str| parse(&ask(AskKind::Approval, vec![]), reply);
+        for reply in ["Allow once", "1", "y", "YES"] {
+            assert_eq!(check(reply), Ok(Answer::AllowOnce), "{reply}");
+        }
+        for reply in ["allow always", "2"] {
+            assert_eq!(check(reply), Ok(Answer::AllowAlways), "{reply}");
+        }
+        for reply in ["Deny", "3", "n", "No"] {
+            assert_eq!(check(reply), Ok(Answer::Deny(String::new())), "{reply}");
+        }
+        assert_eq!(
+            check("deny: not: there"),
+            Ok(Answer::Deny("not: there".into()))
+        );
+        for reply in ["", "sure", "4", "allow", "denying: x"] {
+            assert!(check(reply).is_err(), "{reply}");
+        }
+    }
+}

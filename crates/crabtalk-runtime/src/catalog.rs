@@ -1,0 +1,105 @@
+//! What is configured, as one immutable snapshot.
+//!
+//! Invariant: a run reads one catalogue from its start to its end; reload
+//! swaps the whole and touches no run in flight.
+
+use crate::Error;
+use crabtalk_domain::{AgentConfig, AgentName, ConversationKey, Origin, Sender};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bounds that configuration may move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Runs that may wait in one conversation (CONV-3).
+    pub queued_runs: usize,
+    /// Delegations that may lie above a run (RUN-9).
+    pub delegate_depth: u32,
+    /// How long an ask in the owner's inbox waits (GATE-4).
+    pub ask_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queued_runs: 32,
+            delegate_depth: 3,
+            ask_timeout: Duration::from_secs(86_400),
+        }
+    }
+}
+
+/// A snapshot of the configuration as far as runs need it.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    /// Every agent by name.
+    pub agents: BTreeMap<AgentName, Arc<AgentConfig>>,
+    /// The agent that an empty name means (CONV-8).
+    pub default_agent: AgentName,
+    /// Senders with the owner's authority.
+    pub owners: Vec<String>,
+    /// The owner's home directory, where conversations begin without a cwd.
+    pub user_home: PathBuf,
+    /// Whether memory's tools belong to the base tools (GATE-1).
+    pub memory_enabled: bool,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Catalog {
+    /// One agent, the default one, and nothing else.
+    pub fn of(agent: AgentConfig) -> Self {
+        Self {
+            default_agent: agent.name.clone(),
+            agents: BTreeMap::from([(agent.name.clone(), Arc::new(agent))]),
+            owners: vec!["user".into()],
+            user_home: PathBuf::from("/"),
+            memory_enabled: false,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Finds an agent; an empty name is the default one.
+    pub fn agent(&self, name: &str) -> Result<&Arc<AgentConfig>, Error> {
+        let name = if name.is_empty() {
+            self.default_agent.as_str()
+        } else {
+            name
+        };
+        let found = AgentName::new(name)
+            .ok()
+            .and_then(|name| self.agents.get(&name));
+        found.ok_or_else(|| Error::UnknownAgent {
+            name: name.chars().take(80).collect(),
+            known: self
+                .agents
+                .keys()
+                .map(AgentName::as_str)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
+    /// The sender whose authority a run has: that of the run at the top, and
+    /// nobody's where no person stands behind it (CONV-10).
+    pub fn authority<'a>(
+        &self,
+        key: &'a ConversationKey,
+        origin: &'a Origin,
+    ) -> Option<&'a Sender> {
+        match origin {
+            Origin::Client { .. } => Some(&key.sender),
+            Origin::Delegate { root, .. } if root.sender.is_reserved() => None,
+            Origin::Delegate { root, .. } => Some(&root.sender),
+            Origin::Cron { .. } | Origin::Event { .. } => None,
+        }
+    }
+
+    /// Whether a run has the owner's authority.
+    pub fn is_owner(&self, key: &ConversationKey, origin: &Origin) -> bool {
+        self.authority(key, origin)
+            .is_some_and(|sender| self.owners.iter().any(|owner| owner == sender.as_str()))
+    }
+}

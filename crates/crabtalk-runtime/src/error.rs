@@ -1,0 +1,104 @@
+//! What the runtime refuses, and with which code (WIRE-3).
+
+use crabtalk_domain::{ConversationKey, NameError, Refusal, storage};
+
+/// A refusal before a run starts, or the failure of an operation.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name is no name at all.
+    #[error(transparent)]
+    BadName(#[from] NameError),
+    /// No agent of that name is configured.
+    #[error("there is no agent {name:?}; there are: {known}")]
+    UnknownAgent {
+        /// What was asked for.
+        name: String,
+        /// What exists, comma separated.
+        known: String,
+    },
+    /// Nothing was said.
+    #[error("the content is empty; say something")]
+    EmptyContent,
+    /// The pair has no conversation yet.
+    #[error("there is no conversation {0}; send a message to begin one")]
+    NoConversation(ConversationKey),
+    /// A sender that the daemon alone may use (CONV-10).
+    #[error("the sender {0:?} is reserved for the daemon; choose another")]
+    ReservedSender(String),
+    /// The conversation's queue is full (CONV-3).
+    #[error("{key} has {bound} runs waiting, the bound (limits.queued_runs); try again later")]
+    QueueFull {
+        /// Which conversation.
+        key: ConversationKey,
+        /// How many may wait.
+        bound: usize,
+    },
+    /// No run is in flight.
+    #[error("nothing is running in {0}")]
+    NothingRunning(ConversationKey),
+    /// No such ask is pending.
+    #[error("no question is waiting for an answer{0}")]
+    NoAsk(String),
+    /// The reply does not answer the ask, which stays.
+    #[error("{0}")]
+    BadReply(String),
+    /// A field of the request makes no sense.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The operation cannot be done while a run is in flight (STORE-8).
+    #[error("{0} is running; kill it first or wait")]
+    Busy(ConversationKey),
+    /// A hook turned the message away.
+    #[error("{}", .0.message)]
+    Refused(Refusal),
+    /// The store failed.
+    #[error("{}", with_source(.0))]
+    Storage(#[from] storage::Error),
+    /// The model failed outside a run.
+    #[error(transparent)]
+    Model(#[from] crabtalk_domain::model::Error),
+    /// The daemon is going down.
+    #[error("the daemon is shutting down; try again when it is back")]
+    ShuttingDown,
+}
+
+impl Error {
+    /// The wire's code (WIRE-3).
+    pub fn code(&self) -> u32 {
+        match self {
+            Self::BadName(_) | Self::EmptyContent | Self::BadReply(_) | Self::BadRequest(_) => 400,
+            Self::ReservedSender(_) => 403,
+            Self::UnknownAgent { .. }
+            | Self::NoConversation(_)
+            | Self::NothingRunning(_)
+            | Self::NoAsk(_) => 404,
+            Self::Busy(_) => 409,
+            Self::QueueFull { .. } => 429,
+            Self::Refused(refusal) => refusal.code,
+            Self::Storage(error) => storage_code(error),
+            Self::Model(error) => error.kind.code(),
+            Self::ShuttingDown => 503,
+        }
+    }
+}
+
+/// The wire's code of a failure of the store.
+pub(crate) fn storage_code(error: &storage::Error) -> u32 {
+    match error {
+        storage::Error::NotFound(_) => 404,
+        storage::Error::BadFileName(_) => 400,
+        storage::Error::Broken { .. }
+        | storage::Error::Unwritable { .. }
+        | storage::Error::Io { .. } => 500,
+    }
+}
+
+/// A store's error with its cause, for the one line that a client sees.
+pub(crate) fn with_source(error: &storage::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) if !matches!(error, storage::Error::Unwritable { .. }) => {
+            format!("{error}: {source}")
+        }
+        Some(_) | None => error.to_string(),
+    }
+}

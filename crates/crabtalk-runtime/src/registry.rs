@@ -1,0 +1,224 @@
+//! Who has work: the conversations that are in memory.
+//!
+//! Invariants: at most one task per pair; submissions and retirement happen
+//! under one lock, so a command is either taken by the living task or starts
+//! a new one; an idle conversation is not here at all.
+
+use crate::Error;
+use crate::conversation::Command;
+use crate::events::RunLog;
+use crabtalk_domain::storage::{ConversationLog, Meta, Position, Record};
+use crabtalk_domain::{BoxFuture, ConversationKey, storage};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What lists say of a conversation in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveInfo {
+    /// Which.
+    pub key: ConversationKey,
+    /// What it is called and where it works.
+    pub meta: Meta,
+    /// Messages, archived ones included.
+    pub message_count: u64,
+    /// Whether a run is in flight.
+    pub running: bool,
+    /// Runs that wait behind it.
+    pub queued: usize,
+}
+
+/// The run in flight.
+#[derive(Clone)]
+pub(crate) struct Current {
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) request_id: String,
+}
+
+/// What others may see of a conversation and touch without its task.
+pub(crate) struct Shared {
+    pub(crate) key: Arc<ConversationKey>,
+    mailbox: mpsc::Sender<Command>,
+    live: Mutex<Live>,
+    log: Mutex<Option<Box<dyn ConversationLog>>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Live {
+    pub(crate) current: Option<Current>,
+    /// The last run that ended while the conversation was in memory.
+    pub(crate) last: Option<Arc<RunLog>>,
+    /// Runs in the mailbox, in order, with their request ids.
+    pub(crate) queued: VecDeque<(String, Arc<RunLog>)>,
+    /// Steering messages for the next step; `None` while no run takes any.
+    pub(crate) steers: Option<Vec<String>>,
+    pub(crate) meta: Meta,
+    pub(crate) message_count: u64,
+    pub(crate) is_open: bool,
+}
+
+impl Shared {
+    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+        self.live
+            .lock()
+            .expect("no code panics while it holds a conversation's state")
+    }
+
+    fn log(&self) -> MutexGuard<'_, Option<Box<dyn ConversationLog>>> {
+        self.log
+            .lock()
+            .expect("no code panics while it holds a log")
+    }
+
+    /// Hands the log over, or takes it away.
+    pub(crate) fn set_log(&self, log: Option<Box<dyn ConversationLog>>) {
+        self.live().is_open = log.is_some();
+        *self.log() = log;
+    }
+
+    /// Appends to the open log.
+    pub(crate) fn append(&self, records: &[Record]) -> Result<Position, storage::Error> {
+        match self.log().as_mut() {
+            Some(log) => log.append(records),
+            None => Err(storage::Error::NotFound(format!(
+                "the open log of {}",
+                self.key
+            ))),
+        }
+    }
+
+    /// Resolves when the position is safe.
+    pub(crate) fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), storage::Error>> {
+        match self.log().as_ref() {
+            Some(log) => log.synced(upto),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+
+    /// Resolves when the position, which ends a run, is safe.
+    pub(crate) fn synced_at_end(
+        &self,
+        upto: Position,
+    ) -> BoxFuture<'static, Result<(), storage::Error>> {
+        match self.log().as_ref() {
+            Some(log) => log.synced_at_end(upto),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+
+    /// Lets the file's name follow a title.
+    pub(crate) fn rename_for_title(&self, title: &str) -> Result<(), storage::Error> {
+        match self.log().as_mut() {
+            Some(log) => log.rename_for_title(title),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn info(&self) -> LiveInfo {
+        let live = self.live();
+        LiveInfo {
+            key: (*self.key).clone(),
+            meta: live.meta.clone(),
+            message_count: live.message_count,
+            running: live.current.is_some(),
+            queued: live.queued.len(),
+        }
+    }
+}
+
+/// The conversations in memory.
+#[derive(Default)]
+pub(crate) struct Registry(Mutex<HashMap<ConversationKey, Arc<Shared>>>);
+
+impl Registry {
+    fn entries(&self) -> MutexGuard<'_, HashMap<ConversationKey, Arc<Shared>>> {
+        self.0
+            .lock()
+            .expect("no code panics while it holds the registry")
+    }
+
+    pub(crate) fn get(&self, key: &ConversationKey) -> Option<Arc<Shared>> {
+        self.entries().get(key).cloned()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Shared>> {
+        self.entries().values().cloned().collect()
+    }
+
+    /// Puts a command into the conversation's mailbox; `start` gives a new
+    /// conversation its task.
+    pub(crate) fn submit(
+        &self,
+        key: &ConversationKey,
+        bound: usize,
+        command: Command,
+        start: impl FnOnce(Arc<Shared>, mpsc::Receiver<Command>),
+    ) -> Result<Arc<Shared>, Error> {
+        let mut entries = self.entries();
+        if let Some(shared) = entries.get(key) {
+            shared.enqueue(bound, command)?;
+            return Ok(Arc::clone(shared));
+        }
+        let (mailbox, commands) = mpsc::channel(bound.max(1));
+        let shared = Arc::new(Shared {
+            key: Arc::new(key.clone()),
+            mailbox,
+            live: Mutex::default(),
+            log: Mutex::default(),
+        });
+        shared.enqueue(bound, command)?;
+        entries.insert(key.clone(), Arc::clone(&shared));
+        drop(entries);
+        start(Arc::clone(&shared), commands);
+        Ok(shared)
+    }
+
+    /// Forgets an idle conversation, unless a command has just come in.
+    pub(crate) fn retire(&self, shared: &Arc<Shared>, commands: &mpsc::Receiver<Command>) -> bool {
+        let mut entries = self.entries();
+        if !commands.is_empty() {
+            return false;
+        }
+        if entries
+            .get(&*shared.key)
+            .is_some_and(|entry| Arc::ptr_eq(entry, shared))
+        {
+            entries.remove(&*shared.key);
+        }
+        if entries.is_empty() {
+            // A burst of conversations must not leave its table behind.
+            entries.shrink_to_fit();
+        }
+        true
+    }
+}
+
+impl Shared {
+    fn enqueue(&self, bound: usize, command: Command) -> Result<(), Error> {
+        let mut live = self.live();
+        let queued = match &command {
+            Command::Run(job) => {
+                let id = job.request.request_id.clone().unwrap_or_default();
+                Some((id, Arc::clone(&job.log)))
+            }
+            Command::Compact { .. } | Command::Set { .. } | Command::Remove { .. } => None,
+        };
+        match self.mailbox.try_send(command) {
+            Ok(()) => {
+                live.queued.extend(queued);
+                Ok(())
+            }
+            Err(mpsc::error::TrySendError::Full(_)) => Err(Error::QueueFull {
+                key: (*self.key).clone(),
+                bound,
+            }),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Error::ShuttingDown),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The way of a tool call: scope, then permission, then dispatch (GATE-6).
+//!
+//! Invariant: [`Router::execute`] is the only place from which a tool is
+//! called, whoever asked for the call.
+
+mod approve;
+mod builtin;
+
+pub use approve::ApprovalBook;
+
+use crate::gate::scope;
+use crate::run::Publisher;
+use crate::runtime::Inner;
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::{AgentConfig, ConversationKey, Origin, ToolCall};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a call does to the conversation itself; applied by its run.
+pub(crate) enum Effect {
+    Title(String),
+}
+
+/// What came of a call.
+pub(crate) struct Outcome {
+    pub(crate) output: ToolOutput,
+    pub(crate) effect: Option<Effect>,
+}
+
+impl From<ToolOutput> for Outcome {
+    fn from(output: ToolOutput) -> Self {
+        Self {
+            output,
+            effect: None,
+        }
+    }
+}
+
+/// The run on whose behalf a step's calls are made.
+pub(crate) struct CallContext {
+    pub(crate) rt: Arc<Inner>,
+    pub(crate) key: ConversationKey,
+    pub(crate) origin: Origin,
+    pub(crate) run: u64,
+    pub(crate) agent: Arc<AgentConfig>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) is_owner: bool,
+    pub(crate) publisher: Arc<Publisher>,
+    /// What was advertised for the step.
+    pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
+}
+
+/// Every tool there is, and the gate before them.
+pub(crate) struct Router {
+    providers: Vec<Arc<dyn ToolProvider>>,
+    approvals: Arc<dyn ApprovalBook>,
+}
+
+impl Router {
+    pub(crate) fn new(
+        providers: Vec<Arc<dyn ToolProvider>>,
+        approvals: Arc<dyn ApprovalBook>,
+    ) -> Self {
+        Self {
+            providers,
+            approvals,
+        }
+    }
+
+    /// The tools in an agent's scope, in a stable order.
+    pub(crate) fn specs(&self, agent: &AgentConfig, memory_enabled: bool) -> Vec<Arc<ToolSpec>> {
+        let foreign = self.providers.iter().flat_map(|provider| provider.specs());
+        builtin::specs()
+            .into_iter()
+            .chain(foreign)
+            .filter(|spec| scope::allows_tool(&agent.scope, &spec.name, memory_enabled))
+            .collect()
+    }
+
+    /// Judges a call and executes it if it may.
+    pub(crate) async fn execute(&self, context: &CallContext, call: &ToolCall) -> Outcome {
+        let Some(spec) = context.tools.iter().find(|spec| spec.name == call.name) else {
+            return self.refuse_unknown(context, call).into();
+        };
+        let arguments = match parse_arguments(&call.arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return ToolOutput::error(error).into(),
+        };
+        let invocation = Invocation {
+            key: context.key.clone(),
+            origin: context.origin.clone(),
+            run: context.run,
+            agent: Arc::clone(&context.agent),
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments,
+            cwd: context.cwd.clone(),
+        };
+        let provider = self.provider(&call.name);
+        let subject = match provider {
+            Some(provider) => provider.subject(&invocation).await,
+            None => Ok(Subject::Other),
+        };
+        let subject = match subject {
+            Ok(subject) => subject,
+            Err(error) => return ToolOutput::error(error).into(),
+        };
+        if let Err(refusal) = self.permit(context, spec, &invocation, &subject).await {
+            return ToolOutput::error(refusal).into();
+        }
+        match provider {
+            Some(provider) => provider.call(&invocation, &subject).await.into(),
+            None => builtin::call(context, &invocation).await,
+        }
+    }
+
+    fn provider(&self, name: &str) -> Option<&Arc<dyn ToolProvider>> {
+        let has =
+            |provider: &&Arc<dyn ToolProvider>| provider.specs().iter().any(|s| s.name == name);
+        if builtin::is_builtin(name) {
+            None
+        } else {
+            self.providers.iter().find(has)
+        }
+    }
+
+    /// A call of something that was not on offer: out of scope, or nothing at
+    /// all (GATE-1).
+    fn refuse_unknown(&self, context: &CallContext, call: &ToolCall) -> ToolOutput {
+        let exists = builtin::is_builtin(&call.name) || self.provider(&call.name).is_some();
+        let names: Vec<&str> = context
+            .tools
+            .iter()
+            .map(|spec| spec.name.as_str())
+            .collect();
+        let names = names.join(", ");
+        if !exists {
+            return ToolOutput::error(format!(
+                "there is no tool {:?}; there are: {names}",
+                call.name
+            ));
+        }
+        context.rt.violations.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            target: "security",
+            agent = %context.agent.name,
+            sender = %context.key.sender,
+            origin = %context.origin,
+            tool = %call.name,
+            "scope violation: a tool out of scope was called"
+        );
+        ToolOutput::error(format!(
+            "{:?} is outside the scope of {}; it has: {names}",
+            call.name, context.agent.name
+        ))
+    }
+}
+
+/// Arguments are an object; models leave them out where there are none.
+fn parse_arguments(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("the arguments must be a JSON object; nothing was done".into()),
+        Err(error) => Err(format!(
+            "the arguments are not valid JSON ({error}); nothing was done, send them again"
+        )),
+    }
+}

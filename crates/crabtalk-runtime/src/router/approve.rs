@@ -1,0 +1,171 @@
+//! Permission, and the question to a person where the rules say `ask`
+//! (GATE-2, GATE-4).
+
+use super::{CallContext, Router};
+use crate::asks::{Answer, PendingAsk};
+use crate::gate::approvals::Approval;
+use crate::gate::rules::{Question, Verdict, judge};
+use crabtalk_domain::tool::{Invocation, Subject, ToolSpec};
+use crabtalk_domain::{
+    AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, ConversationKey, Origin,
+    Permission,
+};
+use std::future::ready;
+use std::sync::Arc;
+
+/// Calls that somebody approved for good (`config/approvals.toml`).
+pub trait ApprovalBook: Send + Sync {
+    /// What is approved now.
+    fn list(&self) -> Arc<Vec<Approval>>;
+
+    /// Keeps an approval. The error says what happened to which file.
+    fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>>;
+}
+
+impl ApprovalBook for () {
+    fn list(&self) -> Arc<Vec<Approval>> {
+        Arc::default()
+    }
+
+    fn add(&self, _: Approval) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(ready(Err("this runtime keeps no approvals".into())))
+    }
+}
+
+impl Router {
+    /// Lets a call pass, or says why not.
+    pub(super) async fn permit(
+        &self,
+        context: &CallContext,
+        spec: &ToolSpec,
+        call: &Invocation,
+        subject: &Subject,
+    ) -> Result<(), String> {
+        let catalog = context.rt.catalog.load_full();
+        let sender = catalog.authority(&context.key, &context.origin);
+        let approvals = self.approvals.list();
+        let verdict = judge(&Question {
+            rules: &context.agent.permissions,
+            tool: &call.name,
+            subject,
+            default_permission: spec.default_permission,
+            agent: context.agent.name.as_str(),
+            sender: sender.map_or("", |sender| sender.as_str()),
+            cwd: &call.cwd,
+            user_home: &catalog.user_home,
+            agent_cwd: context.agent.cwd.as_deref(),
+            is_owner: context.is_owner,
+            approvals: &approvals,
+            unattended: sender.is_none(),
+        });
+        match verdict.permission {
+            Permission::Allow => Ok(()),
+            Permission::Deny => {
+                tracing::warn!(
+                    target: "security",
+                    agent = %context.agent.name,
+                    sender = %context.key.sender,
+                    origin = %context.origin,
+                    tool = %call.name,
+                    reason = %verdict.reason,
+                    "a tool call was denied"
+                );
+                Err(format!("denied: {}", verdict.reason))
+            }
+            Permission::Ask => self.ask(context, call, &verdict).await,
+        }
+    }
+
+    async fn ask(
+        &self,
+        context: &CallContext,
+        call: &Invocation,
+        verdict: &Verdict,
+    ) -> Result<(), String> {
+        let rt = &context.rt;
+        let ask = Arc::new(Ask {
+            id: rt.asks.new_id(),
+            kind: AskKind::Approval,
+            questions: vec![AskQuestion {
+                question: format!(
+                    "Allow {} to run {}: {}",
+                    context.agent.name, call.name, verdict.detail
+                ),
+                header: "Approval".into(),
+                options: approval_options(),
+                multi_select: false,
+            }],
+            tool: call.name.clone(),
+            detail: verdict.detail.clone(),
+        });
+        // Strangers must not answer for the owner: their streams do not show it.
+        let inbox = !context.is_owner;
+        let key = shown_in(context);
+        let pending = PendingAsk {
+            key,
+            ask: Arc::clone(&ask),
+            asked_at: rt.now(),
+            inbox,
+        };
+        let mut wait = rt.asks.open(pending);
+        let event = AgentEvent::AskUser(ask);
+        if inbox {
+            context.publisher.publish_to_watchers(&event);
+        } else {
+            context.publisher.publish(event);
+        }
+        let timeout = rt.catalog.load().limits.ask_timeout;
+        let answer = match tokio::time::timeout(timeout, wait.answer()).await {
+            Ok(answer) => answer,
+            Err(_) => return Err("denied: nobody answered the approval in time".into()),
+        };
+        match answer {
+            Some(Answer::AllowOnce) => Ok(()),
+            Some(Answer::AllowAlways) => {
+                self.keep_approval(context, call, verdict).await;
+                Ok(())
+            }
+            Some(Answer::Deny(reason)) if reason.is_empty() => Err("denied by the user".into()),
+            Some(Answer::Deny(reason)) => Err(format!("denied by the user: {reason}")),
+            Some(Answer::Questions(_)) | None => Err("denied: the approval was withdrawn".into()),
+        }
+    }
+
+    async fn keep_approval(&self, context: &CallContext, call: &Invocation, verdict: &Verdict) {
+        let catalog = context.rt.catalog.load_full();
+        let sender = catalog.authority(&context.key, &context.origin);
+        let approval = Approval {
+            agent: context.agent.name.to_string(),
+            sender: sender.map_or_else(String::new, ToString::to_string),
+            tool: call.name.clone(),
+            exact: verdict.detail.clone(),
+            cwd: call.cwd.to_string_lossy().into_owned(),
+            at: context.rt.now(),
+            by: context.origin.to_string(),
+        };
+        if let Err(error) = self.approvals.add(approval).await {
+            // The call was approved all the same; it will be asked again.
+            tracing::warn!(%error, "an approval could not be kept");
+        }
+    }
+}
+
+/// The conversation whose people see the ask: the root's for a delegate.
+fn shown_in(context: &CallContext) -> ConversationKey {
+    match &context.origin {
+        Origin::Delegate { root, .. } => root.clone(),
+        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => context.key.clone(),
+    }
+}
+
+fn approval_options() -> Vec<AskOption> {
+    let option = |label: &str, description: &str| AskOption {
+        label: label.into(),
+        description: description.into(),
+    };
+    vec![
+        option("Allow once", "this call only"),
+        option("Allow always", "exactly this, in this folder, from now on"),
+        option("Deny", "refuse; \"Deny: reason\" tells the agent why"),
+    ]
+}

@@ -1,0 +1,185 @@
+//! Tools of the runtime itself: `set_title` and `ask_user`.
+
+use super::{CallContext, Effect, Outcome};
+use crate::asks::{Answer, PendingAsk};
+use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
+use crabtalk_domain::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, Permission};
+use serde_json::{Value, json};
+use std::sync::{Arc, LazyLock};
+
+/// Longest title, in characters: one line of a list.
+const MAX_TITLE_CHARS: usize = 100;
+
+/// Questions in one ask, and options in one question: what fits a screen.
+const MAX_QUESTIONS: usize = 10;
+const MAX_OPTIONS: usize = 20;
+
+static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
+    let spec = |name: &str, description: &str, parameters: Value| {
+        Arc::new(ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            parameters,
+            default_permission: Permission::Allow,
+        })
+    };
+    vec![
+        spec(
+            "ask_user",
+            "Ask the user one or more questions and wait for the answers. Use it when a decision is \
+             the user's to make. Options are offers; the user may answer freely.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "questions": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "question": {"type": "string"},
+                                "header": {"type": "string", "description": "a word or two"},
+                                "options": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "properties": {
+                                            "label": {"type": "string"},
+                                            "description": {"type": "string"}
+                                        },
+                                        "required": ["label"]
+                                    }
+                                },
+                                "multi_select": {"type": "boolean"}
+                            },
+                            "required": ["question"]
+                        }
+                    }
+                },
+                "required": ["questions"]
+            }),
+        ),
+        spec(
+            "set_title",
+            "Give this conversation a short title, so that the user finds it again.",
+            json!({
+                "type": "object",
+                "properties": {"title": {"type": "string"}},
+                "required": ["title"]
+            }),
+        ),
+    ]
+});
+
+pub(super) fn specs() -> Vec<Arc<ToolSpec>> {
+    SPECS.clone()
+}
+
+pub(super) fn is_builtin(name: &str) -> bool {
+    SPECS.iter().any(|spec| spec.name == name)
+}
+
+pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
+    match call.name.as_str() {
+        "set_title" => set_title(&call.arguments),
+        _ => ask_user(context, &call.arguments).await.into(),
+    }
+}
+
+fn set_title(arguments: &Value) -> Outcome {
+    let title = arguments["title"].as_str().unwrap_or_default();
+    let title: String = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() || title.chars().count() > MAX_TITLE_CHARS {
+        let error = format!("give a title of 1 to {MAX_TITLE_CHARS} characters");
+        return ToolOutput::error(error).into();
+    }
+    let output = ToolOutput::ok(format!("the title is now {title:?}"));
+    Outcome {
+        output,
+        effect: Some(Effect::Title(title)),
+    }
+}
+
+async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
+    let questions = match questions(arguments) {
+        Ok(questions) => questions,
+        Err(error) => return ToolOutput::error(error),
+    };
+    if context
+        .rt
+        .catalog
+        .load()
+        .authority(&context.key, &context.origin)
+        .is_none()
+    {
+        return ToolOutput::error("nobody is here to answer: this run was not started by a person");
+    }
+    let ask = Arc::new(Ask {
+        id: context.rt.asks.new_id(),
+        kind: AskKind::Question,
+        questions,
+        tool: String::new(),
+        detail: String::new(),
+    });
+    let pending = PendingAsk {
+        key: context.key.clone(),
+        ask: Arc::clone(&ask),
+        asked_at: context.rt.now(),
+        inbox: false,
+    };
+    let mut wait = context.rt.asks.open(pending);
+    context.publisher.publish(AgentEvent::AskUser(ask));
+    match wait.answer().await {
+        Some(Answer::Questions(answers)) => ToolOutput::ok(answers.to_string()),
+        Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => {
+            ToolOutput::error("the question was withdrawn")
+        }
+    }
+}
+
+/// Reads the arguments leniently: models also send one question alone.
+fn questions(arguments: &Value) -> Result<Vec<AskQuestion>, String> {
+    let list = match &arguments["questions"] {
+        Value::Array(list) => list.iter().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            vec![arguments]
+        }
+    };
+    let questions = list.into_iter().map(question).collect::<Option<Vec<_>>>();
+    let questions = questions.ok_or("every question needs a text under \"question\"")?;
+    if questions.is_empty() || questions.len() > MAX_QUESTIONS {
+        return Err(format!("ask 1 to {MAX_QUESTIONS} questions at once"));
+    }
+    if questions.iter().any(|q| q.options.len() > MAX_OPTIONS) {
+        return Err(format!("offer at most {MAX_OPTIONS} options"));
+    }
+    Ok(questions)
+}
+
+fn question(value: &Value) -> Option<AskQuestion> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
+    let asked = if value.is_string() {
+        text(value)
+    } else {
+        text(&value["question"])
+    };
+    let option = |value: &Value| {
+        let label = if value.is_string() {
+            text(value)
+        } else {
+            text(&value["label"])
+        };
+        let description = text(&value["description"]);
+        (!label.is_empty()).then_some(AskOption { label, description })
+    };
+    (!asked.is_empty()).then(|| AskQuestion {
+        question: asked,
+        header: text(&value["header"]),
+        options: value["options"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(option)
+            .collect(),
+        multi_select: value["multi_select"].as_bool().unwrap_or_default(),
+    })
+}

@@ -1,0 +1,187 @@
+//! One run: an agent executed on a conversation, step by step (RUN-1).
+//!
+//! Invariants: what a model is told and what a client is told is on disk
+//! before; a tool call executes only after it is on disk; whatever happens, a
+//! run that sent Start ends with one End, and leaves a history that is valid
+//! for every provider (CONV-5).
+
+mod announce;
+mod answer;
+mod finish;
+mod start;
+mod steps;
+mod tools;
+
+use crate::conversation::Open;
+use crate::events::RunLog;
+use crate::registry::Shared;
+use crate::runtime::Inner;
+use announce::Announcer;
+pub(crate) use announce::Publisher;
+use crabtalk_domain::model::ToolChoice;
+use crabtalk_domain::{
+    AgentConfig, ConversationKey, End, Message, Origin, ToolCall, Usage, model, storage,
+};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio_util::sync::CancellationToken;
+
+/// What somebody wants run.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// On which conversation.
+    pub key: ConversationKey,
+    /// What the sender says.
+    pub content: String,
+    /// The agent that answers in the conversation's own agent's place (RUN-2).
+    pub guest: Option<String>,
+    /// Working directory of this run only (CONV-6).
+    pub cwd: Option<PathBuf>,
+    /// Whether the first step must call a tool.
+    pub tool_choice: ToolChoice,
+    /// The client's id, under which it may retry (CONV-9).
+    pub request_id: Option<String>,
+    /// Where it comes from (CONV-10).
+    pub origin: Origin,
+}
+
+impl RunRequest {
+    /// A message over the local socket and nothing special.
+    pub fn new(key: ConversationKey, content: impl Into<String>) -> Self {
+        Self {
+            key,
+            content: content.into(),
+            guest: None,
+            cwd: None,
+            tool_choice: ToolChoice::Auto,
+            request_id: None,
+            origin: Origin::local(),
+        }
+    }
+}
+
+/// Why a run stops before the model has said everything.
+#[derive(Debug)]
+enum Stop {
+    Model(model::Error),
+    Storage(storage::Error),
+    MaxIterations(u32),
+    /// A guest gave nothing but a tool call (RUN-2).
+    OnlyToolCalls(String),
+    /// The model gave an empty answer.
+    Empty(String),
+    Cancelled,
+    ShuttingDown,
+}
+
+impl From<storage::Error> for Stop {
+    fn from(error: storage::Error) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<model::Error> for Stop {
+    fn from(error: model::Error) -> Self {
+        Self::Model(error)
+    }
+}
+
+/// Calls of the current step and the results that are there.
+struct Calls {
+    calls: Vec<ToolCall>,
+    results: Vec<Option<Arc<Message>>>,
+}
+
+/// A run in flight.
+struct Run<'a> {
+    rt: &'a Arc<Inner>,
+    shared: &'a Arc<Shared>,
+    open: &'a mut Open,
+    request: RunRequest,
+    /// The agent that speaks, as hooks composed it.
+    speaker: Arc<AgentConfig>,
+    number: u64,
+    cwd: PathBuf,
+    is_owner: bool,
+    publisher: Arc<Publisher>,
+    announcer: Announcer,
+    system: Arc<str>,
+    injected: Arc<Vec<Message>>,
+    injected_at: usize,
+    calls: Option<Calls>,
+    /// Whether the run has said anything yet.
+    has_text: bool,
+    usage: Usage,
+    provider: String,
+    model: String,
+    started: tokio::time::Instant,
+}
+
+impl Run<'_> {
+    fn is_guest(&self) -> bool {
+        self.request.guest.is_some()
+    }
+}
+
+/// Executes a run. Returns whether memory and disk are known to agree.
+pub(crate) async fn execute(
+    rt: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    open: &mut Open,
+    request: RunRequest,
+    log: &Arc<RunLog>,
+    cancel: CancellationToken,
+) -> bool {
+    rt.running.fetch_add(1, Ordering::Relaxed);
+    let speaker = request
+        .guest
+        .clone()
+        .unwrap_or_else(|| request.key.agent.to_string());
+    let work = work(rt, shared, open, request, log, cancel);
+    let outcome = AssertUnwindSafe(work).catch_unwind().await;
+    rt.running.fetch_sub(1, Ordering::Relaxed);
+    outcome.unwrap_or_else(|_| {
+        tracing::error!(conversation = %shared.key, "a run panicked");
+        let error = "internal error: the run failed; the daemon's log says where".to_owned();
+        finish::release(shared, log);
+        log.publish(crabtalk_domain::AgentEvent::End(End {
+            agent: speaker,
+            error,
+            code: 500,
+            ..End::default()
+        }));
+        false
+    })
+}
+
+async fn work(
+    rt: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    open: &mut Open,
+    request: RunRequest,
+    log: &Arc<RunLog>,
+    cancel: CancellationToken,
+) -> bool {
+    let mut run = match start::start(rt, shared, open, request, log).await {
+        Ok(run) => run,
+        Err(error) => {
+            let intact = !matches!(error, crate::Error::Storage(_));
+            finish::release(shared, log);
+            log.refuse(error);
+            return intact;
+        }
+    };
+    let outcome = {
+        let steps = run.steps();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Stop::Cancelled),
+            () = rt.shutdown.cancelled() => Err(Stop::ShuttingDown),
+            outcome = steps => outcome,
+        }
+    };
+    run.finish(outcome).await
+}

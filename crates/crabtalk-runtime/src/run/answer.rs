@@ -1,0 +1,103 @@
+//! Takes in a model's stream and publishes it as it comes.
+
+use super::Stop;
+use super::announce::{Announcer, Publisher};
+use crabtalk_domain::model::{Chunk, Error, ErrorKind, Response};
+use crabtalk_domain::{AgentEvent, BoxStream};
+use futures_util::StreamExt;
+
+/// What is being streamed at the moment.
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Block {
+    None,
+    Text,
+    Thinking,
+}
+
+/// An answer in the making.
+pub(super) struct Answer<'a> {
+    publisher: &'a Publisher,
+    speaker: &'a str,
+    response: Response,
+    block: Block,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(publisher: &'a Publisher, speaker: &'a str) -> Self {
+        Self {
+            publisher,
+            speaker,
+            response: Response::default(),
+            block: Block::None,
+        }
+    }
+
+    /// Reads to the end. The model is called while the disk still works on
+    /// what it was told, and its first chunk waits for what `announcer` has
+    /// to say first.
+    pub(super) async fn read(
+        mut self,
+        mut stream: BoxStream<'static, Result<Chunk, Error>>,
+        announcer: &mut Announcer,
+    ) -> Result<Response, Stop> {
+        let mut next = if announcer.is_empty() {
+            stream.next().await
+        } else {
+            let (first, flushed) = futures_util::join!(stream.next(), announcer.flush());
+            flushed?;
+            first
+        };
+        while let Some(chunk) = next {
+            self.take(chunk?);
+            if self.response.stop.is_some() {
+                break;
+            }
+            next = stream.next().await;
+        }
+        self.enter(Block::None);
+        if self.response.stop.is_none() {
+            let message = format!("the model's answer was cut off ({})", self.speaker);
+            return Err(Error::new(ErrorKind::Malformed, message).into());
+        }
+        Ok(self.response)
+    }
+
+    fn take(&mut self, chunk: Chunk) {
+        match &chunk {
+            Chunk::Text(text) if !text.is_empty() => {
+                self.enter(Block::Text);
+                self.publisher.publish(AgentEvent::Text(text.clone()));
+            }
+            Chunk::Thinking(text) if !text.is_empty() => {
+                self.enter(Block::Thinking);
+                self.publisher.publish(AgentEvent::Thinking(text.clone()));
+            }
+            Chunk::Text(_)
+            | Chunk::Thinking(_)
+            | Chunk::Answering { .. }
+            | Chunk::ThinkingSignature(_)
+            | Chunk::ToolCallStart { .. }
+            | Chunk::ToolCallArguments { .. }
+            | Chunk::Usage(_)
+            | Chunk::Stop(_) => {}
+        }
+        self.response.push(chunk);
+    }
+
+    fn enter(&mut self, block: Block) {
+        if self.block == block {
+            return;
+        }
+        match self.block {
+            Block::Text => self.publisher.publish(AgentEvent::TextEnd),
+            Block::Thinking => self.publisher.publish(AgentEvent::ThinkingEnd),
+            Block::None => {}
+        }
+        match block {
+            Block::Text => self.publisher.publish(AgentEvent::TextStart),
+            Block::Thinking => self.publisher.publish(AgentEvent::ThinkingStart),
+            Block::None => {}
+        }
+        self.block = block;
+    }
+}

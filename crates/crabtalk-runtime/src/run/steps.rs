@@ -1,0 +1,183 @@
+//! Request, answer, tool calls, and again (RUN-1).
+
+use super::answer::Answer;
+use super::{Run, Stop};
+use crabtalk_domain::model::{Request, Response, StopReason, ToolChoice};
+use crabtalk_domain::storage::Record;
+use crabtalk_domain::tool::ToolSpec;
+use crabtalk_domain::{AgentEvent, Message, ToolCallInfo};
+use std::sync::Arc;
+
+impl Run<'_> {
+    /// Steps until the model wants no more tools.
+    pub(super) async fn steps(&mut self) -> Result<(), Stop> {
+        let limit = self.speaker.max_iterations.max(1);
+        for step in 0..limit {
+            let tools = self.catalogue();
+            let response = self.ask_model(step, &tools).await?;
+            if self.is_guest() {
+                return self.keep_guest_answer(response);
+            }
+            if response.tool_calls.is_empty() {
+                self.keep_answer(response)?;
+                if self.take_steers(true)? {
+                    continue;
+                }
+                return Ok(());
+            }
+            self.keep_calls(response).await?;
+            self.run_tools(tools).await?;
+            self.take_steers(false)?;
+        }
+        Err(Stop::MaxIterations(limit))
+    }
+
+    /// The tools of this step; a guest has none (RUN-2).
+    fn catalogue(&self) -> Arc<Vec<Arc<ToolSpec>>> {
+        if self.is_guest() {
+            return Arc::default();
+        }
+        let catalog = self.rt.catalog.load();
+        Arc::new(self.rt.router.specs(&self.speaker, catalog.memory_enabled))
+    }
+
+    async fn ask_model(
+        &mut self,
+        step: u32,
+        tools: &Arc<Vec<Arc<ToolSpec>>>,
+    ) -> Result<Response, Stop> {
+        let first = step == 0;
+        let request = Request {
+            model: self.speaker.model.clone(),
+            fallback: self.speaker.fallback.clone(),
+            system: Arc::clone(&self.system),
+            history: Arc::clone(&self.open.history),
+            injected: Arc::clone(&self.injected),
+            injected_at: self.injected_at,
+            closing: None,
+            has_guests: self.open.has_guests || self.is_guest(),
+            tools: Arc::clone(tools),
+            tool_choice: if first {
+                self.request.tool_choice.clone()
+            } else {
+                ToolChoice::Auto
+            },
+            thinking: self.speaker.thinking,
+        };
+        let stream = self.rt.model.stream(request);
+        let speaker = self.speaker.name.as_str();
+        let response = Answer::new(&self.publisher, speaker)
+            .read(stream, &mut self.announcer)
+            .await?;
+        self.provider.clone_from(&response.provider);
+        self.model.clone_from(&response.model);
+        if let Some(usage) = &response.usage {
+            self.usage.add(usage);
+        }
+        self.has_text |= !response.content.is_empty();
+        Ok(response)
+    }
+
+    fn message(&self, response: Response) -> Message {
+        let mut message = Message::assistant(response.content);
+        message.tool_calls = response.tool_calls;
+        message.thinking = response.thinking;
+        message.usage = response.usage;
+        message.agent = self.request.guest.clone().unwrap_or_default();
+        message.at = self.rt.now();
+        crate::history::name_calls(&mut message);
+        message
+    }
+
+    /// Appends a message; in memory only once it is on disk.
+    pub(super) fn append(
+        &mut self,
+        message: Message,
+    ) -> Result<crabtalk_domain::storage::Position, Stop> {
+        let message = Arc::new(message);
+        let position = self
+            .shared
+            .append(&[Record::Message(Arc::clone(&message))])?;
+        self.open.push(self.shared, message);
+        Ok(position)
+    }
+
+    fn keep_answer(&mut self, response: Response) -> Result<(), Stop> {
+        let stop = response.stop;
+        if response.content.is_empty() && response.thinking.is_empty() {
+            // After tool calls a model may have nothing to add.
+            return match (self.has_text || self.is_after_tools(), stop) {
+                (_, Some(StopReason::ContentFilter)) => Err(Stop::filtered(&self.model)),
+                (true, _) => Ok(()),
+                (false, _) => Err(Stop::Empty(self.model.clone())),
+            };
+        }
+        let message = self.message(response);
+        self.append(message)?;
+        match stop {
+            Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
+            Some(StopReason::Done | StopReason::ToolCalls | StopReason::Length) | None => Ok(()),
+        }
+    }
+
+    fn is_after_tools(&self) -> bool {
+        self.open
+            .history
+            .last()
+            .is_some_and(|m| m.role == crabtalk_domain::Role::Tool)
+    }
+
+    /// A guest's text is kept and its tool calls are rejected (RUN-2).
+    fn keep_guest_answer(&mut self, mut response: Response) -> Result<(), Stop> {
+        let called = !response.tool_calls.is_empty();
+        response.tool_calls.clear();
+        if response.content.is_empty() && called {
+            return Err(Stop::OnlyToolCalls(self.speaker.name.to_string()));
+        }
+        self.keep_answer(response)
+    }
+
+    /// Puts the calls on disk, then announces them: nothing executes before.
+    async fn keep_calls(&mut self, response: Response) -> Result<(), Stop> {
+        let message = self.message(response);
+        let calls = message.tool_calls.clone();
+        let infos = calls.iter().map(|call| ToolCallInfo {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        let announced = AgentEvent::ToolStart(infos.collect());
+        let position = self.append(message)?;
+        self.calls = Some(super::Calls {
+            results: vec![None; calls.len()],
+            calls,
+        });
+        self.announcer
+            .after(self.shared.synced(position), vec![announced]);
+        Ok(self.announcer.flush().await?)
+    }
+
+    /// Takes steering messages into the history (RUN-8). At the last step the
+    /// door is closed in the same breath as it is found that nobody waits, so
+    /// that no accepted message is lost.
+    fn take_steers(&mut self, last: bool) -> Result<bool, Stop> {
+        let steers = {
+            let mut live = self.shared.live();
+            let steers = live.steers.as_mut().map(std::mem::take).unwrap_or_default();
+            if last && steers.is_empty() {
+                live.steers = None;
+            }
+            steers
+        };
+        let any = !steers.is_empty();
+        for content in steers {
+            let mut message = Message::user(content.clone());
+            message.at = self.rt.now();
+            let position = self.append(message)?;
+            let synced = self.shared.synced(position);
+            self.announcer
+                .after(synced, vec![AgentEvent::Steered(content)]);
+        }
+        Ok(any)
+    }
+}

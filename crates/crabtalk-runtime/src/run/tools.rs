@@ -1,0 +1,120 @@
+//! Executes the calls of a step, all at once (RUN-1).
+
+use super::{Run, Stop};
+use crate::router::{CallContext, Effect, Outcome};
+use crabtalk_domain::storage::{MetaRecord, Record};
+use crabtalk_domain::tool::{ToolOutput, ToolSpec};
+use crabtalk_domain::{AgentEvent, Message};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+impl Run<'_> {
+    /// Results are announced as they come and enter the history in the order
+    /// of their calls.
+    pub(super) async fn run_tools(&mut self, tools: Arc<Vec<Arc<ToolSpec>>>) -> Result<(), Stop> {
+        let calls = self
+            .calls
+            .as_ref()
+            .map(|c| c.calls.clone())
+            .unwrap_or_default();
+        let rt = Arc::clone(self.rt);
+        let context = Arc::new(CallContext {
+            rt: Arc::clone(self.rt),
+            key: self.request.key.clone(),
+            origin: self.request.origin.clone(),
+            run: self.number,
+            agent: Arc::clone(&self.speaker),
+            cwd: self.cwd.clone(),
+            is_owner: self.is_owner,
+            publisher: Arc::clone(&self.publisher),
+            tools,
+        });
+        let mut running: FuturesUnordered<_> = calls
+            .into_iter()
+            .enumerate()
+            .map(|(index, call)| {
+                let (rt, context) = (&rt, Arc::clone(&context));
+                async move {
+                    let started = Instant::now();
+                    let outcome = rt.router.execute(&context, &call).await;
+                    (index, outcome, started.elapsed())
+                }
+            })
+            .collect();
+        loop {
+            tokio::select! {
+                biased;
+                flushed = self.announcer.flush(), if !self.announcer.is_empty() => flushed?,
+                Some((index, outcome, took)) = running.next() => {
+                    self.keep_result(index, outcome, took)?;
+                }
+                else => break,
+            }
+        }
+        self.close_calls();
+        self.announcer.next(vec![AgentEvent::ToolsComplete]);
+        Ok(())
+    }
+
+    fn keep_result(&mut self, index: usize, outcome: Outcome, took: Duration) -> Result<(), Stop> {
+        let Outcome { output, effect } = outcome;
+        let output = match effect {
+            Some(effect) => self.apply(effect, output),
+            None => output,
+        };
+        let Some(calls) = self.calls.as_mut() else {
+            return Ok(());
+        };
+        let call_id = calls.calls[index].id.clone();
+        let ToolOutput { content, is_error } = output;
+        let mut message = Message::tool(call_id.clone(), content, is_error);
+        message.at = self.rt.now();
+        let message = Arc::new(message);
+        let position = self
+            .shared
+            .append(&[Record::Message(Arc::clone(&message))])?;
+        let event = AgentEvent::ToolResult {
+            call_id,
+            output: message.content.clone(),
+            duration_ms: took.as_millis() as u64,
+            is_error,
+        };
+        calls.results[index] = Some(message);
+        self.announcer
+            .after(self.shared.synced(position), vec![event]);
+        Ok(())
+    }
+
+    /// What a call changes about the conversation itself.
+    fn apply(&mut self, effect: Effect, output: ToolOutput) -> ToolOutput {
+        let Effect::Title(title) = effect;
+        let record = MetaRecord {
+            title: Some(title.clone()),
+            ..MetaRecord::default()
+        };
+        let kept = self
+            .shared
+            .append(&[Record::Meta(record)])
+            .and_then(|_| self.shared.rename_for_title(&title));
+        match kept {
+            Ok(()) => {
+                self.shared.live().meta.title = title;
+                output
+            }
+            Err(error) => ToolOutput::error(crate::error::with_source(&error)),
+        }
+    }
+
+    /// Takes the step's results into the history, in the order of the calls.
+    pub(super) fn close_calls(&mut self) {
+        let Some(calls) = self.calls.take() else {
+            return;
+        };
+        for result in calls.results.into_iter().flatten() {
+            self.open.push(self.shared, result);
+        }
+    }
+}

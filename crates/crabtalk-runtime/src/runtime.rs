@@ -1,0 +1,304 @@
+//! The runtime's handle: submit, watch, answer, stop.
+
+use crate::Error;
+use crate::asks::{AskDesk, PendingAsk};
+use crate::catalog::Catalog;
+use crate::conversation::{Change, Command, Conversation, Job, apply_change};
+use crate::events::{Hub, HubSubscription, RunLog, Subscription};
+use crate::registry::{LiveInfo, Registry};
+use crate::router::{ApprovalBook, Router};
+use crate::run::RunRequest;
+use arc_swap::ArcSwap;
+use crabtalk_domain::model::Model;
+use crabtalk_domain::storage::Storage;
+use crabtalk_domain::tool::ToolProvider;
+use crabtalk_domain::{Clock, ConversationKey, Hook};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What a runtime is made of: one implementation of each port.
+pub struct Parts {
+    /// Language models.
+    pub model: Arc<dyn Model>,
+    /// Where conversations are kept.
+    pub storage: Arc<dyn Storage>,
+    /// Tools beside those of the runtime itself.
+    pub tools: Vec<Arc<dyn ToolProvider>>,
+    /// The extension point; `Arc::new(())` for none.
+    pub hook: Arc<dyn Hook>,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Calls that were approved for good.
+    pub approvals: Arc<dyn ApprovalBook>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) router: Router,
+    pub(crate) hook: Arc<dyn Hook>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) catalog: ArcSwap<Catalog>,
+    pub(crate) registry: Registry,
+    pub(crate) hub: Hub,
+    pub(crate) asks: Arc<AskDesk>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) violations: AtomicU64,
+    pub(crate) running: AtomicU64,
+    tasks: TaskTracker,
+}
+
+impl Inner {
+    /// Now, as logs and lists write it.
+    pub(crate) fn now(&self) -> String {
+        format!("{:.3}", self.clock.now())
+    }
+}
+
+/// Runs agents on conversations. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+impl Runtime {
+    /// Puts the parts together. Nothing happens until somebody asks.
+    pub fn new(parts: Parts, catalog: Catalog) -> Self {
+        let era_ms = parts.clock.now().as_millisecond();
+        Self(Arc::new(Inner {
+            model: parts.model,
+            storage: parts.storage,
+            router: Router::new(parts.tools, parts.approvals),
+            hook: parts.hook,
+            clock: parts.clock,
+            catalog: ArcSwap::from_pointee(catalog),
+            registry: Registry::default(),
+            hub: Hub::new(),
+            asks: Arc::new(AskDesk::new(era_ms)),
+            shutdown: CancellationToken::new(),
+            violations: AtomicU64::new(0),
+            running: AtomicU64::new(0),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    /// The current snapshot of the configuration.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.0.catalog.load_full()
+    }
+
+    /// Swaps the configuration; runs in flight finish on the old one.
+    pub fn set_catalog(&self, catalog: Catalog) {
+        self.0.catalog.store(Arc::new(catalog));
+    }
+
+    /// Submits a run and reads it from its first event. The run goes on when
+    /// the reader goes away (CONV-4). A request id that is known attaches to
+    /// the first run of that id (CONV-9).
+    pub fn submit(&self, request: RunRequest) -> Result<Subscription, Error> {
+        let catalog = self.0.catalog.load();
+        catalog.agent(request.key.agent.as_str())?;
+        if let Some(guest) = &request.guest {
+            catalog.agent(guest.as_str())?;
+        }
+        if request.content.trim().is_empty() {
+            return Err(Error::EmptyContent);
+        }
+        if let Some(log) = self.known_request(&request) {
+            return Ok(log.subscribe(0));
+        }
+        let log = Arc::new(RunLog::default());
+        let subscription = log.subscribe(0);
+        let key = request.key.clone();
+        self.command(&key, Command::Run(Job { request, log }))?;
+        Ok(subscription)
+    }
+
+    fn known_request(&self, request: &RunRequest) -> Option<Arc<RunLog>> {
+        let id = request.request_id.as_deref()?;
+        let shared = self.0.registry.get(&request.key)?;
+        let live = shared.live();
+        let current = live
+            .current
+            .iter()
+            .find(|c| c.request_id == id)
+            .map(|c| &c.log);
+        let queued = || {
+            live.queued
+                .iter()
+                .find(|(queued, _)| queued == id)
+                .map(|(_, log)| log)
+        };
+        current.or_else(queued).cloned()
+    }
+
+    fn command(&self, key: &ConversationKey, command: Command) -> Result<(), Error> {
+        if self.0.shutdown.is_cancelled() {
+            return Err(Error::ShuttingDown);
+        }
+        let bound = self.0.catalog.load().limits.queued_runs;
+        self.0
+            .registry
+            .submit(key, bound, command, |shared, commands| {
+                let conversation = Conversation::new(Arc::clone(&self.0), shared, commands);
+                self.0.tasks.spawn(conversation.work());
+            })?;
+        Ok(())
+    }
+
+    async fn ask_task<T>(
+        &self,
+        key: &ConversationKey,
+        command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Command,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.command(key, command(reply))?;
+        answer.await.unwrap_or(Err(Error::ShuttingDown))
+    }
+
+    /// Cancels the run in flight (CONV-5). It bypasses the queue.
+    pub fn kill(&self, key: &ConversationKey) -> Result<(), Error> {
+        let shared = self.0.registry.get(key);
+        let current = shared.and_then(|shared| shared.live().current.clone());
+        let current = current.ok_or_else(|| Error::NothingRunning(key.clone()))?;
+        current.cancel.cancel();
+        Ok(())
+    }
+
+    /// Puts a user message into the run in flight at its next step (RUN-8).
+    pub fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {
+        if content.trim().is_empty() {
+            return Err(Error::EmptyContent);
+        }
+        let shared = self
+            .0
+            .registry
+            .get(key)
+            .ok_or_else(|| Error::NothingRunning(key.clone()))?;
+        let mut live = shared.live();
+        match live.steers.as_mut() {
+            Some(steers) => {
+                steers.push(content);
+                Ok(())
+            }
+            None => Err(Error::NothingRunning(key.clone())),
+        }
+    }
+
+    /// Answers a pending ask (RUN-7). It bypasses the queue.
+    pub fn reply(
+        &self,
+        key: &ConversationKey,
+        ask_id: Option<&str>,
+        content: &str,
+    ) -> Result<(), Error> {
+        self.0.asks.reply(key, ask_id, content)
+    }
+
+    /// Pending asks, oldest first; `None` means any.
+    pub fn asks(&self, agent: Option<&str>, sender: Option<&str>) -> Vec<PendingAsk> {
+        self.0.asks.list(agent, sender)
+    }
+
+    /// Summarises the working history now (RUN-5).
+    pub async fn compact(
+        &self,
+        key: &ConversationKey,
+        focus: Option<String>,
+    ) -> Result<String, Error> {
+        self.ask_task(key, |reply| Command::Compact { focus, reply })
+            .await
+    }
+
+    /// Changes title or default working directory (CONV-6, CONV-7).
+    pub async fn set(
+        &self,
+        key: &ConversationKey,
+        title: Option<String>,
+        cwd: Option<PathBuf>,
+    ) -> Result<(), Error> {
+        let change = Change { title, cwd };
+        if let Some(shared) = self.0.registry.get(key) {
+            // A run may be going on: it must not make this wait.
+            if shared.live().is_open {
+                return apply_change(&shared, &change);
+            }
+        }
+        self.ask_task(key, |reply| Command::Set { change, reply })
+            .await
+    }
+
+    /// Moves a conversation to the trash (STORE-8).
+    pub async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
+        if let Some(shared) = self.0.registry.get(key) {
+            let live = shared.live();
+            if live.current.is_some() || !live.queued.is_empty() {
+                return Err(Error::Busy(key.clone()));
+            }
+        }
+        self.ask_task(key, |reply| Command::Remove { reply }).await
+    }
+
+    /// The run in flight of a conversation, or the last one that ended while
+    /// the conversation was in memory (WIRE-7).
+    pub fn attach(&self, key: &ConversationKey) -> Option<Arc<RunLog>> {
+        let shared = self.0.registry.get(key)?;
+        let live = shared.live();
+        live.current
+            .as_ref()
+            .map(|c| Arc::clone(&c.log))
+            .or_else(|| live.last.clone())
+    }
+
+    /// Events of all runs from now on (WIRE-8).
+    pub fn watch(&self) -> HubSubscription {
+        self.0.hub.subscribe()
+    }
+
+    /// What is in memory of a conversation.
+    pub fn live(&self, key: &ConversationKey) -> Option<LiveInfo> {
+        self.0
+            .registry
+            .get(key)
+            .filter(|s| s.live().is_open)
+            .map(|shared| shared.info())
+    }
+
+    /// Everything that is in memory.
+    pub fn live_all(&self) -> Vec<LiveInfo> {
+        self.0
+            .registry
+            .all()
+            .iter()
+            .filter(|s| s.live().is_open)
+            .map(|s| s.info())
+            .collect()
+    }
+
+    /// Conversations in memory and runs in flight.
+    pub fn load(&self) -> (usize, u64) {
+        (
+            self.0.registry.len(),
+            self.0.running.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Scope violations since the start (GATE-1).
+    pub fn violations(&self) -> u64 {
+        self.0.violations.load(Ordering::Relaxed)
+    }
+
+    /// The store, for reading what is not in memory.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.0.storage
+    }
+
+    /// Stops every run with 503 and waits until all conversations are closed.
+    pub async fn shutdown(&self) {
+        self.0.shutdown.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+}

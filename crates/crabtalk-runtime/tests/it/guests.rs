@@ -1,0 +1,76 @@
+//! Guest turns (RUN-2).
+
+use crate::rig::*;
+use crabtalk_runtime::RunRequest;
+use crabtalk_testkit::Reply;
+use serde_json::json;
+
+fn guest(content: &str) -> RunRequest {
+    let mut request = RunRequest::new(key(), content);
+    request.guest = Some("ada".into());
+    request
+}
+
+#[tokio::test]
+async fn a_guest_speaks_with_its_own_prompt_on_the_primarys_history() {
+    let rig = rig(vec![
+        Reply::text("I am crab"),
+        Reply::text("I am ada"),
+        Reply::text("back"),
+    ]);
+    rig.run("who?").await;
+    let events = read(rig.try_submit(guest("and you?")).expect("accepted")).await;
+    assert_eq!(events[0], "start ada 2");
+    rig.run("and now?").await;
+    assert!(rig.lines().contains(&"assistant<ada>: I am ada".to_owned()));
+
+    let requests = rig.model.requests();
+    assert!(requests[1].system.starts_with("You are ada."));
+    assert!(requests[1].system.contains("as a guest"));
+    assert!(requests[1].tools.is_empty());
+    assert!(requests[2].system.starts_with("You are crab."));
+    assert!(
+        requests[2]
+            .system
+            .contains("Continue responding as yourself")
+    );
+    let rendered: Vec<String> = requests[2]
+        .messages()
+        .map(|m| m.rendered(true).into_owned())
+        .collect();
+    assert_eq!(rendered[1], "I am crab");
+    assert_eq!(rendered[3], "<from agent=\"ada\">\nI am ada\n</from>");
+    assert!(
+        !rig.lines().iter().any(|line| line.contains("<from")),
+        "framing never reaches disk"
+    );
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn a_guests_tool_call_is_rejected() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "x"})).saying("let me"),
+        Reply::tool("echo", json!({"text": "x"})),
+    ]);
+    let kept = read(rig.try_submit(guest("one")).expect("accepted")).await;
+    assert_eq!(kept.last().map(String::as_str), Some("end 0"));
+    let refused = read(rig.try_submit(guest("two")).expect("accepted")).await;
+    assert!(
+        refused.last().is_some_and(|e| e.starts_with("end 422")),
+        "{refused:?}"
+    );
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert!(rig.lines().contains(&"assistant<ada>: let me".to_owned()));
+}
+
+#[tokio::test]
+async fn the_primary_as_its_own_guest_is_a_normal_turn() {
+    let rig = rig(vec![Reply::text("me")]);
+    let mut request = RunRequest::new(key(), "hi");
+    request.guest = Some("crab".into());
+    read(rig.try_submit(request).expect("accepted")).await;
+    let requests = rig.model.requests();
+    assert!(!requests[0].tools.is_empty());
+    assert!(rig.lines().contains(&"assistant: me".to_owned()));
+}

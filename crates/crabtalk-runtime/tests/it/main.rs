@@ -1,0 +1,5 @@
+//! The runtime on doubles, seen from outside.
+
+mod guests;
+mod rig;
+mod runs;

@@ -1,0 +1,232 @@
+//! A runtime on doubles, and what tests read of it.
+
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::{
+    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Permission, PermissionRule,
+};
+use crabtalk_runtime::{Catalog, Error, Parts, RunRequest, Runtime, Subscription};
+use crabtalk_testkit::{ManualClock, MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+pub(crate) fn key() -> ConversationKey {
+    ConversationKey::new("crab", "user").expect("valid")
+}
+
+/// Tools: `echo` answers, `fail` fails, `wait` waits for its turn, `danger`
+/// has to be approved.
+#[derive(Default)]
+pub(crate) struct Tools {
+    pub(crate) called: Mutex<Vec<String>>,
+    pub(crate) release: Notify,
+    pub(crate) waiting: AtomicUsize,
+    pub(crate) changed: Notify,
+}
+
+impl Tools {
+    pub(crate) async fn until_waiting(&self, count: usize) {
+        loop {
+            let changed = self.changed.notified();
+            if self.waiting.load(Ordering::SeqCst) == count {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Counts a waiting call for as long as it lives.
+struct Waiting<'a>(&'a Tools);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
+    }
+}
+
+impl ToolProvider for Tools {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let spec = |name: &str, default_permission| {
+            Arc::new(ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: json!({"type": "object"}),
+                default_permission,
+            })
+        };
+        vec![
+            spec("echo", Permission::Allow),
+            spec("fail", Permission::Allow),
+            spec("wait", Permission::Allow),
+            spec("danger", Permission::Ask),
+            spec("boom", Permission::Allow),
+        ]
+    }
+
+    fn subject<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        Box::pin(std::future::ready(Ok(Subject::Other)))
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, _: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            self.called
+                .lock()
+                .expect("not poisoned")
+                .push(call.name.clone());
+            match call.name.as_str() {
+                "echo" => ToolOutput::ok(call.arguments["text"].as_str().unwrap_or("-")),
+                "wait" => {
+                    let released = self.release.notified();
+                    self.waiting.fetch_add(1, Ordering::SeqCst);
+                    let _waiting = Waiting(self);
+                    self.changed.notify_waiters();
+                    released.await;
+                    ToolOutput::ok("waited")
+                }
+                "boom" => panic!("a tool that panics"),
+                "danger" => ToolOutput::ok("done"),
+                _ => ToolOutput::error("failed"),
+            }
+        })
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) runtime: Runtime,
+    pub(crate) model: ScriptedModel,
+    pub(crate) store: MemoryStore,
+    pub(crate) tools: Arc<Tools>,
+}
+
+pub(crate) fn agent(name: &str) -> AgentConfig {
+    AgentConfig::new(
+        AgentName::new(name).expect("valid"),
+        format!("You are {name}."),
+    )
+}
+
+pub(crate) fn rule(tool: &str, permission: Permission) -> PermissionRule {
+    PermissionRule {
+        tool: tool.into(),
+        pattern: None,
+        permission,
+    }
+}
+
+/// Two agents, `crab` and `ada`.
+pub(crate) fn catalog() -> Catalog {
+    let mut catalog = Catalog::of(agent("crab"));
+    let ada = agent("ada");
+    catalog.agents.insert(ada.name.clone(), Arc::new(ada));
+    catalog
+}
+
+pub(crate) fn rig(replies: Vec<Reply>) -> Rig {
+    rig_on(
+        ScriptedModel::new(replies),
+        MemoryStore::default(),
+        catalog(),
+    )
+}
+
+pub(crate) fn rig_on(model: ScriptedModel, store: MemoryStore, catalog: Catalog) -> Rig {
+    let tools = Arc::new(Tools::default());
+    let parts = Parts {
+        model: Arc::new(model.clone()),
+        storage: Arc::new(store.clone()),
+        tools: vec![Arc::clone(&tools) as Arc<dyn ToolProvider>],
+        hook: Arc::new(()),
+        clock: Arc::new(ManualClock::default()),
+        approvals: Arc::new(()),
+    };
+    Rig {
+        runtime: Runtime::new(parts, catalog),
+        model,
+        store,
+        tools,
+    }
+}
+
+impl Rig {
+    pub(crate) fn submit(&self, content: &str) -> Subscription {
+        self.try_submit(RunRequest::new(key(), content))
+            .expect("accepted")
+    }
+
+    pub(crate) fn try_submit(&self, request: RunRequest) -> Result<Subscription, Error> {
+        self.runtime.submit(request)
+    }
+
+    /// Runs to the end and shows every event.
+    pub(crate) async fn run(&self, content: &str) -> Vec<String> {
+        read(self.submit(content)).await
+    }
+
+    /// The log, message and run lines.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.store.lines(&key())
+    }
+
+    /// Nothing that was sent to the model was wrong.
+    pub(crate) fn model_was_content(&self) {
+        assert_eq!(self.model.problems(), Vec::<String>::new());
+    }
+}
+
+/// Reads a run to its end.
+pub(crate) async fn read(mut subscription: Subscription) -> Vec<String> {
+    let mut out = Vec::new();
+    loop {
+        match subscription.next().await {
+            Ok(Some(next)) => out.push(show(&next.event)),
+            Ok(None) => return out,
+            Err(error) => {
+                out.push(format!("refused {}: {error}", error.code()));
+                return out;
+            }
+        }
+    }
+}
+
+/// Reads until an event shows as this, and returns what came.
+pub(crate) async fn read_until(subscription: &mut Subscription, want: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    while let Some(next) = subscription.next().await.expect("not refused") {
+        out.push(show(&next.event));
+        if out.last().is_some_and(|last| last.starts_with(want)) {
+            return out;
+        }
+    }
+    panic!("the run ended without {want}: {out:?}");
+}
+
+pub(crate) fn show(event: &AgentEvent) -> String {
+    match event {
+        AgentEvent::Start { agent, run, .. } => format!("start {agent} {run}"),
+        AgentEvent::UserMessage { content, .. } => format!("user {content}"),
+        AgentEvent::ThinkingStart => "<think>".into(),
+        AgentEvent::Thinking(text) => format!("({text})"),
+        AgentEvent::ThinkingEnd => "</think>".into(),
+        AgentEvent::TextStart => "<text>".into(),
+        AgentEvent::Text(text) => text.clone(),
+        AgentEvent::TextEnd => "</text>".into(),
+        AgentEvent::ToolStart(calls) => {
+            let names: Vec<&str> = calls.iter().map(|c| c.name.as_str()).collect();
+            format!("tools {names:?}")
+        }
+        AgentEvent::ToolResult {
+            output, is_error, ..
+        } => {
+            format!("result{} {output}", if *is_error { "!" } else { "" })
+        }
+        AgentEvent::ToolsComplete => "complete".into(),
+        AgentEvent::AskUser(ask) => format!("ask {}", ask.questions[0].question),
+        AgentEvent::Steered(content) => format!("steered {content}"),
+        AgentEvent::Compacted { .. } => "compacted".into(),
+        AgentEvent::Interrupted { run, .. } => format!("interrupted {run}"),
+        AgentEvent::End(End { code, error, .. }) => format!("end {code} {error}").trim().into(),
+    }
+}

@@ -1,0 +1,513 @@
+//! What a run does, seen through its events, its log and its requests.
+
+use crate::rig::*;
+use crabtalk_domain::model::{Error as ModelError, ErrorKind};
+use crabtalk_domain::{Permission, Role};
+use crabtalk_runtime::RunRequest;
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+use std::sync::Arc;
+
+#[tokio::test]
+async fn an_answer_streams_and_lands_in_the_log() {
+    let rig = rig(vec![Reply::pieces(["hi ", "there"]).thinking("hm", "sig")]);
+    assert_eq!(
+        rig.run("hello").await,
+        [
+            "start crab 1",
+            "user hello",
+            "<think>",
+            "(hm)",
+            "</think>",
+            "<text>",
+            "hi ",
+            "there",
+            "</text>",
+            "end 0",
+        ]
+    );
+    assert_eq!(
+        rig.lines(),
+        [
+            "run 1 start",
+            "user: hello",
+            "assistant: hi there",
+            "run 1 end 0"
+        ]
+    );
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn tools_run_at_once_and_history_keeps_the_order_of_calls() {
+    let rig = rig(vec![
+        Reply::tools([("wait", json!({})), ("echo", json!({"text": "fast"}))]),
+        Reply::text("done"),
+    ]);
+    let mut run = rig.submit("go");
+    assert_eq!(
+        read_until(&mut run, "result").await,
+        [
+            "start crab 1",
+            "user go",
+            "tools [\"wait\", \"echo\"]",
+            "result fast"
+        ]
+    );
+    rig.tools.release.notify_waiters();
+    assert_eq!(
+        read(run).await,
+        [
+            "result waited",
+            "complete",
+            "<text>",
+            "done",
+            "</text>",
+            "end 0"
+        ]
+    );
+    let requests = rig.model.requests();
+    let second: Vec<&str> = requests[1]
+        .messages()
+        .filter(|m| m.role == Role::Tool)
+        .map(|m| m.content.as_str())
+        .collect();
+    assert_eq!(second, ["waited", "fast"]);
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn everything_announced_survives_a_power_cut() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "x"})),
+        Reply::text("done"),
+    ]);
+    let mut run = rig.submit("go");
+    while let Some(next) = run.next().await.expect("not refused") {
+        let safe = rig.store.power_cut().lines(&key());
+        let has = |line: &str| safe.iter().any(|l| l.starts_with(line));
+        match show(&next.event).split(' ').next().unwrap_or_default() {
+            "tools" => assert!(has("assistant:")),
+            "result" => assert!(has("tool: x")),
+            "end" => assert!(has("assistant: done") && has("run 1 end 0")),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_on_disk_before_it_executes_and_not_announced_before_the_sync() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "x"})),
+        Reply::text("done"),
+    ]);
+    rig.store.hold_syncs(true);
+    let mut run = rig.submit("go");
+    let first = run.next().await.expect("not refused").expect("an event");
+    assert_eq!(show(&first.event), "start crab 1");
+    // The model is called while the disk hangs, and nothing else happens.
+    rig.model.until(|p| p.requests == 1).await;
+    assert_eq!(rig.store.snapshot().lines(&key())[1], "user: go");
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+}
+
+#[tokio::test]
+async fn kill_discards_the_partial_answer_and_keeps_the_question() {
+    let rig = rig(vec![
+        Reply::hang_after("half an ans"),
+        Reply::text("hello again"),
+    ]);
+    let mut run = rig.submit("hello");
+    read_until(&mut run, "half").await;
+    rig.runtime.kill(&key()).expect("a run is in flight");
+    assert_eq!(
+        read(run).await.last().map(String::as_str),
+        Some("end 499 cancelled")
+    );
+    rig.model.until(|p| p.dropped == 1).await;
+    assert_eq!(rig.lines(), ["run 1 start", "user: hello", "run 1 end 499"]);
+    assert_eq!(rig.runtime.kill(&key()).expect_err("over").code(), 404);
+    assert_eq!(
+        rig.run("again").await.last().map(String::as_str),
+        Some("end 0")
+    );
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn kill_closes_open_calls_so_that_the_next_request_is_valid() {
+    let rig = rig(vec![
+        Reply::tools([("wait", json!({})), ("echo", json!({"text": "kept"}))]),
+        Reply::text("next"),
+    ]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "result kept").await;
+    rig.runtime.kill(&key()).expect("a run is in flight");
+    assert_eq!(read(run).await, ["end 499 cancelled"]);
+    rig.tools.until_waiting(0).await;
+    rig.run("and now?").await;
+    let requests = rig.model.requests();
+    let tools: Vec<String> = requests[1]
+        .messages()
+        .filter(|m| m.role == Role::Tool)
+        .map(|m| m.content.chars().take(9).collect())
+        .collect();
+    assert_eq!(tools, ["cancelled", "kept"]);
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn a_crash_leaves_a_valid_conversation_and_the_next_client_is_told() {
+    let rig1 = rig(vec![Reply::tools([
+        ("wait", json!({})),
+        ("echo", json!({"text": "kept"})),
+    ])]);
+    let mut run = rig1.submit("go");
+    read_until(&mut run, "result kept").await;
+    let store = rig1.store.snapshot();
+    let rig2 = rig_on(
+        ScriptedModel::new(vec![Reply::text("hi")]),
+        store,
+        catalog(),
+    );
+    let events = rig2.run("back").await;
+    assert_eq!(events[..3], ["start crab 2", "user back", "interrupted 1"]);
+    let requests = rig2.model.requests();
+    let roles: Vec<String> = requests[0]
+        .messages()
+        .map(|m| {
+            format!(
+                "{} {}",
+                m.role.as_str(),
+                m.content.chars().take(7).collect::<String>()
+            )
+        })
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "user go",
+            "assistant ",
+            "tool unknown",
+            "tool kept",
+            "user back"
+        ]
+    );
+    assert!(rig2.lines().contains(&"run 1 interrupted".to_owned()));
+    rig2.model_was_content();
+}
+
+#[tokio::test]
+async fn runs_of_a_conversation_queue_and_others_do_not_wait() {
+    let rig = rig(vec![
+        Reply::hang(),
+        Reply::text("other"),
+        Reply::text("second"),
+    ]);
+    let mut first = rig.submit("one");
+    read_until(&mut first, "user one").await;
+    rig.model.until(|p| p.hung == 1).await;
+    let mut second = rig.submit("two");
+    let other = crabtalk_domain::ConversationKey::new("crab", "tg:1").expect("valid");
+    let other = rig
+        .try_submit(RunRequest::new(other, "hi"))
+        .expect("accepted");
+    assert_eq!(read(other).await.last().map(String::as_str), Some("end 0"));
+    assert!(
+        second.try_next().is_none(),
+        "the second run waits for the first"
+    );
+    rig.model.release();
+    assert_eq!(read(first).await.last().map(String::as_str), Some("end 0"));
+    assert_eq!(read(second).await[..2], ["start crab 2", "user two"]);
+}
+
+#[tokio::test]
+async fn a_full_queue_is_429_and_names_the_bound() {
+    let mut catalog = catalog();
+    catalog.limits.queued_runs = 1;
+    let rig = rig_on(
+        ScriptedModel::new(vec![Reply::hang()]),
+        MemoryStore::default(),
+        catalog,
+    );
+    let mut first = rig.submit("one");
+    read_until(&mut first, "user one").await;
+    let _waiting = rig.submit("two");
+    let error = rig
+        .try_submit(RunRequest::new(key(), "three"))
+        .expect_err("full");
+    assert_eq!(error.code(), 429);
+    assert!(
+        error.to_string().contains("bound (limits.queued_runs)"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn the_answer_lands_when_the_client_is_gone() {
+    let rig = rig(vec![Reply::hang(), Reply::text("later")]);
+    drop(rig.submit("one"));
+    rig.model.until(|p| p.hung == 1).await;
+    rig.model.release();
+    rig.run("two").await;
+    assert_eq!(rig.lines()[2], "assistant: released");
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_before_anything_is_kept() {
+    let rig = rig(vec![]);
+    let refused = |request| rig.try_submit(request).expect_err("refused");
+    assert_eq!(refused(RunRequest::new(key(), "  ")).code(), 400);
+    let nobody = crabtalk_domain::ConversationKey::new("nobody", "user").expect("valid");
+    let error = refused(RunRequest::new(nobody, "hi"));
+    assert_eq!(error.code(), 404);
+    assert_eq!(
+        error.to_string(),
+        "there is no agent \"nobody\"; there are: ada, crab"
+    );
+    let mut guest = RunRequest::new(key(), "hi");
+    guest.guest = Some("nobody".into());
+    assert_eq!(refused(guest).code(), 404);
+    assert!(rig.lines().is_empty());
+}
+
+#[tokio::test]
+async fn a_model_error_ends_the_run_and_keeps_the_question() {
+    let error = ModelError::new(ErrorKind::Stalled, "the stream went silent");
+    let rig = rig(vec![
+        Reply::Error(error),
+        Reply::cut("half"),
+        Reply::text("ok"),
+    ]);
+    let last = |events: Vec<String>| events.last().cloned().unwrap_or_default();
+    assert_eq!(last(rig.run("one").await), "end 504 the stream went silent");
+    assert!(last(rig.run("two").await).starts_with("end 502"));
+    assert_eq!(last(rig.run("three").await), "end 0");
+    let lines = rig.lines();
+    assert!(!lines.iter().any(|line| line.contains("half")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_never_stops_calling_ends_with_508() {
+    let mut catalog = catalog();
+    let mut crab = agent("crab");
+    crab.max_iterations = 2;
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let model = ScriptedModel::answering(|_| Reply::tool("echo", json!({"text": "x"})));
+    let rig = rig_on(model, MemoryStore::default(), catalog);
+    let events = rig.run("go").await;
+    assert!(
+        events.last().is_some_and(|e| e.starts_with("end 508")),
+        "{events:?}"
+    );
+    assert_eq!(rig.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_the_run_clearly_and_room_mends_it() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "x"})),
+        Reply::text("never kept"),
+        Reply::text("fine"),
+    ]);
+    rig.store.fail_after(Some(2));
+    let events = rig.run("go").await;
+    assert!(
+        events.last().is_some_and(|e| e.contains("make room")),
+        "{events:?}"
+    );
+    let refused = rig.run("still full").await;
+    assert!(refused[0].starts_with("refused 500"), "{refused:?}");
+    rig.store.fail_after(None);
+    let events = rig.run("room again").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_costs_its_run_and_nothing_else() {
+    let rig = rig(vec![Reply::tool("boom", json!({})), Reply::text("fine")]);
+    let events = rig.run("go").await;
+    assert!(
+        events.last().is_some_and(|e| e.starts_with("end 500")),
+        "{events:?}"
+    );
+    assert_eq!(
+        rig.run("again").await.last().map(String::as_str),
+        Some("end 0")
+    );
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn broken_arguments_and_unknown_tools_are_results_not_failures() {
+    let rig = rig(vec![
+        Reply::tools([("nonsense", json!({})), ("echo", json!("text"))]),
+        Reply::text("ok"),
+    ]);
+    let events = rig.run("go").await;
+    assert!(
+        events
+            .iter()
+            .any(|e| e.starts_with("result! there is no tool \"nonsense\""))
+    );
+    assert!(
+        events
+            .iter()
+            .any(|e| e.starts_with("result! the arguments must be"))
+    );
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+}
+
+#[tokio::test]
+async fn an_approval_is_asked_and_answered_from_elsewhere() {
+    for (reply, outcome) in [
+        ("Allow once", "result done"),
+        ("y", "result done"),
+        ("Deny: not today", "result! denied by the user: not today"),
+        ("n", "result! denied by the user"),
+    ] {
+        let rig = rig(vec![Reply::tool("danger", json!({})), Reply::text("ok")]);
+        let mut run = rig.submit("go");
+        read_until(&mut run, "ask").await;
+        let asks = rig.runtime.asks(None, None);
+        assert_eq!(asks.len(), 1);
+        assert_eq!(
+            rig.runtime
+                .reply(&key(), None, "perhaps")
+                .expect_err("unclear")
+                .code(),
+            400
+        );
+        rig.runtime.reply(&key(), None, reply).expect("pending");
+        assert_eq!(read(run).await[0], outcome);
+        assert_eq!(
+            rig.runtime
+                .reply(&key(), None, reply)
+                .expect_err("answered")
+                .code(),
+            404
+        );
+    }
+}
+
+#[tokio::test]
+async fn kill_withdraws_the_ask() {
+    let rig = rig(vec![Reply::tool("danger", json!({}))]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    rig.runtime.kill(&key()).expect("in flight");
+    read(run).await;
+    assert!(rig.runtime.asks(None, None).is_empty());
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+}
+
+#[tokio::test]
+async fn rules_allow_and_deny_without_a_question() {
+    for (permission, outcome) in [
+        (Permission::Allow, "result done"),
+        (Permission::Deny, "result! denied"),
+    ] {
+        let mut catalog = catalog();
+        let mut crab = agent("crab");
+        crab.permissions = vec![rule("danger", permission)];
+        catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+        let replies = vec![Reply::tool("danger", json!({})), Reply::text("ok")];
+        let rig = rig_on(ScriptedModel::new(replies), MemoryStore::default(), catalog);
+        let events = rig.run("go").await;
+        assert!(events.iter().any(|e| e.starts_with(outcome)), "{events:?}");
+        assert!(!events.iter().any(|e| e.starts_with("ask")));
+    }
+}
+
+#[tokio::test]
+async fn ask_user_gives_the_model_a_json_object() {
+    let question = json!({"questions": [{"question": "Colour?", "options": [{"label": "Red"}]}]});
+    let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask Colour?").await;
+    rig.runtime.reply(&key(), None, "1").expect("pending");
+    assert_eq!(read(run).await[0], r#"result {"Colour?":"Red"}"#);
+}
+
+#[tokio::test]
+async fn a_title_is_set_by_the_tool_and_by_hand() {
+    let rig = rig(vec![
+        Reply::tool("set_title", json!({"title": " Fix  it "})),
+        Reply::text("ok"),
+    ]);
+    rig.run("go").await;
+    assert!(rig.lines().contains(&"meta title Fix it".to_owned()));
+    rig.runtime
+        .set(&key(), Some("By hand".into()), None)
+        .await
+        .expect("exists");
+    assert_eq!(
+        rig.runtime.live(&key()).map(|l| l.meta.title),
+        Some("By hand".into())
+    );
+    let nobody = crabtalk_domain::ConversationKey::new("crab", "nobody").expect("valid");
+    let error = rig
+        .runtime
+        .set(&nobody, Some("x".into()), None)
+        .await
+        .expect_err("absent");
+    assert_eq!(error.code(), 404);
+}
+
+#[tokio::test]
+async fn steering_enters_at_the_next_step_and_opens_one_if_it_was_the_last() {
+    let rig = rig(vec![
+        Reply::tool("wait", json!({})),
+        Reply::hang_after("almost"),
+        Reply::text("as you say"),
+    ]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "tools").await;
+    rig.tools.until_waiting(1).await;
+    rig.runtime.steer(&key(), "left".into()).expect("running");
+    rig.tools.release.notify_waiters();
+    read_until(&mut run, "steered left").await;
+    read_until(&mut run, "almost").await;
+    rig.runtime.steer(&key(), "right".into()).expect("running");
+    rig.model.release();
+    let rest = read(run).await;
+    assert!(rest.contains(&"steered right".to_owned()), "{rest:?}");
+    assert_eq!(rest.last().map(String::as_str), Some("end 0"));
+    assert_eq!(rig.model.requests().len(), 3);
+    assert_eq!(
+        rig.runtime
+            .steer(&key(), "late".into())
+            .expect_err("over")
+            .code(),
+        404
+    );
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn shutdown_ends_runs_with_503_and_refuses_new_ones() {
+    let rig = rig(vec![Reply::hang()]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "user go").await;
+    rig.runtime.shutdown().await;
+    assert_eq!(read(run).await, ["end 503 the daemon is shutting down"]);
+    assert_eq!(
+        rig.try_submit(RunRequest::new(key(), "x"))
+            .expect_err("down")
+            .code(),
+        503
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_conversation_leaves_memory_and_comes_back_whole() {
+    let rig = rig(vec![Reply::text("one"), Reply::text("two")]);
+    rig.run("a").await;
+    assert_eq!(rig.runtime.load().0, 1);
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    assert_eq!(rig.runtime.load().0, 0);
+    assert_eq!(rig.run("b").await[0], "start crab 2");
+    assert_eq!(rig.model.requests()[1].history.len(), 3);
+}

@@ -1,0 +1,34 @@
+//! A clock that stands still until a test moves it.
+
+use crabtalk_domain::Clock;
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Mutex;
+
+/// A wall clock in a test's hand.
+#[derive(Debug)]
+pub struct ManualClock(Mutex<Timestamp>);
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::at("2026-01-02T03:04:05Z")
+    }
+}
+
+impl ManualClock {
+    /// A clock that shows this RFC 3339 instant.
+    pub fn at(instant: &str) -> Self {
+        Self(Mutex::new(instant.parse().expect("an RFC 3339 instant")))
+    }
+
+    /// Moves it on.
+    pub fn advance(&self, by: SignedDuration) {
+        let mut now = self.0.lock().expect("not poisoned");
+        *now = now.checked_add(by).expect("a time that exists");
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().expect("not poisoned")
+    }
+}

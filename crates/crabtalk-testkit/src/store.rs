@@ -1,0 +1,358 @@
+//! Storage in memory that can be told to fail and to crash.
+//!
+//! Stricter than a disk in one way: it keeps what was appended and what was
+//! synced apart, so that a test sees what a power cut would leave.
+
+use crabtalk_domain::storage::{
+    ArchiveInfo, ConversationLog, Entry, Error, Meta, NewConversation, Opened, Page, Position,
+    Record, RunPhase, RunRecord, Source, Storage, Summary,
+};
+use crabtalk_domain::{BoxFuture, ConversationKey, Message};
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+#[derive(Default)]
+struct State {
+    logs: BTreeMap<ConversationKey, Log>,
+    appends_left: Option<usize>,
+    hold_syncs: bool,
+}
+
+#[derive(Default, Clone)]
+struct Log {
+    meta: Meta,
+    records: Vec<Record>,
+    /// Records in front of this survive a power cut.
+    synced: usize,
+}
+
+/// A store in memory. Clones share it, so that a test may reopen it.
+#[derive(Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<State>>);
+
+impl MemoryStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("not poisoned")
+    }
+
+    /// Lets this many more appends succeed; then the disk is full. `None`
+    /// makes room again.
+    pub fn fail_after(&self, appends: Option<usize>) {
+        self.state().appends_left = appends;
+    }
+
+    /// From now on syncs never finish, as on a disk that hangs.
+    pub fn hold_syncs(&self, hold: bool) {
+        self.state().hold_syncs = hold;
+    }
+
+    /// Everything that was appended, as short lines.
+    pub fn lines(&self, key: &ConversationKey) -> Vec<String> {
+        let state = self.state();
+        state
+            .logs
+            .get(key)
+            .into_iter()
+            .flat_map(|log| &log.records)
+            .map(line)
+            .collect()
+    }
+
+    /// Another store that holds what this one holds now: a daemon killed at
+    /// this instant and started again.
+    pub fn snapshot(&self) -> Self {
+        let logs = self.state().logs.clone();
+        Self(Arc::new(Mutex::new(State {
+            logs,
+            ..State::default()
+        })))
+    }
+
+    /// As [`MemoryStore::snapshot`] after a power cut.
+    pub fn power_cut(&self) -> Self {
+        let cut = self.snapshot();
+        for log in cut.state().logs.values_mut() {
+            log.records.truncate(log.synced);
+        }
+        cut
+    }
+}
+
+fn line(record: &Record) -> String {
+    match record {
+        Record::Message(m) => {
+            let calls: Vec<&str> = m.tool_calls.iter().map(|c| c.name.as_str()).collect();
+            let calls = if calls.is_empty() {
+                String::new()
+            } else {
+                format!(" {calls:?}")
+            };
+            let by = if m.agent.is_empty() {
+                String::new()
+            } else {
+                format!("<{}>", m.agent)
+            };
+            format!("{}{by}: {}{calls}", m.role.as_str(), m.content)
+        }
+        Record::Compact { summary, keep, .. } => format!("compact (keep {keep}): {summary}"),
+        Record::Meta(meta) => match &meta.title {
+            Some(title) => format!("meta title {title}"),
+            None => "meta".into(),
+        },
+        Record::Run(run) => match run.phase {
+            RunPhase::Start => format!("run {} start", run.id),
+            RunPhase::End => format!("run {} end {}", run.id, run.code),
+            RunPhase::Interrupted => format!("run {} interrupted", run.id),
+        },
+    }
+}
+
+struct Handle {
+    store: MemoryStore,
+    key: ConversationKey,
+}
+
+impl ConversationLog for Handle {
+    fn append(&mut self, records: &[Record]) -> Result<Position, Error> {
+        let mut state = self.store.state();
+        if let Some(left) = state.appends_left.as_mut() {
+            *left = left.checked_sub(1).ok_or_else(|| Error::Unwritable {
+                file: PathBuf::from("memory"),
+                source: std::io::Error::from(std::io::ErrorKind::StorageFull),
+            })?;
+        }
+        let log = state.logs.entry(self.key.clone()).or_default();
+        log.records.extend_from_slice(records);
+        Ok(Position(log.records.len() as u64))
+    }
+
+    fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
+        let mut state = self.store.state();
+        if state.hold_syncs {
+            return Box::pin(std::future::pending());
+        }
+        if let Some(log) = state.logs.get_mut(&self.key) {
+            log.synced = log.synced.max(upto.0 as usize);
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn rename_for_title(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn messages(&self) -> Vec<(usize, Message)> {
+        let message = |(at, record): (usize, &Record)| match record {
+            Record::Message(message) => Some((at, (**message).clone())),
+            Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+        };
+        self.records
+            .iter()
+            .enumerate()
+            .filter_map(message)
+            .collect()
+    }
+
+    /// The working history and how many messages lie before it.
+    fn working(&self) -> (Vec<Message>, u64) {
+        let messages = self.messages();
+        let marker = self
+            .records
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(at, r)| match r {
+                Record::Compact { summary, keep, .. } => Some((at, summary.clone(), *keep)),
+                Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
+            });
+        let Some((marker, summary, keep)) = marker else {
+            return (messages.into_iter().map(|(_, m)| m).collect(), 0);
+        };
+        let before = messages.iter().filter(|(at, _)| *at < marker).count();
+        let archived = before.saturating_sub(keep);
+        let rest = messages.into_iter().skip(archived).map(|(_, m)| m);
+        (
+            std::iter::once(Message::user(summary))
+                .chain(rest)
+                .collect(),
+            archived as u64,
+        )
+    }
+
+    fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
+        self.records.iter().filter_map(|record| match record {
+            Record::Run(run) => Some(run),
+            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+        })
+    }
+
+    fn current_meta(&self) -> Meta {
+        let mut meta = self.meta.clone();
+        for record in &self.records {
+            if let Record::Meta(change) = record {
+                meta.title = change.title.clone().unwrap_or(meta.title);
+                meta.cwd = change.cwd.clone().unwrap_or(meta.cwd);
+                meta.uptime_secs = change.uptime_secs.unwrap_or(meta.uptime_secs);
+            }
+        }
+        meta
+    }
+}
+
+impl Storage for MemoryStore {
+    fn open<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        create: Option<NewConversation>,
+    ) -> BoxFuture<'a, Result<Option<Opened>, Error>> {
+        let mut state = self.state();
+        if !state.logs.contains_key(key) {
+            let Some(new) = create else {
+                return Box::pin(ready(Ok(None)));
+            };
+            let meta = Meta {
+                created_at: new.created_at,
+                cwd: new.cwd,
+                ..Meta::default()
+            };
+            state.logs.insert(
+                key.clone(),
+                Log {
+                    meta,
+                    ..Log::default()
+                },
+            );
+        }
+        let log = &state.logs[key];
+        let (history, archived_messages) = log.working();
+        let last = log.runs().next_back().cloned();
+        let requests = log
+            .runs()
+            .filter(|r| r.phase == RunPhase::Start && !r.request_id.is_empty());
+        let opened = Opened {
+            log: Box::new(Handle {
+                store: self.clone(),
+                key: key.clone(),
+            }),
+            meta: log.current_meta(),
+            history,
+            archived_messages,
+            last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
+            open_run: last.clone().filter(|run| run.phase == RunPhase::Start),
+            requests: requests.map(|r| (r.request_id.clone(), r.id)).collect(),
+            last_end: log
+                .runs()
+                .rev()
+                .find(|run| run.phase == RunPhase::End)
+                .cloned(),
+        };
+        Box::pin(ready(Ok(Some(opened))))
+    }
+
+    fn list<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        let state = self.state();
+        let fits = |(key, _): &(&ConversationKey, &Log)| {
+            agent.is_none_or(|agent| agent == key.agent.as_str())
+                && sender.is_none_or(|sender| sender == key.sender.as_str())
+        };
+        let summary = |(key, log): (&ConversationKey, &Log)| Summary {
+            key: key.clone(),
+            seq: 1,
+            superseded: false,
+            meta: log.current_meta(),
+            file: format!("{}.jsonl", key.agent),
+            message_count: log.messages().len() as u64,
+        };
+        Box::pin(ready(Ok(state
+            .logs
+            .iter()
+            .filter(fits)
+            .map(summary)
+            .collect())))
+    }
+
+    fn page<'a>(
+        &'a self,
+        source: &'a Source,
+        before: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page, Error>> {
+        let state = self.state();
+        let (Source::Conversation(key) | Source::Archive(key, _)) = source else {
+            return Box::pin(ready(Err(Error::NotFound("a file in memory".into()))));
+        };
+        let Some(log) = state.logs.get(key) else {
+            return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
+        };
+        let mut entries: Vec<Entry> = log
+            .messages()
+            .into_iter()
+            .map(|(at, message)| Entry {
+                index: at as u64,
+                message,
+                compact: false,
+            })
+            .filter(|entry| before.is_none_or(|before| entry.index < before))
+            .collect();
+        let skip = entries.len().saturating_sub(limit);
+        let page = Page {
+            entries: entries.split_off(skip),
+            more: skip > 0,
+        };
+        Box::pin(ready(Ok(page)))
+    }
+
+    fn archives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>> {
+        let state = self.state();
+        let records = state
+            .logs
+            .get(key)
+            .map(|log| log.records.as_slice())
+            .unwrap_or_default();
+        let markers = records.iter().filter_map(|record| match record {
+            Record::Compact {
+                summary,
+                title,
+                archived_at,
+                ..
+            } => Some((summary.clone(), title.clone(), archived_at.clone())),
+            Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
+        });
+        let info =
+            |(at, (summary, title, archived_at)): (usize, (String, String, String))| ArchiveInfo {
+                index: at as u32 + 1,
+                title,
+                archived_at,
+                message_count: 0,
+                summary,
+            };
+        Box::pin(ready(Ok(markers.enumerate().map(info).collect())))
+    }
+
+    fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>> {
+        let gone = self.state().logs.remove(key);
+        Box::pin(ready(
+            gone.map(|_| ())
+                .ok_or_else(|| Error::NotFound(key.to_string())),
+        ))
+    }
+
+    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>> {
+        Box::pin(ready(Err(Error::NotFound(name.to_owned()))))
+    }
+
+    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(ready(Err(Error::NotFound(name.to_owned()))))
+    }
+}
