@@ -68,12 +68,12 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 1024 connections, below the usual 4096 files of a process with room
-    /// for what each of them does; 5 seconds to drain, below the 10 that
-    /// service managers grant at least.
+    /// for what each of them does; 3 seconds to drain, so that a daemon
+    /// ends within the 5 that it promises.
     fn default() -> Self {
         Self {
             connections: 1024,
-            drain: Duration::from_secs(5),
+            drain: Duration::from_secs(3),
         }
     }
 }

@@ -37,7 +37,7 @@ where
         }
     }
 
-    async fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+    async fn transmit(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
         if self.unfinished {
             return Err(ClientError::Unfinished);
         }
@@ -90,7 +90,7 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     async fn request(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
-        self.send(&message).await?;
+        self.transmit(&message).await?;
         let answer = self.receive().await?;
         self.unfinished = false;
         Ok(answer)
@@ -103,7 +103,7 @@ where
         let state = (self, Reply::Unsent(message));
         futures_util::stream::unfold(state, async |(connection, reply)| {
             let sent = match reply {
-                Reply::Unsent(message) => connection.send(&message).await,
+                Reply::Unsent(message) => connection.transmit(&message).await,
                 Reply::Open => Ok(()),
                 Reply::Closed => return None,
             };
@@ -122,3 +122,6 @@ where
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

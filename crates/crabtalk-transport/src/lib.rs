@@ -12,6 +12,9 @@ mod conn;
 mod half;
 mod unix;
 
+#[cfg(test)]
+mod testing;
+
 pub use accept::{Accept, Accepted, Limits, serve};
 pub use client::Connection;
 pub use half::ReadHalf;

@@ -1,1 +1,150 @@
+use super::*;
+use crate::testing::*;
+use crabtalk_proto::{Ping, ReloadMsg, SubscribeEvents};
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
 
+struct Fixture {
+    connect: mpsc::Sender<io::Result<DuplexStream>>,
+    shutdown: CancellationToken,
+    serving: JoinSet<()>,
+}
+
+impl Fixture {
+    fn new(limits: Limits) -> Self {
+        Self::with(limits, |()| Ok(Scripted::new().1))
+    }
+
+    fn with(
+        limits: Limits,
+        session: impl Fn(()) -> Result<Scripted, Status> + Send + 'static,
+    ) -> Self {
+        let (connect, connections) = mpsc::channel(64);
+        let shutdown = CancellationToken::new();
+        let mut serving = JoinSet::new();
+        serving.spawn(serve(
+            InMemory(connections),
+            limits,
+            session,
+            shutdown.clone(),
+        ));
+        Self {
+            connect,
+            shutdown,
+            serving,
+        }
+    }
+
+    async fn connect(&self) -> DuplexStream {
+        let (client, ours) = tokio::io::duplex(4096);
+        self.connect.send(Ok(ours)).await.expect("serving");
+        client
+    }
+
+    async fn ping(&self) -> (DuplexStream, String) {
+        let mut client = self.connect().await;
+        let _ = client.write_all(&frames([Ping {}.into()])).await;
+        let answer = next(&mut client).await;
+        (client, answer)
+    }
+
+    async fn stopped(&mut self) {
+        self.serving
+            .join_next()
+            .await
+            .expect("one task")
+            .expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_served_side_by_side() {
+    let fixture = Fixture::new(Limits::default());
+    let mut silent = fixture.connect().await;
+    write(&mut silent, &frames([SubscribeEvents::default().into()])).await;
+    assert_eq!(fixture.ping().await.1, "pong");
+    assert_eq!(fixture.ping().await.1, "pong");
+}
+
+#[tokio::test]
+async fn beyond_the_limit_a_connection_is_told_and_closed() {
+    let fixture = Fixture::new(Limits {
+        connections: 2,
+        ..Limits::default()
+    });
+    let (first, answer) = fixture.ping().await;
+    assert_eq!(answer, "pong");
+    let (_second, _) = fixture.ping().await;
+    let mut third = fixture.connect().await;
+    let answer = next(&mut third).await;
+    assert!(
+        answer.starts_with("429: the daemon has 2 connections open"),
+        "{answer}"
+    );
+    assert_eq!(next(&mut third).await, "closed");
+    drop(first);
+    // The place is free as soon as its task has ended.
+    while fixture.ping().await.1 != "pong" {}
+}
+
+#[tokio::test]
+async fn a_refused_peer_is_told_why() {
+    let fixture = Fixture::with(Limits::default(), |()| Err(Status::forbidden("not you")));
+    let mut client = fixture.connect().await;
+    assert_eq!(next(&mut client).await, "403: not you");
+    assert_eq!(next(&mut client).await, "closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn accept_errors_slow_down_and_pass() {
+    let fixture = Fixture::new(Limits::default());
+    let began = tokio::time::Instant::now();
+    for _ in 0..5 {
+        fixture
+            .connect
+            .send(Err(io::Error::other("no files left")))
+            .await
+            .expect("serving");
+    }
+    assert_eq!(fixture.ping().await.1, "pong");
+    // 10 + 20 + 40 + 80 + 160 ms.
+    assert_eq!(began.elapsed().as_millis() / 10, 31);
+}
+
+#[tokio::test]
+async fn a_panic_costs_its_connection_only() {
+    let fixture = Fixture::new(Limits::default());
+    let mut client = fixture.connect().await;
+    write(&mut client, &frames([ReloadMsg {}.into()])).await;
+    assert_eq!(next(&mut client).await, "closed");
+    assert_eq!(fixture.ping().await.1, "pong");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_waits_for_replies_up_to_its_deadline() {
+    let drain = Duration::from_secs(3);
+    let mut fixture = Fixture::new(Limits {
+        drain,
+        ..Limits::default()
+    });
+    let (_idle, _) = fixture.ping().await;
+    let mut hanging = fixture.connect().await;
+    write(&mut hanging, &frames([Ping {}.into(), send("hang")])).await;
+    assert_eq!(next(&mut hanging).await, "pong");
+    let began = tokio::time::Instant::now();
+    fixture.shutdown.cancel();
+    fixture.stopped().await;
+    assert_eq!(began.elapsed().as_secs(), drain.as_secs());
+    assert_eq!(next(&mut hanging).await, "closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_of_idle_connections_takes_no_time() {
+    let mut fixture = Fixture::new(Limits::default());
+    let (mut idle, _) = fixture.ping().await;
+    let began = tokio::time::Instant::now();
+    fixture.shutdown.cancel();
+    fixture.stopped().await;
+    assert!(began.elapsed().is_zero());
+    assert_eq!(next(&mut idle).await, "closed");
+}

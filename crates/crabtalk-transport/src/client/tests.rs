@@ -1,0 +1,121 @@
+use super::*;
+use crate::testing::*;
+use crabtalk_proto::{GetConfig, Ping, StreamEvent, StreamMsg};
+use futures_util::StreamExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+type Unix = Connection<OwnedReadHalf, OwnedWriteHalf>;
+
+fn pair() -> (Unix, UnixStream) {
+    let (client, server) = UnixStream::pair().expect("a pair");
+    let (read, write) = client.into_split();
+    (Connection::new(read, write), server)
+}
+
+/// A client of a running connection.
+fn served() -> (Unix, mpsc::Sender<StreamEvent>, JoinSet<()>) {
+    let (client, server) = pair();
+    let (events, session) = Scripted::new();
+    let mut running = JoinSet::new();
+    let (read, write) = server.into_split();
+    running.spawn(async move {
+        let _ = crate::conn::run(session, read, write, CancellationToken::new()).await;
+    });
+    (client, events, running)
+}
+
+#[tokio::test]
+async fn requests_and_streams_share_a_connection() {
+    let (mut client, events, _running) = served();
+    client.ping(Ping {}).await.expect("pong");
+    for event in [chunk("a"), chunk("b"), end()] {
+        events.send(event).await.expect("open");
+    }
+    drop(events);
+    let texts: Vec<_> = client
+        .stream(StreamMsg::default())
+        .map(|event| show(event.expect("an event").into()))
+        .collect()
+        .await;
+    assert_eq!(texts, ["a", "b", "end 0"]);
+    client.ping(Ping {}).await.expect("pong");
+}
+
+#[tokio::test]
+async fn a_refusal_leaves_the_connection_usable() {
+    let (mut client, _events, _running) = served();
+    let error = client
+        .get_config(GetConfig {})
+        .await
+        .expect_err("too large");
+    assert_eq!(error.code(), Some(500));
+    client.ping(Ping {}).await.expect("pong");
+}
+
+#[tokio::test]
+async fn a_reply_dropped_half_way_is_not_taken_for_the_next_answer() {
+    let (mut client, events, _running) = served();
+    events.send(chunk("a")).await.expect("open");
+    {
+        let mut stream = std::pin::pin!(client.stream(StreamMsg::default()));
+        stream.next().await.expect("an event").expect("a chunk");
+    }
+    let error = client.ping(Ping {}).await.expect_err("unfinished");
+    assert!(matches!(error, ClientError::Unfinished));
+}
+
+#[tokio::test]
+async fn a_daemon_that_dies_is_a_closed_connection() {
+    let (mut client, server) = pair();
+    drop(server);
+    let error = client.ping(Ping {}).await.expect_err("gone");
+    assert!(
+        matches!(error, ClientError::Connection(FrameError::Closed)),
+        "{error:?}"
+    );
+
+    // With the request unread, the system reports a reset.
+    let (mut client, server) = pair();
+    let died = async {
+        server.readable().await.expect("the request came");
+        drop(server);
+    };
+    let (answer, ()) = tokio::join!(client.ping(Ping {}), died);
+    let error = answer.expect_err("gone");
+    assert!(
+        matches!(error, ClientError::Connection(FrameError::Closed)),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn why_a_connection_was_refused_is_read_though_it_is_closed() {
+    let (mut client, mut server) = pair();
+    let refusal = ServerMessage::from(crabtalk_proto::Status::too_many("full"));
+    crabtalk_proto::write_message(&mut server, &refusal)
+        .await
+        .expect("written");
+    drop(server);
+    let error = client.ping(Ping {}).await.expect_err("refused");
+    assert_eq!(error.code(), Some(429));
+}
+
+#[tokio::test]
+async fn a_request_above_the_limit_is_not_sent() {
+    let (mut client, _events, _running) = served();
+    let content = "x".repeat(codec::MAX_FRAME);
+    let request = crabtalk_proto::SendMsg {
+        content,
+        ..Default::default()
+    };
+    let error = client.send(request).await.expect_err("too large");
+    assert!(matches!(
+        error,
+        ClientError::Connection(FrameError::TooLarge(_))
+    ));
+    client.ping(Ping {}).await.expect("pong");
+}

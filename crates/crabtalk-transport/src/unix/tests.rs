@@ -1,1 +1,200 @@
+use super::*;
+use crate::testing::Scripted;
+use crate::{Limits, serve};
+use crabtalk_proto::{Client, ClientError, Ping, Status};
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
+fn home() -> (TempDir, PathBuf) {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("daemon.sock");
+    (home, path)
+}
+
+/// Every name in the folder.
+fn names(home: &TempDir) -> Vec<String> {
+    let entries = fs::read_dir(home.path()).expect("readable");
+    entries
+        .map(|entry| {
+            entry
+                .expect("entry")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_client_connects_asks_and_the_socket_goes_with_the_daemon() {
+    let (home, path) = home();
+    let listener = listen(&path).await.expect("listens");
+    let shutdown = CancellationToken::new();
+    let (peers, mut seen) = tokio::sync::mpsc::channel(1);
+    let session = move |peer: Peer| {
+        peers.try_send(peer).expect("one");
+        Ok(Scripted::new().1)
+    };
+    let mut serving = JoinSet::new();
+    serving.spawn(serve(
+        listener,
+        Limits::default(),
+        session,
+        shutdown.clone(),
+    ));
+
+    let mut client = connect(&path).await.expect("connects");
+    client.ping(Ping {}).await.expect("pong");
+    let peer = seen.recv().await.expect("a peer");
+    assert_eq!(peer.uid, rustix::process::geteuid().as_raw());
+    assert_eq!(peer.pid, Some(std::process::id().cast_signed()));
+
+    shutdown.cancel();
+    serving
+        .join_next()
+        .await
+        .expect("one task")
+        .expect("no panic");
+    assert!(client.ping(Ping {}).await.is_err());
+    assert_eq!(names(&home), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_refused_peer_reads_the_reason() {
+    let (_home, path) = home();
+    let listener = listen(&path).await.expect("listens");
+    let session = |_| Err::<Scripted, _>(Status::forbidden("not from in here"));
+    let mut serving = JoinSet::new();
+    serving.spawn(serve(
+        listener,
+        Limits::default(),
+        session,
+        CancellationToken::new(),
+    ));
+    let mut client = connect(&path).await.expect("connects");
+    let error: ClientError = client.ping(Ping {}).await.expect_err("refused");
+    assert_eq!(error.to_string(), "not from in here (403)");
+}
+
+#[tokio::test]
+async fn only_the_owner_may_open_the_socket() {
+    let (home, path) = home();
+    let _listener = listen(&path).await.expect("listens");
+    let mode = fs::metadata(&path).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(names(&home), ["daemon.sock"]);
+}
+
+#[test]
+fn only_the_same_user_and_root_may_connect() {
+    assert!(may_connect(1000, 1000));
+    assert!(may_connect(0, 1000));
+    assert!(!may_connect(1001, 1000));
+    assert!(!may_connect(1000, 0));
+}
+
+#[tokio::test]
+async fn a_stale_socket_is_replaced() {
+    let (_home, path) = home();
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
+    assert!(path.exists());
+    let _listener = listen(&path).await.expect("replaces");
+    connect(&path).await.expect("connects");
+}
+
+#[tokio::test]
+async fn a_live_socket_is_left_alone() {
+    let (_home, path) = home();
+    let first = listen(&path).await.expect("listens");
+    let error = listen(&path).await.expect_err("in use");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "another daemon listens on {}; stop it first",
+            path.display()
+        )
+    );
+    drop(first);
+    listen(&path).await.expect("free again");
+}
+
+#[tokio::test]
+async fn what_is_no_socket_is_left_alone() {
+    let (home, path) = home();
+    fs::write(&path, "mine").expect("written");
+    let error = listen(&path).await.expect_err("a file");
+    assert!(matches!(error, Error::NotASocket { .. }), "{error}");
+    assert_eq!(fs::read(&path).expect("there"), b"mine");
+    fs::remove_file(&path).expect("removed");
+    symlink(home.path().join("elsewhere"), &path).expect("linked");
+    assert!(matches!(listen(&path).await, Err(Error::NotASocket { .. })));
+}
+
+#[tokio::test]
+async fn a_later_daemons_socket_is_not_removed() {
+    let (_home, path) = home();
+    let first = listen(&path).await.expect("listens");
+    fs::remove_file(&path).expect("somebody removes it");
+    let _second = listen(&path).await.expect("listens");
+    drop(first);
+    connect(&path).await.expect("the second still answers");
+}
+
+#[tokio::test]
+async fn a_path_too_long_says_so() {
+    let (home, _) = home();
+    let path = home.path().join("x".repeat(120));
+    for error in [
+        listen(&path).await.expect_err("too long"),
+        connect(&path).await.expect_err("too long"),
+    ] {
+        let text = error.to_string();
+        assert!(
+            text.contains("is too long: ") && text.contains("the limit is 1"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_longest_path_that_the_system_takes_works() {
+    let (home, _) = home();
+    let fill = MAX_PATH - home.path().as_os_str().len() - "//daemon.sock".len();
+    let folder = home.path().join("d".repeat(fill));
+    fs::create_dir(&folder).expect("made");
+    let path = folder.join("daemon.sock");
+    assert_eq!(path.as_os_str().len(), MAX_PATH);
+    let _listener = listen(&path).await.expect("listens");
+    connect(&path).await.expect("connects");
+}
+
+#[tokio::test]
+async fn nobody_listening_says_so() {
+    let (_home, path) = home();
+    let expected = format!(
+        "no daemon listens on {}; start one with `crabtalk daemon run`",
+        path.display()
+    );
+    assert_eq!(
+        connect(&path).await.expect_err("absent").to_string(),
+        expected
+    );
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
+    assert_eq!(
+        connect(&path).await.expect_err("stale").to_string(),
+        expected
+    );
+}
+
+#[tokio::test]
+async fn a_missing_folder_names_the_path() {
+    let (_home, path) = home();
+    let path = path.join("daemon.sock");
+    let error = listen(&path).await.expect_err("no folder");
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {}", path.display())
+    );
+}

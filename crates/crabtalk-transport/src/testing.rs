@@ -1,0 +1,194 @@
+//! Doubles for the tests of this crate: a server whose streams the test
+//! drives, and connections in memory.
+
+use crate::accept::{Accept, Accepted};
+use crate::half::ReadHalf;
+use bytes::BytesMut;
+use crabtalk_proto::{
+    AgentEventMsg, ClientMessage, ConfigMsg, GetAgentMsg, GetConfig, Ping, ReloadMsg, SendMsg,
+    SendResponse, Server, ServerMessage, Status, StreamChunk, StreamEnd, StreamEvent, StreamMsg,
+    SubscribeEvents, codec, read_message, server_message, stream_event,
+};
+use futures_core::Stream;
+use std::future::{Ready, pending, ready};
+use std::io;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncRead, AsyncWriteExt, DuplexStream, WriteHalf};
+use tokio::sync::mpsc;
+
+pub(crate) const VERSION: &str = "9.9.9";
+
+/// A server whose `stream` relays what the test sends, and whose `send` never
+/// answers.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
+    pub(crate) pings: Arc<Mutex<u32>>,
+}
+
+impl Scripted {
+    /// The sender's `closed` resolves when the reply was dropped.
+    pub(crate) fn new() -> (mpsc::Sender<StreamEvent>, Self) {
+        let (sender, receiver) = mpsc::channel(64);
+        let events = Arc::new(Mutex::new(Some(receiver)));
+        (
+            sender,
+            Self {
+                events,
+                pings: Arc::default(),
+            },
+        )
+    }
+}
+
+impl Server for Scripted {
+    fn version(&self) -> &str {
+        VERSION
+    }
+
+    async fn ping(&self, _: Ping) -> Result<(), Status> {
+        *self.pings.lock().unwrap() += 1;
+        Ok(())
+    }
+
+    async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        if request.content == "hang" {
+            pending::<()>().await;
+        }
+        Ok(SendResponse {
+            content: request.content,
+            ..SendResponse::default()
+        })
+    }
+
+    async fn reload(&self, _: ReloadMsg) -> Result<(), Status> {
+        panic!("a bug")
+    }
+
+    /// An answer above the limit.
+    async fn get_config(&self, _: GetConfig) -> Result<ConfigMsg, Status> {
+        Ok(ConfigMsg {
+            config: "x".repeat(codec::MAX_FRAME),
+        })
+    }
+
+    fn stream(&self, _: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        let mut events = self
+            .events
+            .lock()
+            .unwrap()
+            .take()
+            .expect("one stream per test");
+        futures_util::stream::poll_fn(move |cx| events.poll_recv(cx).map(|event| event.map(Ok)))
+    }
+
+    /// Never says anything, never ends.
+    fn subscribe_events(
+        &self,
+        _: SubscribeEvents,
+    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send {
+        futures_util::stream::pending()
+    }
+}
+
+pub(crate) fn chunk(content: impl Into<String>) -> StreamEvent {
+    stream_event::Event::Chunk(StreamChunk {
+        content: content.into(),
+    })
+    .into()
+}
+
+pub(crate) fn end() -> StreamEvent {
+    stream_event::Event::End(StreamEnd::default()).into()
+}
+
+pub(crate) fn send(content: &str) -> ClientMessage {
+    SendMsg {
+        content: content.into(),
+        ..SendMsg::default()
+    }
+    .into()
+}
+
+pub(crate) fn unknown_agent() -> ClientMessage {
+    GetAgentMsg::default().into()
+}
+
+pub(crate) fn frames(messages: impl IntoIterator<Item = ClientMessage>) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    for message in messages {
+        codec::encode(&message, &mut bytes).expect("small");
+    }
+    bytes
+}
+
+/// What a test reads: text, code and message, or the variant's name.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects"
+)]
+pub(crate) fn show(message: ServerMessage) -> String {
+    use server_message::Msg;
+    match message.msg.expect("known") {
+        Msg::Error(error) => format!("{}: {}", error.code, error.message),
+        Msg::Pong(_) => "pong".into(),
+        Msg::Response(response) => response.content,
+        Msg::Stream(StreamEvent {
+            event: Some(stream_event::Event::Chunk(chunk)),
+            ..
+        }) => chunk.content,
+        Msg::Stream(StreamEvent {
+            event: Some(stream_event::Event::End(end)),
+            ..
+        }) => {
+            format!("end {}{}", end.code, end.error)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// Reads one answer; `closed` at the end.
+pub(crate) async fn next(reader: &mut (impl AsyncRead + Unpin)) -> String {
+    match read_message(reader).await {
+        Ok(message) => show(message),
+        Err(codec::FrameError::Closed) => "closed".into(),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+/// In memory the end of the file is all that can be known of a peer.
+impl ReadHalf for tokio::io::ReadHalf<DuplexStream> {
+    type Hangup = Ready<()>;
+
+    fn hangup(&self) -> Ready<()> {
+        ready(())
+    }
+}
+
+/// Accepts what the test sends.
+pub(crate) struct InMemory(pub(crate) mpsc::Receiver<io::Result<DuplexStream>>);
+
+impl Accept for InMemory {
+    type Read = tokio::io::ReadHalf<DuplexStream>;
+    type Write = WriteHalf<DuplexStream>;
+    type Peer = ();
+
+    async fn accept(&mut self) -> io::Result<Accepted<Self::Read, Self::Write, ()>> {
+        match self.0.recv().await {
+            Some(stream) => {
+                let (read, write) = tokio::io::split(stream?);
+                Ok(Accepted {
+                    read,
+                    write,
+                    peer: (),
+                })
+            }
+            None => pending().await,
+        }
+    }
+}
+
+/// Writes everything.
+pub(crate) async fn write(stream: &mut (impl tokio::io::AsyncWrite + Unpin), bytes: &[u8]) {
+    stream.write_all(bytes).await.expect("the peer reads");
+}
