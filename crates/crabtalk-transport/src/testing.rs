@@ -29,7 +29,12 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// The sender's `closed` resolves when the reply was dropped.
     pub(crate) fn new() -> (mpsc::Sender<StreamEvent>, Self) {
-        let (sender, receiver) = mpsc::channel(64);
+        Self::with_capacity(64)
+    }
+
+    /// Holds that many events before the test has to wait.
+    pub(crate) fn with_capacity(capacity: usize) -> (mpsc::Sender<StreamEvent>, Self) {
+        let (sender, receiver) = mpsc::channel(capacity);
         let events = Arc::new(Mutex::new(Some(receiver)));
         (
             sender,

@@ -323,19 +323,20 @@ impl AsyncWrite for Writes {
 
 #[tokio::test]
 async fn chunks_that_come_one_at_a_time_share_writes() {
-    let (events, server) = Scripted::new();
+    // Room for one, as the body of an HTTP response hands them over.
+    let (events, server) = Scripted::with_capacity(1);
     let (mut client, ours) = tokio::io::duplex(1024);
     let (read, _write) = tokio::io::split(ours);
     let writes = Writes::default();
     let mut running = JoinSet::new();
     running.spawn(run(server, read, writes.clone(), CancellationToken::new()));
+    running.spawn(async move {
+        for _ in 0..20 {
+            events.send(chunk("a")).await.expect("open");
+        }
+        Ok(())
+    });
     write(&mut client, &frames([StreamMsg::default().into()])).await;
-    // The producer and the connection take turns on one thread.
-    for _ in 0..20 {
-        events.send(chunk("a")).await.expect("open");
-        tokio::task::yield_now().await;
-    }
-    drop(events);
     while writes.0.lock().unwrap().iter().sum::<usize>() < 20 * 11 {
         tokio::task::yield_now().await;
     }
