@@ -1,1 +1,26 @@
-//! Operating-system tools of CrabTalk: bash under a guardian, read, edit, write.
+//! Operating-system tools of CrabTalk: `bash` under a guardian and, where
+//! asked, in a sandbox; `read`, `edit` and `write` on judged paths.
+//!
+//! Absent on purpose: permission. Whether a call may happen is judged by the
+//! gate, on the [`Subject`](crabtalk_domain::tool::Subject) that is resolved
+//! here; this crate only touches exactly what was judged. Configuration and
+//! environment come as values.
+
+mod bash;
+mod files;
+mod provider;
+mod reaper;
+mod sandbox;
+mod specs;
+
+mod environment;
+#[cfg(target_os = "linux")]
+mod processes;
+
+pub mod guardian;
+
+pub use environment::child_environment;
+pub use guardian::GuardianCommand;
+pub use provider::{OsTools, OsToolsConfig, Readable};
+pub use reaper::{Children, Known, Swept};
+pub use sandbox::SandboxConfig;

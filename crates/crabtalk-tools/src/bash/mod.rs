@@ -1,0 +1,156 @@
+//! `bash`: runs a command under a guardian.
+//!
+//! Invariant: a command's task outlives the call that started it until the
+//! guardian is gone; dropping the call only tells that task to end. Hence
+//! cancelling is immediate and leaves nothing behind.
+
+mod capture;
+mod supervise;
+
+use crate::guardian::{GuardianCommand, MAX_COMMAND_BYTES, SandboxPolicy, Start};
+use crate::reaper::Children;
+use capture::{Capture, Shelf};
+use crabtalk_domain::tool::ToolOutput;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Commands that run at once in the whole daemon; each takes two processes
+/// and three descriptors. Further ones wait their turn.
+const MAX_RUNNING: usize = 256;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BashArguments {
+    pub(crate) command: String,
+    #[serde(default)]
+    pub(crate) timeout_ms: Option<u64>,
+}
+
+impl BashArguments {
+    /// Why the command cannot be run at all.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.command.trim().is_empty() {
+            return Err("the command is empty".into());
+        }
+        if self.command.contains('\0') {
+            return Err("the command contains a NUL character".into());
+        }
+        if self.command.len() > MAX_COMMAND_BYTES {
+            return Err(format!(
+                "the command has {} bytes, the limit is {MAX_COMMAND_BYTES}; write a script with `write` and run that",
+                self.command.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What is to be run, and where.
+pub(crate) struct Order {
+    pub(crate) command: String,
+    pub(crate) cwd: PathBuf,
+    pub(crate) timeout: Duration,
+    pub(crate) sandbox: Option<SandboxPolicy>,
+    /// Where the conversation's whole outputs go.
+    pub(crate) outputs: PathBuf,
+    /// How this one's file begins.
+    pub(crate) prefix: String,
+}
+
+/// Runs commands, and ends them.
+pub(crate) struct Shell {
+    guardian: GuardianCommand,
+    environment: Vec<(OsString, OsString)>,
+    output_cap: usize,
+    children: Children,
+    running: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Shell {
+    pub(crate) fn new(
+        guardian: GuardianCommand,
+        environment: Vec<(OsString, OsString)>,
+        output_cap: usize,
+        children: Children,
+    ) -> Self {
+        Self {
+            guardian,
+            environment,
+            output_cap,
+            children,
+            running: Arc::new(Semaphore::new(MAX_RUNNING)),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Runs a command to its end. Dropping the future ends it.
+    pub(crate) async fn run(&self, order: Order) -> ToolOutput {
+        if let Err(why) = check_cwd(&order.cwd).await {
+            return ToolOutput::error(why);
+        }
+        let Ok(turn) = Arc::clone(&self.running).acquire_owned().await else {
+            return ToolOutput::error("the daemon is shutting down");
+        };
+        let cancel = self.stop.child_token();
+        let _cancel_on_drop = cancel.clone().drop_guard();
+        let (tell, told) = oneshot::channel();
+        let start = Start {
+            command: order.command,
+            sandbox: order.sandbox,
+        };
+        let shelf = Shelf {
+            folder: order.outputs,
+            prefix: order.prefix,
+        };
+        let work = supervise::Work {
+            guardian: self.guardian.clone(),
+            environment: self.environment.clone(),
+            cwd: order.cwd,
+            timeout: order.timeout,
+            capture: Capture::new(self.output_cap, shelf),
+            children: self.children.clone(),
+            cancel,
+        };
+        self.tasks.spawn(async move {
+            let output = work.run(start).await;
+            drop(turn);
+            // A call that was dropped waits for no answer.
+            let _ = tell.send(output);
+        });
+        told.await
+            .unwrap_or_else(|_| ToolOutput::error("the daemon is shutting down"))
+    }
+
+    /// Ends every command and waits until their guardians are gone.
+    pub(crate) async fn shut_down(&self) {
+        self.running.close();
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Starting a process in a folder that is not there fails as if the program
+/// were missing; say what is the matter instead.
+async fn check_cwd(cwd: &Path) -> Result<(), String> {
+    match tokio::fs::metadata(cwd).await {
+        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(_) => Err(format!(
+            "the working directory {} is not a folder",
+            cwd.display()
+        )),
+        Err(e) => Err(format!(
+            "the working directory {} cannot be used: {e}",
+            cwd.display()
+        )),
+    }
+}

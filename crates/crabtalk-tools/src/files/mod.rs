@@ -1,0 +1,95 @@
+//! The file tools: `read`, `edit`, `write`.
+//!
+//! Invariants: a path is judged after every `..` and link in it was resolved;
+//! what is opened is exactly that path, component by component, and a link
+//! that appeared in between is refused (GATE-2). `$CRABTALK_HOME` is closed
+//! (GATE-3). Contents are replaced whole or not at all.
+//!
+//! Everything here blocks; callers run it on the blocking pool.
+
+mod edit;
+mod open;
+mod read;
+mod resolve;
+mod write;
+
+pub(crate) use edit::{EditArguments, edit};
+pub(crate) use read::{ReadArguments, read};
+pub(crate) use resolve::{Closed, Intent, Resolver};
+pub(crate) use write::{WriteArguments, write};
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a file tool did not do what it was asked to, in words for a model.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the path is empty")]
+    EmptyPath,
+    #[error("the path contains a NUL character")]
+    NulInPath,
+    #[error("{0} names another user's home; only `~` and `~/...` are understood")]
+    OtherHome(String),
+    #[error("`~` cannot be resolved: the daemon runs without HOME; use an absolute path")]
+    NoUserHome,
+    #[error("no such file: {}", .0.display())]
+    NotFound(PathBuf),
+    #[error("{} is a link to something that does not exist; name its target instead", .0.display())]
+    Dangling(PathBuf),
+    #[error("{} is not a folder, so nothing can be created below it", .0.display())]
+    NotAFolder(PathBuf),
+    #[error("{} is a folder; name a file in it", .0.display())]
+    Folder(PathBuf),
+    #[error("{} is {kind}, not a file; the file tools do not touch it", .path.display())]
+    Special { path: PathBuf, kind: &'static str },
+    #[error(
+        "{} is process information, which may hold the daemon's own secrets; it is closed to the file tools",
+        .0.display()
+    )]
+    Process(PathBuf),
+    #[error("{} is inside CrabTalk's own home, which is closed to tools", .0.display())]
+    Closed(PathBuf),
+    #[error("{} is inside CrabTalk's own home; it may be read, not changed", .0.display())]
+    ReadOnlyHere(PathBuf),
+    #[error(
+        "{} changed since it was judged: a part of it is now a link or no folder; call again",
+        .0.display()
+    )]
+    Changed(PathBuf),
+    #[error("cannot {attempt} {}: {}", .path.display(), reason(.source))]
+    Io {
+        attempt: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{0}")]
+    Content(String),
+}
+
+impl Error {
+    fn io(attempt: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+        Self::Io {
+            attempt,
+            path: path.into(),
+            source: source.into(),
+        }
+    }
+}
+
+/// What the operating system said, with what to do where that is known.
+fn reason(error: &io::Error) -> String {
+    use io::ErrorKind as Kind;
+    let kind = error.kind();
+    if matches!(kind, Kind::StorageFull | Kind::QuotaExceeded) {
+        "no room is left on that disk; what was there before is unharmed".into()
+    } else if kind == Kind::ReadOnlyFilesystem {
+        "that file system is read-only".into()
+    } else if kind == Kind::PermissionDenied {
+        "permission denied".into()
+    } else {
+        error.to_string()
+    }
+}

@@ -1,0 +1,216 @@
+//! Opens exactly the path that was judged, and replaces contents atomically.
+//!
+//! The way is walked component by component with `O_NOFOLLOW`: one mechanism
+//! that every Unix has, so that nothing hangs on the kernel's age.
+
+use super::Error;
+use super::resolve::{Intent, check_kind};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
+
+/// A folder as a mere place: needs no right to list it.
+#[cfg(target_os = "linux")]
+const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const PLACE: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// Opening must neither follow a link nor wait for a pipe's other end nor
+/// make a terminal the controlling one.
+const FILE: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// Attempts at a free name for a temporary file; more than one collision
+/// among 64-bit random names means something else is wrong.
+const NAME_ATTEMPTS: u32 = 8;
+
+/// What is opened for reading.
+pub(super) enum Opened {
+    File(File),
+    Folder(File),
+}
+
+/// Opens a judged path for reading.
+pub(super) fn open_to_read(path: &Path) -> Result<Opened, Error> {
+    let file = match path.file_name() {
+        Some(name) => {
+            let folder = open_folder(path.parent().unwrap_or(Path::new("/")), false)?;
+            open_in(&folder, name, OFlags::RDONLY, path)?
+        }
+        None => File::from(
+            rustix::fs::open(
+                "/",
+                OFlags::RDONLY | OFlags::DIRECTORY | FILE,
+                Mode::empty(),
+            )
+            .map_err(|e| Error::io("open", path, e))?,
+        ),
+    };
+    let meta = file.metadata().map_err(|e| Error::io("inspect", path, e))?;
+    check_kind(path, &meta, Intent::Read)?;
+    Ok(if meta.is_dir() {
+        Opened::Folder(file)
+    } else {
+        Opened::File(file)
+    })
+}
+
+/// A place in a folder that holds, or will hold, one file.
+pub(super) struct Spot<'a> {
+    folder: OwnedFd,
+    name: &'a OsStr,
+    path: &'a Path,
+}
+
+impl<'a> Spot<'a> {
+    /// Walks to the folder of a judged path, creating what is missing of it
+    /// when asked.
+    pub(super) fn reach(path: &'a Path, create: bool) -> Result<Self, Error> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::Folder(path.to_path_buf()));
+        };
+        Ok(Self {
+            folder: open_folder(folder, create)?,
+            name,
+            path,
+        })
+    }
+
+    /// The file there, opened for reading and known to be writable; `None`
+    /// when there is none. A rename would replace a read-only file, which is
+    /// not what its owner meant.
+    pub(super) fn existing(&self) -> Result<Option<File>, Error> {
+        match open_in(&self.folder, self.name, OFlags::RDWR, self.path) {
+            Ok(file) => {
+                let meta = file
+                    .metadata()
+                    .map_err(|e| Error::io("inspect", self.path, e))?;
+                check_kind(self.path, &meta, Intent::Change)?;
+                Ok(Some(file))
+            }
+            Err(Error::NotFound(_)) => Ok(None),
+            // A file that may be written but not read can still be replaced.
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                open_in(&self.folder, self.name, OFlags::WRONLY, self.path).map(Some)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Puts `content` there, whole or not at all, with the mode and where
+    /// possible the owner of what was there.
+    pub(super) fn replace(&self, content: &[u8], old: Option<&File>) -> Result<(), Error> {
+        let (temporary, mut file) = self.create_temporary(old.is_none())?;
+        let done = self.fill(&mut file, content, old).and_then(|()| {
+            rustix::fs::renameat(&self.folder, &temporary, &self.folder, self.name)
+                .map_err(io::Error::from)
+        });
+        if done.is_err() {
+            // Best effort: the error that is reported is the first one.
+            let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
+        }
+        done.map_err(|e| Error::io("write", self.path, e))
+    }
+
+    fn fill(&self, file: &mut File, content: &[u8], old: Option<&File>) -> io::Result<()> {
+        file.write_all(content)?;
+        if let Some(old) = old {
+            let was = old.metadata()?;
+            let now = file.metadata()?;
+            if (was.uid(), was.gid()) != (now.uid(), now.gid()) {
+                // Only root may give files away; for others the group may
+                // still be kept. Failing that, the content matters more.
+                let gid = rustix::fs::Gid::from_raw(was.gid());
+                let uid = rustix::fs::Uid::from_raw(was.uid());
+                if rustix::fs::fchown(&*file, Some(uid), Some(gid)).is_err() {
+                    let _ = rustix::fs::fchown(&*file, None, Some(gid));
+                }
+            }
+            file.set_permissions(was.permissions())?;
+        }
+        // Renaming before the content is on disk could leave an empty file
+        // after a power cut.
+        file.sync_data()
+    }
+
+    fn create_temporary(&self, is_new: bool) -> Result<(String, File), Error> {
+        // A new file gets what the umask leaves; a replacement stays private
+        // until it has the old one's mode.
+        let mode = Mode::from_raw_mode(if is_new { 0o666 } else { 0o600 });
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut last = Errno::EXIST;
+        for _ in 0..NAME_ATTEMPTS {
+            let name = format!(".crabtalk-{:016x}", random());
+            match rustix::fs::openat(&self.folder, &name, flags, mode) {
+                Ok(fd) => return Ok((name, File::from(fd))),
+                Err(Errno::EXIST) => {}
+                Err(e) => {
+                    last = e;
+                    break;
+                }
+            }
+        }
+        Err(Error::io("write in the folder of", self.path, last))
+    }
+}
+
+/// A name nobody else picks: the standard library seeds every hasher anew.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn open_in(folder: &OwnedFd, name: &OsStr, access: OFlags, path: &Path) -> Result<File, Error> {
+    match rustix::fs::openat(folder, name, access | FILE, Mode::empty()) {
+        Ok(fd) => Ok(File::from(fd)),
+        Err(Errno::LOOP | Errno::MLINK) => Err(Error::Changed(path.to_path_buf())),
+        Err(Errno::NOENT) => Err(Error::NotFound(path.to_path_buf())),
+        Err(Errno::ISDIR) => Err(Error::Folder(path.to_path_buf())),
+        Err(Errno::NXIO) => Err(Error::Special {
+            path: path.to_path_buf(),
+            kind: "a named pipe or a device",
+        }),
+        Err(e) => Err(Error::io("open", path, e)),
+    }
+}
+
+/// Walks from the root to a folder without following a link.
+fn open_folder(path: &Path, create: bool) -> Result<OwnedFd, Error> {
+    let mut at = rustix::fs::openat(CWD, "/", PLACE, Mode::empty())
+        .map_err(|e| Error::io("open", "/", e))?;
+    for part in path.components() {
+        let Component::Normal(name) = part else {
+            continue;
+        };
+        at = match step(&at, name) {
+            Err(Errno::NOENT) if create => {
+                match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
+                    // Somebody else may just have created it.
+                    Ok(()) | Err(Errno::EXIST) => step(&at, name),
+                    Err(e) => return Err(Error::io("create the folder", path, e)),
+                }
+            }
+            other => other,
+        }
+        .map_err(|e| match e {
+            Errno::LOOP | Errno::NOTDIR => Error::Changed(path.to_path_buf()),
+            Errno::NOENT => Error::NotFound(path.to_path_buf()),
+            e => Error::io("open the folder", path, e),
+        })?;
+    }
+    Ok(at)
+}
+
+fn step(at: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(at, name, PLACE | OFlags::NOFOLLOW, Mode::empty())
+}

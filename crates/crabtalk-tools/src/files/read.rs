@@ -1,0 +1,255 @@
+//! `read`: shows a part of a file, or the names in a folder.
+
+use super::Error;
+use super::open::{Opened, open_to_read};
+use rustix::fs::FileType;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Lines shown unless the call asks for fewer: a few screens of a model's
+/// attention.
+const MAX_LINES: u64 = 2000;
+
+/// Bytes shown: what a tool result may cost a context.
+const MAX_BYTES: usize = 48 << 10;
+
+/// Bytes shown of one line; minified files have lines of megabytes.
+const MAX_LINE_BYTES: usize = 2000;
+
+/// Bytes looked at to tell text from binary.
+const SNIFF_BYTES: usize = 8 << 10;
+
+/// Names shown of a folder.
+const MAX_NAMES: usize = 500;
+
+/// Names looked at in a folder before sorting them.
+const MAX_NAMES_SCANNED: usize = 100_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadArguments {
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) offset: Option<u64>,
+    #[serde(default)]
+    pub(crate) limit: Option<u64>,
+}
+
+/// What a judged path holds. Ends early once `cancelled` is set.
+pub(crate) fn read(
+    path: &Path,
+    arguments: &ReadArguments,
+    cancelled: &AtomicBool,
+) -> Result<String, Error> {
+    match open_to_read(path)? {
+        Opened::Folder(folder) => list(path, &folder),
+        Opened::File(file) => show(path, file, arguments, cancelled),
+    }
+}
+
+fn list(path: &Path, folder: &File) -> Result<String, Error> {
+    let failed = |e| Error::io("list", path, e);
+    let mut names = Vec::new();
+    let mut complete = true;
+    for entry in rustix::fs::Dir::read_from(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy();
+        if name == "." || name == ".." {
+            continue;
+        }
+        if names.len() == MAX_NAMES_SCANNED {
+            complete = false;
+            break;
+        }
+        let kind = entry.file_type();
+        let mark = if kind == FileType::Directory {
+            "/"
+        } else if kind == FileType::Symlink {
+            "@"
+        } else {
+            ""
+        };
+        names.push(format!("{name}{mark}"));
+    }
+    names.sort_unstable();
+    let count = names.len();
+    let plus = if complete { "" } else { "+" };
+    let mut shown = format!("{} is a folder with {count}{plus} entries", path.display());
+    for name in names.iter().take(MAX_NAMES) {
+        shown.push('\n');
+        shown.push_str(name);
+    }
+    if count > MAX_NAMES {
+        shown.push_str(&format!("\n[{} more are not shown]", count - MAX_NAMES));
+    }
+    Ok(shown)
+}
+
+fn show(
+    path: &Path,
+    file: File,
+    arguments: &ReadArguments,
+    cancelled: &AtomicBool,
+) -> Result<String, Error> {
+    let failed = |e| Error::io("read", path, e);
+    let size = file.metadata().map_err(failed)?.len();
+    let mut input = BufReader::with_capacity(SNIFF_BYTES, file);
+    let start = input.fill_buf().map_err(failed)?;
+    if start.is_empty() {
+        return Ok(format!("[{} is empty]", path.display()));
+    }
+    if start.contains(&0) {
+        return Err(Error::Content(format!(
+            "{} is binary ({size} bytes); look at it with bash, for instance `file` or `od -c`",
+            path.display()
+        )));
+    }
+    if start.starts_with(b"\xef\xbb\xbf") {
+        input.consume(3);
+    }
+    let first = arguments.offset.unwrap_or(1).max(1);
+    let mut lines = Lines { input, cancelled };
+    for skipped in 0..first - 1 {
+        if !lines.skip().map_err(failed)? {
+            return Err(Error::Content(format!(
+                "{} has {skipped} lines; offset {first} is behind its end",
+                path.display()
+            )));
+        }
+    }
+    let limit = arguments.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
+    let mut page = Page::default();
+    let mut number = first;
+    let mut ended = true;
+    while let Some(line) = lines.next().map_err(failed)? {
+        if number == first + limit || !page.takes(number, &line) {
+            ended = false;
+            break;
+        }
+        number += 1;
+    }
+    if number == first {
+        return Err(Error::Content(format!(
+            "{} has {} lines; offset {first} is behind its end",
+            path.display(),
+            first - 1
+        )));
+    }
+    Ok(page.finish(first, number, ended))
+}
+
+/// What is shown of a file.
+#[derive(Default)]
+struct Page {
+    text: String,
+    lossy: bool,
+    crlf: bool,
+}
+
+impl Page {
+    /// Adds a line, unless the page is full.
+    fn takes(&mut self, number: u64, line: &Line) -> bool {
+        let mut bytes = line.shown.as_slice();
+        if let Some(without) = bytes.strip_suffix(b"\r") {
+            bytes = without;
+            self.crlf = true;
+        }
+        let decoded = String::from_utf8_lossy(if line.cut > 0 {
+            whole_chars(bytes)
+        } else {
+            bytes
+        });
+        if !self.text.is_empty() && self.text.len() + decoded.len() > MAX_BYTES {
+            return false;
+        }
+        self.lossy |= matches!(decoded, std::borrow::Cow::Owned(_));
+        self.text.push_str(&format!("{number:>6}\t{decoded}"));
+        if line.cut > 0 {
+            self.text
+                .push_str(&format!(" [{} more bytes in this line]", line.cut));
+        }
+        self.text.push('\n');
+        true
+    }
+
+    fn finish(mut self, first: u64, next: u64, ended: bool) -> String {
+        if !ended {
+            self.text.push_str(&format!(
+                "[lines {first} to {}; the file goes on: read with offset {next}]\n",
+                next - 1
+            ));
+        }
+        if self.lossy {
+            self.text
+                .push_str("[not all of it is UTF-8: \u{fffd} stands for other bytes]\n");
+        }
+        if self.crlf {
+            self.text
+                .push_str("[lines end with CRLF; `edit` keeps that]\n");
+        }
+        self.text
+    }
+}
+
+/// Drops a character that the cut went through.
+fn whole_chars(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(e) if e.error_len().is_none() => &bytes[..e.valid_up_to()],
+        Ok(_) | Err(_) => bytes,
+    }
+}
+
+struct Line {
+    shown: Vec<u8>,
+    cut: u64,
+}
+
+/// Lines of bounded memory, whatever the file holds.
+struct Lines<'a> {
+    input: BufReader<File>,
+    cancelled: &'a AtomicBool,
+}
+
+impl Lines<'_> {
+    fn next(&mut self) -> std::io::Result<Option<Line>> {
+        let mut line = Line {
+            shown: Vec::new(),
+            cut: 0,
+        };
+        let found = self.walk(|part| {
+            let room = (MAX_LINE_BYTES - line.shown.len()).min(part.len());
+            line.shown.extend_from_slice(&part[..room]);
+            line.cut += (part.len() - room) as u64;
+        })?;
+        Ok(found.then_some(line))
+    }
+
+    fn skip(&mut self) -> std::io::Result<bool> {
+        self.walk(|_| {})
+    }
+
+    /// Feeds one line without its end to `take`; `false` at the end of the file.
+    fn walk(&mut self, mut take: impl FnMut(&[u8])) -> std::io::Result<bool> {
+        let mut any = false;
+        loop {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(std::io::Error::other("cancelled"));
+            }
+            let buffer = self.input.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(any);
+            }
+            any = true;
+            let end = buffer.iter().position(|b| *b == b'\n');
+            take(&buffer[..end.unwrap_or(buffer.len())]);
+            let used = end.map_or(buffer.len(), |at| at + 1);
+            self.input.consume(used);
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Turns what a model wrote into the one absolute path that is judged.
+
+use super::Error;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+/// What a tool is about to do with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// Read a file or list a folder.
+    Read,
+    /// Change a file that exists.
+    Change,
+    /// Create or replace a file.
+    Create,
+}
+
+/// Where relative paths and `~` begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resolver<'a> {
+    pub(crate) cwd: &'a Path,
+    pub(crate) user_home: Option<&'a Path>,
+}
+
+impl Resolver<'_> {
+    /// The absolute path without links that `text` stands for, checked to be
+    /// something that the intent makes sense on.
+    pub(crate) fn resolve(&self, text: &str, intent: Intent) -> Result<PathBuf, Error> {
+        let named = self.absolute(text)?;
+        let path = match std::fs::canonicalize(&named) {
+            Ok(path) => path,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => match intent {
+                Intent::Create => return to_be_created(&named),
+                Intent::Read | Intent::Change if is_link(&named) => {
+                    return Err(Error::Dangling(named));
+                }
+                Intent::Read | Intent::Change => return Err(Error::NotFound(named)),
+            },
+            Err(e) => return Err(Error::io("resolve", named, e)),
+        };
+        let meta = std::fs::metadata(&path).map_err(|e| Error::io("inspect", &path, e))?;
+        check_kind(&path, &meta, intent)?;
+        Ok(path)
+    }
+
+    fn absolute(&self, text: &str) -> Result<PathBuf, Error> {
+        if text.is_empty() {
+            return Err(Error::EmptyPath);
+        }
+        if text.contains('\0') {
+            return Err(Error::NulInPath);
+        }
+        let Some(rest) = text.strip_prefix('~') else {
+            return Ok(self.cwd.join(text));
+        };
+        if !rest.is_empty() && !rest.starts_with('/') {
+            return Err(Error::OtherHome(text.to_owned()));
+        }
+        let home = self.user_home.ok_or(Error::NoUserHome)?;
+        Ok(home.join(rest.trim_start_matches('/')))
+    }
+}
+
+/// The path of a file that does not exist: its deepest existing folder
+/// resolved, the missing names as they were written.
+fn to_be_created(named: &Path) -> Result<PathBuf, Error> {
+    let mut missing: Vec<OsString> = Vec::new();
+    let mut at = named.to_path_buf();
+    loop {
+        match std::fs::symlink_metadata(&at) {
+            Ok(_) => break,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                // A `..` below something that does not exist has no meaning.
+                let name = at
+                    .file_name()
+                    .ok_or_else(|| Error::NotFound(named.to_path_buf()))?;
+                missing.push(name.to_owned());
+                if !at.pop() {
+                    return Err(Error::NotFound(named.to_path_buf()));
+                }
+            }
+            Err(e) => return Err(Error::io("resolve", at, e)),
+        }
+    }
+    let mut path = match std::fs::canonicalize(&at) {
+        Ok(path) => path,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(Error::Dangling(at)),
+        Err(e) => return Err(Error::io("resolve", at, e)),
+    };
+    if !path.is_dir() {
+        return Err(Error::NotAFolder(path));
+    }
+    path.extend(missing.into_iter().rev());
+    Ok(path)
+}
+
+fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_symlink())
+}
+
+/// Refuses what is neither file nor, for reading, folder.
+pub(super) fn check_kind(path: &Path, meta: &Metadata, intent: Intent) -> Result<(), Error> {
+    let kind = meta.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return match intent {
+            Intent::Read => Ok(()),
+            Intent::Change | Intent::Create => Err(Error::Folder(path.to_path_buf())),
+        };
+    }
+    let kind = if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "something special"
+    };
+    Err(Error::Special {
+        path: path.to_path_buf(),
+        kind,
+    })
+}
+
+/// CrabTalk's home, and what in it is open to one conversation.
+#[derive(Debug)]
+pub(crate) struct Closed<'a> {
+    /// `$CRABTALK_HOME`.
+    pub(crate) home: &'a Path,
+    /// Folders in it that may be read.
+    pub(crate) readable: &'a [PathBuf],
+}
+
+impl Closed<'_> {
+    /// Whether the intent may proceed on a resolved path (GATE-3).
+    pub(crate) fn check(&self, path: &Path, intent: Intent) -> Result<(), Error> {
+        if is_process_information(path) {
+            return Err(Error::Process(path.to_path_buf()));
+        }
+        if !is_below(path, self.home) {
+            return Ok(());
+        }
+        if !self.readable.iter().any(|open| is_below(path, open)) {
+            return Err(Error::Closed(path.to_path_buf()));
+        }
+        match intent {
+            Intent::Read => Ok(()),
+            Intent::Change | Intent::Create => Err(Error::ReadOnlyHere(path.to_path_buf())),
+        }
+    }
+}
+
+/// Whether `path` is `folder` or lies in it. Folders are also compared by
+/// identity, since bind mounts and case-folding disks give them other names.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let Ok(folder) = std::fs::canonicalize(folder) else {
+        return path.starts_with(folder);
+    };
+    if path.starts_with(&folder) {
+        return true;
+    }
+    let Ok(wanted) = std::fs::metadata(&folder) else {
+        return false;
+    };
+    path.ancestors().any(|a| {
+        std::fs::symlink_metadata(a)
+            .is_ok_and(|m| m.dev() == wanted.dev() && m.ino() == wanted.ino())
+    })
+}
+
+/// `/proc/PID/...`: environment and memory of processes, the daemon's included.
+fn is_process_information(path: &Path) -> bool {
+    let mut parts = path.components().skip_while(|c| *c == Component::RootDir);
+    parts.next() == Some(Component::Normal("proc".as_ref()))
+        && parts.next().is_some_and(|c| {
+            c.as_os_str()
+                .as_encoded_bytes()
+                .iter()
+                .all(|b| b.is_ascii_digit())
+        })
+}

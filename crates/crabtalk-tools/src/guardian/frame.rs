@@ -1,0 +1,80 @@
+//! What daemon, guardian and restricted process say to each other: a
+//! big-endian length and JSON.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// Longest command: whole generated files fit, a runaway model does not.
+pub(crate) const MAX_COMMAND_BYTES: usize = 1 << 20;
+
+/// Longest frame: a command whose every byte is escaped as `\u00xx`, and a
+/// policy of thousands of paths.
+const MAX_FRAME_BYTES: usize = 8 << 20;
+
+/// What a guardian is told to run, in its working directory and environment.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Start {
+    pub(crate) command: String,
+    pub(crate) sandbox: Option<SandboxPolicy>,
+}
+
+/// What a sandboxed command may reach (GATE-5); everything else is closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SandboxPolicy {
+    /// Files and folders below which everything may be changed.
+    pub(crate) write: Vec<PathBuf>,
+    /// Files and folders below which everything may be read and executed.
+    pub(crate) read: Vec<PathBuf>,
+    /// Whether sockets other than Unix ones may be made.
+    pub(crate) network: bool,
+}
+
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Ended {
+        code: Option<i32>,
+        signal: Option<i32>,
+        /// Processes that could not be ended, those of other users mostly.
+        left: Vec<i32>,
+    },
+    NotStarted {
+        why: String,
+    },
+}
+
+pub(crate) fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, value)?;
+    let length = frame.len() - 4;
+    if length > MAX_FRAME_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the command is too long",
+        ));
+    }
+    let length = u32::try_from(length).expect("the frame limit fits u32");
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+    Ok(frame)
+}
+
+pub(crate) fn write(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    to.write_all(&encode(value)?)
+}
+
+pub(crate) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_FRAME_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the frame is too long",
+        ));
+    }
+    let mut payload = vec![0; length];
+    from.read_exact(&mut payload)?;
+    Ok(serde_json::from_slice(&payload)?)
+}

@@ -1,0 +1,288 @@
+//! The guardian proper: starts the shell, waits, ends the tree, reports.
+
+use super::frame::{self, Report, SandboxPolicy, Start};
+use super::{RESTRICTED_ARGUMENT, restricted};
+use crate::processes;
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions, WaitStatus};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long descendants may take to end politely. With the next limit it
+/// stays below the second within which nothing of a cancelled run is left.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// How long killing is repeated before what is left is reported.
+const KILL_FOR: Duration = Duration::from_millis(600);
+
+/// How long one round of killing waits for its effect.
+const KILL_ROUND: Duration = Duration::from_millis(20);
+
+/// The kernel takes single arguments up to 128 KiB; longer commands go
+/// through a file.
+const MAX_ARGUMENT_BYTES: usize = 100 << 10;
+
+/// What wakes the guardian.
+enum Event {
+    /// The shell was waited for; `alone` if nothing else is below.
+    ShellEnded { status: WaitStatus, alone: bool },
+    /// Nothing is below any more.
+    NothingLeft,
+    /// The daemon closed its end, or is gone.
+    Closed,
+}
+
+pub(super) fn main() -> ExitCode {
+    let mut control = match control() {
+        Ok(control) => control,
+        Err(e) => {
+            let _ = writeln!(io::stderr(), "a guardian is started by the daemon: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let report = match guard(&mut control) {
+        Ok(report) => report,
+        Err(why) => Report::NotStarted { why },
+    };
+    // The daemon may be gone, which is nobody's loss.
+    let _ = frame::write(&mut control, &report);
+    ExitCode::SUCCESS
+}
+
+fn control() -> io::Result<UnixStream> {
+    let control = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    control.peer_addr()?;
+    Ok(control)
+}
+
+fn guard(control: &mut UnixStream) -> Result<Report, String> {
+    // Fails only for a group leader, which then has a session of its own
+    // making; signals sent to the daemon's terminal must not arrive here.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+        .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
+    let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
+    let scratch = scratch(&start).map_err(|e| format!("cannot make a temporary folder: {e}"))?;
+    let shell = start_shell(&start, scratch.as_ref().map(TempDir::path))?;
+
+    // One from each source and one more of slack: senders never block.
+    let (tell, events) = sync_channel(4);
+    watch_children(shell, tell.clone());
+    watch_control(control, tell).map_err(|e| format!("cannot watch the daemon: {e}"))?;
+    let (status, left) = wait_and_end(&events);
+    Ok(Report::Ended {
+        code: status.and_then(|s| s.exit_status()),
+        signal: status.and_then(|s| s.terminating_signal()),
+        left,
+    })
+}
+
+/// A private folder, where one is needed: for the temporary files of a
+/// sandboxed command, and for a command too long for an argument.
+fn scratch(start: &Start) -> io::Result<Option<TempDir>> {
+    if start.sandbox.is_none() && start.command.len() <= MAX_ARGUMENT_BYTES {
+        return Ok(None);
+    }
+    tempfile::Builder::new()
+        .prefix("crabtalk-")
+        .tempdir()
+        .map(Some)
+}
+
+fn start_shell(start: &Start, scratch: Option<&Path>) -> Result<i32, String> {
+    let mut arguments = vec!["-c".to_owned(), start.command.clone()];
+    if start.command.len() > MAX_ARGUMENT_BYTES {
+        let file = scratch
+            .expect("long commands have a scratch folder")
+            .join("command");
+        std::fs::write(&file, &start.command)
+            .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
+        arguments = vec![file.to_string_lossy().into_owned()];
+    }
+    match (&start.sandbox, scratch) {
+        (Some(policy), Some(scratch)) => start_restricted(policy.clone(), arguments, scratch),
+        (_, _) => start_free(&arguments),
+    }
+}
+
+/// Starts `bash`, or `sh` where there is none.
+fn start_free(arguments: &[String]) -> Result<i32, String> {
+    let start = |program: &str| {
+        // A group of its own: `kill 0` in the shell must not hit the guardian.
+        Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .process_group(0)
+            .spawn()
+    };
+    let shell = match start("bash") {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => start("sh"),
+        other => other,
+    };
+    shell
+        .map(|child| child.id().cast_signed())
+        .map_err(|e| format!("cannot start the shell: {e}"))
+}
+
+/// Starts a process of this very program that restricts itself and becomes
+/// the shell; it says over its stdin when it could not.
+fn start_restricted(
+    mut policy: SandboxPolicy,
+    arguments: Vec<String>,
+    scratch: &Path,
+) -> Result<i32, String> {
+    policy.write.push(scratch.to_path_buf());
+    let failed = |e: io::Error| format!("cannot start the sandboxed shell: {e}");
+    let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let child = Command::new("/proc/self/exe")
+        .args(std::env::args_os().skip(1))
+        .arg(RESTRICTED_ARGUMENT)
+        .env("TMPDIR", scratch)
+        .stdin(OwnedFd::from(theirs))
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    frame::write(&mut ours, &restricted::Task { policy, arguments }).map_err(failed)?;
+    let mut why = String::new();
+    // Closed by the kernel at the moment in which it becomes the shell.
+    ours.read_to_string(&mut why).map_err(failed)?;
+    if why.is_empty() {
+        Ok(child.id().cast_signed())
+    } else {
+        Err(why)
+    }
+}
+
+/// Waits for every child, adopted ones included, so that none stays a zombie.
+/// The thread ends with the last child or with the process.
+fn watch_children(shell: i32, tell: SyncSender<Event>) {
+    std::thread::spawn(move || {
+        let mut ended: Option<WaitStatus> = None;
+        loop {
+            // After the shell, look before blocking: mostly nothing is left.
+            let options = if ended.is_some() {
+                WaitOptions::NOHANG
+            } else {
+                WaitOptions::empty()
+            };
+            let event = match rustix::process::wait(options) {
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == shell => {
+                    ended = Some(status);
+                    continue;
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => continue,
+                Ok(None) => match ended.take() {
+                    Some(status) => Event::ShellEnded {
+                        status,
+                        alone: false,
+                    },
+                    None => continue,
+                },
+                Err(_) => match ended.take() {
+                    Some(status) => Event::ShellEnded {
+                        status,
+                        alone: true,
+                    },
+                    None => Event::NothingLeft,
+                },
+            };
+            let last = matches!(
+                event,
+                Event::NothingLeft | Event::ShellEnded { alone: true, .. }
+            );
+            if tell.send(event).is_err() || last {
+                return;
+            }
+        }
+    });
+}
+
+/// Notices the end of the daemon's side. The thread ends with the process.
+fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()> {
+    let mut control = control.try_clone()?;
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        loop {
+            match control.read(&mut byte) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        // Nobody listens any more when everything has already ended.
+        let _ = tell.send(Event::Closed);
+    });
+    Ok(())
+}
+
+/// Waits for the shell's end or the daemon's word, then ends what is left.
+/// Returns the shell's status if it was seen, and what would not end.
+fn wait_and_end(events: &Receiver<Event>) -> (Option<WaitStatus>, Vec<i32>) {
+    let mut end = Ending {
+        status: None,
+        empty: false,
+    };
+    match events.recv() {
+        Ok(event) => end.note(event),
+        Err(_) => return (None, Vec::new()),
+    }
+    if end.empty {
+        return (end.status, Vec::new());
+    }
+    let me = std::process::id().cast_signed();
+    // What cannot be listed cannot be asked politely; killing will tell.
+    for process in processes::descendants_of(me).unwrap_or_default() {
+        let _ = process.signal(Signal::TERM);
+        // A stopped process would sleep through it.
+        let _ = process.signal(Signal::CONT);
+    }
+    end.await_empty(events, GRACE);
+    let give_up = Instant::now() + KILL_FOR;
+    let mut left = Vec::new();
+    while !end.empty && Instant::now() < give_up {
+        left = processes::kill_below(me).unwrap_or_default();
+        end.await_empty(events, KILL_ROUND);
+    }
+    if end.empty {
+        left.clear();
+    }
+    (end.status, left)
+}
+
+struct Ending {
+    status: Option<WaitStatus>,
+    empty: bool,
+}
+
+impl Ending {
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::ShellEnded { status, alone } => {
+                self.status = Some(status);
+                self.empty |= alone;
+            }
+            Event::NothingLeft => self.empty = true,
+            Event::Closed => {}
+        }
+    }
+
+    fn await_empty(&mut self, events: &Receiver<Event>, limit: Duration) {
+        let until = Instant::now() + limit;
+        while !self.empty {
+            match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(event) => self.note(event),
+                Err(RecvTimeoutError::Timeout) => return,
+                // Both watchers are gone; the one of the children is last.
+                Err(RecvTimeoutError::Disconnected) => self.empty = true,
+            }
+        }
+    }
+}

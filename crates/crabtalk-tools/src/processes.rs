@@ -1,0 +1,225 @@
+//! Who descends from whom, as `/proc` tells it.
+//!
+//! Invariant: a process is its number together with its start time, so that a
+//! number that was given to somebody else is never signalled.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Rounds in which a tree that forks while it is being stopped is chased; a
+/// stopped parent forks no more, so each round leaves fewer.
+const FREEZE_ROUNDS: u32 = 16;
+
+/// One process, told apart from a later one with the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// Clock ticks since boot.
+    started: u64,
+}
+
+/// A line of `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy)]
+struct Stat {
+    process: Process,
+    parent: i32,
+    zombie: bool,
+}
+
+impl Stat {
+    fn of(pid: i32) -> io::Result<Self> {
+        let text = std::fs::read(format!("/proc/{pid}/stat"))?;
+        Self::parse(pid, &String::from_utf8_lossy(&text))
+            .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is not understood")))
+    }
+
+    /// The name in parentheses may hold anything, parentheses included.
+    fn parse(pid: i32, text: &str) -> Option<Self> {
+        let (_, rest) = text.rsplit_once(") ")?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        // starttime is field 22 of all, the 18th after the parent.
+        let started = fields.nth(17)?.parse().ok()?;
+        let zombie = matches!(state, "Z" | "X" | "x");
+        Some(Self {
+            process: Process { pid, started },
+            parent,
+            zombie,
+        })
+    }
+}
+
+impl Process {
+    /// The process that has this number now.
+    pub(crate) fn of(pid: i32) -> io::Result<Self> {
+        Ok(Stat::of(pid)?.process)
+    }
+
+    /// A handle that stays with this very process.
+    pub(crate) fn open(self) -> io::Result<Handle> {
+        let pid = Pid::from_raw(self.pid).ok_or(io::ErrorKind::NotFound)?;
+        let handle = Handle(pidfd_open(pid, PidfdFlags::empty())?);
+        // The number may have changed hands before it was opened.
+        if Stat::of(self.pid)?.process == self {
+            Ok(handle)
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    /// Sends a signal; a process that is gone is no error.
+    pub(crate) fn signal(self, signal: Signal) -> io::Result<()> {
+        match self.open().and_then(|handle| handle.signal(signal)) {
+            Err(e) if is_gone(&e) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// A hold on one process that no reuse of its number can move.
+pub(crate) struct Handle(OwnedFd);
+
+impl Handle {
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.0, signal)?)
+    }
+
+    /// Waits until the process has ended, or the time is over.
+    pub(crate) fn wait(&self, limit: Duration) -> io::Result<bool> {
+        let limit = Timespec {
+            tv_sec: limit.as_secs().cast_signed(),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut watched, Some(&limit)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+fn all() -> io::Result<Vec<Stat>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        // What ends while it is being listed is not there any more.
+        if let Some(pid) = name.to_str().and_then(|n| n.parse().ok())
+            && let Ok(stat) = Stat::of(pid)
+        {
+            found.push(stat);
+        }
+    }
+    Ok(found)
+}
+
+/// The children of a process, ended ones that nobody waited for included.
+pub(crate) fn children_of(pid: i32) -> io::Result<Vec<Process>> {
+    Ok(all()?
+        .into_iter()
+        .filter(|s| s.parent == pid)
+        .map(|s| s.process)
+        .collect())
+}
+
+/// Everything alive below a process.
+pub(crate) fn descendants_of(root: i32) -> io::Result<Vec<Process>> {
+    let mut below: HashMap<i32, Vec<Stat>> = HashMap::new();
+    for stat in all()? {
+        below.entry(stat.parent).or_default().push(stat);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(parent) = open.pop() {
+        for stat in below.remove(&parent).unwrap_or_default() {
+            open.push(stat.process.pid);
+            if !stat.zombie {
+                found.push(stat.process);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Stops, then kills, everything below a process; returns what may not be
+/// signalled. Stopping first keeps a tree from forking away under the axe.
+pub(crate) fn kill_below(root: i32) -> io::Result<Vec<i32>> {
+    let mut stopped = HashSet::new();
+    for _ in 0..FREEZE_ROUNDS {
+        let mut more = false;
+        for process in descendants_of(root)? {
+            if stopped.insert(process) {
+                more = true;
+                // One that may not be signalled shows in the kill below.
+                let _ = process.signal(Signal::STOP);
+            }
+        }
+        if !more {
+            break;
+        }
+    }
+    let mut spared = Vec::new();
+    for process in stopped {
+        if process.signal(Signal::KILL).is_err() {
+            spared.push(process.pid);
+        }
+    }
+    Ok(spared)
+}
+
+/// The parent of a process; 0 above the first.
+pub(crate) fn parent_of(pid: i32) -> io::Result<i32> {
+    Ok(Stat::of(pid)?.parent)
+}
+
+/// The argument that follows a process's own name.
+pub(crate) fn first_argument(pid: i32) -> io::Result<Vec<u8>> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline"))?;
+    Ok(line.split(|b| *b == 0).nth(1).unwrap_or_default().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_parentheses_does_not_hide_the_parent() {
+        let line = "7 (a) R 1 (b)) S 42 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9001 0 0";
+        let stat = Stat::parse(7, line).expect("parses");
+        assert_eq!((stat.parent, stat.zombie), (42, false));
+        assert_eq!(stat.process.started, 9001);
+    }
+
+    #[test]
+    fn this_process_is_its_parents_child() {
+        let me = i32::try_from(std::process::id()).expect("fits");
+        let parent = parent_of(me).expect("readable");
+        assert!(
+            children_of(parent)
+                .expect("listed")
+                .iter()
+                .any(|p| p.pid == me)
+        );
+    }
+
+    #[test]
+    fn a_reused_number_is_not_signalled() {
+        let me = Process::of(i32::try_from(std::process::id()).expect("fits")).expect("readable");
+        let other = Process {
+            started: me.started + 1,
+            ..me
+        };
+        // Would end this test if the start time were not compared.
+        other.signal(Signal::KILL).expect("gone is no error");
+    }
+}

@@ -1,0 +1,360 @@
+//! The operating-system tools as one provider.
+
+use crate::bash::{BashArguments, Order, Shell};
+use crate::files::{
+    Closed, EditArguments, Intent, ReadArguments, Resolver, WriteArguments, edit, read, write,
+};
+use crate::guardian::{GuardianCommand, SandboxPolicy};
+use crate::reaper::Children;
+use crate::sandbox::{Places, SandboxConfig};
+use crate::specs;
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::{BoxFuture, ConversationKey};
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Time a command gets unless the call or the configuration says otherwise.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Longest time a call may ask for: a build, not a service.
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Bytes of output a model reads: a few thousand tokens.
+const DEFAULT_OUTPUT_BYTES: usize = 30_000;
+
+/// Locks that keep parallel edits of one file from losing each other; two
+/// files may share one, which only costs a moment.
+const EDIT_LOCKS: usize = 64;
+
+/// The folders in the closed home that a call may read beside its own
+/// conversation's outputs: the skills in scope.
+pub type Readable = Arc<dyn Fn(&Invocation) -> Vec<PathBuf> + Send + Sync>;
+
+/// What the tools need to know of the world.
+#[derive(Clone)]
+pub struct OsToolsConfig {
+    /// Starts a guardian.
+    pub guardian: GuardianCommand,
+    /// `$CRABTALK_HOME`, closed to the tools (GATE-3).
+    pub home: PathBuf,
+    /// Where whole outputs of commands go, a folder per conversation.
+    pub output_dir: PathBuf,
+    /// What children get: [`child_environment`](crate::child_environment).
+    pub environment: Vec<(OsString, OsString)>,
+    /// Time a command gets unless the call says otherwise.
+    pub timeout: Duration,
+    /// Longest time a call may ask for.
+    pub max_timeout: Duration,
+    /// Bytes of a command's output that a model reads.
+    pub output_bytes: usize,
+    /// What of the closed home is readable.
+    pub readable: Readable,
+    /// The sandbox of commands.
+    pub sandbox: SandboxConfig,
+    /// The process's register of children.
+    pub children: Children,
+}
+
+impl OsToolsConfig {
+    /// The usual limits; nothing of the home is readable, orphans are not
+    /// adopted.
+    pub fn new(
+        guardian: GuardianCommand,
+        home: impl Into<PathBuf>,
+        output_dir: impl Into<PathBuf>,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Self {
+        Self {
+            guardian,
+            home: home.into(),
+            output_dir: output_dir.into(),
+            environment,
+            timeout: DEFAULT_TIMEOUT,
+            max_timeout: MAX_TIMEOUT,
+            output_bytes: DEFAULT_OUTPUT_BYTES,
+            readable: Arc::new(|_| Vec::new()),
+            sandbox: SandboxConfig::default(),
+            children: Children::default(),
+        }
+    }
+}
+
+/// `bash`, `read`, `edit` and `write`.
+pub struct OsTools {
+    config: OsToolsConfig,
+    specs: Vec<Arc<ToolSpec>>,
+    shell: Shell,
+    user_home: Option<PathBuf>,
+    programs: Vec<PathBuf>,
+    edits: Arc<[std::sync::Mutex<()>; EDIT_LOCKS]>,
+}
+
+impl OsTools {
+    /// The tools; nothing is started until one is called.
+    pub fn new(config: OsToolsConfig) -> Self {
+        let variable = |name: &str| {
+            config
+                .environment
+                .iter()
+                .find(|(n, _)| n == name)
+                .map(|(_, value)| value.as_os_str())
+        };
+        let user_home = variable("HOME")
+            .map(PathBuf::from)
+            .filter(|h| h.is_absolute());
+        let programs: Vec<PathBuf> =
+            std::env::split_paths(variable("PATH").unwrap_or(OsStr::new("")))
+                .filter(|p| p.is_absolute())
+                .collect();
+        let shell = Shell::new(
+            config.guardian.clone(),
+            config.environment.clone(),
+            config.output_bytes,
+            config.children.clone(),
+        );
+        Self {
+            specs: specs::all(config.timeout, config.max_timeout),
+            shell,
+            user_home,
+            programs,
+            edits: Arc::new(std::array::from_fn(|_| std::sync::Mutex::new(()))),
+            config,
+        }
+    }
+
+    /// Ends every command and waits until nothing of them is left. Calls
+    /// after it fail.
+    pub async fn shut_down(&self) {
+        self.shell.shut_down().await;
+    }
+
+    /// The folder of a conversation's whole outputs. A hash, since senders
+    /// are any text of any length and must not share one.
+    pub fn outputs_of(&self, key: &ConversationKey) -> PathBuf {
+        let mut hash = Sha256::new();
+        // Agents' names are unique ignoring case (CONV-2), and hold no NUL.
+        hash.update(key.agent.as_str().to_ascii_lowercase());
+        hash.update([0]);
+        hash.update(key.sender.as_str());
+        let name: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        self.config.output_dir.join(name)
+    }
+
+    fn readable(&self, call: &Invocation) -> Vec<PathBuf> {
+        let mut readable = (self.config.readable)(call);
+        readable.push(self.outputs_of(&call.key));
+        readable
+    }
+
+    /// The judged path of a file tool's call.
+    async fn path(
+        &self,
+        call: &Invocation,
+        text: String,
+        intent: Intent,
+    ) -> Result<Subject, String> {
+        let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
+        let (home, readable) = (self.config.home.clone(), self.readable(call));
+        blocking(move |_| {
+            let resolver = Resolver {
+                cwd: &cwd,
+                user_home: user_home.as_deref(),
+            };
+            let closed = Closed {
+                home: &home,
+                readable: &readable,
+            };
+            let path = resolver.resolve(&text, intent)?;
+            closed.check(&path, intent)?;
+            Ok(Subject::Path {
+                path,
+                write: intent != Intent::Read,
+            })
+        })
+        .await
+        .map_err(|e: Failure| e.0)
+    }
+
+    async fn bash(&self, call: &Invocation) -> Result<ToolOutput, Failure> {
+        let arguments: BashArguments = arguments(call)?;
+        arguments.check()?;
+        let timeout = arguments
+            .timeout_ms
+            .map_or(self.config.timeout, Duration::from_millis);
+        let sandbox = if call.agent.sandbox || self.config.sandbox.always {
+            Some(self.policy(call).await?)
+        } else {
+            None
+        };
+        Ok(self
+            .shell
+            .run(Order {
+                command: arguments.command,
+                cwd: call.cwd.clone(),
+                timeout: timeout.min(self.config.max_timeout),
+                sandbox,
+                outputs: self.outputs_of(&call.key),
+                prefix: format!("bash-{}-", call.run),
+            })
+            .await)
+    }
+
+    async fn policy(&self, call: &Invocation) -> Result<SandboxPolicy, Failure> {
+        let (config, cwd) = (self.config.sandbox.clone(), call.cwd.clone());
+        let (home, readable) = (self.config.home.clone(), self.readable(call));
+        let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
+        blocking(move |_| {
+            let places = Places {
+                config: &config,
+                cwd: &cwd,
+                home: &home,
+                user_home: user_home.as_deref(),
+                programs: &programs,
+                readable: &readable,
+            };
+            Ok(places.policy()?)
+        })
+        .await
+    }
+
+    async fn read(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
+        let (arguments, path): (ReadArguments, _) = (arguments(call)?, path.to_path_buf());
+        blocking(move |cancelled| Ok(ToolOutput::ok(read(&path, &arguments, cancelled)?))).await
+    }
+
+    async fn edit(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
+        let (arguments, path): (EditArguments, _) = (arguments(call)?, path.to_path_buf());
+        let locks = Arc::clone(&self.edits);
+        blocking(move |cancelled| {
+            let _one_at_a_time = lock(&locks, &path);
+            not_if(cancelled)?;
+            Ok(ToolOutput::ok(edit(&path, &arguments)?))
+        })
+        .await
+    }
+
+    async fn write(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
+        let (arguments, path): (WriteArguments, _) = (arguments(call)?, path.to_path_buf());
+        let locks = Arc::clone(&self.edits);
+        blocking(move |cancelled| {
+            let _one_at_a_time = lock(&locks, &path);
+            not_if(cancelled)?;
+            Ok(ToolOutput::ok(write(&path, &arguments.content)?))
+        })
+        .await
+    }
+}
+
+impl ToolProvider for OsTools {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        self.specs.clone()
+    }
+
+    fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        Box::pin(async move {
+            let text = |e: Failure| e.0;
+            match call.name.as_str() {
+                "bash" => {
+                    let arguments: BashArguments = arguments(call).map_err(text)?;
+                    arguments.check()?;
+                    Ok(Subject::Command(arguments.command))
+                }
+                "read" => {
+                    let arguments: ReadArguments = arguments(call).map_err(text)?;
+                    self.path(call, arguments.path, Intent::Read).await
+                }
+                "edit" => {
+                    let arguments: EditArguments = arguments(call).map_err(text)?;
+                    self.path(call, arguments.path, Intent::Change).await
+                }
+                "write" => {
+                    let arguments: WriteArguments = arguments(call).map_err(text)?;
+                    self.path(call, arguments.path, Intent::Create).await
+                }
+                other => Err(format!("there is no tool {other}")),
+            }
+        })
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let done = match (call.name.as_str(), subject) {
+                ("bash", Subject::Command(_)) => self.bash(call).await,
+                ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
+                ("edit", Subject::Path { path, write: true }) => self.edit(call, path).await,
+                ("write", Subject::Path { path, write: true }) => self.write(call, path).await,
+                (other, _) => Err(Failure(format!(
+                    "{other} was not judged on what it would touch"
+                ))),
+            };
+            done.unwrap_or_else(|Failure(why)| ToolOutput::error(why))
+        })
+    }
+}
+
+/// Why a call came to nothing, as the model reads it.
+struct Failure(String);
+
+impl From<crate::files::Error> for Failure {
+    fn from(error: crate::files::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+fn arguments<T: DeserializeOwned>(call: &Invocation) -> Result<T, Failure> {
+    T::deserialize(&call.arguments)
+        .map_err(|e| Failure(format!("the arguments of {} are wrong: {e}", call.name)))
+}
+
+fn lock<'a>(
+    locks: &'a [std::sync::Mutex<()>; EDIT_LOCKS],
+    path: &Path,
+) -> std::sync::MutexGuard<'a, ()> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    let at = usize::try_from(hasher.finish() % EDIT_LOCKS as u64).expect("below the count");
+    // It guards no data, so that a panic leaves nothing half-done behind.
+    locks[at]
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A change that was cancelled while it waited does not happen.
+fn not_if(cancelled: &AtomicBool) -> Result<(), Failure> {
+    if cancelled.load(Ordering::Relaxed) {
+        Err(Failure("cancelled".into()))
+    } else {
+        Ok(())
+    }
+}
+
+/// Runs file work where it blocks nobody. Dropping the future sets the flag
+/// that the work is given; a replacement that has begun is finished whole.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    struct SetOnDrop(Arc<AtomicBool>);
+    impl Drop for SetOnDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let dropped = SetOnDrop(Arc::default());
+    let flag = Arc::clone(&dropped.0);
+    match tokio::task::spawn_blocking(move || work(&flag)).await {
+        Ok(done) => done,
+        Err(_) => Err(Failure("the daemon is shutting down".into())),
+    }
+}

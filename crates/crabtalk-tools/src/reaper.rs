@@ -1,0 +1,268 @@
+//! Ends what falls to the daemon when a guardian is killed.
+//!
+//! A command may kill its guardian; its processes are then re-parented to
+//! the daemon, which is a reaper of descendants as well. Whatever child of
+//! this process nobody here started is such an orphan.
+//! Invariant: after [`Children::adopt`] every child of this process is started
+//! through [`Children::spawn`]; others would be taken for orphans.
+
+use std::io;
+use std::sync::Arc;
+use tokio::process::{Child, Command};
+
+#[cfg(target_os = "linux")]
+use {
+    crate::processes::{self, Process},
+    rustix::process::{Pid, Signal, WaitOptions, waitpid},
+    std::collections::HashSet,
+    std::sync::{Mutex, MutexGuard, PoisonError},
+    std::time::{Duration, Instant},
+};
+
+/// How long a sweep goes on before it leaves the rest to the next one.
+#[cfg(target_os = "linux")]
+const SWEEP_FOR: Duration = Duration::from_secs(1);
+
+/// How long one killed orphan is waited for before the next is looked at.
+#[cfg(target_os = "linux")]
+const ORPHAN_WAIT: Duration = Duration::from_millis(50);
+
+/// Most ancestors of a peer that are looked at; real chains have a dozen.
+#[cfg(target_os = "linux")]
+const MAX_ANCESTORS: usize = 512;
+
+/// The children that this process started, and thereby those that it did not.
+/// Clones share the register.
+#[derive(Clone, Debug, Default)]
+pub struct Children(Arc<Register>);
+
+#[derive(Debug, Default)]
+struct Register {
+    /// Whether orphans fall to this process, so that sweeping makes sense.
+    adopts: bool,
+    #[cfg(target_os = "linux")]
+    known: Mutex<HashSet<Process>>,
+}
+
+/// Keeps a child known; dropped after the child was waited for.
+#[derive(Debug)]
+pub struct Known {
+    #[cfg(target_os = "linux")]
+    register: Arc<Register>,
+    #[cfg(target_os = "linux")]
+    process: Option<Process>,
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Known {
+    fn drop(&mut self) {
+        if let Some(process) = self.process {
+            self.register.known().remove(&process);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Register {
+    fn known(&self) -> MutexGuard<'_, HashSet<Process>> {
+        // Nothing under this lock can leave the set half-changed.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a sweep found.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// Orphans that were ended.
+    pub ended: usize,
+    /// Orphans that would not end, those of other users mostly.
+    pub left: Vec<i32>,
+}
+
+#[cfg(target_os = "linux")]
+impl Children {
+    /// Makes this process the one that orphans fall to. The daemon calls it
+    /// once, at its start; children that exist by then stay known.
+    pub fn adopt() -> io::Result<Self> {
+        rustix::process::set_child_subreaper(Pid::from_raw(1))?;
+        let known = processes::children_of(own_pid())?.into_iter().collect();
+        Ok(Self(Arc::new(Register {
+            adopts: true,
+            known: Mutex::new(known),
+        })))
+    }
+
+    /// Starts a child that no sweep will touch while the guard lives.
+    pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
+        // Held over the fork, so that no sweep sees a child not yet known.
+        let mut known = self.0.known();
+        let child = command.spawn()?;
+        let process = child
+            .id()
+            .and_then(|pid| Process::of(pid.cast_signed()).ok());
+        known.extend(process);
+        drop(known);
+        Ok((
+            child,
+            Known {
+                register: Arc::clone(&self.0),
+                process,
+            },
+        ))
+    }
+
+    /// Ends every orphan, and what falls to this process while doing so.
+    pub async fn sweep(&self) -> Swept {
+        if !self.0.adopts {
+            return Swept::default();
+        }
+        let register = Arc::clone(&self.0);
+        let swept = tokio::task::spawn_blocking(move || register.sweep())
+            .await
+            .unwrap_or_default();
+        if swept != Swept::default() {
+            tracing::warn!(ended = swept.ended, left = ?swept.left, "ended processes whose guardian was killed");
+        }
+        swept
+    }
+
+    /// Sweeps whenever a child ends, until dropped: catches orphans whose
+    /// guardian was not one of the tools'.
+    pub async fn watch(&self) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut ended = signal(SignalKind::child())?;
+        while ended.recv().await.is_some() {
+            self.sweep().await;
+        }
+        Ok(())
+    }
+
+    /// Whether a peer on the daemon's socket descends from a guardian, hence
+    /// from a command of an agent (GATE-5). Guardians above the daemon itself
+    /// do not count: it is then a daemon that a command started for itself.
+    /// A peer that cannot be looked at, having ended, counts.
+    pub fn has_guardian_ancestor(&self, pid: i32) -> bool {
+        let me = own_pid();
+        if pid == me {
+            return false;
+        }
+        let above_us = ancestors(me);
+        let mut at = pid;
+        for _ in 0..MAX_ANCESTORS {
+            if above_us.contains(&at) {
+                return false;
+            }
+            if processes::first_argument(at)
+                .is_ok_and(|a| a == crate::guardian::GUARDIAN_ARGUMENT.as_bytes())
+            {
+                return true;
+            }
+            match processes::parent_of(at) {
+                // Fell to us when its guardian was killed, unless we started it.
+                Ok(parent) if parent == me => return self.is_orphan(at),
+                Ok(0) => return false,
+                Ok(parent) => at = parent,
+                // Ancestors may belong to others and be hidden; not the peer.
+                Err(_) => return at == pid,
+            }
+        }
+        true
+    }
+
+    fn is_orphan(&self, child: i32) -> bool {
+        self.0.adopts
+            && Process::of(child).map_or(true, |process| !self.0.known().contains(&process))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Register {
+    fn sweep(&self) -> Swept {
+        let mut swept = Swept::default();
+        let give_up = Instant::now() + SWEEP_FOR;
+        loop {
+            let orphans: Vec<Process> = {
+                let known = self.known();
+                let children = processes::children_of(own_pid()).unwrap_or_default();
+                children
+                    .into_iter()
+                    .filter(|c| !known.contains(c))
+                    .collect()
+            };
+            swept.left.clear();
+            for orphan in &orphans {
+                if end(*orphan) {
+                    swept.ended += 1;
+                } else {
+                    swept.left.push(orphan.pid);
+                }
+            }
+            // The children of what was ended fall to us now: look again.
+            if swept.left.len() == orphans.len() || Instant::now() > give_up {
+                return swept;
+            }
+        }
+    }
+}
+
+/// Kills one child and takes it off the process table.
+#[cfg(target_os = "linux")]
+fn end(orphan: Process) -> bool {
+    // First everything below, or it would flee to us one by one.
+    let _ = processes::kill_below(orphan.pid);
+    let _ = orphan.signal(Signal::KILL);
+    if let Ok(handle) = orphan.open() {
+        let _ = handle.wait(ORPHAN_WAIT);
+    }
+    let pid = Pid::from_raw(orphan.pid);
+    matches!(
+        waitpid(pid, WaitOptions::NOHANG),
+        Ok(Some(_)) | Err(rustix::io::Errno::CHILD)
+    )
+}
+
+#[cfg(target_os = "linux")]
+fn own_pid() -> i32 {
+    std::process::id().cast_signed()
+}
+
+#[cfg(target_os = "linux")]
+fn ancestors(of: i32) -> HashSet<i32> {
+    let mut found = HashSet::new();
+    let mut at = of;
+    while let Ok(parent) = processes::parent_of(at) {
+        if parent == 0 || !found.insert(parent) {
+            break;
+        }
+        at = parent;
+    }
+    found
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Children {
+    /// Orphans cannot be told apart here; nothing is adopted.
+    pub fn adopt() -> io::Result<Self> {
+        Ok(Self::default())
+    }
+
+    /// Starts a child.
+    pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
+        Ok((command.spawn()?, Known {}))
+    }
+
+    /// Nothing is adopted, so nothing is ended.
+    pub async fn sweep(&self) -> Swept {
+        Swept::default()
+    }
+
+    /// Never ends by itself.
+    pub async fn watch(&self) -> io::Result<()> {
+        std::future::pending().await
+    }
+
+    /// No guardian runs here.
+    pub fn has_guardian_ancestor(&self, _pid: i32) -> bool {
+        false
+    }
+}
