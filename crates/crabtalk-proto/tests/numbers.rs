@@ -10,6 +10,10 @@ use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
 
 const NUMBERS: &str = include_str!("numbers.txt");
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is left is named as in the schema"
+)]
 fn type_name(field: &FieldDescriptorProto, message: &DescriptorProto) -> String {
     let named = field
         .type_name()
