@@ -103,6 +103,11 @@ impl Index {
         self.dead >= 64 && self.dead * 4 > self.rows.len()
     }
 
+    /// The number that a new session gets.
+    pub fn sessions(&self) -> u32 {
+        self.sessions
+    }
+
     /// Rough bytes of memory.
     pub fn bytes(&self) -> usize {
         let text: usize = self
@@ -160,14 +165,15 @@ impl Index {
         }
     }
 
-    /// Frees the room of removed documents. Returns the new number of every
-    /// old one that is left.
+    /// Frees the room of removed documents and counts sessions anew. Returns
+    /// the new number of every old document that is left.
     pub fn compact(&mut self) -> Vec<Option<DocId>> {
         let mut next = 0;
         let mut renumbered = Vec::with_capacity(self.rows.len());
         let mut pairs = Vec::new();
         let mut rows = Vec::with_capacity(self.len());
         let mut begin = 0;
+        let (mut last, mut sessions): (Option<u32>, u32) = (None, 0);
         for row in &self.rows {
             let own = &self.pairs[begin as usize..row.pairs_end as usize];
             begin = row.pairs_end;
@@ -176,9 +182,14 @@ impl Index {
                 continue;
             }
             pairs.extend_from_slice(own);
+            if last.replace(row.session) != Some(row.session) {
+                sessions += 1;
+            }
             // No more pairs than before, whose number fitted.
+            let pairs_end = pairs.len() as u32;
             rows.push(Row {
-                pairs_end: pairs.len() as u32,
+                pairs_end,
+                session: sessions - 1,
                 ..*row
             });
             renumbered.push(Some(next));
@@ -191,6 +202,7 @@ impl Index {
             *list = kept.collect();
         }
         (self.rows, self.pairs, self.dead) = (rows, pairs, 0);
+        self.sessions = sessions;
         renumbered
     }
 

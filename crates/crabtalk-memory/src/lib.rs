@@ -1,7 +1,31 @@
 //! Memory of CrabTalk: entries as files, an index of its own, recall.
+//!
+//! [`Memory`] is what the daemon holds: a [`Hook`](crabtalk_domain::Hook) that
+//! gives every run what memory found for it, and a
+//! [`ToolProvider`](crabtalk_domain::tool::ToolProvider) with `remember`,
+//! `forget`, `recall` and `memory` (MEM-1). Below it lie the text analysis, the
+//! index and the two things that are indexed: entry files and archives.
+//!
+//! Absent on purpose: a database, a model, the network. The index is derived,
+//! lives in memory and is built by the first recall.
 
 pub mod index;
 pub mod text;
+
+mod archives;
+mod disk;
+mod entries;
+mod error;
+mod hook;
+mod memory;
+mod render;
+mod tools;
+mod view;
+
+pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+pub use error::{Error, Warning};
+pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Origin, Parts, RecallScope, Settings};
+pub use view::{Owners, Viewer};
 
 /// Days since 1970-01-01.
 fn days(date: jiff::civil::Date) -> i32 {

@@ -38,6 +38,9 @@ const MAX_TERMS: usize = 24;
 /// Terms over which the possible score is taken: nobody's memory answers
 /// every word of a long message.
 const ASKED_TERMS: usize = 8;
+/// Coverage is judged as in a memory of at least this many documents: among
+/// three entries every word is common, and yet one may be what was asked for.
+const ASKED_OF: f32 = 1_000.0;
 
 /// Parts of the recipe that depend on the kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +81,8 @@ pub struct Found {
     pub doc: DocId,
     /// For ordering.
     pub score: f32,
-    /// Which part of what was asked stands there: about 0 to 1 and a little
-    /// more, bonuses apart.
+    /// Which part of what was asked stands there or beside it: 0 to 1, more
+    /// only for long queries.
     pub coverage: f32,
 }
 
@@ -89,6 +92,8 @@ struct Weighted<'q> {
     /// Place of its first occurrence in the query.
     at: usize,
     idf: f32,
+    /// Its part in what was asked.
+    weight: f32,
 }
 
 /// Finds the best `k` documents, best first.
@@ -103,19 +108,44 @@ pub fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found> {
     for (at, shard) in shards.iter().enumerate() {
         Scoring::new(shard, query, bonus).run(at, &terms, &mut top);
     }
-    let found = top
-        .into_sorted()
-        .into_iter()
-        .map(|(score, (shard, doc, text))| Found {
+    let found = top.into_sorted().into_iter().map(|(score, (shard, doc))| {
+        let share = |term: &Weighted<'_>| term.weight * share(shards[shard].index, term.term, doc);
+        let coverage = terms.iter().map(share).sum::<f32>() / asked;
+        Found {
             shard,
             doc,
             score,
-            coverage: f32::from_bits(text) / asked,
-        });
+            coverage,
+        }
+    });
     found.collect()
 }
 
-/// The rarest known terms, and the text score of one that has all.
+/// Which part of a term's possible score a document gets, 0 to 1.
+fn share(index: &Index, term: &str, doc: DocId) -> f32 {
+    let list = index.list(term);
+    let reach = REACH as u32;
+    let begin = list.partition_point(|p| (p >> COUNT_BITS) < doc.saturating_sub(reach));
+    let conversation = index.rows[doc as usize].conversation;
+    let (mut near, mut direct) = (0.0, 0.0);
+    for posting in &list[begin..] {
+        let (other, tf) = (posting >> COUNT_BITS, (posting & MAX_COUNT) as f32);
+        if other > doc + reach {
+            break;
+        }
+        if index.rows[other as usize].conversation != conversation {
+            continue;
+        }
+        let fade = FADE.powi(other.abs_diff(doc) as i32);
+        near += tf * fade * if other > doc { FOLLOWING } else { 1.0 };
+        if other == doc {
+            direct = IN_TURN;
+        }
+    }
+    ((saturated(near, K_NEAR) + direct) / (1.0 + IN_TURN)).min(1.0)
+}
+
+/// The rarest known terms, and the weight of all that was asked.
 fn weigh<'q>(shards: &[Shard<'_>], query: &'q Query, total: f32) -> (Vec<Weighted<'q>>, f32) {
     let mut terms: Vec<Weighted<'q>> = Vec::new();
     let mut asked = Vec::new();
@@ -128,20 +158,22 @@ fn weigh<'q>(shards: &[Shard<'_>], query: &'q Query, total: f32) -> (Vec<Weighte
         };
         let df: usize = shards.iter().map(|s| s.index.list(term).len()).sum();
         let df = df as f32;
-        let idf = (1.0 + (total - df + 0.5) / (df + 0.5)).ln();
-        asked.push(idf);
-        terms.push(Weighted { term, at, idf });
+        let rarity = |total: f32| (1.0 + (total - df + 0.5) / (df + 0.5)).ln();
+        let weight = rarity(total.max(ASKED_OF));
+        asked.push(weight);
+        terms.push(Weighted {
+            term,
+            at,
+            idf: rarity(total),
+            weight,
+        });
     }
     terms.sort_by(|a, b| b.idf.total_cmp(&a.idf));
     terms.retain(|t| shards.iter().any(|s| !s.index.list(t.term).is_empty()));
     terms.truncate(MAX_TERMS);
     asked.sort_by(|a, b| b.total_cmp(a));
     asked.truncate(ASKED_TERMS);
-    let once = 1.0 + IN_TURN;
-    (
-        terms,
-        (asked.iter().sum::<f32>() * once).max(f32::MIN_POSITIVE),
-    )
+    (terms, asked.iter().sum::<f32>().max(f32::MIN_POSITIVE))
 }
 
 /// `(1 + k) x / (x + k)`: 1 at one occurrence, never above 1 + k.
@@ -209,7 +241,7 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    fn run(mut self, shard: usize, terms: &[Weighted<'_>], top: &mut Top<(usize, DocId, u32)>) {
+    fn run(mut self, shard: usize, terms: &[Weighted<'_>], top: &mut Top<(usize, DocId)>) {
         let index = self.shard.index;
         for term in terms {
             if self.named[term.at] {
@@ -226,7 +258,7 @@ impl<'a> Scoring<'a> {
             Level::Document => {
                 for &doc in &self.candidates {
                     if let Some(score) = self.full_score(doc, &pairs, |s| top.takes(s)) {
-                        top.offer(score, (shard, doc, self.text[doc as usize].to_bits()));
+                        top.offer(score, (shard, doc));
                     }
                 }
             }
@@ -234,7 +266,7 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId, u32)>) {
+    fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
         let rows = &self.shard.index.rows;
         let mut best: Vec<(f32, DocId)> = vec![(0.0, DocId::MAX); self.by_session.len()];
         let mut seen = Vec::new();
@@ -251,7 +283,7 @@ impl<'a> Scoring<'a> {
         for session in seen {
             let (score, doc) = best[session as usize];
             if top.takes(score) {
-                top.offer(score, (shard, doc, self.text[doc as usize].to_bits()));
+                top.offer(score, (shard, doc));
             }
         }
     }

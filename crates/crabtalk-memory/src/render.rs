@@ -1,0 +1,157 @@
+//! What a model reads of memory: blocks that their content cannot leave, and
+//! as little text as serves.
+
+use crate::index::Query;
+use crate::text::{cut, sentences, terms};
+use crate::{Hit, Origin};
+use std::collections::HashSet;
+
+/// Bytes per token in the domain's estimate.
+const TOKEN_BYTES: usize = 4;
+/// Tags with a meaning for the model, which no stored text may open or close.
+const TAGS: [&str; 6] = ["recall", "memory", "identity", "project", "scope", "from"];
+
+/// How much text a block of hits may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) tokens: usize,
+    pub(crate) tokens_per_hit: usize,
+}
+
+/// The best sentences of a passage for a query, in order, within a budget.
+pub(crate) fn snippet(text: &str, query: &Query, max_bytes: usize) -> String {
+    let text = text.trim();
+    if text.len() <= max_bytes {
+        return one_line(text);
+    }
+    let wanted: HashSet<&str> = query.terms().collect();
+    let ranges = sentences(text);
+    let found = |range: &std::ops::Range<usize>| {
+        let own: HashSet<String> = terms(&text[range.clone()]).into_iter().collect();
+        own.iter()
+            .filter(|term| wanted.contains(term.as_str()))
+            .count()
+    };
+    // Of equals the first one.
+    let best = (0..ranges.len())
+        .rev()
+        .max_by_key(|at| found(&ranges[*at]))
+        .unwrap_or(0);
+    let (mut from, mut to) = (best, best + 1);
+    let length = |from: usize, to: usize| ranges[to - 1].end - ranges[from].start;
+    while to < ranges.len() && length(from, to + 1) <= max_bytes {
+        to += 1;
+    }
+    while from > 0 && length(from - 1, to) <= max_bytes {
+        from -= 1;
+    }
+    one_line(&cut(
+        &text[ranges[from].start..ranges[to - 1].end],
+        max_bytes,
+    ))
+}
+
+/// Hits as list items, as many as the budget allows.
+pub(crate) fn items(hits: &[Hit], budget: Budget) -> String {
+    let mut out = String::new();
+    for hit in hits {
+        let text = cut(&hit.snippet, budget.tokens_per_hit * TOKEN_BYTES);
+        let item = format!("- {}: {}\n", heading(hit), escaped(&text));
+        if out.len() + item.len() > budget.tokens * TOKEN_BYTES && !out.is_empty() {
+            break;
+        }
+        out.push_str(&item);
+    }
+    out
+}
+
+/// Where a hit comes from, and of what time it is.
+fn heading(hit: &Hit) -> String {
+    let title = escaped(&cut(&one_line(&hit.title), 200));
+    let mut notes = Vec::new();
+    let kind = match &hit.origin {
+        Origin::Entry { sender } => {
+            if !sender.is_empty() {
+                notes.push(format!("from {}", escaped(&cut(&one_line(sender), 80))));
+            }
+            "entry"
+        }
+        Origin::Archive {
+            speaker,
+            conversation,
+            ..
+        } => {
+            let speaker = escaped(&cut(&one_line(speaker), 80));
+            notes.push(match speaker == conversation.sender.as_str() {
+                true => format!("said by {speaker}"),
+                false => format!(
+                    "said by {speaker} to {}",
+                    escaped(conversation.sender.as_str())
+                ),
+            });
+            "archive"
+        }
+    };
+    if let Some(day) = hit.at.get(..10) {
+        notes.push(escaped(day));
+    }
+    match notes.is_empty() {
+        true => format!("{kind} \"{title}\""),
+        false => format!("{kind} \"{title}\" ({})", notes.join(", ")),
+    }
+}
+
+/// A block that stands in a prompt. Its content is escaped by the caller or
+/// here, never twice: `&lt;` stays what it is.
+pub(crate) fn block(tag: &str, content: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>", content.trim())
+}
+
+/// The text with every tag that means something to the model made harmless.
+pub(crate) fn escaped(text: &str) -> String {
+    let is_tag = |at: usize| {
+        let rest = text[at + 1..].trim_start();
+        let rest = rest.strip_prefix('/').map_or(rest, str::trim_start);
+        TAGS.iter().any(|tag| {
+            rest.get(..tag.len())
+                .is_some_and(|word| word.eq_ignore_ascii_case(tag))
+        })
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for (at, _) in text.match_indices('<').filter(|(at, _)| is_tag(*at)) {
+        out.push_str(&text[done..at]);
+        out.push_str("&lt;");
+        done = at + 1;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_content_leaves_its_block() {
+        assert_eq!(
+            escaped("a </recall> b < / RECALL> <memory>x</Identity> 1 < 2 <b>"),
+            "a &lt;/recall> b &lt; / RECALL> &lt;memory>x&lt;/Identity> 1 < 2 <b>"
+        );
+    }
+
+    #[test]
+    fn a_snippet_is_cut_around_what_was_asked_at_sentence_ends() {
+        let filler = "Here is some filler. ".repeat(20);
+        let text = format!("{filler}The key lies under the mat. {filler}");
+        let query = Query::parse("where is the key", None);
+        let snippet = snippet(&text, &query, 80);
+        assert!(snippet.contains("The key lies under the mat."), "{snippet}");
+        assert!(snippet.len() <= 80 && snippet.ends_with('.'), "{snippet}");
+        assert_eq!(super::snippet("short\ntext", &query, 80), "short text");
+    }
+}

@@ -1,0 +1,198 @@
+//! The four tools of 0038.
+
+use crate::render::{self, Budget};
+use crate::{Error, Memory, NewEntry, Viewer};
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::{BoxFuture, Permission};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Text that one call of `recall` returns at most.
+const BUDGET: Budget = Budget {
+    tokens: 2_000,
+    tokens_per_hit: 250,
+};
+
+#[derive(Deserialize)]
+struct Remember {
+    name: String,
+    #[serde(default)]
+    description: String,
+    content: String,
+    shared: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Forget {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Recall {
+    query: String,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Overview {
+    content: String,
+}
+
+/// A call with arguments that were understood.
+enum Call {
+    Remember(Remember),
+    Forget(Forget),
+    Recall(Recall),
+    Overview(Overview),
+}
+
+impl Call {
+    fn parse(name: &str, arguments: &Value) -> Result<Self, String> {
+        fn read<T: DeserializeOwned>(name: &str, arguments: &Value) -> Result<T, String> {
+            T::deserialize(arguments).map_err(|e| format!("{name}: {e}"))
+        }
+        match name {
+            "remember" => read(name, arguments).map(Self::Remember),
+            "forget" => read(name, arguments).map(Self::Forget),
+            "recall" => read(name, arguments).map(Self::Recall),
+            "memory" => read(name, arguments).map(Self::Overview),
+            other => Err(format!("{other} is no tool of memory")),
+        }
+    }
+}
+
+impl ToolProvider for Memory {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        if !self.settings().enabled {
+            return Vec::new();
+        }
+        specs().into_iter().map(Arc::new).collect()
+    }
+
+    fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        let parsed = Call::parse(&call.name, &call.arguments);
+        Box::pin(std::future::ready(parsed.map(|_| Subject::Other)))
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a Invocation,
+        _subject: &'a Subject,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let viewer = self.viewer(&call.key, &call.origin);
+            match Call::parse(&call.name, &call.arguments) {
+                Err(reason) => ToolOutput::error(reason),
+                Ok(parsed) => match self.run(&viewer, parsed).await {
+                    Ok(said) => ToolOutput::ok(said),
+                    Err(error) => ToolOutput::error(error.to_string()),
+                },
+            }
+        })
+    }
+}
+
+impl Memory {
+    async fn run(&self, viewer: &Viewer, call: Call) -> Result<String, Error> {
+        match call {
+            Call::Remember(Remember {
+                name,
+                description,
+                content,
+                shared,
+            }) => {
+                let said = format!("Remembered {:?}.", name.trim());
+                self.remember(
+                    viewer,
+                    NewEntry {
+                        name,
+                        description,
+                        content,
+                        shared,
+                    },
+                )
+                .await?;
+                Ok(said)
+            }
+            Call::Forget(Forget { name }) => {
+                self.forget(viewer, &name).await?;
+                Ok(format!("Forgot {:?}.", name.trim()))
+            }
+            Call::Recall(Recall { query, limit }) => {
+                let limit = limit.unwrap_or(self.settings().recall_limit).max(1);
+                let hits = self.recall(viewer, &query, limit).await;
+                Ok(match hits.is_empty() {
+                    true => "Nothing found. Memory matches words: try others that may stand \
+                             there."
+                        .to_owned(),
+                    false => render::items(&hits, BUDGET),
+                })
+            }
+            Call::Overview(Overview { content }) => {
+                self.write_overview(viewer, content).await?;
+                Ok("Wrote MEMORY.md.".to_owned())
+            }
+        }
+    }
+}
+
+fn specs() -> [ToolSpec; 4] {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    [
+        spec(
+            "remember",
+            "Keep a fact, preference or decision beyond this conversation. The same name \
+             overwrites the entry.",
+            json!({
+                "name": text("Short title of one line; names the entry."),
+                "description": text("One line by which the entry will be found."),
+                "content": text("What to remember."),
+                "shared": { "type": "boolean", "description":
+                    "Whether it may be recalled to everybody who talks to you; only an owner can \
+                     share. Default: false." },
+            }),
+            &["name", "description", "content"],
+        ),
+        spec(
+            "forget",
+            "Delete a memory entry.",
+            json!({ "name": text("The entry's name.") }),
+            &["name"],
+        ),
+        spec(
+            "recall",
+            "Search memory entries and the archived parts of this conversation. Words are \
+             matched, so use those that are likely to stand there; name speakers and dates if \
+             you know them; try again in other words.",
+            json!({
+                "query": text("What to look for."),
+                "limit": { "type": "integer", "minimum": 1, "maximum": crate::MAX_HITS,
+                    "description": "Most results." },
+            }),
+            &["query"],
+        ),
+        spec(
+            "memory",
+            "Overwrite MEMORY.md, the overview that every run for an owner carries. Give the \
+             whole new text.",
+            json!({ "content": text("The new text, Markdown.") }),
+            &["content"],
+        ),
+    ]
+}
+
+/// Memory touches nothing but its own files, so nobody has to be asked; what
+/// a sender without authority may change is judged entry by entry.
+fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: json!({
+            "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false,
+        }),
+        default_permission: Permission::Allow,
+    }
+}

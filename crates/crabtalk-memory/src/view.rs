@@ -1,0 +1,56 @@
+//! Who sees what (MEM-2).
+
+use crate::entries::Slot;
+use crabtalk_domain::{ConversationKey, Origin, Sender};
+
+/// Tells which senders have the owner's authority, as configured now.
+pub trait Owners: Send + Sync {
+    /// Whether the configuration names this sender as an owner.
+    fn is_owner(&self, sender: &str) -> bool;
+}
+
+impl<F: Fn(&str) -> bool + Send + Sync> Owners for F {
+    fn is_owner(&self, sender: &str) -> bool {
+        self(sender)
+    }
+}
+
+/// Who looks into memory, or adds to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Viewer {
+    /// Whose archives belong to it.
+    pub conversation: ConversationKey,
+    /// Who caused what it does.
+    pub sender: Sender,
+    /// Whether that is an owner.
+    pub is_owner: bool,
+}
+
+impl Viewer {
+    /// Whoever stands behind a run: a delegated one belongs to the sender at
+    /// the top, who sees its results.
+    pub fn of(key: &ConversationKey, origin: &Origin, owners: &dyn Owners) -> Self {
+        let sender = match origin {
+            Origin::Delegate { root, .. } => &root.sender,
+            Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &key.sender,
+        };
+        Self {
+            conversation: key.clone(),
+            sender: sender.clone(),
+            is_owner: owners.is_owner(sender.as_str()),
+        }
+    }
+
+    /// Whether an entry may be recalled to this viewer.
+    pub(crate) fn sees(&self, slot: &Slot, owners: &dyn Owners) -> bool {
+        self.is_owner
+            || slot.sender == self.sender.as_str()
+            || (slot.shared && of_owner(slot, owners))
+    }
+}
+
+/// Whether an owner caused the entry; without a sender a person wrote the
+/// file, and the files are an owner's.
+pub(crate) fn of_owner(slot: &Slot, owners: &dyn Owners) -> bool {
+    slot.sender.is_empty() || owners.is_owner(&slot.sender)
+}
