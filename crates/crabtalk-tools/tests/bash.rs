@@ -1,6 +1,6 @@
 //! What a command is given, what is told of it, and that nothing outlives it.
+#![cfg(test)]
 
-#[cfg(test)]
 mod support;
 
 use crabtalk_domain::tool::ToolOutput;

@@ -18,9 +18,6 @@ pub(crate) use read::{ReadArguments, read};
 pub(crate) use resolve::{Closed, Intent, Resolver};
 pub(crate) use write::{WriteArguments, write};
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 use std::path::PathBuf;
 

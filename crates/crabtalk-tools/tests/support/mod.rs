@@ -11,9 +11,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The bound of every wait; reached only by a test that fails.
-pub(crate) const PATIENCE_SECS: i64 = 20;
-
 pub(crate) struct World {
     _dir: tempfile::TempDir,
     pub(crate) root: PathBuf,

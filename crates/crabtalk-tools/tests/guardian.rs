@@ -1,0 +1,166 @@
+//! What happens when the daemon or a guardian is killed. The daemon is this
+//! very test program, started again to play its part.
+#![cfg(test)]
+
+mod support;
+
+use crabtalk_tools::{Children, OsTools};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use support::{Process, World};
+
+const PART: &str = "CRABTALK_TEST_PART";
+const FOLDER: &str = "CRABTALK_TEST_FOLDER";
+
+/// Starts this program again, to play a part in `world`.
+fn play(part: &str, world: &World) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "plays_its_part", "--nocapture"])
+        .env(PART, part)
+        .env(FOLDER, &world.cwd)
+        .spawn()
+        .unwrap()
+}
+
+/// A test only by name: does nothing unless started to play a part.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plays_its_part() {
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
+    let cwd = PathBuf::from(std::env::var(FOLDER).unwrap());
+    let children = Children::adopt().unwrap();
+    let world = World::new();
+    let mut config = world.config();
+    config.children = children.clone();
+    let tools = OsTools::new(config);
+    match part.as_str() {
+        "daemon" => {
+            let command =
+                "setsid bash -c 'trap \"\" TERM; echo $$ > alive; exec sleep 1000' & wait";
+            support::run(
+                &tools,
+                support::call(&cwd, "bash", json!({ "command": command })),
+            )
+            .await;
+            panic!("outlived its killing");
+        }
+        "orphanage" => kills_its_guardian(&children, &tools, cwd).await,
+        "glutton" => swallows(&tools, cwd).await,
+        other => panic!("no such part: {other}"),
+    }
+}
+
+async fn kills_its_guardian(children: &Children, tools: &OsTools, cwd: PathBuf) {
+    let (mut friend, known) = children
+        .spawn(tokio::process::Command::new("sleep").arg("1000"))
+        .unwrap();
+    let friend_pid = friend.id().unwrap().cast_signed();
+    let command = "setsid bash -c 'trap \"\" TERM; (sleep 1000 & echo $! > alive; wait)' & \
+                   echo $$ > alive; cat go; kill -9 $PPID; exec sleep 1000";
+    let output = support::run(
+        tools,
+        support::call(&cwd, "bash", json!({ "command": command })),
+    )
+    .await;
+    assert!(
+        output.is_error
+            && output
+                .content
+                .contains("guardian of this command was killed")
+    );
+    // Nothing is left but the friend, not even as a zombie.
+    let left: Vec<i32> = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).ok())
+        .flat_map(|c| {
+            c.split_whitespace()
+                .map(|p| p.parse().unwrap())
+                .collect::<Vec<i32>>()
+        })
+        .collect();
+    assert_eq!(left, [friend_pid]);
+    assert!(!Process::of(friend_pid).is_gone());
+    friend.kill().await.unwrap();
+    drop(known);
+}
+
+async fn swallows(tools: &OsTools, cwd: PathBuf) {
+    let command = "head -c 300000000 /dev/zero | tr '\\0' x; echo the end";
+    let output = support::run(
+        tools,
+        support::call(&cwd, "bash", json!({ "command": command })),
+    )
+    .await;
+    assert!(!output.is_error && output.content.ends_with("the end\n"));
+    assert!(output.content.contains("the first 64 MiB are in"));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .unwrap();
+    let peak_kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak_kib < 64 << 10, "{peak_kib} KiB");
+}
+
+#[tokio::test]
+async fn a_killed_daemon_leaves_nothing_running() {
+    let world = World::new();
+    let alive = world.fifo("alive");
+    let mut daemon = play("daemon", &world);
+    let process = alive.receive_process().await;
+    daemon.kill().unwrap();
+    assert!(process.ends_within_secs(1));
+    assert!(!daemon.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn what_a_killed_guardian_guarded_is_ended_and_nothing_else() {
+    let world = World::new();
+    let (alive, go) = (world.fifo("alive"), world.fifo("go"));
+    let mut daemon = play("orphanage", &world);
+    // Two writers, in either order, perhaps at once.
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let pids = alive.receive().await;
+        seen.extend(
+            pids.split_whitespace()
+                .map(|pid| Process::of(pid.parse().unwrap())),
+        );
+    }
+    go.send().await;
+    assert!(daemon.wait().unwrap().success());
+    for process in &seen {
+        assert!(process.ends_within_secs(0));
+    }
+}
+
+#[tokio::test]
+async fn endless_output_costs_bounded_memory() {
+    let world = World::new();
+    assert!(play("glutton", &world).wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_peer_below_a_guardian_is_told_from_others() {
+    let world = World::new();
+    let (alive, go) = (world.fifo("alive"), world.fifo("go"));
+    let tools = world.tools();
+    let children = Children::default();
+    let command = "setsid bash -c 'echo $$ > alive; cat go' & wait";
+    let test = async {
+        let inside: i32 = alive.receive().await.parse().unwrap();
+        assert!(children.has_guardian_ancestor(inside));
+        go.send().await;
+        inside
+    };
+    let (_, inside) = tokio::join!(world.bash(&tools, command), test);
+    // Ended: nothing can be said of it, so it is refused.
+    assert!(children.has_guardian_ancestor(inside));
+    assert!(!children.has_guardian_ancestor(std::process::id().cast_signed()));
+    let mut outside = Command::new("sleep").arg("1000").spawn().unwrap();
+    assert!(!children.has_guardian_ancestor(outside.id().cast_signed()));
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+}
