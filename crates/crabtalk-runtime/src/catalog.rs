@@ -4,7 +4,7 @@
 //! swaps the whole and touches no run in flight.
 
 use crate::Error;
-use crabtalk_domain::{AgentConfig, AgentName, ConversationKey, Origin, Sender};
+use crabtalk_domain::{AgentConfig, AgentName};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub struct Catalog {
     pub default_agent: AgentName,
     /// Senders with the owner's authority.
     pub owners: Vec<String>,
-    /// The owner's home directory, where conversations begin without a cwd.
-    pub user_home: PathBuf,
+    /// The user's home directory, where conversations begin without a cwd.
+    pub user_home: Option<PathBuf>,
     /// Whether memory's tools belong to the base tools (GATE-1).
     pub memory_enabled: bool,
     /// Bounds.
@@ -55,7 +55,7 @@ impl Catalog {
             default_agent: agent.name.clone(),
             agents: BTreeMap::from([(agent.name.clone(), Arc::new(agent))]),
             owners: vec!["user".into()],
-            user_home: PathBuf::from("/"),
+            user_home: None,
             memory_enabled: false,
             limits: Limits::default(),
         }
@@ -80,26 +80,5 @@ impl Catalog {
                 .collect::<Vec<_>>()
                 .join(", "),
         })
-    }
-
-    /// The sender whose authority a run has: that of the run at the top, and
-    /// nobody's where no person stands behind it (CONV-10).
-    pub fn authority<'a>(
-        &self,
-        key: &'a ConversationKey,
-        origin: &'a Origin,
-    ) -> Option<&'a Sender> {
-        match origin {
-            Origin::Client { .. } => Some(&key.sender),
-            Origin::Delegate { root, .. } if root.sender.is_reserved() => None,
-            Origin::Delegate { root, .. } => Some(&root.sender),
-            Origin::Cron { .. } | Origin::Event { .. } => None,
-        }
-    }
-
-    /// Whether a run has the owner's authority.
-    pub fn is_owner(&self, key: &ConversationKey, origin: &Origin) -> bool {
-        self.authority(key, origin)
-            .is_some_and(|sender| self.owners.iter().any(|owner| owner == sender.as_str()))
     }
 }

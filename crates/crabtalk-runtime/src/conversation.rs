@@ -58,6 +58,9 @@ pub(crate) enum Command {
     Remove {
         reply: Reply<()>,
     },
+    LastEnd {
+        reply: Reply<RunRecord>,
+    },
 }
 
 impl Command {
@@ -67,6 +70,7 @@ impl Command {
             Self::Run(job) => job.log.refuse(error),
             Self::Compact { reply, .. } => drop(reply.send(Err(error))),
             Self::Set { reply, .. } | Self::Remove { reply } => drop(reply.send(Err(error))),
+            Self::LastEnd { reply } => drop(reply.send(Err(error))),
         }
     }
 }
@@ -80,6 +84,8 @@ pub(crate) struct Open {
     pub(crate) requests: VecDeque<(String, u64)>,
     /// A run that a crash cut off, to be told to the next client.
     pub(crate) interrupted: Option<u64>,
+    /// How the last run ended.
+    pub(crate) last_end: Option<RunRecord>,
 }
 
 /// The task.
@@ -144,6 +150,9 @@ impl Conversation {
             Command::Remove { reply } => {
                 let _ = reply.send(self.remove().await);
             }
+            Command::LastEnd { reply } => {
+                let _ = reply.send(self.last_end().await);
+            }
         }
     }
 
@@ -170,7 +179,7 @@ impl Conversation {
             last_run,
             open_run,
             requests,
-            ..
+            last_end,
         } = opened;
         let (history, added) = history::repair(history, UNKNOWN);
         self.shared.set_log(Some(log));
@@ -197,6 +206,7 @@ impl Conversation {
             last_run,
             requests: requests.into(),
             interrupted,
+            last_end,
         })
     }
 
@@ -241,7 +251,8 @@ impl Conversation {
             .cwd
             .clone()
             .or(agent_cwd)
-            .unwrap_or_else(|| catalog.user_home.clone());
+            .or_else(|| catalog.user_home.clone())
+            .unwrap_or_else(|| PathBuf::from("/"));
         NewConversation {
             created_at: self.rt.now(),
             cwd: cwd.to_string_lossy().into_owned(),
@@ -254,6 +265,12 @@ impl Conversation {
             code: 501,
             message: "compact is not built yet".into(),
         }))
+    }
+
+    async fn last_end(&mut self) -> Result<RunRecord, Error> {
+        self.ensure_open(None).await?;
+        let end = self.open.as_ref().and_then(|open| open.last_end.clone());
+        end.ok_or_else(|| Error::NothingRunning((*self.shared.key).clone()))
     }
 
     async fn set(&mut self, change: Change) -> Result<(), Error> {

@@ -27,6 +27,6 @@ pub use catalog::{Catalog, Limits};
 pub use error::Error;
 pub use events::{HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription};
 pub use registry::LiveInfo;
-pub use router::ApprovalBook;
+pub use router::{ApprovalBook, Resolve};
 pub use run::RunRequest;
 pub use runtime::{Parts, Runtime};

@@ -207,7 +207,10 @@ impl Shared {
                 let id = job.request.request_id.clone().unwrap_or_default();
                 Some((id, Arc::clone(&job.log)))
             }
-            Command::Compact { .. } | Command::Set { .. } | Command::Remove { .. } => None,
+            Command::Compact { .. }
+            | Command::Set { .. }
+            | Command::Remove { .. }
+            | Command::LastEnd { .. } => None,
         };
         match self.mailbox.try_send(command) {
             Ok(()) => {

@@ -8,15 +8,18 @@ mod builtin;
 
 pub use approve::ApprovalBook;
 
-use crate::gate::scope;
+use crate::gate::{Standing, scope};
 use crate::run::Publisher;
 use crate::runtime::Inner;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{AgentConfig, ConversationKey, Origin, ToolCall};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Follows the links of a path; `None` where they lead nowhere. May block.
+pub type Resolve = Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>;
 
 /// What a call does to the conversation itself; applied by its run.
 pub(crate) enum Effect {
@@ -46,7 +49,8 @@ pub(crate) struct CallContext {
     pub(crate) run: u64,
     pub(crate) agent: Arc<AgentConfig>,
     pub(crate) cwd: PathBuf,
-    pub(crate) is_owner: bool,
+    /// With whose authority it acts.
+    pub(crate) standing: Standing,
     pub(crate) publisher: Arc<Publisher>,
     /// What was advertised for the step.
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
@@ -56,16 +60,19 @@ pub(crate) struct CallContext {
 pub(crate) struct Router {
     providers: Vec<Arc<dyn ToolProvider>>,
     approvals: Arc<dyn ApprovalBook>,
+    resolve: Resolve,
 }
 
 impl Router {
     pub(crate) fn new(
         providers: Vec<Arc<dyn ToolProvider>>,
         approvals: Arc<dyn ApprovalBook>,
+        resolve: Resolve,
     ) -> Self {
         Self {
             providers,
             approvals,
+            resolve,
         }
     }
 
@@ -107,7 +114,10 @@ impl Router {
             Ok(subject) => subject,
             Err(error) => return ToolOutput::error(error).into(),
         };
-        if let Err(refusal) = self.permit(context, spec, &invocation, &subject).await {
+        if let Err(refusal) = self
+            .permit(context, spec, &invocation, &subject, &call.arguments)
+            .await
+        {
             return ToolOutput::error(refusal).into();
         }
         match provider {

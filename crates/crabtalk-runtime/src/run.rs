@@ -14,6 +14,7 @@ mod tools;
 
 use crate::conversation::Open;
 use crate::events::RunLog;
+use crate::gate::Standing;
 use crate::registry::Shared;
 use crate::runtime::Inner;
 use announce::Announcer;
@@ -46,6 +47,8 @@ pub struct RunRequest {
     pub request_id: Option<String>,
     /// Where it comes from (CONV-10).
     pub origin: Origin,
+    /// For a delegate: the standing of the run at the top.
+    pub root: Option<Standing>,
 }
 
 impl RunRequest {
@@ -59,6 +62,7 @@ impl RunRequest {
             tool_choice: ToolChoice::Auto,
             request_id: None,
             origin: Origin::local(),
+            root: None,
         }
     }
 }
@@ -105,7 +109,7 @@ struct Run<'a> {
     speaker: Arc<AgentConfig>,
     number: u64,
     cwd: PathBuf,
-    is_owner: bool,
+    standing: Standing,
     publisher: Arc<Publisher>,
     announcer: Announcer,
     system: Arc<str>,

@@ -6,11 +6,11 @@ use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, HubSubscription, RunLog, Subscription};
 use crate::registry::{LiveInfo, Registry};
-use crate::router::{ApprovalBook, Router};
+use crate::router::{ApprovalBook, Resolve, Router};
 use crate::run::RunRequest;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::Model;
-use crabtalk_domain::storage::Storage;
+use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::ToolProvider;
 use crabtalk_domain::{Clock, ConversationKey, Hook};
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Calls that were approved for good.
     pub approvals: Arc<dyn ApprovalBook>,
+    /// Follows links, for files that a command names.
+    pub resolve: Resolve,
 }
 
 pub(crate) struct Inner {
@@ -70,7 +72,7 @@ impl Runtime {
         Self(Arc::new(Inner {
             model: parts.model,
             storage: parts.storage,
-            router: Router::new(parts.tools, parts.approvals),
+            router: Router::new(parts.tools, parts.approvals, parts.resolve),
             hook: parts.hook,
             clock: parts.clock,
             catalog: ArcSwap::from_pointee(catalog),
@@ -250,6 +252,11 @@ impl Runtime {
             .as_ref()
             .map(|c| Arc::clone(&c.log))
             .or_else(|| live.last.clone())
+    }
+
+    /// How the last run of a conversation ended, from its log.
+    pub async fn last_end(&self, key: &ConversationKey) -> Result<RunRecord, Error> {
+        self.ask_task(key, |reply| Command::LastEnd { reply }).await
     }
 
     /// Events of all runs from now on (WIRE-8).

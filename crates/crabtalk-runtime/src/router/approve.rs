@@ -3,12 +3,12 @@
 
 use super::{CallContext, Router};
 use crate::asks::{Answer, PendingAsk};
-use crate::gate::approvals::Approval;
-use crate::gate::rules::{Question, Verdict, judge};
+use crate::gate::Approval;
+use crate::gate::{Question, Verdict, judge};
 use crabtalk_domain::tool::{Invocation, Subject, ToolSpec};
 use crabtalk_domain::{
     AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, ConversationKey, Origin,
-    Permission,
+    Permission, Sender,
 };
 use std::future::ready;
 use std::sync::Arc;
@@ -40,24 +40,9 @@ impl Router {
         spec: &ToolSpec,
         call: &Invocation,
         subject: &Subject,
+        arguments: &str,
     ) -> Result<(), String> {
-        let catalog = context.rt.catalog.load_full();
-        let sender = catalog.authority(&context.key, &context.origin);
-        let approvals = self.approvals.list();
-        let verdict = judge(&Question {
-            rules: &context.agent.permissions,
-            tool: &call.name,
-            subject,
-            default_permission: spec.default_permission,
-            agent: context.agent.name.as_str(),
-            sender: sender.map_or("", |sender| sender.as_str()),
-            cwd: &call.cwd,
-            user_home: &catalog.user_home,
-            agent_cwd: context.agent.cwd.as_deref(),
-            is_owner: context.is_owner,
-            approvals: &approvals,
-            unattended: sender.is_none(),
-        });
+        let verdict = self.judge(context, spec, call, subject, arguments).await;
         match verdict.permission {
             Permission::Allow => Ok(()),
             Permission::Deny => {
@@ -74,6 +59,49 @@ impl Router {
             }
             Permission::Ask => self.ask(context, call, &verdict).await,
         }
+    }
+
+    /// Asks the rules. Off this thread, since links on a slow disk may have
+    /// to be followed.
+    async fn judge(
+        &self,
+        context: &CallContext,
+        spec: &ToolSpec,
+        call: &Invocation,
+        subject: &Subject,
+        arguments: &str,
+    ) -> Verdict {
+        let user_home = context.rt.catalog.load().user_home.clone();
+        let (approvals, resolve) = (self.approvals.list(), Arc::clone(&self.resolve));
+        let (agent, standing) = (Arc::clone(&context.agent), context.standing);
+        let (tool, cwd) = (call.name.clone(), call.cwd.clone());
+        let (subject, arguments) = (subject.clone(), arguments.to_owned());
+        let sender = authority(context).to_string();
+        let default_permission = spec.default_permission;
+        let judged = move || {
+            judge(&Question {
+                agent: agent.name.as_str(),
+                sender: &sender,
+                tool: &tool,
+                arguments: &arguments,
+                subject: &subject,
+                default_permission,
+                rules: &agent.permissions,
+                approvals: &approvals,
+                cwd: &cwd,
+                agent_cwd: agent.cwd.as_deref(),
+                user_home: user_home.as_deref(),
+                standing,
+                resolve: &*resolve,
+            })
+        };
+        tokio::task::spawn_blocking(judged)
+            .await
+            .unwrap_or_else(|_| Verdict {
+                permission: Permission::Deny,
+                reason: "the call could not be judged; the daemon's log says why".into(),
+                detail: String::new(),
+            })
     }
 
     async fn ask(
@@ -99,7 +127,7 @@ impl Router {
             detail: verdict.detail.clone(),
         });
         // Strangers must not answer for the owner: their streams do not show it.
-        let inbox = !context.is_owner;
+        let inbox = !context.standing.is_owner;
         let key = shown_in(context);
         let pending = PendingAsk {
             key,
@@ -132,11 +160,9 @@ impl Router {
     }
 
     async fn keep_approval(&self, context: &CallContext, call: &Invocation, verdict: &Verdict) {
-        let catalog = context.rt.catalog.load_full();
-        let sender = catalog.authority(&context.key, &context.origin);
         let approval = Approval {
             agent: context.agent.name.to_string(),
-            sender: sender.map_or_else(String::new, ToString::to_string),
+            sender: authority(context).to_string(),
             tool: call.name.clone(),
             exact: verdict.detail.clone(),
             cwd: call.cwd.to_string_lossy().into_owned(),
@@ -147,6 +173,14 @@ impl Router {
             // The call was approved all the same; it will be asked again.
             tracing::warn!(%error, "an approval could not be kept");
         }
+    }
+}
+
+/// The sender for whom a run works in the end.
+fn authority(context: &CallContext) -> &Sender {
+    match &context.origin {
+        Origin::Delegate { root, .. } => &root.sender,
+        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &context.key.sender,
     }
 }
 

@@ -104,13 +104,7 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
         Ok(questions) => questions,
         Err(error) => return ToolOutput::error(error),
     };
-    if context
-        .rt
-        .catalog
-        .load()
-        .authority(&context.key, &context.origin)
-        .is_none()
-    {
+    if context.standing.unattended {
         return ToolOutput::error("nobody is here to answer: this run was not started by a person");
     }
     let ask = Arc::new(Ask {

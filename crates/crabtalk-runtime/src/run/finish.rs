@@ -116,15 +116,17 @@ impl Run<'_> {
             .collect();
         records.extend(late.iter().cloned().map(Record::Message));
         records.extend(self.uptime());
-        records.push(Record::Run(RunRecord {
+        let end = RunRecord {
             id: self.number,
             phase: RunPhase::End,
             origin: String::new(),
             request_id: String::new(),
             code,
             at: now,
-        }));
+        };
+        records.push(Record::Run(end.clone()));
         let position = self.shared.append(&records)?;
+        self.open.last_end = Some(end);
         self.close_calls();
         for message in late {
             self.announcer

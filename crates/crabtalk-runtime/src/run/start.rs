@@ -3,6 +3,7 @@
 use super::{Announcer, Publisher, Run, RunRequest};
 use crate::conversation::{Open, interruption};
 use crate::events::RunLog;
+use crate::gate::standing;
 use crate::registry::Shared;
 use crate::runtime::Inner;
 use crate::{Error, framing};
@@ -37,8 +38,8 @@ pub(super) async fn start<'a>(
         .await;
     let content = content.map_err(Error::Refused)?;
     let number = open.last_run + 1;
-    let cwd = run_cwd(shared, &request, &catalog.user_home);
-    let is_owner = catalog.is_owner(key, &request.origin);
+    let cwd = run_cwd(shared, &request, catalog.user_home.as_deref());
+    let standing = standing(&request.origin, &key.sender, &catalog.owners, request.root);
 
     let mut message = Message::user(content.clone());
     message.at = rt.now();
@@ -105,7 +106,7 @@ pub(super) async fn start<'a>(
         speaker: Arc::new(speaker),
         number,
         cwd,
-        is_owner,
+        standing,
         publisher,
         announcer,
         system: system.into(),
@@ -121,7 +122,7 @@ pub(super) async fn start<'a>(
 }
 
 /// CONV-6: the message's, else the conversation's, else the user's home.
-fn run_cwd(shared: &Shared, request: &RunRequest, user_home: &std::path::Path) -> PathBuf {
+fn run_cwd(shared: &Shared, request: &RunRequest, user_home: Option<&std::path::Path>) -> PathBuf {
     let of_conversation = || {
         let cwd = shared.live().meta.cwd.clone();
         (!cwd.is_empty()).then(|| PathBuf::from(cwd))
@@ -130,7 +131,8 @@ fn run_cwd(shared: &Shared, request: &RunRequest, user_home: &std::path::Path) -
         .cwd
         .clone()
         .or_else(of_conversation)
-        .unwrap_or_else(|| user_home.to_owned())
+        .or_else(|| user_home.map(PathBuf::from))
+        .unwrap_or_else(|| PathBuf::from("/"))
 }
 
 impl Open {

@@ -28,7 +28,7 @@ impl Run<'_> {
             run: self.number,
             agent: Arc::clone(&self.speaker),
             cwd: self.cwd.clone(),
-            is_owner: self.is_owner,
+            standing: self.standing,
             publisher: Arc::clone(&self.publisher),
             tools,
         });

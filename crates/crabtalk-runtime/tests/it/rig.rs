@@ -141,6 +141,7 @@ pub(crate) fn rig_on(model: ScriptedModel, store: MemoryStore, catalog: Catalog)
         hook: Arc::new(()),
         clock: Arc::new(ManualClock::default()),
         approvals: Arc::new(()),
+        resolve: Arc::new(|_| None),
     };
     Rig {
         runtime: Runtime::new(parts, catalog),
