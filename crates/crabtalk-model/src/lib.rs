@@ -1,1 +1,33 @@
-//! Language-model providers, registry, retry and the offline model of CrabTalk.
+//! Language models behind the domain's `Model` port: providers, registry,
+//! retry, fallback and the offline demonstration (MODEL-1 to MODEL-6).
+//!
+//! Absent on purpose: configuration files and environment variables (values
+//! come in), conversations and tools (the run loop's), the wire protocol, and
+//! tasks: whoever polls an answer drives its connection.
+
+mod config;
+
+mod base_url;
+mod registry;
+
+mod provider;
+mod retry;
+
+mod http;
+mod sse;
+mod stream;
+
+mod anthropic;
+mod format;
+mod openai;
+
+mod offline;
+
+mod failure;
+mod known;
+mod random;
+
+pub use base_url::Error as BaseUrlError;
+pub use config::{Kind, ModelConfig, Price, ProviderConfig, Secret};
+pub use provider::ConfigError;
+pub use registry::{Error, ModelInfo, Registry};

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod model;
+pub mod scripted;
 pub mod store;
 
 pub use clock::ManualClock;

@@ -1,0 +1,320 @@
+//! Reads answers.
+//! Invariant: calls are numbered densely in the order they begin, though the
+//! provider numbers them among all blocks.
+
+use super::REDACTED;
+use crate::stream::{Broken, Chunks};
+use crabtalk_domain::Usage;
+use crabtalk_domain::model::{Chunk, StopReason};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// One event. Only the frequent one, a delta, is worth an exact shape.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(default)]
+    index: u32,
+    #[serde(default, borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(default, borrow)]
+    content_block: Option<Block<'a>>,
+    #[serde(default)]
+    message: Option<Message>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(rename = "type", default, borrow)]
+    kind: &'a str,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    thinking: String,
+    #[serde(default)]
+    signature: String,
+    #[serde(default)]
+    partial_json: String,
+    #[serde(default)]
+    stop_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: &'a str,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    thinking: String,
+    #[serde(default)]
+    signature: String,
+    #[serde(default)]
+    data: String,
+    #[serde(default, borrow)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    usage: Option<Tokens>,
+}
+
+/// An answer that was not streamed.
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(default, borrow)]
+    content: Vec<Block<'a>>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+}
+
+/// A call of the answer so far.
+struct Begun {
+    /// The provider's number of its block.
+    block: u32,
+    /// The whole input, where it stood at the beginning.
+    given: String,
+    streamed: bool,
+}
+
+/// Reads one answer.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    calls: Vec<Begun>,
+    input: u64,
+    cache_read: Option<u64>,
+    cache_written: Option<u64>,
+    output: u64,
+    finish: Option<StopReason>,
+    done: bool,
+}
+
+impl Decoder {
+    /// Takes in the data of an event.
+    pub(crate) fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        if data.is_empty() || data == b"[DONE]" {
+            return Ok(());
+        }
+        let event: Event<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
+        match event.kind {
+            "content_block_delta" => self.delta(event.index, event.delta, out),
+            "content_block_start" => match event.content_block {
+                Some(block) => self.begin(event.index, block, out),
+                None => Ok(()),
+            },
+            "content_block_stop" => {
+                self.end(event.index, out);
+                Ok(())
+            }
+            "message_start" => {
+                if let Some(usage) = event.message.and_then(|message| message.usage) {
+                    self.count(&usage, out);
+                }
+                Ok(())
+            }
+            "message_delta" => {
+                if let Some(usage) = event.usage {
+                    self.count(&usage, out);
+                }
+                self.finish(event.delta.and_then(|delta| delta.stop_reason));
+                Ok(())
+            }
+            "message_stop" => {
+                self.done = true;
+                Ok(())
+            }
+            "error" => Err(reported(event.error)),
+            // Pings, and whatever will be added.
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in an answer that was not streamed.
+    pub(crate) fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        let whole: Whole<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
+        if whole.error.is_some() {
+            return Err(reported(whole.error));
+        }
+        for (index, block) in (0..).zip(whole.content) {
+            self.begin(index, block, out)?;
+            self.end(index, out);
+        }
+        if let Some(usage) = whole.usage {
+            self.count(&usage, out);
+        }
+        self.finish(whole.stop_reason);
+        self.done = true;
+        Ok(())
+    }
+
+    /// Whether the terminator was seen.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// How it stopped; `None` while it may go on, and when it was cut.
+    pub(crate) fn stop(&self) -> Result<Option<StopReason>, Broken> {
+        let Some(stop) = self
+            .finish
+            .or_else(|| self.done.then_some(StopReason::Done))
+        else {
+            return Ok(None);
+        };
+        let called = stop == StopReason::Done && !self.calls.is_empty();
+        Ok(Some(if called { StopReason::ToolCalls } else { stop }))
+    }
+
+    fn delta(
+        &mut self,
+        block: u32,
+        delta: Option<Delta<'_>>,
+        out: &mut Chunks,
+    ) -> Result<(), Broken> {
+        let Some(delta) = delta else { return Ok(()) };
+        match delta.kind {
+            "text_delta" => say(Chunk::Text, delta.text, out),
+            "thinking_delta" => say(Chunk::Thinking, delta.thinking, out),
+            "signature_delta" => say(Chunk::ThinkingSignature, delta.signature, out),
+            "input_json_delta" if !delta.partial_json.is_empty() => {
+                let Some((index, call)) = self.call(block) else {
+                    let message = format!("input for block {block}, which is no tool call");
+                    return Err(Broken::Nonsense(message));
+                };
+                call.streamed = true;
+                out.push(Chunk::ToolCallArguments {
+                    index,
+                    fragment: delta.partial_json,
+                });
+            }
+            // Citations, and whatever will be added.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, number: u32, block: Block<'_>, out: &mut Chunks) -> Result<(), Broken> {
+        match block.kind {
+            "text" => say(Chunk::Text, block.text, out),
+            "thinking" => {
+                say(Chunk::Thinking, block.thinking, out);
+                say(Chunk::ThinkingSignature, block.signature, out);
+            }
+            "redacted_thinking" => {
+                out.push(Chunk::ThinkingSignature(format!(
+                    "{REDACTED}{}",
+                    block.data
+                )));
+            }
+            "tool_use" => {
+                if block.name.is_empty() {
+                    return Err(Broken::Nonsense("a tool call without a name".into()));
+                }
+                let index = u32::try_from(self.calls.len())
+                    .map_err(|_| Broken::Nonsense("too many calls".into()))?;
+                let id = if block.id.is_empty() {
+                    out.new_call_id()
+                } else {
+                    block.id
+                };
+                let given = block.input.map_or("", RawValue::get).to_owned();
+                self.calls.push(Begun {
+                    block: number,
+                    given,
+                    streamed: false,
+                });
+                out.push(Chunk::ToolCallStart {
+                    index,
+                    id,
+                    name: block.name,
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A block is complete: an input that was not streamed is the one given at
+    /// its beginning.
+    fn end(&mut self, block: u32, out: &mut Chunks) {
+        let Some((index, call)) = self.call(block) else {
+            return;
+        };
+        if !call.streamed {
+            call.streamed = true;
+            let fragment = std::mem::take(&mut call.given);
+            out.push(Chunk::ToolCallArguments { index, fragment });
+        }
+    }
+
+    fn call(&mut self, block: u32) -> Option<(u32, &mut Begun)> {
+        (0..)
+            .zip(&mut self.calls)
+            .find(|(_, call)| call.block == block)
+    }
+
+    fn count(&mut self, tokens: &Tokens, out: &mut Chunks) {
+        self.input = tokens.input_tokens.unwrap_or(self.input);
+        self.output = tokens.output_tokens.unwrap_or(self.output);
+        self.cache_read = tokens.cache_read_input_tokens.or(self.cache_read);
+        self.cache_written = tokens.cache_creation_input_tokens.or(self.cache_written);
+        // Here `input_tokens` leaves out what the cache read or wrote.
+        let missed = self.input + self.cache_written.unwrap_or(0);
+        let cached = self.cache_read.or(self.cache_written.map(|_| 0));
+        out.push(Chunk::Usage(Usage {
+            prompt_tokens: missed + self.cache_read.unwrap_or(0),
+            completion_tokens: self.output,
+            cache_hit_tokens: cached,
+            cache_miss_tokens: cached.map(|_| missed),
+            reasoning_tokens: None,
+        }));
+    }
+
+    fn finish(&mut self, reason: Option<String>) {
+        let Some(reason) = reason else { return };
+        self.finish = Some(match reason.as_str() {
+            "tool_use" => StopReason::ToolCalls,
+            "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+            "refusal" => StopReason::ContentFilter,
+            _ => StopReason::Done,
+        });
+    }
+}
+
+fn say(chunk: fn(String) -> Chunk, text: String, out: &mut Chunks) {
+    if !text.is_empty() {
+        out.push(chunk(text));
+    }
+}
+
+fn reported(error: Option<&RawValue>) -> Broken {
+    let error = error.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    Broken::Reported(error.unwrap_or(Value::String("it gave no reason".into())))
+}

@@ -1,0 +1,303 @@
+//! What went wrong at a provider, as the domain's errors.
+//! Invariants: no key and no header value gets into a message; nothing of a
+//! provider is quoted at more than [`MAX_QUOTE_CHARS`].
+
+use crate::http::Failure;
+use crabtalk_domain::model::{Error, ErrorKind};
+use http::{HeaderMap, StatusCode, header};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Enough for every sentence a provider writes, too little for a page of HTML.
+const MAX_QUOTE_CHARS: usize = 500;
+
+/// Shorter secrets, for instance a header `1`, are not worth hiding and would
+/// garble every message.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// Whose failure it is, as far as messages need it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// The provider's configured name.
+    pub(crate) provider: String,
+    /// Its address as messages may show it.
+    pub(crate) url: String,
+    /// What must not be shown.
+    pub(crate) secrets: Vec<String>,
+}
+
+impl Peer {
+    /// An error that says whose it is.
+    pub(crate) fn error(&self, kind: ErrorKind, message: &str) -> Error {
+        let message = format!("provider {:?}: {message}", self.provider);
+        Error::new(kind, self.redact(&message))
+    }
+
+    /// Whatever a provider wrote, short and without secrets.
+    pub(crate) fn quote(&self, text: &str) -> String {
+        let text = self.redact(text);
+        let mut chars = text
+            .trim()
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c });
+        let mut short: String = chars.by_ref().take(MAX_QUOTE_CHARS).collect();
+        if chars.next().is_some() {
+            short.push_str(" ...");
+        }
+        short
+    }
+
+    /// The same of bytes.
+    pub(crate) fn quote_bytes(&self, bytes: &[u8]) -> String {
+        // Far more than is quoted, far less than an event may have.
+        let bytes = bytes.get(..8 * MAX_QUOTE_CHARS).unwrap_or(bytes);
+        self.quote(&String::from_utf8_lossy(bytes))
+    }
+
+    fn redact(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self
+            .secrets
+            .iter()
+            .filter(|secret| secret.len() >= MIN_SECRET_BYTES)
+        {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "***");
+            }
+        }
+        text
+    }
+
+    /// A call that got no answer.
+    pub(crate) fn unanswered(&self, failure: Failure) -> Error {
+        let url = &self.url;
+        match failure {
+            Failure::Connect(error) => self.error(
+                ErrorKind::Unreachable,
+                &format!("cannot connect to {url}: {error}; is it running, is base_url right?"),
+            ),
+            Failure::Tls(reason) => self.error(
+                ErrorKind::Unreachable,
+                &format!("no trusted connection to {url}: {}", self.quote(&reason)),
+            ),
+            Failure::Timeout(after) => self.error(
+                ErrorKind::Timeout,
+                &format!("{url} did not begin to answer within {after:?}; see timeout_secs"),
+            ),
+            Failure::Broken(reason) => self.error(
+                ErrorKind::Malformed,
+                &format!(
+                    "{url} broke the connection before it answered: {}",
+                    self.quote(&reason)
+                ),
+            ),
+        }
+    }
+
+    /// An answer whose status is not success. `id` is the model asked for and
+    /// `known` names the models that are configured.
+    pub(crate) fn refused(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+        id: &str,
+        known: &str,
+    ) -> Error {
+        let report = Report::of_body(body);
+        let retry_after = retry_after(headers, Timestamp::now());
+        let kind = report.kind(Some(status), retry_after);
+        let said = if report.message.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", self.quote(&report.message))
+        };
+        let status = status.as_u16();
+        let text = match kind {
+            ErrorKind::Refused => {
+                format!("refused the credentials ({status}){said}; check its api_key")
+            }
+            ErrorKind::UnknownModel => {
+                format!("has no model {id:?} ({status}){said}; configured models are {known}")
+            }
+            ErrorKind::TooLong => {
+                format!("the conversation is too long for {id:?} ({status}){said}")
+            }
+            ErrorKind::RateLimited { retry_after } => format!(
+                "too many requests ({status}){said}{}",
+                retry_after.map_or(String::new(), |t| format!(
+                    "; it asks to wait {}s",
+                    t.as_secs()
+                ))
+            ),
+            ErrorKind::Invalid if report.message.is_empty() => {
+                format!("answered {status} at {}; check its base_url", self.url)
+            }
+            ErrorKind::NotConfigured
+            | ErrorKind::Invalid
+            | ErrorKind::Provider { .. }
+            | ErrorKind::Unreachable
+            | ErrorKind::Timeout
+            | ErrorKind::Stalled
+            | ErrorKind::Malformed
+            | ErrorKind::Filtered
+            | ErrorKind::Budget => format!("answered {status}{said}"),
+        };
+        self.error(kind, &text)
+    }
+
+    /// An error event within a stream.
+    pub(crate) fn in_stream(&self, error: &Value) -> Error {
+        let report = Report::of_json(error);
+        let status = report
+            .code
+            .parse()
+            .ok()
+            .and_then(|code| StatusCode::from_u16(code).ok());
+        let kind = report.kind(status.filter(|s| s.as_u16() >= 400), None);
+        let message = if report.message.is_empty() {
+            error.to_string()
+        } else {
+            report.message.clone()
+        };
+        self.error(
+            kind,
+            &format!("failed while answering: {}", self.quote(&message)),
+        )
+    }
+}
+
+/// What a provider says of its error, in whatever shape.
+#[derive(Debug, Default)]
+struct Report {
+    message: String,
+    /// `code` and `type` fields.
+    code: String,
+    class: String,
+}
+
+impl Report {
+    fn of_body(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(Value::Array(list)) => list.first().map(Self::of_json).unwrap_or_default(),
+            Ok(json) => Self::of_json(&json),
+            Err(_) => Self {
+                message: String::from_utf8_lossy(body).into_owned(),
+                ..Self::default()
+            },
+        }
+    }
+
+    fn of_json(json: &Value) -> Self {
+        let error = json
+            .get("error")
+            .filter(|error| !error.is_null())
+            .unwrap_or(json);
+        let text = |value: Option<&Value>| match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            Some(_) | None => String::new(),
+        };
+        let message = [
+            error.get("message"),
+            error.get("detail"),
+            json.get("message"),
+            Some(error),
+        ]
+        .into_iter()
+        .map(text)
+        .find(|message| !message.is_empty())
+        .unwrap_or_default();
+        Self {
+            message,
+            code: text(error.get("code")),
+            class: text(error.get("type")),
+        }
+    }
+
+    /// The kind, by status first, then by the provider's own words.
+    fn kind(&self, status: Option<StatusCode>, retry_after: Option<Duration>) -> ErrorKind {
+        let says = |word: &str| self.code == word || self.class == word;
+        let mut kind = match status.map(|status| status.as_u16()) {
+            Some(401 | 403) => return ErrorKind::Refused,
+            Some(402) => return ErrorKind::Refused,
+            Some(413) => return ErrorKind::TooLong,
+            Some(408) => ErrorKind::Timeout,
+            Some(429) => ErrorKind::RateLimited { retry_after },
+            Some(404) if self.is_about_model() => ErrorKind::UnknownModel,
+            Some(400..=499) => ErrorKind::Invalid,
+            Some(300..=399) => ErrorKind::Invalid,
+            Some(_) | None => ErrorKind::Provider { retry_after },
+        };
+        // A quota that is used up does not come back in a moment.
+        if says("insufficient_quota") || says("billing_error") {
+            kind = ErrorKind::Refused;
+        } else if self.is_too_long() {
+            kind = ErrorKind::TooLong;
+        } else if says("model_not_found") {
+            kind = ErrorKind::UnknownModel;
+        } else if status.is_none() {
+            kind = match (self.class.as_str(), self.code.as_str()) {
+                ("authentication_error" | "permission_error", _) | (_, "invalid_api_key") => {
+                    ErrorKind::Refused
+                }
+                ("rate_limit_error" | "rate_limit_exceeded", _) | (_, "rate_limit_exceeded") => {
+                    ErrorKind::RateLimited { retry_after }
+                }
+                ("invalid_request_error", _) => ErrorKind::Invalid,
+                ("content_filter", _) | (_, "content_filter") => ErrorKind::Filtered,
+                _ => kind,
+            };
+        }
+        if kind == ErrorKind::Invalid
+            && (says("content_filter") || says("content_policy_violation"))
+        {
+            kind = ErrorKind::Filtered;
+        }
+        kind
+    }
+
+    fn is_about_model(&self) -> bool {
+        let said = self.message.to_ascii_lowercase();
+        self.code == "model_not_found"
+            || self.code == "DeploymentNotFound"
+            || said.contains("model") && !said.contains("url")
+    }
+
+    /// Providers tell it in words only, so this is the one place where words
+    /// decide.
+    fn is_too_long(&self) -> bool {
+        if self.code == "context_length_exceeded" || self.class == "exceed_context_size_error" {
+            return true;
+        }
+        let said = self.message.to_ascii_lowercase();
+        [
+            "prompt is too long",
+            "maximum context length",
+            "context length exceeded",
+            "exceeds the context window",
+            "exceeds the available context size",
+            "exceed context limit",
+            "input is too long",
+            "context window exceeds limit",
+            "too many tokens in the prompt",
+        ]
+        .iter()
+        .any(|words| said.contains(words))
+    }
+}
+
+/// `Retry-After`, in seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let at = DateTimeParser::new().parse_timestamp(value).ok()?;
+    Some(Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests;

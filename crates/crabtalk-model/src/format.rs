@@ -1,0 +1,57 @@
+//! What the formats share: JSON written by hand, numbers of cached forms.
+
+use crabtalk_domain::ToolCall;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Numbers under which a message's encoded bytes are kept; whatever changes
+/// the bytes has to change the number.
+pub(crate) const OPENAI: u32 = 1;
+/// See [`OPENAI`].
+pub(crate) const ANTHROPIC: u32 = 2;
+/// Added where speakers are tagged.
+pub(crate) const WITH_GUESTS: u32 = 0x10;
+/// Added where calls and results are written as text.
+pub(crate) const WITHOUT_TOOLS: u32 = 0x20;
+
+/// Appends a value as JSON.
+pub(crate) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(out, value).expect("plain data always serializes, a Vec takes it");
+}
+
+/// A call's arguments as a JSON object. Servers parse them and refuse the
+/// whole conversation for one call that a model wrote badly.
+pub(crate) fn arguments(call: &ToolCall) -> Cow<'_, str> {
+    let text = call.arguments.trim();
+    if text.is_empty() {
+        return Cow::Borrowed("{}");
+    }
+    match serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) {
+        Ok(_) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(serde_json::json!({ "invalid_arguments": text }).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_always_an_object() {
+        for (given, want) in [
+            ("", "{}"),
+            (" {\"a\": 1} ", "{\"a\": 1}"),
+            ("{\"a\":", "{\"invalid_arguments\":\"{\\\"a\\\":\"}"),
+            ("[1]", "{\"invalid_arguments\":\"[1]\"}"),
+            ("null", "{\"invalid_arguments\":\"null\"}"),
+        ] {
+            let call = ToolCall {
+                arguments: given.into(),
+                ..ToolCall::default()
+            };
+            assert_eq!(arguments(&call), want, "{given}");
+        }
+    }
+}

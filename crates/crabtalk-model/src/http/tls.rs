@@ -1,0 +1,68 @@
+//! The encryption settings, made at the first https call: a daemon that talks
+//! to a local server never reads the machine's certificates.
+
+use super::Failure;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Settings of every https connection.
+#[derive(Default)]
+pub(crate) struct Tls {
+    config: OnceCell<Arc<ClientConfig>>,
+    /// Trusted instead of the machine's certificates, in tests.
+    #[cfg(test)]
+    pub(crate) roots: Vec<CertificateDer<'static>>,
+}
+
+impl Tls {
+    pub(super) async fn connect(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, Failure> {
+        let config = self.config.get_or_try_init(|| self.load()).await?.clone();
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Failure::Tls(format!("{host:?} is no host name")))?;
+        TlsConnector::from(config)
+            .connect(name, stream)
+            .await
+            .map_err(|error| Failure::Tls(error.to_string()))
+    }
+
+    async fn load(&self) -> Result<Arc<ClientConfig>, Failure> {
+        let certificates = self.certificates().await?;
+        let mut roots = RootCertStore::empty();
+        // One unreadable certificate of hundreds is the machine's business.
+        let (usable, _) = roots.add_parsable_certificates(certificates);
+        if usable == 0 {
+            return Err(Failure::Tls(
+                "this machine has no certificates to check servers with; install the package \
+                 ca-certificates or set SSL_CERT_FILE"
+                    .into(),
+            ));
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Failure::Tls(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Arc::new(config))
+    }
+
+    async fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Failure> {
+        #[cfg(test)]
+        if !self.roots.is_empty() {
+            return Ok(self.roots.clone());
+        }
+        // Reads files, some milliseconds' worth.
+        tokio::task::spawn_blocking(|| rustls_native_certs::load_native_certs().certs)
+            .await
+            .map_err(|error| Failure::Tls(error.to_string()))
+    }
+}

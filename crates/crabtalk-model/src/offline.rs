@@ -1,0 +1,206 @@
+//! The embedded model: a demonstration that needs no network (interface.md).
+//! Invariants: the same request gets the same answer; it says what it is and
+//! never pretends to understand.
+
+mod script;
+mod summary;
+
+use crabtalk_domain::model::{Chunk, Error, Request, StopReason};
+use crabtalk_domain::{Message, Role, Usage, estimate_tokens};
+use script::{Act, Script};
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Sleep, sleep};
+
+/// What it says of itself.
+const WHO: &str = "I am the offline demonstration built into CrabTalk, not a language model.";
+
+/// An answer of the offline model.
+pub(crate) struct Offline {
+    chunks: VecDeque<Chunk>,
+    /// Between two words.
+    pause: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Offline {
+    /// Decides on the whole answer.
+    pub(crate) fn answer(request: &Request) -> Self {
+        let (acts, pause) = if request.closing.is_some() {
+            let messages: Vec<&Message> = before_closing(request).collect();
+            (vec![Act::Say(summary::of(&messages))], Duration::ZERO)
+        } else {
+            react(request)
+        };
+        Self {
+            chunks: chunks(request, acts),
+            pause,
+            timer: None,
+        }
+    }
+
+    /// The next chunk; `None` after the end.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Chunk, Error>>> {
+        if let Some(timer) = &mut self.timer {
+            std::task::ready!(timer.as_mut().poll(cx));
+            self.timer = None;
+        }
+        let Some(chunk) = self.chunks.pop_front() else {
+            return Poll::Ready(None);
+        };
+        if !self.pause.is_zero() && matches!(chunk, Chunk::Text(_) | Chunk::Thinking(_)) {
+            self.timer = Some(Box::pin(sleep(self.pause)));
+        }
+        Poll::Ready(Some(Ok(chunk)))
+    }
+}
+
+fn before_closing(request: &Request) -> impl Iterator<Item = &Message> {
+    let count = request.messages().count() - usize::from(request.closing.is_some());
+    request.messages().take(count)
+}
+
+/// What the last user message asks for, or the report on what it had done.
+fn react(request: &Request) -> (Vec<Act>, Duration) {
+    let messages: Vec<&Message> = request.messages().filter(|m| !m.auto_injected).collect();
+    let asked = messages.iter().rposition(|m| m.role == Role::User);
+    let text = asked.map_or("", |at| messages[at].content.as_str());
+    let Script { mut acts, pause } = Script::parse(text);
+    let since = &messages[asked.map_or(0, |at| at + 1)..];
+    if since.iter().any(|message| message.role == Role::Tool) {
+        return (vec![Act::Say(report(since))], pause);
+    }
+    let offered: BTreeSet<&str> = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let missing: Vec<Act> = acts
+        .iter()
+        .filter_map(|act| match act {
+            Act::Call { name, .. } if !offered.contains(name.as_str()) => Some(Act::Say(format!(
+                "I was not offered a tool {name:?}, and call it all the same."
+            ))),
+            Act::Call { .. } | Act::Say(_) | Act::Think(_) | Act::Repeat(_) => None,
+        })
+        .collect();
+    for act in &mut acts {
+        if let Act::Repeat(told) = act {
+            *act = Act::Say(repeat(request, &messages, told));
+        }
+    }
+    (missing.into_iter().chain(acts).collect(), pause)
+}
+
+fn repeat(request: &Request, messages: &[&Message], told: &str) -> String {
+    let guests: BTreeSet<&str> = messages
+        .iter()
+        .map(|m| m.agent.as_str())
+        .filter(|agent| !agent.is_empty())
+        .collect();
+    let tools: Vec<&str> = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let list = |names: Vec<&str>| {
+        if names.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", names.join(", "))
+        }
+    };
+    format!(
+        "{WHO} You told me: {told}\n\nI can see {} messages, {} tools{} and {} guests{}.",
+        messages.len(),
+        tools.len(),
+        list(tools),
+        guests.len(),
+        list(guests.into_iter().collect()),
+    )
+}
+
+/// What the calls since the last user message brought.
+fn report(since: &[&Message]) -> String {
+    let calls: Vec<_> = since
+        .iter()
+        .flat_map(|message| &message.tool_calls)
+        .collect();
+    let results = since
+        .iter()
+        .filter(|message| message.role == Role::Tool)
+        .map(|result| {
+            let name = calls.iter().find(|call| call.id == result.tool_call_id);
+            let name = name.map_or("a tool", |call| call.name.as_str());
+            let verb = if result.is_error {
+                "failed"
+            } else {
+                "answered"
+            };
+            format!("{name} {verb}:\n{}", result.content)
+        });
+    results.collect::<Vec<_>>().join("\n\n")
+}
+
+fn chunks(request: &Request, acts: Vec<Act>) -> VecDeque<Chunk> {
+    let turn = request.messages().count();
+    let mut chunks = VecDeque::new();
+    let (mut calls, mut said) = (0, 0);
+    let mut spoke = false;
+    for act in acts {
+        match act {
+            Act::Say(text) | Act::Repeat(text) => {
+                // Two things said are two paragraphs.
+                if std::mem::replace(&mut spoke, true) {
+                    chunks.push_back(Chunk::Text("\n\n".into()));
+                }
+                said += estimate_tokens(&text);
+                chunks.extend(words(&text).map(Chunk::Text));
+            }
+            Act::Think(text) => {
+                said += estimate_tokens(&text);
+                chunks.extend(words(&text).map(Chunk::Thinking));
+            }
+            Act::Call { name, arguments } => {
+                said += estimate_tokens(&arguments);
+                let id = format!("offline-{turn}-{calls}");
+                chunks.push_back(Chunk::ToolCallStart {
+                    index: calls,
+                    id,
+                    name,
+                });
+                chunks.push_back(Chunk::ToolCallArguments {
+                    index: calls,
+                    fragment: arguments,
+                });
+                calls += 1;
+            }
+        }
+    }
+    let read: u64 = request.messages().map(Message::estimated_tokens).sum();
+    chunks.push_back(Chunk::Usage(Usage {
+        prompt_tokens: read + estimate_tokens(&request.system),
+        completion_tokens: said,
+        ..Usage::default()
+    }));
+    chunks.push_back(Chunk::Stop(if calls > 0 {
+        StopReason::ToolCalls
+    } else {
+        StopReason::Done
+    }));
+    chunks
+}
+
+/// A text word by word, white space behind each.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_inclusive([' ', '\n']).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

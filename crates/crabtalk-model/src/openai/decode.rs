@@ -1,0 +1,195 @@
+//! Reads answers.
+//! Invariants: calls are numbered densely in the order they begin, whatever
+//! the server numbers them; nothing is said twice.
+
+use super::fields::{Call, Choice, Delta, Event};
+use crate::stream::{Broken, Chunks};
+use crabtalk_domain::model::{Chunk, StopReason};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A call of the answer so far.
+struct Begun {
+    /// The server's number; `None` where it gives none.
+    index: Option<u32>,
+    id: String,
+    /// Its start was streamed.
+    started: bool,
+    /// Arguments that came before the name.
+    early: String,
+}
+
+/// Reads one answer.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    calls: Vec<Begun>,
+    finish: Option<StopReason>,
+    done: bool,
+    /// A delta came, so that a whole message after it only repeats.
+    streamed: bool,
+}
+
+impl Decoder {
+    /// Takes in the data of an event.
+    pub(crate) fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        if data.trim_ascii() == b"[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        let event: Event<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
+        if let Some(error) = event.error {
+            let error: Value = serde_json::from_str(error.get()).map_err(Broken::json)?;
+            return Err(Broken::Reported(error));
+        }
+        if let Some(choice) = event.choices.0 {
+            self.choice(choice, out)?;
+        }
+        if let Some(usage) = event.usage {
+            out.push(Chunk::Usage(usage.into_domain()));
+        }
+        Ok(())
+    }
+
+    /// Whether the terminator was seen.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// How it stopped; `None` while it may go on, and when it was cut. Some
+    /// servers leave out the terminator, others the reason.
+    pub(crate) fn stop(&self) -> Result<Option<StopReason>, Broken> {
+        let Some(stop) = self
+            .finish
+            .or_else(|| self.done.then_some(StopReason::Done))
+        else {
+            return Ok(None);
+        };
+        if self.calls.iter().any(|call| !call.started) {
+            return Err(Broken::Nonsense("a tool call without a name".into()));
+        }
+        let called = stop == StopReason::Done && !self.calls.is_empty();
+        Ok(Some(if called { StopReason::ToolCalls } else { stop }))
+    }
+
+    fn choice(&mut self, choice: Choice<'_>, out: &mut Chunks) -> Result<(), Broken> {
+        if let Some(delta) = choice.delta {
+            self.streamed = true;
+            self.delta(delta, out)?;
+        } else if let Some(message) = choice.message.filter(|_| !self.streamed) {
+            self.delta(message, out)?;
+        }
+        let reason = choice.finish_reason.0;
+        if !reason.is_empty() {
+            self.finish = Some(match reason.as_str() {
+                "length" | "max_tokens" | "model_length" => StopReason::Length,
+                "content_filter" | "safety" | "refusal" => StopReason::ContentFilter,
+                "tool_calls" | "function_call" | "tool_use" => StopReason::ToolCalls,
+                "error" => {
+                    let message = "the answer ended with finish_reason \"error\"";
+                    return Err(Broken::Reported(Value::String(message.into())));
+                }
+                // "stop" and whatever else a server calls its proper end.
+                _ => StopReason::Done,
+            });
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Chunks) -> Result<(), Broken> {
+        // Servers that know both names send the same text under both.
+        let reasoning = if delta.reasoning_content.0.is_empty() {
+            delta.reasoning.0
+        } else {
+            delta.reasoning_content.0
+        };
+        if !reasoning.is_empty() {
+            out.push(Chunk::Thinking(reasoning));
+        }
+        for text in [delta.content.0, delta.refusal.0] {
+            if !text.is_empty() {
+                out.push(Chunk::Text(text));
+            }
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, out)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: Call<'_>, out: &mut Chunks) -> Result<(), Broken> {
+        let named = call.function.as_ref().is_some_and(|f| !f.name.0.is_empty());
+        let at = self.place_of(call.index, &call.id.0, named);
+        let at = match at {
+            Some(at) => at,
+            None => {
+                let id = if call.id.0.is_empty() {
+                    out.new_call_id()
+                } else {
+                    call.id.0
+                };
+                let (started, early) = (false, String::new());
+                self.calls.push(Begun {
+                    index: call.index,
+                    id,
+                    started,
+                    early,
+                });
+                self.calls.len() - 1
+            }
+        };
+        let index = u32::try_from(at).map_err(|_| Broken::Nonsense("too many calls".into()))?;
+        let Some(function) = call.function else {
+            return Ok(());
+        };
+        let fragment = function
+            .arguments
+            .map_or(Ok(String::new()), argument_text)?;
+        let begun = &mut self.calls[at];
+        if begun.started {
+            if !fragment.is_empty() {
+                out.push(Chunk::ToolCallArguments { index, fragment });
+            }
+            return Ok(());
+        }
+        begun.early.push_str(&fragment);
+        if !function.name.0.is_empty() {
+            begun.started = true;
+            let (id, name) = (begun.id.clone(), function.name.0);
+            out.push(Chunk::ToolCallStart { index, id, name });
+            if !begun.early.is_empty() {
+                let fragment = std::mem::take(&mut begun.early);
+                out.push(Chunk::ToolCallArguments { index, fragment });
+            }
+        }
+        Ok(())
+    }
+
+    /// Which call a fragment goes on with. A new id with a name begins a call
+    /// even under a number that was used: some servers number every call 0.
+    fn place_of(&self, index: Option<u32>, id: &str, named: bool) -> Option<usize> {
+        let known = self
+            .calls
+            .iter()
+            .position(|call| call.id == id && call.index == index);
+        if known.is_some() || named && !id.is_empty() {
+            return known;
+        }
+        match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None if named => None,
+            None => self.calls.len().checked_sub(1),
+        }
+    }
+}
+
+/// Argument text, however it is written.
+fn argument_text(raw: &RawValue) -> Result<String, Broken> {
+    match raw.get() {
+        "null" => Ok(String::new()),
+        string if string.starts_with('"') => serde_json::from_str(string).map_err(Broken::json),
+        object => Ok(object.to_owned()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Writes requests.
+//! Invariant: what two consecutive requests of a conversation share are the
+//! same bytes at the same place, so that provider caches hit; the messages
+//! therefore come last.
+
+use crate::format::{OPENAI, WITH_GUESTS, arguments, push_json};
+use bytes::Bytes;
+use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::{Message, Role};
+
+/// Effort asked for when an agent's `thinking` is on: the middle of the scale.
+const REASONING_EFFORT: &str = "medium";
+
+/// The whole request body.
+pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
+    let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
+    out.extend_from_slice(b"{\"model\":");
+    push_json(&mut out, model_id);
+    out.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
+    if request.thinking {
+        out.extend_from_slice(b",\"reasoning_effort\":");
+        push_json(&mut out, REASONING_EFFORT);
+    }
+    if !request.tools.is_empty() {
+        push_tools(&mut out, request);
+    }
+    out.extend_from_slice(b",\"messages\":[");
+    let mut first = true;
+    if !request.system.is_empty() {
+        out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+        push_json(&mut out, &*request.system);
+        out.push(b'}');
+        first = false;
+    }
+    let format = if request.has_guests {
+        OPENAI | WITH_GUESTS
+    } else {
+        OPENAI
+    };
+    for message in request.messages() {
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        let bytes = message
+            .encoded
+            .get_or_encode(format, || encode(message, request.has_guests));
+        out.extend_from_slice(&bytes);
+    }
+    out.extend_from_slice(b"]}");
+    out.into()
+}
+
+fn push_tools(out: &mut Vec<u8>, request: &Request) {
+    for (at, tool) in request.tools.iter().enumerate() {
+        out.extend_from_slice(if at == 0 { b",\"tools\":[" } else { b"," });
+        out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
+        push_json(out, &tool.name);
+        out.extend_from_slice(b",\"description\":");
+        push_json(out, &tool.description);
+        out.extend_from_slice(b",\"parameters\":");
+        push_json(out, &tool.parameters);
+        out.extend_from_slice(b"}}");
+    }
+    out.push(b']');
+    match &request.tool_choice {
+        ToolChoice::Auto => {}
+        ToolChoice::None => out.extend_from_slice(b",\"tool_choice\":\"none\""),
+        ToolChoice::Required => out.extend_from_slice(b",\"tool_choice\":\"required\""),
+        ToolChoice::Named(name) => {
+            out.extend_from_slice(
+                b",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":",
+            );
+            push_json(out, name);
+            out.extend_from_slice(b"}}");
+        }
+    }
+}
+
+fn encode(message: &Message, has_guests: bool) -> Vec<u8> {
+    let content = message.rendered(has_guests);
+    let mut out = Vec::with_capacity(content.len() + 64);
+    out.extend_from_slice(b"{\"role\":\"");
+    out.extend_from_slice(message.role.as_str().as_bytes());
+    out.push(b'"');
+    if message.role == Role::Tool {
+        out.extend_from_slice(b",\"tool_call_id\":");
+        push_json(&mut out, &message.tool_call_id);
+    }
+    out.extend_from_slice(b",\"content\":");
+    if content.is_empty() && !message.tool_calls.is_empty() {
+        out.extend_from_slice(b"null");
+    } else {
+        push_json(&mut out, &*content);
+    }
+    for (at, call) in message.tool_calls.iter().enumerate() {
+        out.extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
+        out.extend_from_slice(b"{\"id\":");
+        push_json(&mut out, &call.id);
+        out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
+        push_json(&mut out, &call.name);
+        out.extend_from_slice(b",\"arguments\":");
+        push_json(&mut out, &*arguments(call));
+        out.extend_from_slice(b"}}");
+    }
+    if !message.tool_calls.is_empty() {
+        out.push(b']');
+    }
+    out.push(b'}');
+    out
+}

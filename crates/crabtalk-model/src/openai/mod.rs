@@ -1,0 +1,11 @@
+//! OpenAI's chat completions and the many servers that speak them almost so.
+
+mod decode;
+mod encode;
+mod fields;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::body;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! A configured provider, ready to be called.
+//! Invariant: everything that can be wrong with a configuration is found when
+//! it is built, except a missing key, which is told when it is missed.
+
+use crate::base_url::{self, Endpoint};
+use crate::config::{Kind, ModelConfig, ProviderConfig};
+use crate::failure::Peer;
+use crate::http::{self as wire, Pool, Tls};
+use crate::offline::Offline;
+use crate::random::Random;
+use crate::stream::{Answer, Format};
+use crate::{anthropic, openai};
+use bytes::Bytes;
+use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use http_body_util::Full;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Longest error page that is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// The version of Anthropic's interface that is spoken.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// What is wrong with a provider's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// Its address.
+    #[error("provider {provider:?}: {source}")]
+    BaseUrl {
+        /// Whose.
+        provider: String,
+        /// What about it.
+        source: base_url::Error,
+    },
+    /// A header that HTTP does not allow. Its value is not shown.
+    #[error("provider {provider:?}: the header {header:?} has a name or value that HTTP forbids")]
+    Header {
+        /// Whose.
+        provider: String,
+        /// Which.
+        header: String,
+    },
+    /// A key with characters that HTTP does not allow.
+    #[error("provider {provider:?}: the api_key has characters that HTTP forbids, a line break?")]
+    Key {
+        /// Whose.
+        provider: String,
+    },
+}
+
+/// What a call shares with every other call of a registry.
+pub(crate) struct Shared {
+    pub(crate) tls: Tls,
+    pub(crate) random: Arc<Random>,
+}
+
+/// An answer that has begun.
+pub(crate) enum Source {
+    Answer(Box<Answer>),
+    Offline(Offline),
+}
+
+impl Source {
+    pub(crate) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Chunk, Error>>> {
+        match self {
+            Self::Answer(answer) => answer.poll_chunk(cx),
+            Self::Offline(offline) => offline.poll_chunk(cx),
+        }
+    }
+}
+
+/// A provider and its idle connections.
+pub(crate) struct Provider {
+    pub(crate) config: ProviderConfig,
+    /// `None` for the offline model.
+    endpoint: Option<Endpoint>,
+    headers: HeaderMap,
+    pub(crate) pool: Arc<Pool>,
+    peer: Arc<Peer>,
+}
+
+impl Provider {
+    pub(crate) fn new(config: ProviderConfig) -> Result<Self, ConfigError> {
+        // Without its key a provider is never called, so that an address that
+        // is missing as well is not worth refusing the whole configuration.
+        let endpoint = match config.kind {
+            Kind::Offline => None,
+            Kind::OpenAi | Kind::Anthropic | Kind::Azure | Kind::Ollama => {
+                let endpoint = Endpoint::new(config.kind, config.base_url.as_deref());
+                Some(endpoint.map_err(|source| ConfigError::BaseUrl {
+                    provider: config.name.clone(),
+                    source,
+                })?)
+            }
+        };
+        let headers = match &endpoint {
+            Some(endpoint) => headers(&config, endpoint)?,
+            None => HeaderMap::new(),
+        };
+        let mut secrets: Vec<String> = config.headers.iter().map(|(_, v)| v.clone()).collect();
+        secrets.extend(config.api_key.as_ref().map(|key| key.expose().to_owned()));
+        let peer = Arc::new(Peer {
+            provider: config.name.clone(),
+            url: endpoint.as_ref().map_or("offline".into(), Endpoint::shown),
+            secrets,
+        });
+        Ok(Self {
+            config,
+            endpoint,
+            headers,
+            pool: Arc::default(),
+            peer,
+        })
+    }
+
+    /// Calls it once. `known` names the models that could be asked instead.
+    pub(crate) async fn open(
+        &self,
+        shared: &Shared,
+        model: &ModelConfig,
+        request: &Request,
+        known: &str,
+    ) -> Result<Source, Error> {
+        if let Some(reason) = self.config.missing_key() {
+            let name = &self.config.name;
+            let message = format!("{reason}; set api_key of [provider.{name}] or its variable");
+            return Err(self.peer.error(ErrorKind::NotConfigured, &message));
+        }
+        let Some(endpoint) = &self.endpoint else {
+            return Ok(Source::Offline(Offline::answer(request)));
+        };
+        let (body, format) = match self.config.kind {
+            Kind::Anthropic => (
+                anthropic::body(&model.id, request),
+                Format::Anthropic(anthropic::Decoder::default()),
+            ),
+            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
+                openai::body(&model.id, request),
+                Format::OpenAi(openai::Decoder::default()),
+            ),
+        };
+        let request = self.post(endpoint, body);
+        let response = wire::call(
+            &self.pool,
+            endpoint,
+            &shared.tls,
+            self.config.timeout,
+            &request,
+        )
+        .await
+        .map_err(|failure| self.peer.unanswered(failure))?;
+        if !response.status.is_success() {
+            let page = response.body.collect(MAX_ERROR_BYTES);
+            let page = tokio::time::timeout(self.config.timeout, page).await;
+            let page = page.ok().and_then(Result::ok).flatten().unwrap_or_default();
+            let (status, headers) = (response.status, &response.headers);
+            return Err(self.peer.refused(status, headers, &page, &model.id, known));
+        }
+        let answer = Answer::new(
+            response.body,
+            !is_json(&response.headers),
+            format,
+            self.config.idle_timeout,
+            self.peer.clone(),
+            shared.random.clone(),
+        );
+        Ok(Source::Answer(Box::new(answer)))
+    }
+
+    /// An error of this provider in general.
+    pub(crate) fn error(&self, kind: ErrorKind, message: &str) -> Error {
+        self.peer.error(kind, message)
+    }
+
+    fn post(&self, endpoint: &Endpoint, body: Bytes) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = endpoint
+            .target
+            .parse()
+            .expect("parsed as part of the address");
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// Whether the server answers with one document instead of a stream.
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.trim_start().starts_with("application/json"))
+}
+
+fn headers(config: &ProviderConfig, endpoint: &Endpoint) -> Result<HeaderMap, ConfigError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let agent = concat!("crabtalk/", env!("CARGO_PKG_VERSION"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+    let host = HeaderValue::from_str(&endpoint.authority).expect("parsed as an authority");
+    headers.insert(HOST, host);
+    let key = config.api_key.as_ref().map_or("", |key| key.expose());
+    if !key.is_empty() {
+        let (name, value) = match config.kind {
+            Kind::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            Kind::Azure => (HeaderName::from_static("api-key"), key.to_owned()),
+            Kind::OpenAi | Kind::Ollama | Kind::Offline => (AUTHORIZATION, format!("Bearer {key}")),
+        };
+        let mut value = HeaderValue::try_from(value).map_err(|_| ConfigError::Key {
+            provider: config.name.clone(),
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    if config.kind == Kind::Anthropic {
+        let version = HeaderValue::from_static(ANTHROPIC_VERSION);
+        headers.insert(HeaderName::from_static("anthropic-version"), version);
+    }
+    for (name, value) in &config.headers {
+        let parsed = HeaderName::try_from(name.as_str())
+            .ok()
+            .zip(HeaderValue::try_from(value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| ConfigError::Header {
+            provider: config.name.clone(),
+            header: name.clone(),
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,55 @@
+//! Chance where chance is wanted: jitter and made-up ids.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A splitmix64 generator that many may draw from.
+#[derive(Debug)]
+pub(crate) struct Random(AtomicU64);
+
+impl Random {
+    /// The same seed gives the same draws.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in the upper half of a time.
+    pub(crate) fn upper_half(&self, time: Duration) -> Duration {
+        let half = time / 2;
+        let span = u64::try_from((time - half).as_nanos()).unwrap_or(u64::MAX - 1);
+        half + Duration::from_nanos(self.next() % (span + 1))
+    }
+
+    /// An id for a call that came without one; unique beyond one answer,
+    /// because a run's history holds the calls of many.
+    pub(crate) fn call_id(&self) -> String {
+        format!("call_{:016x}", self.next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_lies_in_the_upper_half_and_both_ends_are_reached() {
+        let random = Random::new(7);
+        let draws: Vec<_> = (0..2000)
+            .map(|_| random.upper_half(Duration::from_nanos(20)).as_nanos())
+            .collect();
+        assert_eq!(
+            (draws.iter().min(), draws.iter().max()),
+            (Some(&10), Some(&20))
+        );
+        assert_eq!(random.upper_half(Duration::ZERO), Duration::ZERO);
+        assert_ne!(random.call_id(), random.call_id());
+    }
+}

@@ -1,0 +1,392 @@
+//! The models of a node by name.
+//! Invariants: a change makes a new table and swaps it in, so that streams go
+//! on as they began; no two models share a name.
+
+use crate::config::{Kind, ModelConfig, Price, ProviderConfig};
+use crate::http::Tls;
+use crate::known;
+use crate::provider::{ConfigError, Provider, Shared};
+use crate::random::Random;
+use crate::retry::{Candidate, Plan, Reply};
+use arc_swap::ArcSwap;
+use crabtalk_domain::BoxStream;
+use crabtalk_domain::model::{self, Chunk, ErrorKind, Model, Request};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Names listed in an error before the rest is counted.
+const MAX_LISTED: usize = 20;
+
+/// A change that cannot be made. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Two providers of a name.
+    #[error("there are two providers named {0:?}; rename one")]
+    DuplicateProvider(String),
+    /// Two models of a name.
+    #[error("the model name {model:?} is taken by providers {first:?} and {second:?}; rename one")]
+    DuplicateModel {
+        /// The name.
+        model: String,
+        /// Who has it.
+        first: String,
+        /// Who has it as well.
+        second: String,
+    },
+    /// No model of that name.
+    #[error("{0}")]
+    UnknownModel(String),
+    /// No provider of that name.
+    #[error("there is no provider {name:?}; there are {known}")]
+    UnknownProvider {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A provider that cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// A model as lists show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelInfo {
+    /// What it is called here.
+    pub name: String,
+    /// What its provider calls it.
+    pub id: String,
+    /// Its provider.
+    pub provider: String,
+    /// Its provider's kind.
+    pub kind: Kind,
+    /// Tokens that it reads, where that is known.
+    pub context: Option<u64>,
+    /// What it costs, where that is configured.
+    pub price: Option<Price>,
+    /// Whether an empty name means it.
+    pub active: bool,
+}
+
+/// One state of the registry.
+struct Table {
+    providers: Vec<Arc<Provider>>,
+    models: HashMap<String, Candidate>,
+    /// In the order of the configuration.
+    names: Vec<String>,
+    active: String,
+}
+
+impl Table {
+    fn new(providers: Vec<Arc<Provider>>, active: Option<&str>) -> Result<Self, Error> {
+        let mut models: HashMap<String, Candidate> = HashMap::new();
+        let mut names = Vec::new();
+        for (at, provider) in providers.iter().enumerate() {
+            let name = &provider.config.name;
+            if providers[..at]
+                .iter()
+                .any(|earlier| earlier.config.name == *name)
+            {
+                return Err(Error::DuplicateProvider(name.clone()));
+            }
+            for model in &provider.config.models {
+                let (provider, model) = (provider.clone(), Arc::new(model.clone()));
+                let key = model.name.clone();
+                names.push(key.clone());
+                if let Some(taken) = models.insert(key.clone(), Candidate { provider, model }) {
+                    let first = taken.provider.config.name.clone();
+                    return Err(Error::DuplicateModel {
+                        model: key,
+                        first,
+                        second: name.clone(),
+                    });
+                }
+            }
+        }
+        let first = names.first().cloned().unwrap_or_default();
+        let active = active
+            .filter(|name| !name.is_empty())
+            .map_or(first, str::to_owned);
+        let table = Self {
+            providers,
+            models,
+            names,
+            active,
+        };
+        if !table.active.is_empty() && !table.models.contains_key(&table.active) {
+            return Err(Error::UnknownModel(table.unknown(&table.active).message));
+        }
+        Ok(table)
+    }
+
+    fn find(&self, name: &str) -> Result<Candidate, model::Error> {
+        let name = if name.is_empty() { &self.active } else { name };
+        if name.is_empty() {
+            let message = "no model is configured; add a [provider.NAME] with models";
+            return Err(model::Error::new(ErrorKind::NotConfigured, message));
+        }
+        self.models
+            .get(name)
+            .cloned()
+            .ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> model::Error {
+        let shown: String = name.chars().take(100).collect();
+        let nearest = nearest(name, &self.names);
+        let hint = nearest.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+        let message = format!(
+            "there is no model {shown:?}; there are {}{hint}",
+            self.known()
+        );
+        model::Error::new(ErrorKind::UnknownModel, message)
+    }
+
+    fn known(&self) -> String {
+        listed(self.names.iter().map(String::as_str))
+    }
+
+    fn plan(&self, request: Request, shared: Arc<Shared>) -> Plan {
+        let mut tried = vec![request.model.as_str()];
+        for name in &request.fallback {
+            if !tried.contains(&name.as_str()) {
+                tried.push(name);
+            }
+        }
+        let candidates = tried.into_iter().map(|name| self.find(name)).collect();
+        Plan {
+            candidates,
+            known: self.known(),
+            request,
+            shared,
+        }
+    }
+}
+
+/// The models of a node; a [`Model`] that asks the right one.
+pub struct Registry {
+    table: ArcSwap<Table>,
+    /// Changes come one after the other; readers do not wait for them.
+    changing: Mutex<()>,
+    shared: Arc<Shared>,
+}
+
+impl Registry {
+    /// Takes the configured providers. Without an active model it is the first
+    /// one.
+    pub fn new(providers: Vec<ProviderConfig>, active: Option<String>) -> Result<Self, Error> {
+        let since = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let seed = u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default();
+        Self::with_seed(providers, active, seed)
+    }
+
+    /// The same with a seed for jitter and made-up ids.
+    pub fn with_seed(
+        providers: Vec<ProviderConfig>,
+        active: Option<String>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let shared = Shared {
+            tls: Tls::default(),
+            random: Arc::new(Random::new(seed)),
+        };
+        Self::with_shared(providers, active, shared)
+    }
+
+    pub(crate) fn with_shared(
+        providers: Vec<ProviderConfig>,
+        active: Option<String>,
+        shared: Shared,
+    ) -> Result<Self, Error> {
+        let table = Table::new(build(providers, &[])?, active.as_deref())?;
+        Ok(Self {
+            table: ArcSwap::from_pointee(table),
+            changing: Mutex::new(()),
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Takes a whole new configuration. Unchanged providers keep their
+    /// connections.
+    pub fn replace(
+        &self,
+        providers: Vec<ProviderConfig>,
+        active: Option<String>,
+    ) -> Result<(), Error> {
+        self.change(|table| Table::new(build(providers, &table.providers)?, active.as_deref()))
+    }
+
+    /// Adds a provider.
+    pub fn add(&self, provider: ProviderConfig) -> Result<(), Error> {
+        self.change(|table| {
+            let mut providers = table.providers.clone();
+            providers.push(Arc::new(Provider::new(provider)?));
+            Table::new(providers, Some(&table.active))
+        })
+    }
+
+    /// Removes a provider. If it had the active model, the first one left is
+    /// active.
+    pub fn remove(&self, provider: &str) -> Result<(), Error> {
+        self.change(|table| {
+            let mut providers = table.providers.clone();
+            providers.retain(|kept| kept.config.name != provider);
+            if providers.len() == table.providers.len() {
+                let known = listed(providers.iter().map(|p| p.config.name.as_str()));
+                return Err(Error::UnknownProvider {
+                    name: provider.to_owned(),
+                    known,
+                });
+            }
+            let active = table.models.get(&table.active);
+            let stays = active.is_some_and(|model| model.provider.config.name != provider);
+            Table::new(providers, stays.then_some(&table.active))
+        })
+    }
+
+    /// Makes a model the active one.
+    pub fn switch(&self, model: &str) -> Result<(), Error> {
+        self.change(|table| {
+            let found = table
+                .find(model)
+                .map_err(|error| Error::UnknownModel(error.message))?;
+            Table::new(table.providers.clone(), Some(&found.model.name))
+        })
+    }
+
+    /// Every model, in the order of the configuration.
+    pub fn models(&self) -> Vec<ModelInfo> {
+        let table = self.table.load();
+        let info = |name: &String| {
+            let Candidate { provider, model } = table.models.get(name)?;
+            Some(ModelInfo {
+                name: model.name.clone(),
+                id: model.id.clone(),
+                provider: provider.config.name.clone(),
+                kind: provider.config.kind,
+                context: context(provider, model),
+                price: model.price,
+                active: model.name == table.active,
+            })
+        };
+        table.names.iter().filter_map(info).collect()
+    }
+
+    /// The providers as they are configured; keys do not print.
+    pub fn providers(&self) -> Vec<ProviderConfig> {
+        self.table
+            .load()
+            .providers
+            .iter()
+            .map(|provider| provider.config.clone())
+            .collect()
+    }
+
+    /// Closes connections that have rested too long; also done in passing.
+    pub fn close_stale(&self) {
+        for provider in &self.table.load().providers {
+            provider.pool.close_stale();
+        }
+    }
+
+    fn change(&self, next: impl FnOnce(&Table) -> Result<Table, Error>) -> Result<(), Error> {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = next(&self.table.load())?;
+        self.table.store(Arc::new(table));
+        Ok(())
+    }
+}
+
+impl Model for Registry {
+    fn stream(&self, request: Request) -> BoxStream<'static, Result<Chunk, model::Error>> {
+        let plan = self.table.load().plan(request, self.shared.clone());
+        Box::pin(Reply::new(plan))
+    }
+
+    fn context_limit(&self, model: &str) -> Option<u64> {
+        let found = self.table.load().find(model).ok()?;
+        context(&found.provider, &found.model)
+    }
+
+    fn active_model(&self) -> String {
+        self.table.load().active.clone()
+    }
+}
+
+/// Builds providers, keeping those that did not change.
+fn build(
+    configs: Vec<ProviderConfig>,
+    kept: &[Arc<Provider>],
+) -> Result<Vec<Arc<Provider>>, Error> {
+    configs
+        .into_iter()
+        .map(
+            |config| match kept.iter().find(|provider| provider.config == config) {
+                Some(provider) => Ok(provider.clone()),
+                None => Ok(Arc::new(Provider::new(config)?)),
+            },
+        )
+        .collect()
+}
+
+fn context(provider: &Provider, model: &ModelConfig) -> Option<u64> {
+    model.context.or_else(|| match provider.config.kind {
+        Kind::OpenAi | Kind::Anthropic | Kind::Azure => known::context(&model.id),
+        // A local server gives a model less than it could read, and does not say.
+        Kind::Ollama | Kind::Offline => None,
+    })
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return "none".into();
+    }
+    let shown: Vec<_> = names
+        .iter()
+        .take(MAX_LISTED)
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let rest = names.len().saturating_sub(MAX_LISTED);
+    let more = if rest > 0 {
+        format!(" and {rest} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The name that was probably meant.
+fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
+    let near = names
+        .iter()
+        .map(|known| (distance(name, known), known))
+        .min()?;
+    let (distance, known) = near;
+    (distance <= known.chars().count().max(3) / 3).then_some(known.as_str())
+}
+
+/// Edits between two names, any case.
+fn distance(a: &str, b: &str) -> usize {
+    let fold = |text: &str| {
+        text.chars()
+            .flat_map(char::to_lowercase)
+            .take(200)
+            .collect::<Vec<_>>()
+    };
+    let (a, b) = (fold(a), fold(b));
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,137 @@
+use super::*;
+use proptest::prelude::*;
+
+type Seen = Vec<(String, String)>;
+
+fn drain(decoder: &mut Decoder, seen: &mut Seen) -> Result<(), TooLong> {
+    while let Some(event) = decoder.next()? {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        seen.push((text(event.name), text(event.data)));
+    }
+    Ok(())
+}
+
+fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
+    let (mut decoder, mut seen) = (Decoder::new(), Seen::new());
+    for piece in pieces {
+        decoder.push(piece);
+        drain(&mut decoder, &mut seen).expect("short events");
+    }
+    decoder.finish();
+    drain(&mut decoder, &mut seen).expect("short events");
+    seen
+}
+
+fn data(events: &[&str]) -> Seen {
+    events
+        .iter()
+        .map(|data| (String::new(), (*data).to_owned()))
+        .collect()
+}
+
+#[test]
+fn every_way_to_write_an_event_is_read() {
+    for (bytes, want) in [
+        ("data: a\n\ndata: b\n\n", data(&["a", "b"])),
+        ("data:a\n\n", data(&["a"])),
+        ("data:  a\n\n", data(&[" a"])),
+        ("data: a\r\n\r\ndata: b\r\n\r\n", data(&["a", "b"])),
+        ("data: a\r\rdata: b\r\r", data(&["a", "b"])),
+        ("data: a\r\n\n", data(&["a"])),
+        ("data: a\ndata: b\ndata\n\n", data(&["a\nb\n"])),
+        (": ping\n\n\n\ndata: a\n\n: pong\n", data(&["a"])),
+        ("\u{feff}data: a\n\n", data(&["a"])),
+        ("id: 1\nretry: 5\ndatax: no\ndata: a\n\n", data(&["a"])),
+        ("event: ping\n\ndata: a\n\n", data(&["a"])),
+        ("data: a\n\ndata: b", data(&["a", "b"])),
+        ("data: a\n\ndata: b\n", data(&["a", "b"])),
+        ("data: \u{1f980}\n\n", data(&["\u{1f980}"])),
+        (
+            "event: error\ndata: a\n\n",
+            vec![("error".into(), "a".into())],
+        ),
+        ("data\n\n", data(&[""])),
+        ("", data(&[])),
+    ] {
+        assert_eq!(decode([bytes.as_bytes()]), want, "{bytes:?}");
+        assert_eq!(
+            decode(bytes.as_bytes().chunks(1)),
+            want,
+            "one by one: {bytes:?}"
+        );
+    }
+}
+
+#[test]
+fn an_event_is_handed_out_as_soon_as_its_empty_line_is_there() {
+    let mut decoder = Decoder::new();
+    decoder.push(b"data: a\r\n\r");
+    assert_eq!(
+        decoder.next(),
+        Ok(Some(Event {
+            name: b"",
+            data: b"a"
+        }))
+    );
+    decoder.push(b"\ndata: b\n\n");
+    assert_eq!(
+        decoder.next(),
+        Ok(Some(Event {
+            name: b"",
+            data: b"b"
+        }))
+    );
+    assert_eq!(decoder.next(), Ok(None));
+}
+
+#[test]
+fn an_endless_event_is_refused_however_it_is_written() {
+    let long = vec![b'x'; MAX_EVENT_BYTES + 1];
+    let mut decoder = Decoder::new();
+    decoder.push(b"data: ");
+    decoder.push(&long);
+    assert_eq!(decoder.next(), Err(TooLong));
+
+    let mut decoder = Decoder::new();
+    let line = [b"data: ", &long[..1 << 20], b"\n"].concat();
+    let outcomes: Vec<_> = (0..10)
+        .map(|_| {
+            decoder.push(&line);
+            decoder.next().is_err()
+        })
+        .collect();
+    assert_eq!(
+        outcomes.iter().position(|refused| *refused),
+        Some(7),
+        "eight lines and their feeds"
+    );
+}
+
+proptest! {
+    #[test]
+    fn splits_do_not_matter(
+        lines in prop::collection::vec(
+            prop_oneof![
+                Just("data: {\"x\":1}"), Just("data:y"), Just("data: \u{e9}\u{1f980}"), Just(""),
+                Just("event: e"), Just(": c"), Just("data"), Just("junk"), Just("data: [DONE]"),
+            ],
+            0..12,
+        ),
+        ends in prop::collection::vec(prop_oneof![Just("\n"), Just("\r\n"), Just("\r")], 12),
+        cuts in prop::collection::vec(0usize..200, 0..8),
+    ) {
+        let bytes: String =
+            lines.iter().zip(&ends).flat_map(|(line, end)| [*line, *end]).collect();
+        let bytes = bytes.as_bytes();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at.min(bytes.len())).collect();
+        cuts.sort_unstable();
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        for at in cuts {
+            pieces.push(&bytes[from..at]);
+            from = at;
+        }
+        pieces.push(&bytes[from..]);
+        prop_assert_eq!(decode(pieces), decode([bytes]));
+    }
+}

@@ -1,0 +1,350 @@
+//! An answer on its way in: body to events to chunks.
+//! Invariants: polling it is the only thing that moves it; it ends with one
+//! `Stop` or one error; a finished answer gives its connection back, an
+//! unfinished one closes it.
+
+use crate::anthropic;
+use crate::failure::Peer;
+use crate::http::Body;
+use crate::openai;
+use crate::random::Random;
+use crate::sse;
+use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Largest answer accepted from a server that does not stream.
+const MAX_WHOLE_BYTES: usize = sse::MAX_EVENT_BYTES;
+
+/// How long figures and terminator may follow the reason for which an answer
+/// stopped; some servers then neither send them nor close.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What a decoder could not make sense of.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// Not the JSON it should be.
+    Json(String),
+    /// Not what the format allows.
+    Nonsense(String),
+    /// The provider says itself that it failed.
+    Reported(Value),
+}
+
+impl Broken {
+    pub(crate) fn json(error: serde_json::Error) -> Self {
+        Self::Json(error.to_string())
+    }
+}
+
+/// Where decoders put what they understood.
+pub(crate) struct Chunks {
+    queue: VecDeque<Chunk>,
+    random: Arc<Random>,
+}
+
+impl Chunks {
+    pub(crate) fn new(random: Arc<Random>) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            random,
+        }
+    }
+
+    pub(crate) fn push(&mut self, chunk: Chunk) {
+        self.queue.push_back(chunk);
+    }
+
+    pub(crate) fn new_call_id(&self) -> String {
+        self.random.call_id()
+    }
+}
+
+/// A format's reader.
+pub(crate) enum Format {
+    OpenAi(openai::Decoder),
+    Anthropic(anthropic::Decoder),
+}
+
+impl Format {
+    fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        match self {
+            Self::OpenAi(decoder) => decoder.event(data, out),
+            Self::Anthropic(decoder) => decoder.event(data, out),
+        }
+    }
+
+    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        match self {
+            Self::OpenAi(decoder) => decoder.event(data, out),
+            Self::Anthropic(decoder) => decoder.whole(data, out),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match self {
+            Self::OpenAi(decoder) => decoder.is_done(),
+            Self::Anthropic(decoder) => decoder.is_done(),
+        }
+    }
+
+    fn stop(&self) -> Result<Option<StopReason>, Broken> {
+        match self {
+            Self::OpenAi(decoder) => decoder.stop(),
+            Self::Anthropic(decoder) => decoder.stop(),
+        }
+    }
+}
+
+/// What a body consists of.
+enum Shape {
+    Events(sse::Decoder),
+    /// One JSON document, from servers that do not stream.
+    Whole(Vec<u8>),
+}
+
+/// One answer of one provider.
+pub(crate) struct Answer {
+    /// `None` once the answer ended.
+    body: Option<Body>,
+    shape: Shape,
+    format: Format,
+    out: Chunks,
+    silence: Silence,
+    peer: Arc<Peer>,
+    received: u64,
+    error: Option<Error>,
+}
+
+impl Answer {
+    pub(crate) fn new(
+        body: Body,
+        streams: bool,
+        format: Format,
+        idle_timeout: Duration,
+        peer: Arc<Peer>,
+        random: Arc<Random>,
+    ) -> Self {
+        let shape = if streams {
+            Shape::Events(sse::Decoder::new())
+        } else {
+            Shape::Whole(Vec::new())
+        };
+        Self {
+            body: Some(body),
+            shape,
+            format,
+            out: Chunks::new(random),
+            silence: Silence::new(idle_timeout),
+            peer,
+            received: 0,
+            error: None,
+        }
+    }
+
+    /// The next chunk; `None` after the end.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Chunk, Error>>> {
+        loop {
+            if let Some(chunk) = self.out.queue.pop_front() {
+                return Poll::Ready(Some(Ok(chunk)));
+            }
+            if let Some(error) = self.error.take() {
+                return Poll::Ready(Some(Err(error)));
+            }
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(None);
+            };
+            match body.poll_data(cx) {
+                Poll::Ready(Some(Ok(bytes))) => {
+                    self.silence.broken();
+                    self.received += bytes.len() as u64;
+                    self.take_in(&bytes);
+                }
+                Poll::Ready(Some(Err(reason))) => self.ended(Some(&reason)),
+                Poll::Ready(None) => self.ended(None),
+                Poll::Pending => match self.silence.poll_too_long(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(()) => self.stalled(),
+                },
+            }
+        }
+    }
+
+    fn take_in(&mut self, bytes: &[u8]) {
+        match &mut self.shape {
+            Shape::Whole(whole) => {
+                whole.extend_from_slice(bytes);
+                if whole.len() > MAX_WHOLE_BYTES {
+                    self.fail(ErrorKind::Malformed, "sent an answer that has no end");
+                }
+            }
+            Shape::Events(events) => {
+                events.push(bytes);
+                self.read_events(false);
+            }
+        }
+    }
+
+    /// Reads the events that are there.
+    fn read_events(&mut self, at_end: bool) {
+        let Shape::Events(events) = &mut self.shape else {
+            return;
+        };
+        loop {
+            let event = match events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(sse::TooLong) => {
+                    return self.fail(ErrorKind::Malformed, "sent an event that has no end");
+                }
+            };
+            if let Err(broken) = self.format.event(event.data, &mut self.out) {
+                // Half an event at the end is a cut, whatever else is wrong.
+                if at_end && matches!(broken, Broken::Json(_)) {
+                    return;
+                }
+                let error = explain(&self.peer, broken, event.data);
+                return self.fail_with(error);
+            }
+            if self.format.is_done() {
+                return self.complete();
+            }
+        }
+        if matches!(self.format.stop(), Ok(Some(_))) {
+            self.silence.hurry();
+        }
+    }
+
+    /// The body ended, properly or not.
+    fn ended(&mut self, reason: Option<&str>) {
+        if let Shape::Whole(whole) = &mut self.shape {
+            let whole = std::mem::take(whole);
+            if let Err(broken) = self.format.whole(&whole, &mut self.out) {
+                let error = explain(&self.peer, broken, &whole);
+                return self.fail_with(error);
+            }
+        } else {
+            if let Shape::Events(events) = &mut self.shape {
+                events.finish();
+            }
+            self.read_events(true);
+        }
+        if self.body.is_none() {
+            return;
+        }
+        match self.format.stop() {
+            Ok(None) => {
+                let why = reason.map_or(String::new(), |r| format!(" ({})", self.peer.quote(r)));
+                let cut = format!(
+                    "the answer was cut: the connection ended after {} bytes without the end \
+                     of the answer{why}",
+                    self.received
+                );
+                self.fail(ErrorKind::Malformed, &cut);
+            }
+            Ok(Some(_)) | Err(_) => self.complete(),
+        }
+    }
+
+    fn stalled(&mut self) {
+        match self.format.stop() {
+            Ok(Some(_)) => {
+                // Whatever else it had to say, the connection is not waited for.
+                self.push_stop();
+                self.body = None;
+            }
+            Ok(None) | Err(_) => {
+                let limit = self.silence.limit;
+                self.fail(
+                    ErrorKind::Stalled,
+                    &format!("the answer stalled: silence for {limit:?}"),
+                );
+            }
+        }
+    }
+
+    fn complete(&mut self) {
+        self.push_stop();
+        if let Some(body) = self.body.take() {
+            body.keep();
+        }
+    }
+
+    fn push_stop(&mut self) {
+        match self.format.stop() {
+            Ok(stop) => self.out.push(Chunk::Stop(stop.unwrap_or(StopReason::Done))),
+            Err(broken) => self.error = Some(explain(&self.peer, broken, b"the end of the answer")),
+        }
+    }
+
+    fn fail(&mut self, kind: ErrorKind, message: &str) {
+        self.fail_with(self.peer.error(kind, message));
+    }
+
+    fn fail_with(&mut self, error: Error) {
+        self.error = Some(error);
+        self.body = None;
+    }
+}
+
+/// What a decoder did not understand, with what came.
+fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
+    match broken {
+        Broken::Reported(error) => peer.in_stream(&error),
+        Broken::Json(reason) | Broken::Nonsense(reason) => {
+            let came = peer.quote_bytes(came);
+            let message =
+                format!("sent an answer that makes no sense ({reason}); this came: {came}");
+            peer.error(ErrorKind::Malformed, &message)
+        }
+    }
+}
+
+/// Watches for silence without touching the timer at every chunk.
+struct Silence {
+    limit: Duration,
+    since: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Silence {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            since: Instant::now(),
+            timer: Box::pin(sleep(limit)),
+        }
+    }
+
+    fn broken(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Waits no longer than [`LAST_WORDS`] from now on.
+    fn hurry(&mut self) {
+        if self.limit > LAST_WORDS {
+            self.limit = LAST_WORDS;
+            self.timer.as_mut().reset(Instant::now() + LAST_WORDS);
+        }
+    }
+
+    fn poll_too_long(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let due = self.since + self.limit;
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            self.timer.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,177 @@
+//! What a provider would refuse in a request.
+
+use super::Format;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Marks of caching that Anthropic allows in a request.
+const MAX_MARKS: usize = 4;
+
+/// Everything wrong with a request's body.
+pub(super) fn problems(format: Format, body: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    if !body.is_object() {
+        return vec!["the body is no JSON object".into()];
+    }
+    if body["model"].as_str().is_none_or(str::is_empty) {
+        found.push("no model".into());
+    }
+    if body["stream"] != true {
+        found.push("no stream asked for".into());
+    }
+    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if messages.is_empty() {
+        found.push("no messages".into());
+    }
+    match format {
+        Format::OpenAi => openai(body, messages, &mut found),
+        Format::Anthropic => anthropic(body, messages, &mut found),
+    }
+    if let Some(framed) = messages.iter().position(is_framed_twice) {
+        found.push(format!(
+            "message {framed}: a <from> tag within a <from> tag"
+        ));
+    }
+    found
+}
+
+/// Framing that was rendered into a text that holds it already.
+fn is_framed_twice(message: &Value) -> bool {
+    message["content"]
+        .as_str()
+        .is_some_and(|text| text.matches("<from agent=").count() > 1)
+}
+
+fn tool_names(tools: &Value, name: impl Fn(&Value) -> &Value, found: &mut Vec<String>) {
+    let mut names = BTreeSet::new();
+    for tool in tools.as_array().into_iter().flatten() {
+        let name = name(tool).as_str().unwrap_or_default();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            found.push(format!("{name:?} is no name of a tool"));
+        }
+        if !names.insert(name) {
+            found.push(format!("two tools named {name:?}"));
+        }
+    }
+}
+
+fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
+    tool_names(&body["tools"], |tool| &tool["function"]["name"], found);
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for (at, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str().unwrap_or_default();
+        if !["system", "user", "assistant", "tool"].contains(&role) {
+            found.push(format!("message {at}: role {role:?}"));
+        }
+        let calls = message["tool_calls"].as_array();
+        if !message["content"].is_string() && (calls.is_none() || role != "assistant") {
+            found.push(format!("message {at}: no content"));
+        }
+        if role == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            if !open.remove(id) {
+                found.push(format!("message {at}: result of no call {id:?}"));
+            }
+            continue;
+        }
+        unanswered(&mut open, at, found);
+        for call in calls.into_iter().flatten() {
+            let id = call["id"].as_str().unwrap_or_default();
+            if id.is_empty() || !open.insert(id) {
+                found.push(format!("message {at}: call id {id:?}"));
+            }
+            let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+            let parsed = serde_json::from_str::<Value>(arguments);
+            if !parsed.is_ok_and(|arguments| arguments.is_object()) {
+                found.push(format!(
+                    "message {at}: arguments {arguments:?} are no object"
+                ));
+            }
+        }
+    }
+    unanswered(&mut open, messages.len(), found);
+}
+
+fn unanswered(open: &mut BTreeSet<&str>, at: usize, found: &mut Vec<String>) {
+    for id in std::mem::take(open) {
+        found.push(format!("message {at}: call {id:?} has no result"));
+    }
+}
+
+fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
+    tool_names(&body["tools"], |tool| &tool["name"], found);
+    if body["max_tokens"].as_u64().is_none_or(|tokens| tokens == 0) {
+        found.push("no max_tokens".into());
+    }
+    let budget = body["thinking"]["budget_tokens"].as_u64().unwrap_or(0);
+    if budget > 0 && (budget < 1024 || budget >= body["max_tokens"].as_u64().unwrap_or(0)) {
+        found.push("budget_tokens must be 1024 or more and less than max_tokens".into());
+    }
+    let marks = body.to_string().matches("\"cache_control\"").count();
+    if marks > MAX_MARKS {
+        found.push(format!("{marks} cache marks"));
+    }
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for (at, message) in messages.iter().enumerate() {
+        let want = if at % 2 == 0 { "user" } else { "assistant" };
+        if message["role"] != want {
+            found.push(format!(
+                "message {at}: role {} instead of {want}",
+                message["role"]
+            ));
+        }
+        let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if blocks.is_empty() {
+            found.push(format!("message {at}: no blocks"));
+        }
+        let mut called = BTreeSet::new();
+        let mut results_over = false;
+        for block in blocks {
+            match block["type"].as_str().unwrap_or_default() {
+                "tool_result" => {
+                    let id = block["tool_use_id"].as_str().unwrap_or_default();
+                    if !open.remove(id) || results_over {
+                        found.push(format!("message {at}: result {id:?} out of place"));
+                    }
+                }
+                "tool_use" => {
+                    let id = block["id"].as_str().unwrap_or_default();
+                    if id.is_empty() || !called.insert(id) || !block["input"].is_object() {
+                        found.push(format!("message {at}: call {id:?} is wrong"));
+                    }
+                    if body["tools"].as_array().is_none_or(Vec::is_empty) {
+                        found.push(format!("message {at}: a call, but no tools"));
+                    }
+                }
+                kind => {
+                    results_over = true;
+                    other_block(at, kind, block, found);
+                }
+            }
+        }
+        unanswered(&mut open, at, found);
+        open = called;
+    }
+    unanswered(&mut open, messages.len(), found);
+    if messages.len().is_multiple_of(2) {
+        found.push("the last message is not the user's".into());
+    }
+}
+
+fn other_block(at: usize, kind: &str, block: &Value, found: &mut Vec<String>) {
+    let empty = |field: &str| {
+        block[field]
+            .as_str()
+            .is_none_or(|text| text.trim().is_empty())
+    };
+    let wrong = match kind {
+        "text" => empty("text"),
+        "thinking" => empty("signature") || !block["cache_control"].is_null(),
+        "redacted_thinking" => empty("data"),
+        _ => true,
+    };
+    if wrong {
+        found.push(format!("message {at}: a bad block of type {kind:?}"));
+    }
+}

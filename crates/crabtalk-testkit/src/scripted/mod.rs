@@ -1,0 +1,20 @@
+//! A model server that plays a script, byte for byte, and checks every request.
+//!
+//! It lives in a test's own process ([`Server`]) or in one of its own
+//! ([`serve`], given a [`Script`] as JSON; `GET /requests` then tells what it
+//! got and `POST /release` ends a stall). Invariants: a request that a real
+//! provider would refuse is answered 400 and recorded as a problem; a client
+//! that goes away in mid-answer is counted.
+
+pub mod anthropic;
+mod check;
+mod connection;
+pub mod openai;
+mod script;
+mod server;
+
+pub use script::{Action, Format, Reply, Script};
+pub use server::{Progress, Received, Server, serve};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Replies in OpenAI's format.
+
+use super::{Action, Reply};
+use serde_json::{Value, json};
+
+/// Data of an event with this delta.
+pub fn delta(delta: &Value) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
+    json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m",
+        "choices": [choice],
+    })
+    .to_string()
+}
+
+/// Data of the event that says why the answer stopped.
+pub fn finish(reason: &str) -> String {
+    let choice = json!({"index": 0, "delta": {}, "finish_reason": reason});
+    json!({"object": "chat.completion.chunk", "choices": [choice]}).to_string()
+}
+
+/// Data of the last event with figures, as it comes with `include_usage`.
+pub fn usage(prompt: u64, completion: u64, cached: u64) -> String {
+    json!({"object": "chat.completion.chunk", "choices": [], "usage": {
+        "prompt_tokens": prompt, "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }})
+    .to_string()
+}
+
+/// A fragment of a tool call; the first one of a call has id and name.
+pub fn fragment(index: u32, begin: Option<(&str, &str)>, arguments: &str) -> String {
+    let call = match begin {
+        Some((id, name)) => json!({
+            "index": index, "id": id, "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }),
+        None => json!({"index": index, "function": {"arguments": arguments}}),
+    };
+    delta(&json!({ "tool_calls": [call] }))
+}
+
+/// An answer in pieces.
+pub fn pieces(pieces: &[&str]) -> Reply {
+    let mut events = vec![delta(&json!({"role": "assistant", "content": ""}))];
+    events.extend(
+        pieces
+            .iter()
+            .map(|piece| delta(&json!({ "content": piece }))),
+    );
+    ended(events, "stop")
+}
+
+/// An answer.
+pub fn text(text: &str) -> Reply {
+    pieces(&[text])
+}
+
+/// Calls of tools, whole; ids are made of `id` and the place.
+pub fn tools(id: &str, calls: &[(&str, Value)]) -> Reply {
+    let events = (0..).zip(calls).map(|(index, (name, arguments))| {
+        fragment(
+            index,
+            Some((&format!("{id}_{index}"), name)),
+            &arguments.to_string(),
+        )
+    });
+    ended(events.collect(), "tool_calls")
+}
+
+/// Events with a proper end: reason, figures, terminator.
+pub fn ended(events: Vec<String>, reason: &str) -> Reply {
+    let end = [finish(reason), usage(10, 5, 4), "[DONE]".to_owned()];
+    Reply::new(events.into_iter().chain(end).map(Action::Event))
+}

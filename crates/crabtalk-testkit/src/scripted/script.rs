@@ -1,0 +1,188 @@
+//! Scripts as data.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Which provider's rules requests are checked against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Chat completions.
+    #[default]
+    OpenAi,
+    /// Messages.
+    Anthropic,
+}
+
+/// One thing that the server does with the connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Sends status and headers. With `content-length` the body is written as
+    /// it is, with `connection: close` it ends with the connection, otherwise
+    /// it is chunked. A reply without a head is 200 and an event stream.
+    Head {
+        /// The status.
+        status: u16,
+        /// The headers.
+        headers: Vec<(String, String)>,
+    },
+    /// Sends an event with this data.
+    Event(String),
+    /// Sends this piece of the body.
+    Body(String),
+    /// Sends these bytes of the body, for instance half a character.
+    Bytes(Vec<u8>),
+    /// Sends this piece of the body one byte at a time.
+    Dribble(String),
+    /// Sends this past all framing.
+    Raw(String),
+    /// Waits for so many milliseconds.
+    SleepMs(u64),
+    /// Waits to be released, or for the client to go.
+    Stall,
+    /// Closes the connection at once.
+    Cut,
+}
+
+/// What one request is answered with. Unless it is cut, the body is ended
+/// properly after the last action.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reply {
+    /// In order.
+    pub actions: Vec<Action>,
+}
+
+impl Reply {
+    /// A reply of these actions.
+    pub fn new(actions: impl IntoIterator<Item = Action>) -> Self {
+        Self {
+            actions: actions.into_iter().collect(),
+        }
+    }
+
+    /// An event stream of these data, as they are.
+    pub fn events<T: Into<String>>(events: impl IntoIterator<Item = T>) -> Self {
+        Self::new(events.into_iter().map(|data| Action::Event(data.into())))
+    }
+
+    /// A JSON document with a status.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::page(
+            status,
+            &[("content-type", "application/json")],
+            &body.to_string(),
+        )
+    }
+
+    /// A whole answer with a status, headers and a body.
+    pub fn page(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
+        let mut all: Vec<(String, String)> = headers
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        all.push(("content-length".into(), body.len().to_string()));
+        Self::new([
+            Action::Head {
+                status,
+                headers: all,
+            },
+            Action::Body(body.into()),
+        ])
+    }
+
+    /// An error as the providers write it.
+    pub fn error(status: u16, code: &str, message: &str) -> Self {
+        let error = serde_json::json!({"message": message, "type": code, "code": code});
+        Self::json(status, &serde_json::json!({ "error": error }))
+    }
+
+    /// 429 that asks to wait.
+    pub fn rate_limited(retry_after: &str) -> Self {
+        let body = r#"{"error":{"message":"slow down","type":"rate_limit_error"}}"#;
+        Self::page(429, &[("retry-after", retry_after)], body)
+    }
+
+    /// Does this after the rest.
+    #[must_use]
+    pub fn then(mut self, actions: impl IntoIterator<Item = Action>) -> Self {
+        self.actions.extend(actions);
+        self
+    }
+
+    /// Keeps the first actions only, and cuts the connection after them.
+    #[must_use]
+    pub fn cut_after(mut self, actions: usize) -> Self {
+        self.actions.truncate(actions);
+        self.actions.push(Action::Cut);
+        self
+    }
+
+    /// Keeps the first actions only, and says nothing more.
+    #[must_use]
+    pub fn stall_after(mut self, actions: usize) -> Self {
+        self.actions.truncate(actions);
+        self.actions.push(Action::Stall);
+        self
+    }
+
+    /// Sends every event in chunks of one byte.
+    #[must_use]
+    pub fn dribbled(mut self) -> Self {
+        for action in &mut self.actions {
+            if let Action::Event(data) = action {
+                *action = Action::Dribble(format!("data: {data}\n\n"));
+            }
+        }
+        self
+    }
+}
+
+/// What a server does with all its requests.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Script {
+    /// The rules for requests.
+    #[serde(default)]
+    pub format: Format,
+    /// One per request.
+    pub replies: Vec<Reply>,
+    /// Begins again after the last one.
+    #[serde(default)]
+    pub repeat: bool,
+    /// What GET answers, by path; anything else is 404.
+    #[serde(default)]
+    pub pages: BTreeMap<String, String>,
+}
+
+impl Script {
+    /// Replies in OpenAI's format.
+    pub fn openai(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            replies: replies.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Replies in Anthropic's format.
+    pub fn anthropic(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            format: Format::Anthropic,
+            ..Self::openai(replies)
+        }
+    }
+
+    /// The same replies over and over.
+    #[must_use]
+    pub fn repeating(mut self) -> Self {
+        self.repeat = true;
+        self
+    }
+
+    /// Answers GET of a path.
+    #[must_use]
+    pub fn page(mut self, path: &str, body: impl Into<String>) -> Self {
+        self.pages.insert(path.into(), body.into());
+        self
+    }
+}
