@@ -205,18 +205,23 @@ async fn a_dropped_call_ends_everything_within_a_second() {
 
 #[tokio::test]
 async fn a_stopped_guardian_does_not_keep_its_command_alive() {
-    let world = World::new();
-    let alive = world.fifo("alive");
-    let tools = world.tools();
-    let arguments = json!({
-        "command": "kill -STOP $PPID; echo $PPID > alive; exec sleep 1000", "timeout_ms": 500,
-    });
-    let (output, guardian) = tokio::join!(
-        world.run(&tools, "bash", arguments),
-        alive.receive_process()
-    );
-    assert!(guardian.is_gone());
-    assert!(output.content.contains("timed out"), "{output:?}");
+    for stop in [
+        "kill -STOP $PPID; exec sleep 1000",
+        "while :; do kill -STOP $PPID; done",
+    ] {
+        let world = World::new();
+        let alive = world.fifo("alive");
+        let tools = world.tools();
+        let command = format!("echo $PPID $$ > alive; {stop}");
+        let arguments = json!({ "command": command, "timeout_ms": 500 });
+        let (output, processes) = tokio::join!(
+            world.run(&tools, "bash", arguments),
+            alive.receive_processes()
+        );
+        assert_eq!(processes.len(), 2);
+        assert!(processes.iter().all(|p| p.ends_within_secs(1)), "{stop}");
+        assert!(output.content.contains("timed out"), "{output:?}");
+    }
 }
 
 #[tokio::test]

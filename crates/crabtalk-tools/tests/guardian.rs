@@ -123,11 +123,7 @@ async fn what_a_killed_guardian_guarded_is_ended_and_nothing_else() {
     // Two writers, in either order, perhaps at once.
     let mut seen = Vec::new();
     while seen.len() < 2 {
-        let pids = alive.receive().await;
-        seen.extend(
-            pids.split_whitespace()
-                .map(|pid| Process::of(pid.parse().unwrap())),
-        );
+        seen.extend(alive.receive_processes().await);
     }
     go.send().await;
     assert!(daemon.wait().unwrap().success());

@@ -81,12 +81,15 @@ async fn nothing_is_written_outside() {
     let outside = world.root.join("outside");
     std::fs::write(&outside, "old").unwrap();
     std::fs::create_dir(world.root.join("folder")).unwrap();
+    // The shared temporary folders are outside as well.
+    let elsewhere = std::env::temp_dir().join(format!("crabtalk-escaped-{}", std::process::id()));
     let command = format!(
         "echo new > {0}; : > {0}; truncate -s 0 {0}; rm -f {0}; mv {0} .; ln {0} hard; \
-         touch {1}/folder/new; mkdir {1}/made; echo x > ../up; echo x > /var/tmp/crabtalk-x; \
+         touch {1}/folder/new; mkdir {1}/made; echo x > ../up; echo x > {2}; \
          ln -s {0} soft; echo x > soft; chmod 000 /nonexistent; echo tried",
         outside.display(),
-        world.root.display()
+        world.root.display(),
+        elsewhere.display()
     );
     let Some(output) = boxed(&world, &world.tools(), &command).await else {
         return;
@@ -106,7 +109,7 @@ async fn nothing_is_written_outside() {
         0
     );
     assert!(!world.user_home.join("up").exists());
-    assert!(!std::path::Path::new("/var/tmp/crabtalk-x").exists());
+    assert!(!elsewhere.exists());
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use crate::guardian::{GuardianCommand, Report, Start, encode};
 use crate::reaper::{Children, Known};
 use crabtalk_domain::tool::ToolOutput;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -136,14 +137,14 @@ impl Work {
                 () = sleep_until(timeout), if listening => told = Told::TimedOut,
                 () = sleep_until(last_word), if !listening && !killed => {
                     killed = true;
-                    // Fails only when it has just exited.
-                    let _ = running.child.start_kill();
+                    end_guardian(&mut running.child).await;
                 }
             }
             if listening && told != Told::Nothing {
                 last_word = Instant::now() + END_WITHIN;
-                // What the guardian takes for its cue.
+                // What the guardian takes for its cue, unless it was stopped.
                 let _ = running.control.shutdown().await;
+                wake(&running.child);
             }
         }
     }
@@ -217,6 +218,27 @@ impl Work {
             is_error,
         }
     }
+}
+
+/// Lets a guardian that its command stopped go on.
+fn wake(child: &Child) {
+    if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+        // Not waited for yet, so that the number is still its own.
+        let _ = rustix::process::kill_process(pid, Signal::CONT);
+    }
+}
+
+/// Ends a guardian that does not do its work, and does its work.
+async fn end_guardian(child: &mut Child) {
+    #[cfg(target_os = "linux")]
+    if let Some(pid) = child.id() {
+        let below = move || crate::processes::kill_below(pid.cast_signed());
+        if !matches!(tokio::task::spawn_blocking(below).await, Ok(Ok(_))) {
+            tracing::warn!(pid, "cannot list what a guardian that hangs has started");
+        }
+    }
+    // Fails only when it has just exited.
+    let _ = child.start_kill();
 }
 
 /// What a guardian that has exited left in the socket.

@@ -131,7 +131,15 @@ impl Fifo {
 
     /// A process whose number a command writes to it.
     pub(crate) async fn receive_process(&self) -> Process {
-        Process::of(self.receive().await.parse().unwrap())
+        self.receive_processes().await.remove(0)
+    }
+
+    /// The processes whose numbers a command writes to it.
+    pub(crate) async fn receive_processes(&self) -> Vec<Process> {
+        let pids = self.receive().await;
+        pids.split_whitespace()
+            .map(|pid| Process::of(pid.parse().unwrap()))
+            .collect()
     }
 }
 
