@@ -92,7 +92,6 @@ impl Endpoint {
     }
 
     /// A plain address on loopback, for probes.
-    #[expect(dead_code, reason = "detection comes next")]
     pub(crate) fn loopback(port: u16, target: &str) -> Self {
         Self {
             tls: false,

@@ -10,6 +10,8 @@ mod config;
 mod base_url;
 mod registry;
 
+pub mod detect;
+
 mod provider;
 mod retry;
 

@@ -1,0 +1,229 @@
+//! Finds a model for a node that configures none (MODEL-6).
+//! Invariants: the environment comes in as values; probes go to loopback
+//! only, take [`PROBE_TIME`] in all, and believe an answer by its shape, since
+//! anything may listen on those ports.
+
+use crate::base_url::Endpoint;
+use crate::config::{Kind, ModelConfig, ProviderConfig, Secret};
+use crate::http::{self as wire, Pool, Tls};
+use bytes::Bytes;
+use futures_util::future::join3;
+use http::header::{HOST, HeaderValue};
+use http_body_util::Full;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// For all probes together; nobody should notice that they happen.
+pub const PROBE_TIME: Duration = Duration::from_millis(200);
+
+/// Longest list of models that is read.
+const MAX_LIST_BYTES: usize = 1 << 20;
+/// Models taken from a server.
+const MAX_MODELS: usize = 100;
+
+/// What a key in the environment stands for: variable, variable of another
+/// address, kind, and the models offered, the active one first.
+const KEYS: [(&str, &str, Kind, &[&str]); 2] = [
+    (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        Kind::OpenAi,
+        &["gpt-5", "gpt-5-mini"],
+    ),
+    (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        Kind::Anthropic,
+        &["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
+    ),
+];
+
+/// Keys of providers that are not spoken to yet.
+const NOT_BUILT: [(&str, &str); 2] = [("GEMINI_API_KEY", "google"), ("GOOGLE_API_KEY", "google")];
+
+/// Where local servers listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ports {
+    /// Ollama.
+    pub ollama: u16,
+    /// llama.cpp.
+    pub llama_cpp: u16,
+    /// LM Studio.
+    pub lm_studio: u16,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self {
+            ollama: 11434,
+            llama_cpp: 8080,
+            lm_studio: 1234,
+        }
+    }
+}
+
+/// Where to look.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The environment, or the part of it that may hold keys.
+    pub env: BTreeMap<String, String>,
+    /// Where local servers listen.
+    pub ports: Ports,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Detected {
+    /// The provider to use; its first model is meant to be active.
+    pub provider: ProviderConfig,
+    /// What was chosen and why, for a person, to be said once.
+    pub why: String,
+}
+
+/// A key that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{variable} is set, but the kind {kind:?} is not built yet; configure another provider in \
+     config.toml, or unset the variable"
+)]
+pub struct Error {
+    /// The variable.
+    pub variable: String,
+    /// The kind that it is for.
+    pub kind: String,
+}
+
+/// Looks for a key, then for a local server, and settles for the offline
+/// model.
+pub async fn find(options: &Options) -> Result<Detected, Error> {
+    let key = |name: &str| {
+        options
+            .env
+            .get(name)
+            .filter(|value| !value.trim().is_empty())
+    };
+    for (variable, address, kind, models) in KEYS {
+        if let Some(value) = key(variable) {
+            let mut provider = ProviderConfig::new(kind.as_str(), kind);
+            provider.api_key = Some(Secret::new(value));
+            // A key for another address must not be sent to this one.
+            provider.base_url = key(address).cloned();
+            provider.models = models
+                .iter()
+                .map(|model| ModelConfig::new(*model))
+                .collect();
+            let why = format!("using {} ({}) because {variable} is set", kind, models[0]);
+            return Ok(Detected { provider, why });
+        }
+    }
+    if let Some((variable, kind)) = NOT_BUILT.into_iter().find(|(name, _)| key(name).is_some()) {
+        return Err(Error {
+            variable: variable.into(),
+            kind: kind.into(),
+        });
+    }
+    Ok(local(options.ports).await)
+}
+
+async fn local(ports: Ports) -> Detected {
+    let (ollama, llama_cpp, lm_studio) = join3(
+        probe(ports.ollama, "/api/tags", "models", "name"),
+        probe(ports.llama_cpp, "/v1/models", "data", "id"),
+        probe(ports.lm_studio, "/v1/models", "data", "id"),
+    )
+    .await;
+    let servers = [
+        ("ollama", "Ollama", Kind::Ollama, ports.ollama, ollama),
+        (
+            "llama_cpp",
+            "llama.cpp",
+            Kind::OpenAi,
+            ports.llama_cpp,
+            llama_cpp,
+        ),
+        (
+            "lm_studio",
+            "LM Studio",
+            Kind::OpenAi,
+            ports.lm_studio,
+            lm_studio,
+        ),
+    ];
+    let mut empty = String::new();
+    for (name, title, kind, port, ids) in servers {
+        let Some(ids) = ids else { continue };
+        let models = models(ids);
+        let Some(first) = models.first() else {
+            empty.push_str(&format!("; {title} runs on port {port}, but has no model"));
+            continue;
+        };
+        let why = format!(
+            "using {:?} of the {title} server on port {port}{empty}",
+            first.name
+        );
+        let mut provider = ProviderConfig::new(name, kind);
+        provider.base_url = Some(format!("http://127.0.0.1:{port}/v1"));
+        provider.models = models;
+        return Detected { provider, why };
+    }
+    let why = format!(
+        "using the offline demonstration, because there is no key in the environment \
+         (OPENAI_API_KEY, ANTHROPIC_API_KEY) and no model server on loopback (Ollama {}, \
+         llama.cpp {}, LM Studio {}){empty}",
+        ports.ollama, ports.llama_cpp, ports.lm_studio
+    );
+    Detected {
+        provider: ProviderConfig::offline(),
+        why,
+    }
+}
+
+/// The model ids that a server lists; `None` when nobody is there or it is
+/// something else.
+async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<String>> {
+    let asked = async {
+        let endpoint = Endpoint::loopback(port, path);
+        let mut request = http::Request::new(Full::new(Bytes::new()));
+        *request.uri_mut() = path.parse().ok()?;
+        request
+            .headers_mut()
+            .insert(HOST, HeaderValue::from_str(&endpoint.authority).ok()?);
+        let (pool, tls) = (Arc::new(Pool::default()), Tls::default());
+        let response = wire::call(&pool, &endpoint, &tls, PROBE_TIME, &request)
+            .await
+            .ok()?;
+        if !response.status.is_success() {
+            return None;
+        }
+        let body = response.body.collect(MAX_LIST_BYTES).await.ok()??;
+        let json: Value = serde_json::from_slice(&body).ok()?;
+        let entries = json.get(list)?.as_array()?.iter().take(MAX_MODELS);
+        entries
+            .map(|entry| entry.get(id)?.as_str().map(str::to_owned))
+            .collect()
+    };
+    tokio::time::timeout(PROBE_TIME, asked).await.ok().flatten()
+}
+
+/// Models that can talk, under names that a person can type.
+fn models(ids: Vec<String>) -> Vec<ModelConfig> {
+    let mut names = BTreeSet::new();
+    ids.into_iter()
+        .filter(|id| !id.is_empty() && !id.to_ascii_lowercase().contains("embed"))
+        .filter_map(|id| {
+            // llama.cpp gives the path of a file.
+            let file = id
+                .rsplit(['/', '\\'])
+                .next()
+                .and_then(|file| file.strip_suffix(".gguf"));
+            let name = file.unwrap_or(&id).to_owned();
+            let new = names.insert(name.clone());
+            new.then_some(ModelConfig {
+                id,
+                ..ModelConfig::new(name)
+            })
+        })
+        .collect()
+}
