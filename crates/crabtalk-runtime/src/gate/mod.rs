@@ -1,0 +1,22 @@
+//! The judging half of the gate: what an agent may reach, and what it may do
+//! without asking (GATE-1, GATE-2, GATE-4, GATE-6).
+//!
+//! Invariants: everything here is a pure function of values, so that one call
+//! judged twice is judged alike; scope is judged before permission, and both
+//! before dispatch, by whoever routes tool calls.
+//!
+//! Absent on purpose: files, asking people, opening what was judged.
+
+pub mod approvals;
+pub mod bash;
+pub mod path;
+mod pattern;
+pub mod rules;
+pub mod scope;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use approvals::Approval;
+pub use rules::{Question, Standing, Verdict, detail, judge, standing};
+pub use scope::Violation;

@@ -1,0 +1,100 @@
+//! Judges files: path patterns over resolved, absolute paths.
+//!
+//! Nothing here touches the file system. Whoever asks has resolved links; what
+//! is resolved here is text only, `.` and `..` of patterns and redirections.
+
+use super::pattern;
+use std::path::{Component, Path, PathBuf};
+
+/// Whether the pattern of a rule matches an absolute path. Relative patterns
+/// are below `cwd`, `~/` ones below `home`. A path that is not UTF-8 matches
+/// by its lossy text.
+pub fn matches(pattern: &str, path: &Path, cwd: &Path, home: Option<&Path>) -> bool {
+    let Some(full) = absolute(Path::new(pattern.trim()), cwd, home) else {
+        return false;
+    };
+    pattern::path(&full.to_string_lossy(), &path.to_string_lossy())
+}
+
+/// Makes a path absolute by text alone: `~/` and what is relative are put
+/// below `home` and `cwd`, `.` and `..` removed. `None` without a home to
+/// replace `~` by.
+pub fn absolute(path: &Path, cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let joined = match path.strip_prefix("~") {
+        Ok(rest) => home?.join(rest),
+        Err(_) => cwd.join(path),
+    };
+    let mut clean = PathBuf::new();
+    for part in joined.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => clean.push(part),
+        }
+    }
+    Some(clean)
+}
+
+/// Whether reading `path` needs no question because it lies below `root`
+/// (GATE-2). A root that is the home, lies above it or is `/` opens nothing:
+/// it would open every secret of the user.
+pub fn is_readable_below(path: &Path, root: &Path, home: Option<&Path>) -> bool {
+    let too_wide = root.parent().is_none()
+        || !root.is_absolute()
+        || home.is_some_and(|home| home.starts_with(root));
+    !too_wide && path.starts_with(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_relative_to_the_working_folder() {
+        let (cwd, home) = (Path::new("/w/p"), Some(Path::new("/home/u")));
+        for (pattern, path, want) in [
+            ("src/*", "/w/p/src/a", true),
+            ("./src/*", "/w/p/src/a", true),
+            ("src/*", "/w/p/src/a/b", false),
+            ("src/**", "/w/p/src/a/b", true),
+            ("**", "/w/p/x/y", true),
+            ("**", "/w/q", false),
+            ("../q/*", "/w/q/x", true),
+            ("~/notes/**", "/home/u/notes/a/b", true),
+            ("~/notes/**", "/w/p/~/notes/a", false),
+            ("/etc/**", "/etc/passwd", true),
+            ("etc/**", "/etc/passwd", false),
+            ("*.rs", "/w/p/a.rs", true),
+            ("*.rs", "/w/p/b/a.rs", false),
+        ] {
+            assert_eq!(
+                matches(pattern, Path::new(path), cwd, home),
+                want,
+                "{pattern} {path}"
+            );
+        }
+        assert!(!matches("~/x", Path::new("/x"), cwd, None));
+    }
+
+    #[test]
+    fn the_home_and_what_lies_above_opens_nothing() {
+        let home = Some(Path::new("/home/u"));
+        for (root, path, want) in [
+            ("/home/u/work", "/home/u/work/a", true),
+            ("/home/u/work", "/home/u/worker/a", false),
+            ("/home/u", "/home/u/a", false),
+            ("/home", "/home/u/a", false),
+            ("/", "/a", false),
+            ("work", "work/a", false),
+            ("/srv", "/srv/a", true),
+        ] {
+            assert_eq!(
+                is_readable_below(Path::new(path), Path::new(root), home),
+                want,
+                "{root}"
+            );
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What an agent may reach at all (GATE-1, RFC 0082).
+//!
+//! Invariant: what is out of scope is neither advertised nor executed, so both
+//! sides ask the functions here and nothing else.
+
+use crabtalk_domain::{AgentName, Scope, Sender, glob_matches};
+use std::fmt;
+
+/// Always within reach of an agent that is scoped by anything but its tools.
+const BASE_TOOLS: [&str; 6] = ["bash", "ask_user", "read", "edit", "write", "set_title"];
+
+/// Memory's tools, within reach while memory is on.
+const MEMORY_TOOLS: [&str; 4] = ["recall", "remember", "memory", "forget"];
+
+/// The tool that a skills list implies.
+const SKILL_TOOL: &str = "skill";
+
+/// The tool that an MCP list implies, beside the servers' own.
+const MCP_TOOL: &str = "mcp";
+
+/// The tool that a members list implies.
+const DELEGATE_TOOL: &str = "delegate";
+
+/// What parts a server's name from its tool's.
+const MCP_SEPARATOR: &str = "__";
+
+/// The server of an MCP tool, `server__tool`; `None` for a tool of ours.
+pub fn mcp_server(tool: &str) -> Option<&str> {
+    tool.split_once(MCP_SEPARATOR)
+        .filter(|(server, rest)| !server.is_empty() && !rest.is_empty())
+        .map(|(server, _)| server)
+}
+
+/// Whether the agent may use this tool. A tool of an MCP server must be in
+/// reach as a tool and its server in reach as a server; delegating needs
+/// members, as empty `members` means nobody.
+pub fn allows_tool(scope: &Scope, tool: &str, memory_enabled: bool) -> bool {
+    if MEMORY_TOOLS.contains(&tool) && !memory_enabled {
+        return false;
+    }
+    if tool == DELEGATE_TOOL && scope.members.is_empty() {
+        return false;
+    }
+    let server = mcp_server(tool);
+    if server.is_some_and(|server| !allows_mcp(scope, server)) {
+        return false;
+    }
+    if !scope.tools.is_empty() {
+        return listed(&scope.tools, tool);
+    }
+    let scoped = !scope.skills.is_empty() || !scope.mcps.is_empty() || !scope.members.is_empty();
+    !scoped
+        || BASE_TOOLS.contains(&tool)
+        || MEMORY_TOOLS.contains(&tool)
+        || (tool == SKILL_TOOL && !scope.skills.is_empty())
+        || ((tool == MCP_TOOL || server.is_some()) && !scope.mcps.is_empty())
+        || tool == DELEGATE_TOOL
+}
+
+/// Whether the agent may use this skill, by call or by slash command.
+pub fn allows_skill(scope: &Scope, skill: &str) -> bool {
+    scope.skills.is_empty() || listed(&scope.skills, skill)
+}
+
+/// Whether the agent may use this MCP server.
+pub fn allows_mcp(scope: &Scope, server: &str) -> bool {
+    scope.mcps.is_empty() || listed(&scope.mcps, server)
+}
+
+/// Whether the agent may delegate to, or be asked to bring in, this agent.
+pub fn allows_member(scope: &Scope, member: &str) -> bool {
+    listed(&scope.members, member)
+}
+
+fn listed(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| glob_matches(pattern, name))
+}
+
+/// The `<scope>` block for the system prompt; empty without restrictions.
+pub fn prompt_block(scope: &Scope) -> String {
+    let lines: Vec<String> = [
+        ("tools", &scope.tools),
+        ("skills", &scope.skills),
+        ("mcp servers", &scope.mcps),
+        ("members", &scope.members),
+    ]
+    .iter()
+    .filter(|(_, list)| !list.is_empty())
+    .map(|(name, list)| format!("{name}: {}\n", list.join(", ")))
+    .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("<scope>\n{}</scope>", lines.concat())
+}
+
+/// What kind of thing was out of scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A tool.
+    Tool,
+    /// A skill.
+    Skill,
+    /// An MCP server.
+    Mcp,
+    /// An agent to delegate to.
+    Member,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Skill => "skill",
+            Self::Mcp => "MCP server",
+            Self::Member => "member",
+        })
+    }
+}
+
+/// An attempt to reach what is out of scope: a security event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the {kind} {name:?} is not in the scope of agent {agent}: add it to the agent's file to allow it"
+)]
+pub struct Violation {
+    /// The agent that tried.
+    pub agent: AgentName,
+    /// For whom it worked.
+    pub sender: Sender,
+    /// What kind of thing it tried to reach.
+    pub kind: Kind,
+    /// The name of that thing.
+    pub name: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(tools: &[&str], skills: &[&str], mcps: &[&str], members: &[&str]) -> Scope {
+        let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+        Scope {
+            tools: own(tools),
+            skills: own(skills),
+            mcps: own(mcps),
+            members: own(members),
+        }
+    }
+
+    #[test]
+    fn tools_in_reach() {
+        let open = scope(&[], &[], &[], &[]);
+        let tools = scope(&["read", "search__*"], &["a"], &[], &["m"]);
+        let skills = scope(&[], &["check-*"], &[], &[]);
+        let mcps = scope(&[], &[], &["search*"], &[]);
+        let members = scope(&[], &[], &[], &["writer"]);
+        for (name, scope, tool, memory, want) in [
+            ("open", &open, "anything", true, true),
+            ("open", &open, "x__y", true, true),
+            ("open", &open, "delegate", true, false),
+            ("open", &open, "recall", false, false),
+            ("tools", &tools, "read", true, true),
+            ("tools", &tools, "bash", true, false),
+            ("tools", &tools, "skill", true, false),
+            ("tools", &tools, "delegate", true, false),
+            ("tools", &tools, "recall", true, false),
+            ("tools", &tools, "search__web", true, true),
+            ("skills", &skills, "skill", true, true),
+            ("skills", &skills, "bash", true, true),
+            ("skills", &skills, "set_title", true, true),
+            ("skills", &skills, "recall", true, true),
+            ("skills", &skills, "recall", false, false),
+            ("skills", &skills, "x__y", true, false),
+            ("skills", &skills, "mcp", true, false),
+            ("skills", &skills, "delegate", true, false),
+            ("skills", &skills, "other", true, false),
+            ("mcps", &mcps, "search-web__find", true, true),
+            ("mcps", &mcps, "files__read", true, false),
+            ("mcps", &mcps, "mcp", true, true),
+            ("mcps", &mcps, "skill", true, false),
+            ("members", &members, "delegate", true, true),
+            ("members", &members, "skill", true, false),
+        ] {
+            assert_eq!(
+                allows_tool(scope, tool, memory),
+                want,
+                "{name} {tool} {memory}"
+            );
+        }
+        // A tools list never widens the list of servers.
+        let both = scope(&["*"], &[], &["search"], &[]);
+        assert!(!allows_tool(&both, "files__read", true));
+    }
+
+    #[test]
+    fn lists_hold_patterns_and_only_members_close_when_empty() {
+        let some = scope(&[], &["check-*"], &["search"], &["writer", "res*"]);
+        assert!(allows_skill(&some, "check-feeds") && !allows_skill(&some, "recheck"));
+        assert!(allows_mcp(&some, "search") && !allows_mcp(&some, "search2"));
+        assert!(allows_member(&some, "researcher") && !allows_member(&some, "crab"));
+        let none = Scope::default();
+        assert!(allows_skill(&none, "x") && allows_mcp(&none, "x") && !allows_member(&none, "x"));
+    }
+
+    #[test]
+    fn the_block_names_what_is_restricted() {
+        let some = scope(
+            &[],
+            &["check-feeds", "summarize"],
+            &["search"],
+            &["researcher", "writer"],
+        );
+        assert_eq!(
+            prompt_block(&some),
+            "<scope>\nskills: check-feeds, summarize\nmcp servers: search\nmembers: researcher, writer\n</scope>"
+        );
+        assert_eq!(prompt_block(&Scope::default()), "");
+    }
+
+    #[test]
+    fn mcp_tools_name_their_server() {
+        for (tool, server) in [
+            ("a__b", Some("a")),
+            ("a__b__c", Some("a")),
+            ("bash", None),
+            ("__b", None),
+            ("a__", None),
+        ] {
+            assert_eq!(mcp_server(tool), server, "{tool}");
+        }
+    }
+}
