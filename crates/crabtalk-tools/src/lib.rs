@@ -21,6 +21,6 @@ pub mod guardian;
 
 pub use environment::child_environment;
 pub use guardian::GuardianCommand;
-pub use provider::{OsTools, OsToolsConfig, Readable};
-pub use reaper::{Children, Known, Swept};
+pub use provider::{OpenPaths, OsTools, OsToolsConfig};
+pub use reaper::{Children, Known, Swept, conceal};
 pub use sandbox::SandboxConfig;

@@ -31,9 +31,8 @@ const DEFAULT_OUTPUT_BYTES: usize = 30_000;
 /// files may share one, which only costs a moment.
 const EDIT_LOCKS: usize = 64;
 
-/// The folders in the closed home that a call may read beside its own
-/// conversation's outputs: the skills in scope.
-pub type Readable = Arc<dyn Fn(&Invocation) -> Vec<PathBuf> + Send + Sync>;
+/// The files and folders in the closed home that are open to a call.
+pub type OpenPaths = Arc<dyn Fn(&Invocation) -> Vec<PathBuf> + Send + Sync>;
 
 /// What the tools need to know of the world.
 #[derive(Clone)]
@@ -52,8 +51,12 @@ pub struct OsToolsConfig {
     pub max_timeout: Duration,
     /// Bytes of a command's output that a model reads.
     pub output_bytes: usize,
-    /// What of the closed home is readable.
-    pub readable: Readable,
+    /// What of the closed home may be read, beside the conversation's own
+    /// outputs: the skills in scope.
+    pub readable: OpenPaths,
+    /// What of the closed home the file tools may read and change: `Crab.md`
+    /// with `soul_editable`.
+    pub writable: OpenPaths,
     /// The sandbox of commands.
     pub sandbox: SandboxConfig,
     /// The process's register of children.
@@ -78,6 +81,7 @@ impl OsToolsConfig {
             max_timeout: MAX_TIMEOUT,
             output_bytes: DEFAULT_OUTPUT_BYTES,
             readable: Arc::new(|_| Vec::new()),
+            writable: Arc::new(|_| Vec::new()),
             sandbox: SandboxConfig::default(),
             children: Children::default(),
         }
@@ -160,6 +164,7 @@ impl OsTools {
     ) -> Result<Subject, String> {
         let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
         let (home, readable) = (self.config.home.clone(), self.readable(call));
+        let writable = (self.config.writable)(call);
         blocking(move |_| {
             let resolver = Resolver {
                 cwd: &cwd,
@@ -168,6 +173,7 @@ impl OsTools {
             let closed = Closed {
                 home: &home,
                 readable: &readable,
+                writable: &writable,
             };
             let path = resolver.resolve(&text, intent)?;
             closed.check(&path, intent)?;

@@ -239,6 +239,22 @@ fn ancestors(of: i32) -> HashSet<i32> {
     found
 }
 
+/// Keeps this process's memory and environment, provider keys included, from
+/// other processes of the same user; commands of agents are such. Root sees
+/// them all the same. The price: no core dumps, no debugger. The daemon calls
+/// it once, at its start.
+#[cfg(target_os = "linux")]
+pub fn conceal() -> io::Result<()> {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// There is nothing to switch off here.
+#[cfg(not(target_os = "linux"))]
+pub fn conceal() -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(not(target_os = "linux"))]
 impl Children {
     /// Orphans cannot be told apart here; nothing is adopted.

@@ -471,13 +471,15 @@ async fn the_home_and_processes_secrets_are_closed() {
 }
 
 #[tokio::test]
-async fn what_the_daemon_opens_in_the_home_is_readable_only() {
+async fn the_daemon_opens_parts_of_the_home() {
     let world = World::new();
     let skill = world.home.join("config/skills/feeds");
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), "how to").unwrap();
     let mut config = world.config();
     config.readable = std::sync::Arc::new(move |_| vec![skill.clone()]);
+    let soul = world.home.join("config/Crab.md");
+    config.writable = std::sync::Arc::new(move |_| vec![soul.clone()]);
     let tools = crabtalk_tools::OsTools::new(config);
     let path = "~/.crabtalk/config/skills/feeds/SKILL.md";
     let seen = world.run(&tools, "read", json!({"path": path})).await;

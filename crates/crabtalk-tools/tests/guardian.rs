@@ -4,13 +4,14 @@
 
 mod support;
 
-use crabtalk_tools::{Children, OsTools};
+use crabtalk_tools::{Children, OsTools, Swept};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use support::{Process, World};
 
 const PART: &str = "CRABTALK_TEST_PART";
+const CLIENT: &str = "CRABTALK_TEST_CLIENT";
 const FOLDER: &str = "CRABTALK_TEST_FOLDER";
 
 /// Starts this program again, to play a part in `world`.
@@ -47,6 +48,8 @@ async fn plays_its_part() {
             panic!("outlived its killing");
         }
         "orphanage" => kills_its_guardian(&children, &tools, cwd).await,
+        "concealed" => conceals_itself(&tools, cwd).await,
+        "nested" => has_a_guardian_above(),
         "glutton" => swallows(&tools, cwd).await,
         other => panic!("no such part: {other}"),
     }
@@ -82,8 +85,65 @@ async fn kills_its_guardian(children: &Children, tools: &OsTools, cwd: PathBuf) 
         .collect();
     assert_eq!(left, [friend_pid]);
     assert!(!Process::of(friend_pid).is_gone());
+    tells_orphans_from_children(children, &cwd).await;
     friend.kill().await.unwrap();
     drop(known);
+}
+
+/// What falls to the daemon is no client of it; what it started may be.
+async fn tells_orphans_from_children(children: &Children, cwd: &Path) {
+    let mut command = tokio::process::Command::new("bash");
+    command
+        .args(["-c", "sleep 1000 & echo $! > orphan"])
+        .current_dir(cwd);
+    let (mut parent, known) = children.spawn(&mut command).unwrap();
+    assert!(!children.has_guardian_ancestor(parent.id().unwrap().cast_signed()));
+    assert!(parent.wait().await.unwrap().success());
+    drop(known);
+    let text = std::fs::read_to_string(cwd.join("orphan")).unwrap();
+    let orphan: i32 = text.trim().parse().unwrap();
+    let process = Process::of(orphan);
+    assert!(children.has_guardian_ancestor(orphan));
+    assert_eq!(
+        children.sweep().await,
+        Swept {
+            ended: 1,
+            left: Vec::new()
+        }
+    );
+    assert!(process.is_gone());
+}
+
+async fn conceals_itself(tools: &OsTools, cwd: PathBuf) {
+    let read = format!(
+        "cat /proc/{}/environ >/dev/null 2>&1 && echo seen",
+        std::process::id()
+    );
+    let call = support::call(&cwd, "bash", json!({ "command": read }));
+    assert_eq!(support::run(tools, call.clone()).await.content, "seen\n");
+    crabtalk_tools::conceal().unwrap();
+    if !rustix::process::geteuid().is_root() {
+        assert_eq!(
+            support::run(tools, call.clone()).await.content,
+            "[exit code 1]"
+        );
+    }
+    // It still sees to its own children.
+    let alive = json!({ "command": "echo alive" });
+    assert_eq!(
+        support::run(tools, support::call(&cwd, "bash", alive))
+            .await
+            .content,
+        "alive\n"
+    );
+}
+
+/// Played inside a command, beside another process of that command, which is
+/// the client: guardians above the daemon itself do not count.
+fn has_a_guardian_above() {
+    let client = std::env::var(CLIENT).unwrap().parse().unwrap();
+    assert!(!Process::of(client).is_gone());
+    assert!(!Children::default().has_guardian_ancestor(client));
 }
 
 async fn swallows(tools: &OsTools, cwd: PathBuf) {
@@ -130,6 +190,23 @@ async fn what_a_killed_guardian_guarded_is_ended_and_nothing_else() {
     for process in &seen {
         assert!(process.ends_within_secs(0));
     }
+}
+
+#[tokio::test]
+async fn a_concealed_daemon_shows_its_environment_to_nobody() {
+    let world = World::new();
+    assert!(play("concealed", &world).wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_daemon_that_a_command_starts_has_clients() {
+    let world = World::new();
+    let command = format!(
+        "sleep 1000 & {CLIENT}=$! {PART}=nested {FOLDER}=. {} --exact plays_its_part 2>&1",
+        std::env::current_exe().unwrap().display()
+    );
+    let output = world.bash(&world.tools(), &command).await;
+    assert!(!output.is_error, "{}", output.content);
 }
 
 #[tokio::test]

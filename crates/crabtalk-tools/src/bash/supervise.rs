@@ -4,7 +4,6 @@ use super::capture::Capture;
 use crate::guardian::{GuardianCommand, Report, Start, encode};
 use crate::reaper::{Children, Known};
 use crabtalk_domain::tool::ToolOutput;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::io;
@@ -91,7 +90,7 @@ impl Work {
     fn start(&self) -> io::Result<Running> {
         let (control, theirs) = std::os::unix::net::UnixStream::pair()?;
         control.set_nonblocking(true)?;
-        let (output, into) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, into) = io::pipe()?;
         let mut command = Command::new(&self.guardian.program);
         command
             .args(&self.guardian.args)
@@ -107,7 +106,7 @@ impl Work {
             child,
             _known: known,
             control: UnixStream::from_std(control)?,
-            output: Receiver::from_owned_fd(output)?,
+            output: Receiver::from_owned_fd(output.into())?,
         })
     }
 

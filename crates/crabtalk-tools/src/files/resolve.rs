@@ -133,8 +133,10 @@ pub(super) fn check_kind(path: &Path, meta: &Metadata, intent: Intent) -> Result
 pub(crate) struct Closed<'a> {
     /// `$CRABTALK_HOME`.
     pub(crate) home: &'a Path,
-    /// Folders in it that may be read.
+    /// What in it may be read.
     pub(crate) readable: &'a [PathBuf],
+    /// What in it may be read and changed.
+    pub(crate) writable: &'a [PathBuf],
 }
 
 impl Closed<'_> {
@@ -144,6 +146,9 @@ impl Closed<'_> {
             return Err(Error::Process(path.to_path_buf()));
         }
         if !is_below(path, self.home) {
+            return Ok(());
+        }
+        if self.writable.iter().any(|open| is_below(path, open)) {
             return Ok(());
         }
         if !self.readable.iter().any(|open| is_below(path, open)) {
