@@ -1,0 +1,202 @@
+//! Archives (RUN-6): the segments before the markers of a log.
+//!
+//! Invariant: markers lead to each other and say what lies before them, so
+//! that listing costs their number. Only logs from before that are read
+//! through, once for as long as the store lives.
+
+use crate::error::unreadable;
+use crate::fs::LogFile;
+use crate::line::{self, Kind, Line, Marker};
+use crate::tail::{Backward, line_at};
+use crabtalk_domain::storage::{ArchiveInfo, Error, archive_title};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Old logs whose markers are remembered; each is a few bytes per marker.
+const MAX_SCANS: usize = 1024;
+
+/// What reading an old log through has shown of its part before an offset.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    upto: u64,
+    /// Offsets with the messages before them, oldest first.
+    markers: Vec<(u64, u64)>,
+    pub(crate) messages: u64,
+}
+
+/// Remembers scans; logs only grow, so that what was seen stays true.
+#[derive(Default)]
+pub(crate) struct Scans(Mutex<HashMap<PathBuf, Arc<Scan>>>);
+
+impl Scans {
+    /// What lies in `floor..upto` of a log.
+    pub(crate) fn get(
+        &self,
+        file: &dyn LogFile,
+        path: &Path,
+        floor: u64,
+        upto: u64,
+    ) -> io::Result<Arc<Scan>> {
+        if let Some(scan) = self.lock().get(path).filter(|scan| scan.upto == upto) {
+            return Ok(Arc::clone(scan));
+        }
+        let scan = Arc::new(scan(file, floor, upto)?);
+        let mut scans = self.lock();
+        if scans.len() >= MAX_SCANS {
+            scans.clear();
+        }
+        scans.insert(path.to_owned(), Arc::clone(&scan));
+        Ok(scan)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Scan>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn scan(file: &dyn LogFile, floor: u64, upto: u64) -> io::Result<Scan> {
+    let (mut markers, mut behind) = (Vec::new(), 0);
+    let mut lines = Backward::new(file, floor, upto);
+    while let Some((offset, bytes)) = lines.prev()? {
+        match line::kind(bytes) {
+            Kind::Message => behind += 1,
+            Kind::Marker => markers.push((offset, behind)),
+            Kind::Other => {}
+        }
+    }
+    let messages = behind;
+    markers.reverse();
+    for (_, behind) in &mut markers {
+        *behind = messages - *behind;
+    }
+    Ok(Scan {
+        upto,
+        markers,
+        messages,
+    })
+}
+
+/// A marker and where it stands.
+pub(crate) struct Placed {
+    pub(crate) offset: u64,
+    /// Offset of the line behind it.
+    pub(crate) end: u64,
+    pub(crate) marker: Marker,
+    /// Messages in the file before it.
+    pub(crate) messages: u64,
+}
+
+/// The markers of a log, oldest first.
+pub(crate) fn markers(
+    file: &dyn LogFile,
+    path: &Path,
+    floor: u64,
+    scans: &Scans,
+) -> Result<Vec<Placed>, Error> {
+    let io = |e| unreadable("read", path, e);
+    let end = file.stat().map_err(io)?.len;
+    let mut placed = Vec::new();
+    let mut scan_upto = 0;
+    let mut next = last_marker(file, floor, end).map_err(io)?;
+    while let Some(offset) = next {
+        let Some((marker, line_end)) = marker_at(file, offset, end).map_err(io)? else {
+            break;
+        };
+        let stamp = marker.stamp;
+        if stamp.messages.is_none() || stamp.prev.is_none() {
+            scan_upto = scan_upto.max(offset);
+        }
+        let messages = stamp.messages.unwrap_or(0);
+        placed.push(Placed {
+            offset,
+            end: line_end,
+            marker,
+            messages,
+        });
+        next = stamp.prev.filter(|prev| *prev >= floor && *prev < offset);
+    }
+    placed.reverse();
+    if scan_upto > 0 {
+        let scan = scans.get(file, path, floor, scan_upto).map_err(io)?;
+        let newer: Vec<_> = placed
+            .into_iter()
+            .filter(|p| p.offset >= scan_upto)
+            .collect();
+        placed = Vec::new();
+        for (offset, messages) in &scan.markers {
+            if let Some((marker, line_end)) = marker_at(file, *offset, end).map_err(io)? {
+                let (offset, messages) = (*offset, *messages);
+                placed.push(Placed {
+                    offset,
+                    end: line_end,
+                    marker,
+                    messages,
+                });
+            }
+        }
+        placed.extend(newer.into_iter().map(|mut p| {
+            if p.offset == scan_upto {
+                p.messages = scan.messages;
+            }
+            p
+        }));
+    }
+    Ok(placed)
+}
+
+/// What a list says of the markers.
+pub(crate) fn infos(markers: &[Placed]) -> Vec<ArchiveInfo> {
+    let mut before = 0;
+    let number = |index| u32::try_from(index + 1).unwrap_or(u32::MAX);
+    let info = |(index, placed): (usize, &Placed)| {
+        let message_count = placed.messages.saturating_sub(before);
+        before = placed.messages;
+        let marker = &placed.marker;
+        let title = match marker.title.as_str() {
+            "" => archive_title(&marker.summary),
+            title => title.to_owned(),
+        };
+        ArchiveInfo {
+            index: number(index),
+            title,
+            archived_at: marker.archived_at.clone(),
+            message_count,
+            summary: marker.summary.clone(),
+        }
+    };
+    markers.iter().enumerate().map(info).collect()
+}
+
+/// The last marker's offset.
+fn last_marker(file: &dyn LogFile, floor: u64, end: u64) -> io::Result<Option<u64>> {
+    let mut lines = Backward::new(file, floor, end);
+    while let Some((offset, bytes)) = lines.prev()? {
+        if line::kind(bytes) == Kind::Message {
+            continue;
+        }
+        let stamp = match line::parse(bytes) {
+            Ok(Line::Marker(_)) => return Ok(Some(offset)),
+            Ok(Line::Meta(_, stamp) | Line::Run(_, stamp)) => stamp,
+            Ok(Line::Message(_) | Line::ForeignRole | Line::Unknown) | Err(_) => continue,
+        };
+        match stamp.prev {
+            Some(0) => return Ok(None),
+            Some(at) if marker_at(file, at, end)?.is_some() => return Ok(Some(at)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn marker_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<Option<(Marker, u64)>> {
+    let Some(bytes) = line_at(file, offset, end)? else {
+        return Ok(None);
+    };
+    let line_end = offset + bytes.len() as u64 + 1;
+    match line::parse(&bytes) {
+        Ok(Line::Marker(marker)) => Ok(Some((marker, line_end))),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,255 @@
+//! Records as lines (STORE-1): what is empty is left out.
+
+use crate::line::Stamp;
+use crabtalk_domain::storage::{Meta, MetaRecord, NewConversation, RunPhase, RunRecord};
+use crabtalk_domain::{ConversationKey, Message, Usage};
+use serde::Serialize;
+
+/// Appends line 1.
+pub(crate) fn head(out: &mut Vec<u8>, key: &ConversationKey, new: &NewConversation) {
+    #[derive(Serialize)]
+    struct HeadLine<'a> {
+        agent: &'a str,
+        created_by: &'a str,
+        created_at: &'a str,
+        title: &'a str,
+        uptime_secs: u64,
+    }
+    line(
+        out,
+        &HeadLine {
+            agent: key.agent.as_str(),
+            created_by: key.sender.as_str(),
+            created_at: &new.created_at,
+            title: "",
+            uptime_secs: 0,
+        },
+    );
+}
+
+/// Appends a message.
+pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
+    #[derive(Serialize)]
+    struct CallLine<'a> {
+        id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    }
+    #[derive(Serialize)]
+    struct ThinkingLine<'a> {
+        text: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        signature: &'a str,
+    }
+    #[derive(Serialize)]
+    struct MessageLine<'a> {
+        role: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        content: &'a str,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<CallLine<'a>>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        tool_call_id: &'a str,
+        #[serde(skip_serializing_if = "is_false")]
+        is_error: bool,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        thinking: Vec<ThinkingLine<'a>>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        agent: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        at: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<&'a Usage>,
+    }
+    let calls = message.tool_calls.iter();
+    let thinking = message.thinking.iter();
+    line(
+        out,
+        &MessageLine {
+            role: message.role.as_str(),
+            content: &message.content,
+            tool_calls: calls
+                .map(|c| CallLine {
+                    id: &c.id,
+                    name: &c.name,
+                    arguments: &c.arguments,
+                })
+                .collect(),
+            tool_call_id: &message.tool_call_id,
+            is_error: message.is_error,
+            thinking: thinking
+                .map(|t| ThinkingLine {
+                    text: &t.text,
+                    signature: &t.signature,
+                })
+                .collect(),
+            agent: &message.agent,
+            at: &message.at,
+            usage: message.usage.as_ref(),
+        },
+    );
+}
+
+/// Appends a compact marker.
+pub(crate) fn marker(
+    out: &mut Vec<u8>,
+    summary: &str,
+    title: &str,
+    archived_at: &str,
+    keep: usize,
+    stamp: Stamp,
+) {
+    #[derive(Serialize)]
+    struct MarkerLine<'a> {
+        compact: &'a str,
+        title: &'a str,
+        archived_at: &'a str,
+        #[serde(skip_serializing_if = "is_zero")]
+        keep: usize,
+        #[serde(flatten)]
+        stamp: StampFields,
+    }
+    line(
+        out,
+        &MarkerLine {
+            compact: summary,
+            title,
+            archived_at,
+            keep,
+            stamp: StampFields::from(stamp),
+        },
+    );
+}
+
+/// Appends a change of state, with title, cwd and uptime whole, so that a list
+/// finds them in the last lines.
+pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: Stamp) {
+    #[derive(Serialize)]
+    struct MetaFields<'a> {
+        title: &'a str,
+        cwd: &'a str,
+        uptime_secs: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_run: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        open_run: Option<RunFields<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        requests: Option<&'a [(String, u64)]>,
+    }
+    #[derive(Serialize)]
+    struct MetaLine<'a> {
+        meta: MetaFields<'a>,
+        #[serde(flatten)]
+        stamp: StampFields,
+    }
+    let meta = MetaFields {
+        title: &known.title,
+        cwd: &known.cwd,
+        uptime_secs: known.uptime_secs,
+        last_run: record.last_run,
+        open_run: record.open_run.as_ref().map(RunFields::from),
+        requests: record.requests.as_deref(),
+    };
+    line(
+        out,
+        &MetaLine {
+            meta,
+            stamp: StampFields::from(stamp),
+        },
+    );
+}
+
+/// Appends the beginning or end of a run.
+pub(crate) fn run(out: &mut Vec<u8>, record: &RunRecord, stamp: Stamp) {
+    #[derive(Serialize)]
+    struct RunLine<'a> {
+        run: RunFields<'a>,
+        #[serde(flatten)]
+        stamp: StampFields,
+    }
+    line(
+        out,
+        &RunLine {
+            run: RunFields::from(record),
+            stamp: StampFields::from(stamp),
+        },
+    );
+}
+
+#[derive(Serialize)]
+struct StampFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prev: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<u64>,
+}
+
+impl From<Stamp> for StampFields {
+    fn from(stamp: Stamp) -> Self {
+        Self {
+            prev: stamp.prev,
+            messages: stamp.messages,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RunFields<'a> {
+    id: u64,
+    event: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    origin: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "is_success")]
+    code: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    at: &'a str,
+}
+
+impl<'a> From<&'a RunRecord> for RunFields<'a> {
+    fn from(record: &'a RunRecord) -> Self {
+        let event = match record.phase {
+            RunPhase::Start => "start",
+            RunPhase::End => "end",
+            RunPhase::Interrupted => "interrupted",
+        };
+        Self {
+            id: record.id,
+            event,
+            origin: &record.origin,
+            request_id: &record.request_id,
+            code: record.code,
+            at: &record.at,
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
+fn is_success(code: &u32) -> bool {
+    *code == 0
+}
+
+fn line(out: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(&mut *out, value).expect("strings and numbers always serialise");
+    out.push(b'\n');
+}

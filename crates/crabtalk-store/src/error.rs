@@ -1,0 +1,49 @@
+//! Says what the operating system refused in the words of the port.
+
+use crabtalk_domain::storage::Error;
+use std::io;
+use std::path::Path;
+
+/// Tells a disk that is full or read-only (STORE-5) from other failures.
+pub(crate) fn failed(action: &'static str, file: &Path, source: io::Error) -> Error {
+    if is_unwritable(&source) {
+        Error::Unwritable {
+            file: file.to_owned(),
+            source,
+        }
+    } else {
+        Error::Io {
+            action,
+            file: file.to_owned(),
+            source,
+        }
+    }
+}
+
+/// For reading: a missing permission is not a matter of room.
+pub(crate) fn unreadable(action: &'static str, file: &Path, source: io::Error) -> Error {
+    Error::Io {
+        action,
+        file: file.to_owned(),
+        source,
+    }
+}
+
+/// Whether making room or making the disk writable would help.
+pub(crate) fn is_unwritable(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::PermissionDenied
+    )
+}
+
+/// The same failure for one more waiter; `io::Error` cannot be cloned.
+pub(crate) fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}

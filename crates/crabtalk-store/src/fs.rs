@@ -1,0 +1,227 @@
+//! The file system as the store meets it: a small port, so that every way in
+//! which a disk fails can be played in a test.
+
+use std::fs::{DirBuilder, File, OpenOptions, rename};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Logs hold what people said, so nobody else reads them (OPS-5).
+const FILE_MODE: u32 = 0o600;
+
+/// Folders likewise.
+const DIR_MODE: u32 = 0o700;
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Reading, and writing at the end wherever that is.
+    Append,
+    /// Like `Append`, made where it is missing.
+    AppendOrCreate,
+    /// Writing over what is there: only to put back what a failed sync lost.
+    Patch,
+}
+
+/// What a file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Bytes.
+    pub len: u64,
+    /// Last change.
+    pub modified: SystemTime,
+    /// Whether it still has a name.
+    pub linked: bool,
+}
+
+/// An open file.
+pub trait LogFile: Send + Sync {
+    /// Looks at it.
+    fn stat(&self) -> io::Result<Stat>;
+    /// One `pread`; may be short.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// One `write` at the end; may be short.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// One `pwrite`; the file was opened with [`Access::Patch`].
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Cuts it.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+    /// One `fdatasync`.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// The operations on names.
+pub trait FileLayer: Send + Sync {
+    /// Makes a folder and what lies above it; present is fine.
+    fn make_dir(&self, dir: &Path) -> io::Result<()>;
+    /// When names in a folder last changed; `None` where it is missing.
+    fn dir_changed(&self, dir: &Path) -> io::Result<Option<SystemTime>>;
+    /// The names in a folder, in no order; those that are not UTF-8 are not
+    /// ours and left out. None where it is missing.
+    fn names(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Makes a file that must not exist yet, for appending.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>>;
+    /// Opens a regular file; anything else is `InvalidInput`.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn LogFile>>;
+    /// Renames and never replaces.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file whose creation failed.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes names durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+}
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsFiles;
+
+impl FileLayer for OsFiles {
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)
+    }
+
+    fn dir_changed(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
+        match std::fs::metadata(dir) {
+            Ok(meta) => meta.modified().map(Some),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
+        match std::fs::read_dir(dir) {
+            Ok(entries) => {
+                let mut names = Vec::new();
+                for entry in entries {
+                    names.extend(entry?.file_name().into_string());
+                }
+                Ok(names)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
+        let file = options(Access::Append).create_new(true).open(path)?;
+        Ok(Arc::new(OsFile(file)))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn LogFile>> {
+        let file = options(access).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            ));
+        }
+        Ok(Arc::new(OsFile(file)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(()),
+            // A file system without the flag: nobody else writes here (STORE-6),
+            // so that looking first is as good.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
+                Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+                Err(_) => rename(from, to),
+            },
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        match File::open(dir)?.sync_all() {
+            // Some file systems keep names durable by themselves and say so.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            result => result,
+        }
+    }
+}
+
+fn options(access: Access) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).mode(FILE_MODE);
+    // A pipe that somebody put there must not block us.
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    match access {
+        Access::Read => &mut options,
+        Access::Append => options.append(true),
+        Access::AppendOrCreate => options.append(true).create(true),
+        Access::Patch => options.write(true),
+    };
+    options
+}
+
+struct OsFile(File);
+
+impl LogFile for OsFile {
+    fn stat(&self) -> io::Result<Stat> {
+        let meta = self.0.metadata()?;
+        Ok(Stat {
+            len: meta.len(),
+            modified: meta.modified()?,
+            linked: meta.nlink() > 0,
+        })
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(&self.0, buf, offset)
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(&self.0, bytes, offset)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+/// Fills the buffer; a file that ends within is an error.
+pub(crate) fn read_exact(file: &dyn LogFile, mut buf: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !buf.is_empty() {
+        match file.read_at(buf, at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                buf = &mut buf[n..];
+                at += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Appends all of it; on an error some of it may be there.
+pub(crate) fn append_all(file: &dyn LogFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.append(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}

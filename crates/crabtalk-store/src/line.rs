@@ -1,0 +1,434 @@
+//! Lines as they stand in a log (STORE-1), read leniently: what is absent is
+//! empty, unknown fields and lines are passed over.
+
+use crabtalk_domain::storage::{MetaRecord, RunPhase, RunRecord};
+use crabtalk_domain::{ConversationKey, Message, Role, Thinking, ToolCall, Usage};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Where a marker, a run's end or a change of state stands among what lies
+/// before it, so that nobody has to read that to know. Absent in old logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Stamp {
+    /// Offset of the last marker before this line; 0 if there is none.
+    pub(crate) prev: Option<u64>,
+    /// Messages in the file before this line.
+    pub(crate) messages: Option<u64>,
+}
+
+/// A compact marker.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Marker {
+    pub(crate) summary: String,
+    pub(crate) title: String,
+    pub(crate) archived_at: String,
+    pub(crate) keep: usize,
+    pub(crate) stamp: Stamp,
+}
+
+impl Marker {
+    /// The summary as readers of a history meet it.
+    pub(crate) fn into_message(self) -> Message {
+        let mut message = Message::user(self.summary);
+        message.at = self.archived_at;
+        message
+    }
+}
+
+/// A line behind the first.
+#[derive(Debug, Clone)]
+pub(crate) enum Line {
+    Message(Box<Message>),
+    Marker(Marker),
+    Meta(Box<MetaRecord>, Stamp),
+    Run(Box<RunRecord>, Stamp),
+    /// A role that has no place in a history, such as `system`.
+    ForeignRole,
+    /// Something that a later version may know.
+    Unknown,
+}
+
+/// Line 1.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Head {
+    pub(crate) agent: String,
+    pub(crate) created_by: String,
+    #[serde(default)]
+    pub(crate) created_at: String,
+    #[serde(default)]
+    pub(crate) title: String,
+    #[serde(default)]
+    pub(crate) uptime_secs: u64,
+}
+
+impl Head {
+    pub(crate) fn is_of(&self, key: &ConversationKey) -> bool {
+        self.agent == key.agent.as_str() && self.created_by == key.sender.as_str()
+    }
+
+    /// The pair, if its names are ones that the daemon could have written.
+    pub(crate) fn key(&self) -> Option<ConversationKey> {
+        ConversationKey::new(&self.agent, &self.created_by).ok()
+    }
+}
+
+/// Reads line 1, or says why not.
+pub(crate) fn parse_head(bytes: &[u8]) -> Result<Head, String> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    object(bytes)?;
+    serde_json::from_slice(bytes).map_err(|e| format!("it is not the metadata of a log: {e}"))
+}
+
+/// Reads a line behind the first, or says why not.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
+    if let Err(reason) = object(bytes) {
+        return match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => Ok(Line::Unknown),
+            Err(_) => Err(reason),
+        };
+    }
+    let raw: RawLine = match serde_json::from_slice(bytes) {
+        Ok(raw) => raw,
+        Err(error) if error.is_data() && is_foreign(bytes) => return Ok(Line::Unknown),
+        Err(error) => return Err(error.to_string()),
+    };
+    let stamp = Stamp {
+        prev: raw.prev,
+        messages: raw.messages,
+    };
+    if let Some(role) = &raw.role {
+        let role = match role.as_str() {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
+            _ => return Ok(Line::ForeignRole),
+        };
+        if raw.auto_injected {
+            return Ok(Line::Unknown);
+        }
+        return Ok(Line::Message(Box::new(raw.into_message(role))));
+    }
+    if let Some(summary) = raw.compact {
+        let (title, archived_at) = (raw.title.0, raw.archived_at.0);
+        return Ok(Line::Marker(Marker {
+            summary,
+            title,
+            archived_at,
+            keep: raw.keep,
+            stamp,
+        }));
+    }
+    if let Some(meta) = raw.meta {
+        return Ok(Line::Meta(Box::new(meta.into_record()), stamp));
+    }
+    let run = raw.run.and_then(RawRun::into_record);
+    Ok(run.map_or(Line::Unknown, |run| Line::Run(Box::new(run), stamp)))
+}
+
+/// Whether a sound object is none of the lines that we know; its fields may
+/// then be of any type.
+fn is_foreign(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Keys {
+        role: Option<IgnoredAny>,
+        compact: Option<IgnoredAny>,
+        meta: Option<IgnoredAny>,
+        run: Option<IgnoredAny>,
+    }
+    serde_json::from_slice::<Keys>(bytes).is_ok_and(|keys| {
+        [keys.role, keys.compact, keys.meta, keys.run]
+            .iter()
+            .all(Option::is_none)
+    })
+}
+
+/// What a line is, without what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Message,
+    Marker,
+    Other,
+}
+
+/// Classifies a line at a fraction of what reading it costs; a line that
+/// cannot be read is no message.
+pub(crate) fn kind(bytes: &[u8]) -> Kind {
+    #[derive(Deserialize)]
+    struct Keys<'a> {
+        #[serde(borrow)]
+        role: Option<Cow<'a, str>>,
+        #[serde(default)]
+        auto_injected: bool,
+        compact: Option<IgnoredAny>,
+    }
+    match serde_json::from_slice::<Keys<'_>>(bytes) {
+        Ok(Keys {
+            role: Some(role),
+            auto_injected,
+            ..
+        }) => {
+            let known = matches!(&*role, "user" | "assistant" | "tool");
+            if known && !auto_injected {
+                Kind::Message
+            } else {
+                Kind::Other
+            }
+        }
+        Ok(Keys {
+            compact: Some(_), ..
+        }) => Kind::Marker,
+        _ => Kind::Other,
+    }
+}
+
+/// Whether the line looks like an object at all; an array would otherwise pass
+/// for its fields in order.
+fn object(bytes: &[u8]) -> Result<(), String> {
+    match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
+        Some(b'{') => Ok(()),
+        Some(_) => Err("it is not a JSON object".into()),
+        None => Err("it is empty".into()),
+    }
+}
+
+/// Whether a line holds nothing at all.
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
+}
+
+#[derive(Deserialize)]
+struct RawLine {
+    role: Option<String>,
+    #[serde(default)]
+    content: Text,
+    #[serde(default)]
+    tool_calls: Option<Vec<RawCall>>,
+    #[serde(default)]
+    tool_call_id: Text,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    thinking: Blocks,
+    #[serde(default)]
+    agent: Text,
+    #[serde(default)]
+    at: Text,
+    usage: Option<Usage>,
+    #[serde(default)]
+    auto_injected: bool,
+    compact: Option<String>,
+    #[serde(default)]
+    title: Text,
+    #[serde(default)]
+    archived_at: Text,
+    #[serde(default)]
+    keep: usize,
+    prev: Option<u64>,
+    messages: Option<u64>,
+    meta: Option<RawMeta>,
+    run: Option<RawRun>,
+}
+
+impl RawLine {
+    fn into_message(self, role: Role) -> Message {
+        let mut message = Message::new(role, self.content.0);
+        message.tool_calls = self
+            .tool_calls
+            .unwrap_or_default()
+            .into_iter()
+            .map(RawCall::into_call)
+            .collect();
+        message.tool_call_id = self.tool_call_id.0;
+        message.is_error = self.is_error;
+        message.thinking = self.thinking.0;
+        message.agent = self.agent.0;
+        message.at = self.at.0;
+        message.usage = self.usage;
+        message
+    }
+}
+
+/// Ours and the shape that one provider made common.
+#[derive(Deserialize)]
+struct RawCall {
+    #[serde(default)]
+    id: Text,
+    #[serde(default)]
+    name: Text,
+    #[serde(default)]
+    arguments: Text,
+    function: Option<RawFunction>,
+}
+
+#[derive(Deserialize)]
+struct RawFunction {
+    #[serde(default)]
+    name: Text,
+    #[serde(default)]
+    arguments: Text,
+}
+
+impl RawCall {
+    fn into_call(self) -> ToolCall {
+        let (name, arguments) = match self.function {
+            Some(function) => (function.name.0, function.arguments.0),
+            None => (self.name.0, self.arguments.0),
+        };
+        ToolCall {
+            id: self.id.0,
+            name,
+            arguments,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct RawMeta {
+    title: Option<String>,
+    cwd: Option<String>,
+    uptime_secs: Option<u64>,
+    last_run: Option<u64>,
+    open_run: Option<RawRun>,
+    requests: Option<Vec<(String, u64)>>,
+}
+
+impl RawMeta {
+    fn into_record(self) -> MetaRecord {
+        MetaRecord {
+            title: self.title,
+            cwd: self.cwd,
+            uptime_secs: self.uptime_secs,
+            last_run: self.last_run,
+            open_run: self.open_run.and_then(RawRun::into_record),
+            requests: self.requests,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct RawRun {
+    id: u64,
+    event: String,
+    #[serde(default)]
+    origin: String,
+    #[serde(default)]
+    request_id: String,
+    #[serde(default)]
+    code: u32,
+    #[serde(default)]
+    at: String,
+}
+
+impl RawRun {
+    fn into_record(self) -> Option<RunRecord> {
+        let phase = match self.event.as_str() {
+            "start" => RunPhase::Start,
+            "end" => RunPhase::End,
+            "interrupted" => RunPhase::Interrupted,
+            _ => return None,
+        };
+        let Self {
+            id,
+            origin,
+            request_id,
+            code,
+            at,
+            ..
+        } = self;
+        Some(RunRecord {
+            id,
+            phase,
+            origin,
+            request_id,
+            code,
+            at,
+        })
+    }
+}
+
+/// A string, or what other writers put in its place: null, or text parts.
+#[derive(Default)]
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        input.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+#[derive(Deserialize)]
+struct TextPart {
+    #[serde(default)]
+    text: String,
+}
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, null or a list of text parts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Text, E> {
+        Ok(Text(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
+        let mut text = String::new();
+        while let Some(part) = parts.next_element::<TextPart>()? {
+            text.push_str(&part.text);
+        }
+        Ok(Text(text))
+    }
+}
+
+/// Blocks of reasoning; other writers put one string there.
+#[derive(Default)]
+struct Blocks(Vec<Thinking>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawBlocks {
+    Blocks(Vec<RawThinking>),
+    Text(String),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+struct RawThinking {
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    signature: String,
+}
+
+impl<'de> Deserialize<'de> for Blocks {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        Ok(Self(match RawBlocks::deserialize(input)? {
+            RawBlocks::Blocks(blocks) => blocks
+                .into_iter()
+                .map(|b| Thinking {
+                    text: b.text,
+                    signature: b.signature,
+                })
+                .collect(),
+            RawBlocks::Text(text) => vec![Thinking {
+                text,
+                signature: String::new(),
+            }],
+            RawBlocks::Other(_) => Vec::new(),
+        }))
+    }
+}

@@ -1,0 +1,342 @@
+//! Builds a conversation's working state from the tail of its log (STORE-3).
+//!
+//! Invariant: nothing before the last marker is read, but for line 1 and the
+//! messages that the marker keeps.
+
+use crate::encode;
+use crate::error::unreadable;
+use crate::fs::LogFile;
+use crate::line::{self, Head, Line, Marker, Stamp};
+use crate::repair::Tail;
+use crate::tail::{Backward, HeadRead, line_number, read_head};
+use crabtalk_domain::Message;
+use crabtalk_domain::storage::{Error, Meta, MetaRecord, NewConversation, RunPhase, RunRecord};
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+
+/// Request ids that are remembered (CONV-9).
+const REQUESTS_KEPT: usize = 256;
+
+/// What lies before a marker that does not say how much is counted where that
+/// is this little; else it stays unknown, for a long archive must cost nothing.
+const COUNTED_AT_LOAD: u64 = 1024 * 1024;
+
+/// A log as it was found.
+pub(crate) struct Loaded {
+    pub(crate) head: Head,
+    pub(crate) meta: Meta,
+    pub(crate) history: Vec<Message>,
+    /// Messages before the working history; `None` where an old marker does
+    /// not say.
+    pub(crate) archived: Option<u64>,
+    /// Offset of the last marker, 0 if there is none.
+    pub(crate) marker: u64,
+    /// Messages in the file.
+    pub(crate) messages: Option<u64>,
+    pub(crate) last_run: u64,
+    pub(crate) open_run: Option<RunRecord>,
+    pub(crate) requests: Vec<(String, u64)>,
+    pub(crate) last_end: Option<RunRecord>,
+    /// Where the good lines end.
+    pub(crate) end: u64,
+    /// What stands there.
+    pub(crate) tail: Tail,
+}
+
+/// Reads a log. `None` if creation was cut off before line 1 was whole.
+pub(crate) fn load(file: &dyn LogFile, path: &Path) -> Result<Option<Loaded>, Error> {
+    let io = |e| unreadable("read", path, e);
+    let len = file.stat().map_err(io)?.len;
+    let (head, floor, terminated) = match read_head(file).map_err(io)? {
+        HeadRead::Good {
+            head,
+            end,
+            terminated,
+        } => (head, end, terminated),
+        HeadRead::Torn => return Ok(None),
+        HeadRead::Broken(reason) => {
+            return Err(Error::Broken {
+                file: path.to_owned(),
+                line: 1,
+                reason,
+            });
+        }
+    };
+    let mut tail = if terminated {
+        Tail::Clean
+    } else {
+        Tail::NoNewline
+    };
+    let mut end = len;
+    loop {
+        let mut reading = Reading::default();
+        match reading.read(file, floor, end).map_err(io)? {
+            Stop::Done { terminated } => {
+                if tail == Tail::Clean && !terminated {
+                    tail = Tail::NoNewline;
+                }
+                return reading
+                    .finish(file, head, floor, end, tail)
+                    .map(Some)
+                    .map_err(io);
+            }
+            // Nothing behind a torn line was ever acknowledged.
+            Stop::Torn(at) => {
+                end = at;
+                tail = Tail::Torn;
+            }
+            Stop::Broken {
+                offset, last: true, ..
+            } if tail != Tail::Torn => {
+                end = offset;
+                tail = Tail::Torn;
+            }
+            Stop::Broken { offset, reason, .. } => {
+                return Err(broken(file, path, offset, reason));
+            }
+        }
+    }
+}
+
+/// The error for a line that cannot be read.
+pub(crate) fn broken(file: &dyn LogFile, path: &Path, offset: u64, reason: String) -> Error {
+    match line_number(file, offset) {
+        Ok(line) => Error::Broken {
+            file: path.to_owned(),
+            line,
+            reason,
+        },
+        Err(e) => unreadable("read", path, e),
+    }
+}
+
+enum Stop {
+    Done {
+        terminated: bool,
+    },
+    /// A line with NUL bytes: a block of it never reached the disk, so that no
+    /// sync ever covered anything from there on.
+    Torn(u64),
+    Broken {
+        offset: u64,
+        last: bool,
+        reason: String,
+    },
+}
+
+/// State gathered backwards, so that the first value met is the newest.
+#[derive(Default)]
+struct Reading {
+    /// Newest first.
+    after: Vec<Message>,
+    /// Newest first.
+    kept: Vec<Message>,
+    marker: Option<(u64, Marker)>,
+    title: Option<String>,
+    cwd: Option<String>,
+    uptime_secs: Option<u64>,
+    last_run: u64,
+    closed: HashSet<u64>,
+    open_run: Option<RunRecord>,
+    last_end: Option<RunRecord>,
+    /// Newest first.
+    requests: Vec<(String, u64)>,
+    requests_known: bool,
+    has_meta: bool,
+    passed_another: bool,
+    foreign: u64,
+}
+
+impl Reading {
+    fn read(&mut self, file: &dyn LogFile, floor: u64, end: u64) -> io::Result<Stop> {
+        let mut lines = Backward::new(file, floor, end);
+        let (mut last, mut terminated) = (true, true);
+        while let Some((offset, bytes)) = lines.prev()? {
+            let ends_at = offset + bytes.len() as u64;
+            let whole = ends_at < end;
+            if line::is_blank(bytes) {
+                if !whole && !bytes.is_empty() {
+                    return Ok(Stop::Torn(offset));
+                }
+                continue;
+            }
+            match line::parse(bytes) {
+                Ok(line) => {
+                    if !whole {
+                        terminated = false;
+                        // A number without its end may be half of one.
+                        if !matches!(bytes.trim_ascii_end(), [.., b'}']) {
+                            return Ok(Stop::Torn(offset));
+                        }
+                    }
+                    self.take(offset, line);
+                }
+                Err(_) if !whole || bytes.contains(&0) => return Ok(Stop::Torn(offset)),
+                Err(reason) => {
+                    return Ok(Stop::Broken {
+                        offset,
+                        last,
+                        reason,
+                    });
+                }
+            }
+            last = false;
+            if self.is_complete() {
+                break;
+            }
+        }
+        Ok(Stop::Done { terminated })
+    }
+
+    /// Whether nothing further back can matter.
+    fn is_complete(&self) -> bool {
+        let Some((_, marker)) = &self.marker else {
+            return false;
+        };
+        // A crash may have come between a marker and the state behind it.
+        let state_known = self.has_meta || self.passed_another || marker.stamp.prev.is_none();
+        state_known && self.kept.len() >= marker.keep
+    }
+
+    /// Whether a line before the marker may still tell the state.
+    fn wants_state(&self) -> bool {
+        !self.has_meta && !self.passed_another
+    }
+
+    fn take(&mut self, offset: u64, line: Line) {
+        let wanted = self.marker.as_ref().map(|(_, marker)| marker.keep);
+        match (line, wanted) {
+            (Line::Message(message), None) => self.after.push(*message),
+            (Line::Message(message), Some(keep)) => {
+                if self.kept.len() < keep {
+                    self.kept.push(*message);
+                }
+            }
+            (Line::Marker(marker), None) => self.marker = Some((offset, marker)),
+            (Line::Marker(_), Some(_)) => self.passed_another = true,
+            (Line::Meta(meta, _), None) => self.take_meta(*meta),
+            (Line::Meta(meta, _), Some(_)) if self.wants_state() => self.take_meta(*meta),
+            (Line::Run(run, _), None) => self.take_run(*run),
+            (Line::Run(run, _), Some(_)) if self.wants_state() => self.take_run(*run),
+            (Line::ForeignRole, _) => self.foreign += 1,
+            (Line::Meta(..) | Line::Run(..) | Line::Unknown, _) => {}
+        }
+    }
+
+    fn take_meta(&mut self, meta: MetaRecord) {
+        self.has_meta = true;
+        self.title = self.title.take().or(meta.title);
+        self.cwd = self.cwd.take().or(meta.cwd);
+        self.uptime_secs = self.uptime_secs.or(meta.uptime_secs);
+        self.last_run = self.last_run.max(meta.last_run.unwrap_or(0));
+        if let Some(run) = meta.open_run {
+            self.open(run);
+        }
+        if let Some(requests) = meta.requests.filter(|_| !self.requests_known) {
+            self.requests.extend(requests.into_iter().rev());
+            self.requests_known = true;
+        }
+    }
+
+    fn take_run(&mut self, run: RunRecord) {
+        self.last_run = self.last_run.max(run.id);
+        match run.phase {
+            RunPhase::Start => {
+                if !run.request_id.is_empty() && !self.requests_known {
+                    self.requests.push((run.request_id.clone(), run.id));
+                }
+                self.open(run);
+            }
+            RunPhase::End | RunPhase::Interrupted => {
+                self.closed.insert(run.id);
+                self.last_end.get_or_insert(run);
+            }
+        }
+    }
+
+    fn open(&mut self, run: RunRecord) {
+        if !self.closed.contains(&run.id) {
+            self.open_run.get_or_insert(run);
+        }
+    }
+
+    fn finish(
+        mut self,
+        file: &dyn LogFile,
+        head: Head,
+        floor: u64,
+        end: u64,
+        tail: Tail,
+    ) -> io::Result<Loaded> {
+        if self.foreign > 0 {
+            tracing::warn!(
+                agent = head.agent,
+                sender = head.created_by,
+                messages = self.foreign,
+                "skipped messages whose role has no place in a history"
+            );
+        }
+        let marker_offset = self.marker.as_ref().map_or(0, |(offset, _)| *offset);
+        let (mut history, mut archived, mut before) = (Vec::new(), Some(0), Some(0));
+        if let Some((offset, marker)) = self.marker {
+            before = match marker.stamp.messages {
+                None if offset <= COUNTED_AT_LOAD => Some(count(file, floor, offset)?),
+                messages => messages,
+            };
+            archived = before.map(|n| n.saturating_sub(self.kept.len() as u64));
+            history.push(marker.into_message());
+            history.extend(self.kept.drain(..).rev());
+        }
+        let messages = before.map(|n| n + self.after.len() as u64);
+        history.extend(self.after.drain(..).rev());
+        let mut seen = HashSet::new();
+        self.requests.retain(|(id, _)| seen.insert(id.clone()));
+        self.requests.truncate(REQUESTS_KEPT);
+        self.requests.reverse();
+        Ok(Loaded {
+            meta: Meta {
+                title: self.title.unwrap_or_else(|| head.title.clone()),
+                cwd: self.cwd.unwrap_or_default(),
+                uptime_secs: self.uptime_secs.unwrap_or(head.uptime_secs),
+                created_at: head.created_at.clone(),
+            },
+            head,
+            history,
+            archived,
+            marker: marker_offset,
+            messages,
+            last_run: self.last_run,
+            open_run: self.open_run,
+            requests: self.requests,
+            last_end: self.last_end,
+            end,
+            tail,
+        })
+    }
+}
+
+/// Messages in a part of a file; lines that cannot be read are none.
+fn count(file: &dyn LogFile, floor: u64, end: u64) -> io::Result<u64> {
+    let mut lines = Backward::new(file, floor, end);
+    let mut messages = 0;
+    while let Some((_, bytes)) = lines.prev()? {
+        messages += u64::from(line::kind(bytes) == line::Kind::Message);
+    }
+    Ok(messages)
+}
+
+/// The state line behind line 1 of a new log, where line 1 has no place for it.
+pub(crate) fn first_state(out: &mut Vec<u8>, new: &NewConversation) {
+    if !new.cwd.is_empty() {
+        let meta = Meta {
+            cwd: new.cwd.clone(),
+            ..Meta::default()
+        };
+        let stamp = Stamp {
+            prev: Some(0),
+            messages: Some(0),
+        };
+        encode::meta(out, &meta, &MetaRecord::default(), stamp);
+    }
+}

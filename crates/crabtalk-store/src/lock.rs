@@ -1,0 +1,218 @@
+//! One daemon per home (STORE-6).
+//!
+//! Invariant: the lock belongs to the open file, so that it goes with the
+//! process, however that ends; the file itself stays, because removing it
+//! would let a third daemon lock a new one beside a holder of the old.
+
+use crate::fs::{FileLayer, OsFiles};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The file that is locked and holds the owner's pid.
+const PID_FILE: &str = "run/daemon.pid";
+
+/// A pid and its newline are shorter.
+const MAX_PID_BYTES: u64 = 32;
+
+/// Why a home could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another daemon has it.
+    #[error("a daemon{} already runs on {}; stop it first, or use another home", pid.map(|pid| format!(" with pid {pid}")).unwrap_or_default(), home.display())]
+    Held {
+        /// The home, without links.
+        home: PathBuf,
+        /// The other's pid, if it has written it already.
+        pid: Option<u32>,
+    },
+    /// Locks fail there, or hold nobody off.
+    #[error("{} is on a file system without working locks; put CRABTALK_HOME on a local disk", file.display())]
+    NoLocks {
+        /// What could not be locked.
+        file: PathBuf,
+        /// What the system said, if anything.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// Anything else that the operating system said.
+    #[error("cannot {action} {}", file.display())]
+    Io {
+        /// What we attempted.
+        action: &'static str,
+        /// On what.
+        file: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The right to be a home's daemon; ends when dropped.
+#[derive(Debug)]
+pub struct HomeLock {
+    file: File,
+    home: PathBuf,
+}
+
+impl HomeLock {
+    /// Takes a home that exists, whichever of its names is used, and writes our
+    /// pid to `run/daemon.pid`.
+    pub fn acquire(home: &Path) -> Result<Self, Error> {
+        Self::acquire_with(home, File::try_lock)
+    }
+
+    /// The home, without links.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    fn acquire_with(
+        home: &Path,
+        try_lock: impl Fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<Self, Error> {
+        let io = |action, file: &Path| {
+            let file = file.to_owned();
+            move |source| Error::Io {
+                action,
+                file,
+                source,
+            }
+        };
+        let home = home.canonicalize().map_err(io("find", home))?;
+        let path = home.join(PID_FILE);
+        let dir = path.parent().expect("the pid file lies in a folder");
+        OsFiles.make_dir(dir).map_err(io("create", dir))?;
+        let mut file = open(&path).map_err(io("open", &path))?;
+        match try_lock(&file) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::Held {
+                    pid: pid(&file),
+                    home,
+                });
+            }
+            Err(TryLockError::Error(e)) => {
+                return Err(Error::NoLocks {
+                    file: path,
+                    source: Some(e),
+                });
+            }
+        }
+        // Some file systems grant every lock. One that lets us in twice would
+        // let another daemon in as well.
+        let second = open(&path).map_err(io("open", &path))?;
+        match try_lock(&second) {
+            Err(TryLockError::WouldBlock) => {}
+            Ok(()) => {
+                return Err(Error::NoLocks {
+                    file: path,
+                    source: None,
+                });
+            }
+            Err(TryLockError::Error(e)) => {
+                return Err(Error::NoLocks {
+                    file: path,
+                    source: Some(e),
+                });
+            }
+        }
+        let write = file
+            .set_len(0)
+            .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
+        write.map_err(io("write our pid to", &path))?;
+        Ok(Self { file, home })
+    }
+}
+
+impl Drop for HomeLock {
+    /// Says that nobody runs here, before the lock goes with the file.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.set_len(0) {
+            tracing::warn!(home = %self.home.display(), %error, "our pid is left in the pid file");
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+fn pid(mut file: &File) -> Option<u32> {
+    let mut text = String::new();
+    Read::by_ref(&mut file)
+        .take(MAX_PID_BYTES)
+        .read_to_string(&mut text)
+        .ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_daemon_learns_the_pid_of_the_first() {
+        let home = tempfile::tempdir().expect("temp dir");
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(home.path(), &link).expect("link");
+        let first = HomeLock::acquire(home.path()).expect("free");
+        let error = HomeLock::acquire(&link).expect_err("taken");
+        let Error::Held { pid, home: named } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(*pid, Some(std::process::id()));
+        assert_eq!(named, first.home());
+        assert!(error.to_string().contains(&std::process::id().to_string()));
+        drop(first);
+        assert_eq!(
+            std::fs::read_to_string(home.path().join(PID_FILE)).expect("stays"),
+            ""
+        );
+        HomeLock::acquire(home.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_pid_left_by_a_killed_daemon_holds_nobody_off() {
+        let home = tempfile::tempdir().expect("temp dir");
+        std::fs::create_dir(home.path().join("run")).expect("dir");
+        std::fs::write(home.path().join(PID_FILE), "999999999\n").expect("stale");
+        let lock = HomeLock::acquire(home.path()).expect("free");
+        let pid = std::fs::read_to_string(home.path().join(PID_FILE)).expect("pid");
+        assert_eq!(pid, format!("{}\n", std::process::id()));
+        drop(lock);
+    }
+
+    #[test]
+    fn locks_that_fail_or_hold_nobody_off_are_named() {
+        let home = tempfile::tempdir().expect("temp dir");
+        let unsupported = |_: &File| {
+            Err(TryLockError::Error(io::Error::from_raw_os_error(
+                rustix::io::Errno::NOTSUP.raw_os_error(),
+            )))
+        };
+        let error = HomeLock::acquire_with(home.path(), unsupported).expect_err("no locks");
+        assert!(
+            matches!(
+                error,
+                Error::NoLocks {
+                    source: Some(_),
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        let error = HomeLock::acquire_with(home.path(), |_| Ok(())).expect_err("no locks");
+        assert!(
+            matches!(error, Error::NoLocks { source: None, .. }),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! File names (STORE-2): `{agent}_{sender_slug}_{seq}[_{title_slug}].jsonl`.
+//!
+//! A name is a hint that makes finding cheap; whose log it is, line 1 says.
+
+use crabtalk_domain::ConversationKey;
+
+/// How a log's name ends.
+pub(crate) const SUFFIX: &str = ".jsonl";
+
+/// Longest slug of a sender: with agent (64), title and numbers a name stays
+/// well below the 255 bytes of common file systems.
+const MAX_SENDER_SLUG: usize = 48;
+
+/// Longest slug of a title, for the same reason.
+const MAX_TITLE_SLUG: usize = 48;
+
+/// Longest file name that any common file system holds.
+const MAX_NAME: usize = 255;
+
+/// Lower-case letters and digits, every run of anything else one `-`. Names
+/// written by other hands or by older rules compare by it.
+pub(crate) fn fold(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c.to_ascii_lowercase());
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.truncate(out.trim_end_matches('-').len());
+    out
+}
+
+/// The part of a name that stands for a sender. Several senders may have one.
+pub(crate) fn slug(sender: &str) -> String {
+    let folded = fold(sender);
+    if folded.is_empty() {
+        return format!("x-{}", digest(sender));
+    }
+    if folded.len() <= MAX_SENDER_SLUG {
+        return folded;
+    }
+    format!(
+        "{}-{}",
+        folded[..MAX_SENDER_SLUG].trim_end_matches('-'),
+        digest(sender)
+    )
+}
+
+/// The slug of a sender whose plain one is taken by somebody else.
+pub(crate) fn distinct_slug(sender: &str) -> String {
+    format!("{}-{}", slug(sender), digest(sender))
+}
+
+/// The part of a name that stands for a title; empty if nothing is left of it.
+fn title_slug(title: &str) -> String {
+    let folded = fold(title);
+    folded[..folded.len().min(MAX_TITLE_SLUG)]
+        .trim_end_matches('-')
+        .to_owned()
+}
+
+/// Eight digits of FNV-1a: stable over versions, which std's hashes are not.
+fn digest(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:08x}", (hash ^ (hash >> 32)) as u32)
+}
+
+/// What all folded names of a pair begin with.
+pub(crate) fn folded_prefix(key: &ConversationKey) -> String {
+    fold(&format!("{}_{}", key.agent, slug(key.sender.as_str())))
+}
+
+/// How names are sorted.
+pub(crate) fn sort_key(name: &str) -> String {
+    fold(name)
+}
+
+/// A name taken apart, for a pair that it fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts<'a> {
+    /// Agent, sender and seq as written.
+    pub(crate) base: &'a str,
+    /// Of several files of a pair the highest is the conversation.
+    pub(crate) seq: u32,
+}
+
+/// Takes a name apart if it could belong to the pair.
+pub(crate) fn parts<'a>(name: &'a str, key: &ConversationKey) -> Option<Parts<'a>> {
+    let stem = stem(name)?;
+    let agent = key.agent.as_str();
+    let rest = stem
+        .get(..agent.len())
+        .filter(|start| start.eq_ignore_ascii_case(agent))
+        .and_then(|_| stem[agent.len()..].strip_prefix('_'))?;
+    let (plain, distinct) = (
+        slug(key.sender.as_str()),
+        distinct_slug(key.sender.as_str()),
+    );
+    rest.match_indices('_').find_map(|(at, _)| {
+        let number = rest[at + 1..].split('_').next().unwrap_or_default();
+        let seq = digits(number)?;
+        let folded = fold(&rest[..at]);
+        let base = &stem[..agent.len() + 1 + at + 1 + number.len()];
+        (folded == plain || folded == distinct).then_some(Parts { base, seq })
+    })
+}
+
+/// Whether a name follows the rule for some pair. Others are looked into on
+/// every search for a pair that the rule does not find.
+pub(crate) fn follows_rule(name: &str) -> bool {
+    stem(name).is_some_and(|stem| stem.split('_').skip(2).any(|part| digits(part).is_some()))
+}
+
+/// Whether a name is one that a list could have given (STORE-2).
+pub(crate) fn is_bare(name: &str) -> bool {
+    name.len() <= MAX_NAME
+        && stem(name).is_some_and(|stem| !stem.is_empty())
+        && !name.starts_with('.')
+        && !name.contains(['/', '\\', '\0'])
+}
+
+/// The name of a new log.
+pub(crate) fn compose(agent: &str, slug: &str, seq: u32) -> String {
+    format!("{agent}_{slug}_{seq}{SUFFIX}")
+}
+
+/// A log's name with a title (CONV-7).
+pub(crate) fn with_title(base: &str, title: &str) -> String {
+    match title_slug(title).as_str() {
+        "" => format!("{base}{SUFFIX}"),
+        slug => format!("{base}_{slug}{SUFFIX}"),
+    }
+}
+
+fn stem(name: &str) -> Option<&str> {
+    let at = name.len().checked_sub(SUFFIX.len())?;
+    name.get(at..)?
+        .eq_ignore_ascii_case(SUFFIX)
+        .then(|| &name[..at])
+}
+
+fn digits(text: &str) -> Option<u32> {
+    text.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(agent: &str, sender: &str) -> ConversationKey {
+        ConversationKey::new(agent, sender).expect("valid")
+    }
+
+    fn seq(name: &str, agent: &str, sender: &str) -> Option<u32> {
+        parts(name, &key(agent, sender)).map(|p| p.seq)
+    }
+
+    #[test]
+    fn slugs_are_safe_short_and_stable() {
+        assert_eq!(slug("user"), "user");
+        assert_eq!(slug("tg:12345"), "tg-12345");
+        assert_eq!(slug("../x"), "x");
+        assert_eq!(slug("🦀"), "x-8a14ddde");
+        assert_eq!(slug(&"y".repeat(1024)).len(), MAX_SENDER_SLUG + 9);
+        assert_ne!(slug("🦀"), slug("🦞"));
+    }
+
+    #[test]
+    fn names_fit_the_pairs_they_could_belong_to() {
+        assert_eq!(seq("crab_user_3.jsonl", "crab", "user"), Some(3));
+        assert_eq!(seq("Crab_User_3_my-title.JSONL", "crab", "user"), Some(3));
+        assert_eq!(seq("crab_tg-1_1_2024.jsonl", "crab", "tg:1"), Some(1));
+        assert_eq!(
+            seq("crab_tg_1_2.jsonl", "crab", "tg:1"),
+            Some(2),
+            "an older slug"
+        );
+        assert_eq!(seq("a_b_c_1.jsonl", "a_b", "c"), Some(1));
+        assert_eq!(seq("a_b_c_1.jsonl", "a", "b_c"), Some(1));
+        assert_eq!(seq("crab_user-1_1.jsonl", "crab", "user"), None);
+        assert_eq!(seq("crab_user.jsonl", "crab", "user"), None);
+        let distinct = compose("crab", &distinct_slug("tg:1"), 4);
+        assert_eq!(seq(&distinct, "crab", "tg:1"), Some(4));
+        assert_eq!(seq(&distinct, "crab", "tg-1"), None);
+    }
+
+    #[test]
+    fn folded_names_begin_with_the_folded_prefix() {
+        for (agent, sender) in [("a_", "../x"), ("a-b", "🦀"), ("A", "tg:1")] {
+            let key = key(agent, sender);
+            let name = compose(agent, &slug(sender), 1);
+            assert!(sort_key(&name).starts_with(&folded_prefix(&key)), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_bare_names_pass() {
+        for good in ["crab_user_1.jsonl", "my notes.jsonl"] {
+            assert!(is_bare(good), "{good}");
+        }
+        for bad in [
+            "",
+            ".jsonl",
+            "..",
+            "a/b.jsonl",
+            "../a.jsonl",
+            "a\0.jsonl",
+            "a.json",
+            "x",
+        ] {
+            assert!(!is_bare(bad), "{bad}");
+        }
+        assert!(!is_bare(&format!("{}.jsonl", "a".repeat(300))));
+    }
+
+    #[test]
+    fn a_title_replaces_the_last_one() {
+        let key = key("crab", "user");
+        let first = with_title("crab_user_1", "Hello, World!");
+        assert_eq!(first, "crab_user_1_hello-world.jsonl");
+        assert_eq!(parts(&first, &key).expect("fits").base, "crab_user_1");
+        assert_eq!(with_title("crab_user_1", "🦀"), "crab_user_1.jsonl");
+        assert!(with_title("crab_user_1", &"é1".repeat(100)).len() < 80);
+    }
+}

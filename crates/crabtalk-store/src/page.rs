@@ -1,0 +1,87 @@
+//! Cuts pages from a log, from its end backwards.
+//!
+//! Invariants: a page costs what is on it; a step's results stand in the order
+//! of their calls while indexes ascend; no page begins between a call and its
+//! results.
+
+use crate::error::unreadable;
+use crate::fs::LogFile;
+use crate::line::{self, Line};
+use crate::load::broken;
+use crate::tail::Backward;
+use crabtalk_domain::Role;
+use crabtalk_domain::storage::{Entry, Error, Page};
+use std::path::Path;
+
+/// Reads up to `limit` entries of `floor..end`, oldest first, and more where a
+/// step's results would stand without their calls.
+pub(crate) fn page(
+    file: &dyn LogFile,
+    path: &Path,
+    floor: u64,
+    end: u64,
+    limit: usize,
+) -> Result<Page, Error> {
+    let io = |e| unreadable("read", path, e);
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut more = false;
+    let mut lines = Backward::new(file, floor, end);
+    while let Some((offset, bytes)) = lines.prev().map_err(io)? {
+        // What is being written right now, or was torn.
+        let unfinished = offset + bytes.len() as u64 == end;
+        let entry = match line::parse(bytes) {
+            Ok(Line::Message(message)) => Entry {
+                index: offset,
+                message: *message,
+                compact: false,
+            },
+            Ok(Line::Marker(marker)) => Entry {
+                index: offset,
+                message: marker.into_message(),
+                compact: true,
+            },
+            Ok(Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown) => continue,
+            Err(_) if unfinished || line::is_blank(bytes) => continue,
+            Err(reason) => return Err(broken(file, path, offset, reason)),
+        };
+        let in_group = entries
+            .last()
+            .is_some_and(|first| first.message.role == Role::Tool);
+        if entries.len() >= limit && !(in_group && limit > 0) {
+            more = true;
+            break;
+        }
+        entries.push(entry);
+    }
+    entries.reverse();
+    order_results(&mut entries);
+    Ok(Page { entries, more })
+}
+
+/// Puts the results behind each message with calls in the order of the calls.
+fn order_results(entries: &mut [Entry]) {
+    let mut at = 0;
+    while at < entries.len() {
+        let (head, rest) = entries[at..].split_at_mut(1);
+        let results = rest
+            .iter()
+            .take_while(|e| e.message.role == Role::Tool)
+            .count();
+        let calls = &head[0].message.tool_calls;
+        if results > 1 && !calls.is_empty() {
+            let results = &mut rest[..results];
+            let indexes: Vec<u64> = results.iter().map(|e| e.index).collect();
+            results.sort_by_key(|e| {
+                let id = &e.message.tool_call_id;
+                calls
+                    .iter()
+                    .position(|call| call.id == *id)
+                    .unwrap_or(usize::MAX)
+            });
+            for (entry, index) in results.iter_mut().zip(indexes) {
+                entry.index = index;
+            }
+        }
+        at += results + 1;
+    }
+}

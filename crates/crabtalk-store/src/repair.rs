@@ -1,0 +1,80 @@
+//! Mends the end of a log that a crash or a full disk left unclean.
+//!
+//! Invariant: bytes that were never acknowledged are cut off, bytes that
+//! somebody may want to see go to a `.torn` file beside the log first.
+
+use crate::error::{failed, unreadable};
+use crate::fs::{Access, FileLayer, LogFile, append_all, read_exact};
+use crabtalk_domain::storage::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Most bytes moved at once.
+const BLOCK: u64 = 256 * 1024;
+
+/// The state of a log's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// A whole line, and the newline behind it.
+    Clean,
+    /// A whole line without its newline.
+    NoNewline,
+    /// A torn line from the good end on; its bytes are to be kept.
+    Torn,
+    /// Part of a batch that was refused, from the good end on.
+    Refused,
+}
+
+/// The file beside a log that keeps what was torn.
+pub(crate) fn torn_path(log: &Path) -> PathBuf {
+    let mut path = log.as_os_str().to_owned();
+    path.push(".torn");
+    path.into()
+}
+
+/// Cuts off whatever stands behind `end`.
+pub(crate) fn mend(
+    fs: &dyn FileLayer,
+    file: &dyn LogFile,
+    path: &Path,
+    end: u64,
+    tail: Tail,
+) -> Result<(), Error> {
+    match tail {
+        Tail::Clean | Tail::NoNewline => return Ok(()),
+        Tail::Torn => save_torn(fs, file, path, end)?,
+        Tail::Refused => {}
+    }
+    file.truncate(end)
+        .map_err(|e| failed("cut the torn end of", path, e))
+}
+
+fn save_torn(fs: &dyn FileLayer, file: &dyn LogFile, path: &Path, end: u64) -> Result<(), Error> {
+    let len = file.stat().map_err(|e| unreadable("look at", path, e))?.len;
+    if len <= end {
+        return Ok(());
+    }
+    let torn = torn_path(path);
+    let save = || -> io::Result<()> {
+        let keep = fs.open(&torn, Access::AppendOrCreate)?;
+        if keep.stat()?.len > 0 {
+            append_all(&*keep, b"\n")?;
+        }
+        let mut at = end;
+        while at < len {
+            let mut bytes = vec![0; usize::try_from(BLOCK.min(len - at)).expect("a block")];
+            read_exact(file, &mut bytes, at)?;
+            append_all(&*keep, &bytes)?;
+            at += bytes.len() as u64;
+        }
+        keep.sync()
+    };
+    save().map_err(|e| failed("keep a torn line in", &torn, e))?;
+    tracing::warn!(
+        log = %path.display(),
+        bytes = len - end,
+        torn = %torn.display(),
+        "the log ended in a torn line; its bytes were moved beside it"
+    );
+    Ok(())
+}

@@ -1,0 +1,473 @@
+//! Conversations as files.
+//!
+//! Invariants: opening the store touches no disk; file access runs in the
+//! blocking pool, in few threads at once; what was begun there ends whether or
+//! not somebody still waits.
+
+use crate::archive::{Placed, Scans, infos, markers};
+use crate::error::{failed, unreadable};
+use crate::fs::{Access, FileLayer, LogFile};
+use crate::index::{Files, Found, Index};
+use crate::load::{Loaded, load};
+use crate::log::{JsonlLog, Shared, State};
+use crate::name;
+use crate::page::page;
+use crate::summary::{Digests, Unlisted};
+use crate::sync::{SyncState, Syncer};
+use crate::tail::{HeadRead, read_head};
+use crabtalk_domain::storage::{
+    ArchiveInfo, Error, NewConversation, Opened, Page, Source, Storage, Summary,
+};
+use crabtalk_domain::{BoxFuture, ConversationKey};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+/// Opens, creations and removals at once: they are short, and a thread each
+/// for a thousand conversations would cost more memory than they do.
+const MAX_OPENS: usize = 2;
+
+/// Lists and pages at once, apart from opens, because some are long.
+const MAX_READS: usize = 2;
+
+/// When what was announced has to survive a power cut (STORE-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncPolicy {
+    /// Whenever something is announced.
+    #[default]
+    Step,
+    /// When a run ends.
+    Run,
+    /// Whenever the operating system likes.
+    Never,
+}
+
+/// The store over a sessions folder.
+pub struct FileStore(Arc<Inner>);
+
+struct Inner {
+    fs: Arc<dyn FileLayer>,
+    dir: PathBuf,
+    trash: PathBuf,
+    policy: SyncPolicy,
+    index: Arc<Index>,
+    syncer: Arc<Syncer>,
+    scans: Scans,
+    digests: Digests,
+    opens: Arc<Semaphore>,
+    reads: Arc<Semaphore>,
+}
+
+impl FileStore {
+    /// A store over these folders, which are made when something is put there.
+    pub fn open(
+        sessions_dir: impl Into<PathBuf>,
+        trash_dir: impl Into<PathBuf>,
+        policy: SyncPolicy,
+        fs: Arc<dyn FileLayer>,
+    ) -> Self {
+        let dir = sessions_dir.into();
+        Self(Arc::new(Inner {
+            index: Arc::new(Index::new(Arc::clone(&fs), dir.clone())),
+            syncer: Arc::new(Syncer::new()),
+            fs,
+            dir,
+            trash: trash_dir.into(),
+            policy,
+            scans: Scans::default(),
+            digests: Digests::default(),
+            opens: Arc::new(Semaphore::new(MAX_OPENS)),
+            reads: Arc::new(Semaphore::new(MAX_READS)),
+        }))
+    }
+
+    /// Runs `work` in the blocking pool.
+    fn blocking<T: Send + 'static>(
+        &self,
+        permits: &Arc<Semaphore>,
+        work: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let (inner, permits) = (Arc::clone(&self.0), Arc::clone(permits));
+        Box::pin(async move {
+            let permit = permits
+                .acquire_owned()
+                .await
+                .expect("the semaphore is never closed");
+            let work = spawn_blocking(move || {
+                let _permit = permit;
+                work(&inner)
+            });
+            match work.await {
+                Ok(result) => result,
+                Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+                Err(_) => {
+                    let source = io::Error::other("the daemon is shutting down");
+                    Err(Error::Io {
+                        action: "use",
+                        file: PathBuf::new(),
+                        source,
+                    })
+                }
+            }
+        })
+    }
+}
+
+impl Storage for FileStore {
+    fn open<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        create: Option<NewConversation>,
+    ) -> BoxFuture<'a, Result<Option<Opened>, Error>> {
+        let key = key.clone();
+        self.blocking(&self.0.opens, move |inner| {
+            inner.open(&key, create.as_ref())
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
+        self.blocking(&self.0.reads, move |inner| {
+            inner.list(agent.as_deref(), sender.as_deref())
+        })
+    }
+
+    fn page<'a>(
+        &'a self,
+        source: &'a Source,
+        before: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page, Error>> {
+        let source = source.clone();
+        self.blocking(&self.0.reads, move |inner| {
+            inner.page(&source, before, limit)
+        })
+    }
+
+    fn archives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>> {
+        let key = key.clone();
+        self.blocking(&self.0.reads, move |inner| {
+            let log = inner.log_of(&key)?;
+            Ok(infos(&inner.markers(&log)?))
+        })
+    }
+
+    fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>> {
+        let key = key.clone();
+        self.blocking(&self.0.opens, move |inner| inner.remove(&key))
+    }
+
+    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>> {
+        let name = name.to_owned();
+        self.blocking(&self.0.reads, move |inner| inner.file(&name))
+    }
+
+    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        let name = name.to_owned();
+        self.blocking(&self.0.opens, move |inner| inner.remove_file(&name))
+    }
+}
+
+/// A log opened for reading.
+struct ReadLog {
+    file: Arc<dyn LogFile>,
+    path: PathBuf,
+    /// Offset behind line 1.
+    floor: u64,
+}
+
+impl Inner {
+    fn open(
+        &self,
+        key: &ConversationKey,
+        create: Option<&NewConversation>,
+    ) -> Result<Option<Opened>, Error> {
+        let (path, created) = {
+            let mut names = self.index.lock();
+            let files = names.find(key)?;
+            match (files.current(&self.dir)?, create) {
+                (Some(found), _) => (self.dir.join(&found.name), None),
+                (None, Some(new)) => {
+                    let (path, file) = names.create(key, new, &files)?;
+                    (path, Some(file))
+                }
+                (None, None) => return Ok(None),
+            }
+        };
+        let is_new = created.is_some();
+        let (file, writable) = match created {
+            Some(file) => (file, true),
+            None => self.open_existing(&path)?,
+        };
+        // Only somebody who replaced the file just now makes this fail.
+        let Some(loaded) = load(&*file, &path)?.filter(|loaded| loaded.head.is_of(key)) else {
+            return Err(Error::NotFound(key.to_string()));
+        };
+        let sync = SyncState::new(
+            if is_new { 0 } else { loaded.end },
+            is_new,
+            self.policy == SyncPolicy::Never,
+        );
+        let (end, tail) = (loaded.end, loaded.tail);
+        let mut state = State {
+            path,
+            file,
+            writable,
+            end,
+            tail,
+            sync,
+        };
+        if writable && let Err(error) = state.mend(&*self.fs) {
+            // It can be read; the next append tries again and says why not.
+            tracing::warn!(%error, "a torn line stays for now");
+        }
+        let shared = Shared::new(Arc::clone(&self.fs), state);
+        Ok(Some(self.opened(key, shared, loaded)))
+    }
+
+    /// Opens a log for appending, or for reading where nothing can be written.
+    fn open_existing(&self, path: &Path) -> Result<(Arc<dyn LogFile>, bool), Error> {
+        let error = match self.fs.open(path, Access::Append) {
+            Ok(file) => return Ok((file, true)),
+            Err(e) => failed("open", path, e),
+        };
+        match (error, self.fs.open(path, Access::Read)) {
+            (Error::Unwritable { .. }, Ok(file)) => Ok((file, false)),
+            (error, _) => Err(error),
+        }
+    }
+
+    fn opened(&self, key: &ConversationKey, shared: Arc<Shared>, loaded: Loaded) -> Opened {
+        let log = JsonlLog::new(
+            key.clone(),
+            shared,
+            Arc::clone(&self.index),
+            Arc::clone(&self.syncer),
+            self.policy,
+            &loaded,
+        );
+        Opened {
+            log: Box::new(log),
+            meta: loaded.meta,
+            history: loaded.history,
+            archived_messages: loaded.archived.unwrap_or(0),
+            last_run: loaded.last_run,
+            open_run: loaded.open_run,
+            requests: loaded.requests,
+            last_end: loaded.last_end,
+        }
+    }
+
+    fn list(&self, agent: Option<&str>, sender: Option<&str>) -> Result<Vec<Summary>, Error> {
+        let names = match (agent, sender) {
+            (Some(agent), Some(sender)) => match ConversationKey::new(agent, sender) {
+                Ok(key) => self
+                    .files(&key)?
+                    .into_iter()
+                    .map(|found| found.name)
+                    .collect(),
+                Err(_) => return Ok(Vec::new()),
+            },
+            _ => self.index.lock().all()?,
+        };
+        let mut list = self.summaries(&names);
+        // A title may have renamed some meanwhile.
+        if list.len() < names.len() {
+            let known: std::collections::HashSet<&str> = names.iter().map(String::as_str).collect();
+            let mut now = self.index.lock().all()?;
+            now.retain(|name| !known.contains(&**name));
+            list.extend(self.summaries(&now));
+        }
+        list.retain(|s| {
+            agent.is_none_or(|agent| s.key.agent.as_str() == agent)
+                && sender.is_none_or(|sender| s.key.sender.as_str() == sender)
+        });
+        mark_superseded(&mut list);
+        list.sort_by(|a, b| (&a.key, a.seq, &a.file).cmp(&(&b.key, b.seq, &b.file)));
+        Ok(list)
+    }
+
+    fn summaries(&self, names: &[String]) -> Vec<Summary> {
+        let summary = |name: &String| match self.summary(name) {
+            Ok(summary) => Some(summary),
+            Err(Unlisted::Torn) => None,
+            Err(Unlisted::Io(e)) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(Unlisted::Io(error)) => {
+                tracing::warn!(file = name, %error, "left out of the list");
+                None
+            }
+            Err(Unlisted::Broken(reason)) => {
+                tracing::warn!(file = name, reason, "left out of the list");
+                None
+            }
+        };
+        names.iter().filter_map(summary).collect()
+    }
+
+    fn summary(&self, file: &str) -> Result<Summary, Unlisted> {
+        let path = self.dir.join(file);
+        let log = self.fs.open(&path, Access::Read)?;
+        let digest = self.digests.get(&*log, &path, &self.scans)?;
+        let seq = name::parts(file, &digest.key).map_or(0, |parts| parts.seq);
+        Ok(Summary {
+            key: digest.key,
+            seq,
+            superseded: false,
+            meta: digest.meta,
+            file: file.to_owned(),
+            message_count: digest.messages,
+        })
+    }
+
+    fn page(&self, source: &Source, before: Option<u64>, limit: usize) -> Result<Page, Error> {
+        let (log, from, to) = match source {
+            Source::Conversation(key) => (self.log_of(key)?, 0, u64::MAX),
+            Source::File(name) => (self.log_named(name)?, 0, u64::MAX),
+            Source::Archive(key, index) => {
+                let log = self.log_of(key)?;
+                let markers = self.markers(&log)?;
+                let at = (*index as usize).checked_sub(1);
+                let missing = || Error::NotFound(format!("archive {index} of {key}"));
+                let at = at.filter(|at| *at < markers.len()).ok_or_else(missing)?;
+                let from = at.checked_sub(1).map_or(0, |before| markers[before].end);
+                (log, from, markers[at].offset)
+            }
+        };
+        let len = log
+            .file
+            .stat()
+            .map_err(|e| unreadable("look at", &log.path, e))?
+            .len;
+        let end = to.min(len).min(before.unwrap_or(u64::MAX));
+        page(&*log.file, &log.path, log.floor.max(from), end, limit)
+    }
+
+    fn markers(&self, log: &ReadLog) -> Result<Vec<Placed>, Error> {
+        markers(&*log.file, &log.path, log.floor, &self.scans)
+    }
+
+    fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
+        let mut names = self.index.lock();
+        let files = names.find(key)?.of_pair;
+        if files.is_empty() {
+            return Err(Error::NotFound(key.to_string()));
+        }
+        // The oldest first: cut off half-way, the conversation is still there.
+        for found in files.iter().rev() {
+            names.discard(&found.name, &self.trash)?;
+        }
+        if self.policy == SyncPolicy::Never {
+            Ok(())
+        } else {
+            names.sync_discarded(&self.trash)
+        }
+    }
+
+    fn file(&self, file: &str) -> Result<Summary, Error> {
+        let log = self.log_named(file)?;
+        let mut summary = self.summary(file).map_err(|e| match e {
+            Unlisted::Torn => Error::NotFound(file.to_owned()),
+            Unlisted::Broken(reason) => Error::Broken {
+                file: log.path.clone(),
+                line: 1,
+                reason,
+            },
+            Unlisted::Io(e) => unreadable("read", &log.path, e),
+        })?;
+        let current = self.files(&summary.key)?.into_iter().next();
+        summary.superseded = current.is_none_or(|current| current.name != file);
+        Ok(summary)
+    }
+
+    fn remove_file(&self, file: &str) -> Result<(), Error> {
+        if !name::is_bare(file) {
+            return Err(Error::BadFileName(file.to_owned()));
+        }
+        let mut names = self.index.lock();
+        names.discard(file, &self.trash)?;
+        if self.policy == SyncPolicy::Never {
+            Ok(())
+        } else {
+            names.sync_discarded(&self.trash)
+        }
+    }
+
+    fn files(&self, key: &ConversationKey) -> Result<Vec<Found>, Error> {
+        self.index
+            .lock()
+            .find(key)
+            .map(|files: Files| files.of_pair)
+    }
+
+    fn log_of(&self, key: &ConversationKey) -> Result<ReadLog, Error> {
+        // Held while opening, so that no title renames it in between.
+        let mut names = self.index.lock();
+        let files = names.find(key)?;
+        match files.current(&self.dir)? {
+            Some(found) => self.open_to_read(&found.name),
+            None => Err(Error::NotFound(key.to_string())),
+        }
+    }
+
+    fn log_named(&self, file: &str) -> Result<ReadLog, Error> {
+        if !name::is_bare(file) {
+            return Err(Error::BadFileName(file.to_owned()));
+        }
+        self.open_to_read(file)
+    }
+
+    fn open_to_read(&self, name: &str) -> Result<ReadLog, Error> {
+        let path = self.dir.join(name);
+        let file = match self.fs.open(&path, Access::Read) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NotFound(name.to_owned()));
+            }
+            Err(e) => return Err(unreadable("open", &path, e)),
+        };
+        match read_head(&*file).map_err(|e| unreadable("read", &path, e))? {
+            HeadRead::Good { end, .. } => Ok(ReadLog {
+                file,
+                path,
+                floor: end,
+            }),
+            HeadRead::Torn => Err(Error::NotFound(name.to_owned())),
+            HeadRead::Broken(reason) => Err(Error::Broken {
+                file: path,
+                line: 1,
+                reason,
+            }),
+        }
+    }
+}
+
+/// Of several files of a pair only the highest is the conversation; one whose
+/// name belongs elsewhere never is.
+fn mark_superseded(list: &mut [Summary]) {
+    let eligible =
+        |s: &Summary| name::parts(&s.file, &s.key).is_some() || !name::follows_rule(&s.file);
+    let mut current: HashMap<ConversationKey, (u32, String)> = HashMap::new();
+    for summary in list.iter().filter(|s| eligible(s)) {
+        let this = (summary.seq, summary.file.clone());
+        let highest = current
+            .entry(summary.key.clone())
+            .or_insert_with(|| this.clone());
+        if *highest < this {
+            *highest = this;
+        }
+    }
+    for summary in list {
+        let highest = current.get(&summary.key);
+        summary.superseded = highest.is_none_or(|(_, file)| *file != summary.file);
+    }
+}

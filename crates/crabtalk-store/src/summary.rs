@@ -1,0 +1,167 @@
+//! What a list shows of a log: line 1 and its last lines.
+
+use crate::archive::Scans;
+use crate::fs::LogFile;
+use crate::line::{self, Kind, Line};
+use crate::tail::{Backward, HeadRead, read_head};
+use crabtalk_domain::ConversationKey;
+use crabtalk_domain::storage::Meta;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Logs whose digest is remembered because it took more than their last lines:
+/// those that only older versions have written.
+const MAX_REMEMBERED: usize = 4096;
+
+/// A digest that had to read more than this is remembered.
+const CHEAP_BYTES: u64 = 8 * 1024;
+
+/// A log in short.
+#[derive(Debug, Clone)]
+pub(crate) struct Digest {
+    pub(crate) key: ConversationKey,
+    pub(crate) meta: Meta,
+    pub(crate) messages: u64,
+}
+
+/// Why a log has no digest.
+#[derive(Debug)]
+pub(crate) enum Unlisted {
+    /// Its creation was cut off.
+    Torn,
+    /// Line 1 is no metadata.
+    Broken(String),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Unlisted {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Makes digests.
+#[derive(Default)]
+pub(crate) struct Digests {
+    /// With the length that each was made at: logs only grow.
+    remembered: Mutex<HashMap<PathBuf, (u64, Digest)>>,
+}
+
+impl Digests {
+    pub(crate) fn get(
+        &self,
+        file: &dyn LogFile,
+        path: &Path,
+        scans: &Scans,
+    ) -> Result<Digest, Unlisted> {
+        let (head, floor) = match read_head(file)? {
+            HeadRead::Good { head, end, .. } => (head, end),
+            HeadRead::Torn => return Err(Unlisted::Torn),
+            HeadRead::Broken(reason) => return Err(Unlisted::Broken(reason)),
+        };
+        let Some(key) = head.key() else {
+            return Err(Unlisted::Broken("it names no agent or no sender".into()));
+        };
+        let len = file.stat()?.len;
+        {
+            let remembered = self
+                .remembered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some((at, digest)) = remembered.get(path)
+                && *at == len
+                && digest.key == key
+            {
+                return Ok(digest.clone());
+            }
+        }
+        let (state, read) = last_state(file, path, floor, len, scans)?;
+        let meta = Meta {
+            created_at: head.created_at,
+            title: state.title.unwrap_or(head.title),
+            cwd: state.cwd.unwrap_or_default(),
+            uptime_secs: state.uptime_secs.unwrap_or(head.uptime_secs),
+        };
+        let digest = Digest {
+            key,
+            meta,
+            messages: state.before.unwrap_or(0) + state.behind,
+        };
+        if read > CHEAP_BYTES {
+            let mut remembered = self
+                .remembered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if remembered.len() >= MAX_REMEMBERED {
+                remembered.clear();
+            }
+            remembered.insert(path.to_owned(), (len, digest.clone()));
+        }
+        Ok(digest)
+    }
+}
+
+/// Gathered backwards.
+#[derive(Default)]
+struct LastState {
+    title: Option<String>,
+    cwd: Option<String>,
+    uptime_secs: Option<u64>,
+    /// Messages before the last line that says how many there are.
+    before: Option<u64>,
+    /// Messages behind it.
+    behind: u64,
+}
+
+impl LastState {
+    fn is_complete(&self) -> bool {
+        let known = self.title.is_some() && self.cwd.is_some() && self.uptime_secs.is_some();
+        known && self.before.is_some()
+    }
+}
+
+/// The state, and how many bytes back it was found.
+fn last_state(
+    file: &dyn LogFile,
+    path: &Path,
+    floor: u64,
+    len: u64,
+    scans: &Scans,
+) -> io::Result<(LastState, u64)> {
+    let mut state = LastState::default();
+    let mut reached = len;
+    let mut lines = Backward::new(file, floor, len);
+    while !state.is_complete() {
+        let Some((offset, bytes)) = lines.prev()? else {
+            break;
+        };
+        reached = offset;
+        if line::kind(bytes) == Kind::Message {
+            state.behind += u64::from(state.before.is_none());
+            continue;
+        }
+        match line::parse(bytes) {
+            Ok(Line::Marker(marker)) => {
+                if state.before.is_none() {
+                    state.before = match marker.stamp.messages {
+                        Some(messages) => Some(messages),
+                        None => Some(scans.get(file, path, floor, offset)?.messages),
+                    };
+                }
+                // State is repeated behind a marker of ours; older ones know none.
+                break;
+            }
+            Ok(Line::Meta(meta, stamp)) => {
+                state.title = state.title.or(meta.title);
+                state.cwd = state.cwd.or(meta.cwd);
+                state.uptime_secs = state.uptime_secs.or(meta.uptime_secs);
+                state.before = state.before.or(stamp.messages);
+            }
+            Ok(Line::Run(_, stamp)) => state.before = state.before.or(stamp.messages),
+            Ok(Line::Message(_) | Line::ForeignRole | Line::Unknown) | Err(_) => {}
+        }
+    }
+    Ok((state, len - reached))
+}

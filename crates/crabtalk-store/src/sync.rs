@@ -1,0 +1,315 @@
+//! Makes logs durable beside the work of their runs.
+//!
+//! Invariants: a log is synced by one thread at a time, and whoever asks
+//! meanwhile shares the next sync; a log stands in the queue at most once;
+//! threads exist while there is work and end soon after.
+
+use crate::error::{again, failed};
+use crate::fs::{Access, FileLayer, read_exact};
+use crate::log::{Shared, State};
+use crabtalk_domain::BoxFuture;
+use crabtalk_domain::storage::Error;
+use std::collections::VecDeque;
+use std::future::ready;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Syncs at once: file systems commit what waits together, so that a few
+/// threads keep a disk busy.
+const MAX_THREADS: usize = 4;
+
+/// How long an idle thread waits for more before it gives its memory back.
+const IDLE: Duration = Duration::from_secs(3);
+
+/// Stack of a thread that makes system calls and nothing else.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// What one log has to be synced for.
+#[derive(Default)]
+pub(crate) struct SyncState {
+    /// Everything before is durable.
+    synced: u64,
+    /// What was appended since, to put it back where a failed sync lost it.
+    /// No more than the run behind it holds in memory itself.
+    unsynced: Vec<u8>,
+    /// Whether anybody will ever ask.
+    off: bool,
+    /// The file's name is not durable yet.
+    name_dirty: bool,
+    waiters: Vec<(u64, oneshot::Sender<Result<(), Error>>)>,
+    /// A sync failed and the file could not be opened anew yet.
+    suspect: bool,
+    /// In the queue or in a thread's hands.
+    busy: bool,
+}
+
+impl SyncState {
+    /// A log that ends at `end` on opening.
+    pub(crate) fn new(end: u64, name_dirty: bool, off: bool) -> Self {
+        Self {
+            synced: end,
+            name_dirty,
+            off,
+            ..Self::default()
+        }
+    }
+
+    /// Notes what was appended.
+    pub(crate) fn appended(&mut self, bytes: &[u8]) {
+        if !self.off {
+            self.unsynced.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes that the name changed.
+    pub(crate) fn renamed(&mut self) {
+        self.name_dirty = true;
+    }
+
+    /// Forgets what it knew of the content.
+    pub(crate) fn restart(&mut self, end: u64) {
+        self.unsynced.clear();
+        self.synced = end;
+    }
+
+    fn done(&mut self, upto: u64) {
+        let gone = usize::try_from(upto.saturating_sub(self.synced)).unwrap_or(usize::MAX);
+        if gone >= self.unsynced.len() {
+            self.unsynced = Vec::new();
+        } else {
+            self.unsynced.drain(..gone);
+        }
+        self.synced = self.synced.max(upto);
+    }
+}
+
+/// The threads that sync all logs of a store.
+pub(crate) struct Syncer(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    logs: VecDeque<Arc<Shared>>,
+    threads: Vec<JoinHandle<()>>,
+    running: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Syncer {
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Resolves when the log is durable up to there.
+    pub(crate) fn sync(
+        &self,
+        log: &Arc<Shared>,
+        upto: u64,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        let (tell, told) = oneshot::channel();
+        let enqueue = {
+            let mut state = log.lock();
+            if upto <= state.sync.synced {
+                return Box::pin(ready(Ok(())));
+            }
+            state.sync.waiters.push((upto, tell));
+            !std::mem::replace(&mut state.sync.busy, true)
+        };
+        if enqueue && let Err(source) = self.enqueue(Arc::clone(log)) {
+            let mut state = log.lock();
+            state.sync.busy = false;
+            state.answer(u64::MAX, "start a thread to sync", Some(&source));
+        }
+        Box::pin(async move {
+            told.await
+                .expect("a queued log is synced, and its waiters told, before threads end")
+        })
+    }
+
+    fn enqueue(&self, log: Arc<Shared>) -> io::Result<()> {
+        let mut queue = self.0.lock();
+        queue.logs.push_back(log);
+        if queue.logs.len() > queue.idle && queue.running < MAX_THREADS {
+            queue.threads.retain(|thread| !thread.is_finished());
+            let inner = Arc::clone(&self.0);
+            let thread = Builder::new()
+                .name("log-sync".into())
+                .stack_size(STACK_BYTES);
+            match thread.spawn(move || inner.work()) {
+                Ok(handle) => {
+                    queue.threads.push(handle);
+                    queue.running += 1;
+                }
+                // Whoever runs will come to it.
+                Err(_) if queue.running > 0 => {}
+                Err(e) => {
+                    queue.logs.pop_back();
+                    return Err(e);
+                }
+            }
+        }
+        drop(queue);
+        self.0.wake.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Syncer {
+    /// Finishes what is queued.
+    fn drop(&mut self) {
+        let threads = {
+            let mut queue = self.0.lock();
+            queue.closed = true;
+            std::mem::take(&mut queue.threads)
+        };
+        self.0.wake.notify_all();
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread that syncs logs panicked");
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        while let Some(log) = self.next() {
+            if log.sync_once() {
+                self.lock().logs.push_back(log);
+            }
+        }
+    }
+
+    /// The next log; `None` when the thread should end.
+    fn next(&self) -> Option<Arc<Shared>> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(log) = queue.logs.pop_front() {
+                return Some(log);
+            }
+            if queue.closed {
+                queue.running -= 1;
+                return None;
+            }
+            queue.idle += 1;
+            let (woken, timeout) = self
+                .wake
+                .wait_timeout(queue, IDLE)
+                .unwrap_or_else(PoisonError::into_inner);
+            queue = woken;
+            queue.idle -= 1;
+            if timeout.timed_out() && queue.logs.is_empty() {
+                queue.running -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Syncs what is there now and tells whoever waited for it. Whether more
+    /// waiters came meanwhile.
+    fn sync_once(&self) -> bool {
+        let (file, path, upto, name_dirty, ready) = {
+            let mut state = self.lock();
+            let ready = state.recover(&*self.fs);
+            let name_dirty = std::mem::take(&mut state.sync.name_dirty);
+            (
+                Arc::clone(&state.file),
+                state.path.clone(),
+                state.end,
+                name_dirty,
+                ready,
+            )
+        };
+        let name = || match path.parent().filter(|_| name_dirty) {
+            Some(dir) => self.fs.sync_dir(dir),
+            None => Ok(()),
+        };
+        let synced = ready.and_then(|()| file.sync()).and_then(|()| name());
+        let mut state = self.lock();
+        match &synced {
+            Ok(()) => {
+                state.sync.done(upto);
+                state.answer(upto, "sync", None);
+            }
+            Err(error) => {
+                state.sync.name_dirty |= name_dirty;
+                tracing::error!(log = %path.display(), %error, "a sync failed");
+                state.sync.suspect = true;
+                if let Err(error) = state.recover(&*self.fs) {
+                    tracing::error!(log = %path.display(), %error, "the log could not be reopened");
+                }
+                state.answer(upto, "sync", Some(error));
+            }
+        }
+        state.sync.busy = !state.sync.waiters.is_empty();
+        state.sync.busy
+    }
+}
+
+impl State {
+    fn answer(&mut self, upto: u64, action: &'static str, error: Option<&io::Error>) {
+        for (wanted, tell) in std::mem::take(&mut self.sync.waiters) {
+            if wanted > upto {
+                self.sync.waiters.push((wanted, tell));
+                continue;
+            }
+            let result = match error {
+                None => Ok(()),
+                Some(error) => Err(failed(action, &self.path, again(error))),
+            };
+            // A waiter that left no longer wants to know.
+            drop(tell.send(result));
+        }
+    }
+
+    /// After a failed sync the kernel may show bytes that it will never write.
+    /// So the file is opened anew, what is durable is checked to be there, and
+    /// the rest is written once more: the next sync then covers it.
+    pub(crate) fn recover(&mut self, fs: &dyn FileLayer) -> io::Result<()> {
+        if !self.sync.suspect {
+            return Ok(());
+        }
+        let synced = self.sync.synced;
+        let patch = fs.open(&self.path, Access::Patch)?;
+        if synced > 0 && !self.sync.unsynced.is_empty() {
+            let mut before = [0];
+            read_exact(&*patch, &mut before, synced - 1)?;
+            if before != [b'\n'] && self.sync.unsynced[0] != b'\n' {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "its content changed",
+                ));
+            }
+        }
+        let (mut rest, mut at) = (&self.sync.unsynced[..], synced);
+        while !rest.is_empty() {
+            match patch.write_at(rest, at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    rest = &rest[n..];
+                    at += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.file = fs.open(&self.path, Access::Append)?;
+        self.sync.suspect = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Reads a log from its end, block by block, so that what lies before the
+//! last marker costs nothing.
+
+use crate::fs::{LogFile, read_exact};
+use crate::line::{Head, parse_head};
+use memchr::{memchr, memchr_iter, memrchr};
+use std::io;
+
+/// First block read from the end: a short conversation in one go, little
+/// enough that listing ten thousand files is quick.
+const FIRST_BLOCK: u64 = 8 * 1024;
+
+/// Largest block: few calls for a long tail, little memory for a longer one.
+const MAX_BLOCK: u64 = 256 * 1024;
+
+/// Line 1 is read in pieces of this size; a sender of 4 KiB, escaped, fits few.
+const HEAD_BLOCK: usize = 1024;
+
+/// Longest line 1: a longer one is none of ours, and looking for its end would
+/// read the whole file.
+const MAX_HEAD: usize = 256 * 1024;
+
+/// What the beginning of a file says.
+pub(crate) enum HeadRead {
+    /// Line 1, and the offset behind it. `terminated` unless its newline is
+    /// missing.
+    Good {
+        head: Head,
+        end: u64,
+        terminated: bool,
+    },
+    /// Creation was cut off: the file ends within line 1.
+    Torn,
+    /// A line 1 that is none.
+    Broken(String),
+}
+
+/// Reads line 1.
+pub(crate) fn read_head(file: &dyn LogFile) -> io::Result<HeadRead> {
+    let mut bytes = Vec::new();
+    loop {
+        let from = bytes.len();
+        bytes.resize(from + HEAD_BLOCK, 0);
+        let n = match file.read_at(&mut bytes[from..], from as u64) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                bytes.truncate(from);
+                continue;
+            }
+            result => result?,
+        };
+        bytes.truncate(from + n);
+        if let Some(at) = memchr(b'\n', &bytes[from..]) {
+            let line = &bytes[..from + at];
+            return Ok(match parse_head(line) {
+                Ok(head) => HeadRead::Good {
+                    head,
+                    end: line.len() as u64 + 1,
+                    terminated: true,
+                },
+                Err(reason) => HeadRead::Broken(reason),
+            });
+        }
+        if n == 0 {
+            return Ok(match parse_head(&bytes) {
+                Ok(head) => HeadRead::Good {
+                    head,
+                    end: bytes.len() as u64,
+                    terminated: false,
+                },
+                Err(_) => HeadRead::Torn,
+            });
+        }
+        if bytes.len() > MAX_HEAD {
+            return Ok(HeadRead::Broken(
+                "it is too long for the metadata of a log".into(),
+            ));
+        }
+    }
+}
+
+/// Lines of a part of a file, last one first.
+pub(crate) struct Backward<'a> {
+    file: &'a dyn LogFile,
+    floor: u64,
+    /// Offset of `buf[0]`.
+    start: u64,
+    buf: Vec<u8>,
+    /// End of what is not handed out yet.
+    cut: usize,
+    block: u64,
+}
+
+impl<'a> Backward<'a> {
+    /// The lines in `floor..end`; both are beginnings of lines, or `end` that
+    /// of the file.
+    pub(crate) fn new(file: &'a dyn LogFile, floor: u64, end: u64) -> Self {
+        let start = end.max(floor);
+        Self {
+            file,
+            floor,
+            start,
+            buf: Vec::new(),
+            cut: 0,
+            block: FIRST_BLOCK,
+        }
+    }
+
+    /// The line before the last one handed out: its offset and its bytes,
+    /// without the newline.
+    pub(crate) fn prev(&mut self) -> io::Result<Option<(u64, &[u8])>> {
+        loop {
+            if self.cut == 0 {
+                if self.start == self.floor {
+                    return Ok(None);
+                }
+                self.fill()?;
+            }
+            let unread = &self.buf[..self.cut];
+            let body = self.cut - usize::from(unread.ends_with(b"\n"));
+            let from = match memrchr(b'\n', &unread[..body]) {
+                Some(at) => at + 1,
+                None if self.start == self.floor => 0,
+                None => {
+                    self.fill()?;
+                    continue;
+                }
+            };
+            self.cut = from;
+            return Ok(Some((self.start + from as u64, &self.buf[from..body])));
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let n = self.block.min(self.start - self.floor);
+        let len = usize::try_from(n).expect("a block fits memory");
+        let mut buf = vec![0; len + self.cut];
+        read_exact(self.file, &mut buf[..len], self.start - n)?;
+        buf[len..].copy_from_slice(&self.buf[..self.cut]);
+        self.buf = buf;
+        self.start -= n;
+        self.cut += len;
+        self.block = (self.block * 2).min(MAX_BLOCK).max(self.cut as u64);
+        Ok(())
+    }
+}
+
+/// The line that begins at an offset, without its newline. `None` if none can
+/// begin there.
+pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<Option<Vec<u8>>> {
+    if offset == 0 || offset >= end {
+        return Ok(None);
+    }
+    let mut before = [0];
+    read_exact(file, &mut before, offset - 1)?;
+    if before != [b'\n'] {
+        return Ok(None);
+    }
+    let (mut line, mut at, mut block) = (Vec::new(), offset, FIRST_BLOCK);
+    while at < end {
+        let n = usize::try_from(block.min(end - at)).expect("a block fits memory");
+        let from = line.len();
+        line.resize(from + n, 0);
+        read_exact(file, &mut line[from..], at)?;
+        if let Some(newline) = memchr(b'\n', &line[from..]) {
+            line.truncate(from + newline);
+            return Ok(Some(line));
+        }
+        at += n as u64;
+        block = (block * 2).min(MAX_BLOCK);
+    }
+    Ok(Some(line))
+}
+
+/// The number of the line that begins at an offset, from 1. Reads everything
+/// before, and is for messages about broken logs only.
+pub(crate) fn line_number(file: &dyn LogFile, offset: u64) -> io::Result<u64> {
+    let (mut at, mut number) = (0, 1);
+    let mut buf = vec![0; MAX_BLOCK as usize];
+    while at < offset {
+        let n = usize::try_from((offset - at).min(MAX_BLOCK)).expect("a block fits memory");
+        read_exact(file, &mut buf[..n], at)?;
+        number += memchr_iter(b'\n', &buf[..n]).count() as u64;
+        at += n as u64;
+    }
+    Ok(number)
+}
