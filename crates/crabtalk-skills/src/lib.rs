@@ -1,0 +1,1 @@
+//! Skills of CrabTalk: SKILL.md parsed, checked, discovered, trusted, imported.
