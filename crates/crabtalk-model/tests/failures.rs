@@ -1,0 +1,421 @@
+//! Providers that fail: what is tried again, what is not, what is said.
+
+mod support;
+
+use crabtalk_domain::Message;
+use crabtalk_domain::model::{Chunk, ErrorKind, Model};
+use crabtalk_model::{Kind, ModelConfig, ProviderConfig, Registry, Secret};
+use crabtalk_testkit::scripted::openai::{self, delta};
+use crabtalk_testkit::scripted::{Action, Reply, Script, Server};
+use futures_util::StreamExt;
+use serde_json::json;
+use std::time::Duration;
+use support::{Bench, provider, request};
+use tokio::time::Instant;
+
+async fn bench(replies: impl IntoIterator<Item = Reply>) -> Bench {
+    Bench::new(Kind::OpenAi, Script::openai(replies)).await
+}
+
+/// Runs with paused time, which moves only while everybody waits; a real
+/// socket would make it jump, so that a timeout is fed by a stalled server.
+async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let begin = Instant::now();
+    (work.await, begin.elapsed())
+}
+
+#[tokio::test]
+async fn permanent_errors_fail_at_once_and_say_what_to_do() {
+    for (reply, kind, part) in [
+        (
+            Reply::error(401, "invalid_api_key", "bad key sk-planted"),
+            ErrorKind::Refused,
+            "check its api_key",
+        ),
+        (Reply::error(403, "x", "no"), ErrorKind::Refused, "403"),
+        (
+            Reply::error(404, "model_not_found", "no model"),
+            ErrorKind::UnknownModel,
+            "\"m\"",
+        ),
+        (Reply::page(404, &[], "<html>"), ErrorKind::Invalid, "404"),
+        (Reply::page(404, &[], ""), ErrorKind::Invalid, "base_url"),
+        (
+            Reply::error(400, "context_length_exceeded", "too much"),
+            ErrorKind::TooLong,
+            "too long",
+        ),
+        (
+            Reply::error(400, "content_filter", "bad words"),
+            ErrorKind::Filtered,
+            "bad words",
+        ),
+        (
+            Reply::error(422, "x", "no such field"),
+            ErrorKind::Invalid,
+            "no such field",
+        ),
+        (
+            Reply::rate_limited("61"),
+            ErrorKind::RateLimited {
+                retry_after: Some(Duration::from_secs(61)),
+            },
+            "61s",
+        ),
+    ] {
+        let bench = bench([reply, openai::text("never")]).await;
+        let error = bench.send(&request("hi")).await.expect_err(part);
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.message.contains(part), "{error}");
+        assert!(!error.message.contains("planted"), "{error}");
+        assert_eq!(bench.server.progress().requests, 1, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transient_errors_are_tried_again() {
+    let hi = || delta(&json!({"content": ""}));
+    for reply in [
+        Reply::error(500, "server_error", "oops"),
+        Reply::error(503, "x", "busy"),
+        Reply::error(529, "overloaded_error", "busy"),
+        Reply::page(429, &[], ""),
+        Reply::rate_limited("0"),
+        Reply::new([Action::Cut]),
+        Reply::new([Action::Raw("garbage\r\n\r\n".into()), Action::Cut]),
+        Reply::events([hi()]).then([Action::Cut]),
+        Reply::events(["{oops"]),
+        Reply::events([json!({"error": {"message": "busy"}}).to_string()]),
+    ] {
+        let bench = bench([reply.clone(), reply.clone(), openai::text("at last")]).await;
+        let answer = bench.send(&request("hi")).await.expect("the third attempt");
+        assert_eq!(answer.content, "at last", "{reply:?}");
+        assert_eq!(bench.server.progress().requests, 3, "{reply:?}");
+        let sent = bench.server.requests();
+        assert_eq!(sent[0].text, sent[2].text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_end() {
+    let bench = bench((0..5).map(|_| Reply::error(500, "x", "oops"))).await;
+    let error = bench.send(&request("hi")).await.expect_err("five failures");
+    assert_eq!(error.kind, ErrorKind::Provider { retry_after: None });
+    assert!(
+        error.message.contains("oops") && error.message.contains("(3 attempts)"),
+        "{error}"
+    );
+    assert_eq!(bench.server.progress().requests, 3);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_twice_after_the_first_content() {
+    let bench = bench([
+        openai::pieces(&["a", "b"]).cut_after(2),
+        openai::text("never"),
+    ])
+    .await;
+    let chunks: Vec<_> = bench.registry.stream(request("hi")).collect().await;
+    assert_eq!(chunks.len(), 3, "{chunks:?}");
+    assert_eq!(chunks[1], Ok(Chunk::Text("a".into())));
+    assert_eq!(
+        chunks[2].as_ref().expect_err("cut").kind,
+        ErrorKind::Malformed
+    );
+    assert_eq!(bench.server.progress().requests, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_honoured() {
+    let bench = bench([Reply::rate_limited("7"), openai::text("ok")]).await;
+    let (answer, took) = timed(bench.send(&request("hi"))).await;
+    assert_eq!(answer.expect("the second attempt").content, "ok");
+    assert!(
+        took >= Duration::from_secs(7) && took < Duration::from_secs(8),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_double_within_their_upper_half() {
+    let script = Script::openai([Reply::error(500, "x", "oops")]).repeating();
+    let bench = Bench::with(Kind::OpenAi, script, |config| config.max_retries = 3).await;
+    for _ in 0..20 {
+        let (_, took) = timed(bench.send(&request("hi"))).await;
+        let ms = took.as_millis();
+        assert!(
+            (350..=710).contains(&ms),
+            "50..100 + 100..200 + 200..400, got {ms}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_times_out_and_a_silent_stream_stalls() {
+    let mute = Script::openai((0..3).map(|_| Reply::new([Action::Stall])));
+    let bench = Bench::with(Kind::OpenAi, mute, |config| config.max_retries = 0).await;
+    let (outcome, took) = timed(bench.send(&request("hi"))).await;
+    let error = outcome.expect_err("nothing came");
+    assert_eq!(
+        (error.kind, took.as_secs()),
+        (ErrorKind::Timeout, 30),
+        "{error}"
+    );
+    assert!(error.message.contains("timeout_secs"), "{error}");
+    bench.server.until(|p| p.closed_early == 1).await;
+
+    let stall = Script::openai([openai::pieces(&["a", "b"]).stall_after(2)]);
+    let bench = Bench::new(Kind::OpenAi, stall).await;
+    let (outcome, took) = timed(bench.send(&request("hi"))).await;
+    let error = outcome.expect_err("silence");
+    assert_eq!(
+        (error.kind, took.as_secs()),
+        (ErrorKind::Stalled, 120),
+        "{error}"
+    );
+    bench.server.until(|p| p.closed_early == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_keeps_talking_never_stalls() {
+    let step = |text: &str| {
+        [
+            Action::SleepMs(100_000),
+            Action::Event(delta(&json!({"content": text}))),
+        ]
+    };
+    let slow = Reply::events([delta(&json!({"content": "a"}))])
+        .then(step("b"))
+        .then(step("c"));
+    let bench = bench([slow.then(openai::text("d").actions)]).await;
+    assert_eq!(
+        bench
+            .send(&request("hi"))
+            .await
+            .expect("slow but alive")
+            .content,
+        "abcd"
+    );
+}
+
+#[tokio::test]
+async fn a_dropped_stream_closes_the_connection_at_once() {
+    let bench = bench([openai::pieces(&["a", "b"]).stall_after(2)]).await;
+    let mut stream = bench.registry.stream(request("hi"));
+    stream.next().await;
+    assert_eq!(stream.next().await, Some(Ok(Chunk::Text("a".into()))));
+    bench.server.until(|p| p.stalled == 1).await;
+    drop(stream);
+    bench.server.until(|p| p.closed_early == 1).await;
+}
+
+#[tokio::test]
+async fn a_finished_answer_leaves_its_connection_to_the_next() {
+    let bench = bench([
+        openai::text("a"),
+        openai::text("b"),
+        Reply::error(400, "x", "no"),
+        openai::text("c"),
+    ])
+    .await;
+    for _ in 0..4 {
+        drop(bench.send(&request("hi")).await);
+    }
+    let progress = bench.server.progress();
+    assert_eq!((progress.requests, progress.connections), (4, 1));
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_died_is_replaced_unnoticed() {
+    // The answer ends properly, then the server closes.
+    let last = openai::text("a").then([Action::Raw("0\r\n\r\n".into()), Action::Cut]);
+    let bench = Bench::with(
+        Kind::OpenAi,
+        Script::openai([last, openai::text("b")]),
+        |config| {
+            config.max_retries = 0;
+        },
+    )
+    .await;
+    assert_eq!(
+        bench.send(&request("hi")).await.expect("an answer").content,
+        "a"
+    );
+    assert_eq!(
+        bench
+            .send(&request("hi"))
+            .await
+            .expect("a new connection")
+            .content,
+        "b"
+    );
+    assert_eq!(bench.server.progress().connections, 2);
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_with_the_address() {
+    let mut config = provider(
+        "p",
+        Kind::OpenAi,
+        "http://127.0.0.1:1/v1?key=planted",
+        &["m"],
+    );
+    config.max_retries = 0;
+    let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
+    let error = registry
+        .send(request("hi"))
+        .await
+        .expect_err("nobody there");
+    assert_eq!(error.kind, ErrorKind::Unreachable);
+    assert!(
+        error
+            .message
+            .contains("http://127.0.0.1:1/v1/chat/completions"),
+        "{error}"
+    );
+    assert!(!error.message.contains("planted"), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_key_is_an_error_and_never_the_offline_model() {
+    let mut config = ProviderConfig::new("openai", Kind::OpenAi);
+    config.models = vec![ModelConfig::new("gpt")];
+    config.key_problem = Some("the environment variable OPENAI_API_KEY is not set".into());
+    let offline = ProviderConfig::offline();
+    let registry =
+        Registry::with_seed(vec![config, offline], None, 1).expect("a good configuration");
+    let error = registry.send(request("hi")).await.expect_err("no key");
+    assert_eq!(error.kind, ErrorKind::NotConfigured);
+    assert!(
+        error.message.contains("OPENAI_API_KEY is not set"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn fallbacks_are_tried_in_order_and_say_who_answered() {
+    let first = Server::start(Script::openai([Reply::error(401, "x", "bad key")])).await;
+    let second = Server::start(Script::openai(
+        (0..3).map(|_| Reply::error(500, "x", "down")),
+    ))
+    .await;
+    let third = Server::start(Script::openai([openai::text("here")])).await;
+    let registry = Registry::with_seed(
+        vec![
+            provider("a", Kind::OpenAi, &first.url(), &["one"]),
+            provider("b", Kind::OpenAi, &second.url(), &["two"]),
+            provider("c", Kind::OpenAi, &third.url(), &["three"]),
+        ],
+        None,
+        1,
+    )
+    .expect("a good configuration");
+    let mut asked = request("hi");
+    asked.fallback = vec!["two".into(), "gone".into(), "three".into()];
+    let answer = registry.send(asked.clone()).await.expect("the third one");
+    assert_eq!(
+        (answer.provider.as_str(), answer.model.as_str()),
+        ("c", "three")
+    );
+    assert_eq!(answer.content, "here");
+    assert_eq!(
+        (first.progress().requests, second.progress().requests),
+        (1, 3)
+    );
+
+    // All fail: the first one's kind, everybody's words.
+    asked.fallback = vec!["two".into(), "gone".into()];
+    first.push(Reply::error(401, "x", "bad key"));
+    (0..3).for_each(|_| second.push(Reply::error(500, "x", "down")));
+    let error = registry.send(asked).await.expect_err("all fail");
+    assert_eq!(error.kind, ErrorKind::Refused);
+    for part in ["bad key", "down", "no model \"gone\""] {
+        assert!(error.message.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn no_fallback_after_content_and_none_for_what_is_too_long() {
+    let cut = openai::pieces(&["a", "b"]).cut_after(2);
+    let long = Reply::error(400, "context_length_exceeded", "too long");
+    let first = Server::start(Script::openai([cut, long])).await;
+    let second = Server::start(Script::openai([openai::text("never")])).await;
+    let registry = Registry::with_seed(
+        vec![
+            provider("a", Kind::OpenAi, &first.url(), &["one"]),
+            provider("b", Kind::OpenAi, &second.url(), &["two"]),
+        ],
+        None,
+        1,
+    )
+    .expect("a good configuration");
+    let mut asked = request("hi");
+    asked.fallback = vec!["two".into()];
+    let error = registry.send(asked.clone()).await.expect_err("cut");
+    assert_eq!(error.kind, ErrorKind::Malformed);
+    let error = registry.send(asked).await.expect_err("too long");
+    assert_eq!(error.kind, ErrorKind::TooLong);
+    assert_eq!(second.progress().requests, 0);
+}
+
+#[tokio::test]
+async fn azure_and_ollama_speak_the_same_format_with_their_own_keys() {
+    let server = Server::start(Script::openai([openai::text("a"), openai::text("b")])).await;
+    let url = format!(
+        "http://{}/openai/deployments/d?api-version=1",
+        server.address()
+    );
+    let mut azure = provider("az", Kind::Azure, &url, &["a"]);
+    azure.headers.push(("x-team".into(), "crab-team".into()));
+    let mut ollama = provider(
+        "ol",
+        Kind::Ollama,
+        &format!("http://{}", server.address()),
+        &["o"],
+    );
+    ollama.api_key = None;
+    let registry = Registry::with_seed(vec![azure, ollama], None, 1).expect("good");
+    registry.send(request("hi")).await.expect("azure");
+    let mut asked = request("hi");
+    asked.model = "o".into();
+    registry.send(asked).await.expect("ollama");
+    let got = server.requests();
+    assert_eq!(
+        got[0].path,
+        "/openai/deployments/d/chat/completions?api-version=1"
+    );
+    assert_eq!(got[0].header("api-key"), Some("sk-planted"));
+    assert_eq!(got[0].header("x-team"), Some("crab-team"));
+    assert_eq!(got[0].header("authorization"), None);
+    assert_eq!(got[1].path, "/v1/chat/completions");
+    assert_eq!(got[1].header("authorization"), None);
+}
+
+#[tokio::test]
+async fn secrets_stay_out_of_errors_even_when_echoed() {
+    let echo = "you sent Bearer sk-planted and header-planted";
+    let bench = Bench::with(
+        Kind::OpenAi,
+        Script::openai([Reply::error(400, "x", echo)]),
+        |config| {
+            config.api_key = Some(Secret::new("sk-planted"));
+            config
+                .headers
+                .push(("x-secret".into(), "header-planted".into()));
+        },
+    )
+    .await;
+    let error = bench.send(&request("hi")).await.expect_err("400");
+    assert!(
+        error.message.contains("you sent Bearer *** and ***"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_unfinished_history_never_leaves_the_scripted_server_unnoticed() {
+    let bench = bench([openai::text("never")]).await;
+    let orphan = support::history(vec![Message::user("a"), Message::tool("x", "r", false)]);
+    let error = bench.send(&orphan).await.expect_err("an orphan");
+    assert!(error.message.contains("result of no call"), "{error}");
+}

@@ -1,0 +1,197 @@
+//! Models by name, and changes while streams go on.
+
+mod support;
+
+use crabtalk_domain::model::{Chunk, ErrorKind, Model};
+use crabtalk_model::{Error, Kind, ModelConfig, ProviderConfig, Registry};
+use crabtalk_testkit::scripted::openai;
+use crabtalk_testkit::scripted::{Script, Server};
+use futures_util::StreamExt;
+use support::{provider, request};
+
+fn named(name: &str, models: &[&str]) -> ProviderConfig {
+    provider(name, Kind::OpenAi, "http://127.0.0.1:1", models)
+}
+
+fn registry(providers: Vec<ProviderConfig>, active: Option<&str>) -> Result<Registry, Error> {
+    Registry::with_seed(providers, active.map(str::to_owned), 1)
+}
+
+#[test]
+fn what_is_ambiguous_or_wrong_is_refused() {
+    for (providers, active, part) in [
+        (
+            vec![named("a", &["m"]), named("a", &["n"])],
+            None,
+            "two providers named \"a\"",
+        ),
+        (
+            vec![named("a", &["m"]), named("b", &["m"])],
+            None,
+            "\"a\" and \"b\"",
+        ),
+        (vec![named("a", &["m", "m"])], None, "\"m\" is taken"),
+        (
+            vec![named("a", &["sonnet"])],
+            Some("sonet"),
+            "did you mean \"sonnet\"?",
+        ),
+        (
+            vec![provider("a", Kind::OpenAi, "ftp://x", &["m"])],
+            None,
+            "base_url",
+        ),
+    ] {
+        let error = registry(providers, active).err().expect(part);
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let mut bad = named("a", &["m"]);
+    bad.headers.push(("x y".into(), "planted".into()));
+    let error = registry(vec![bad], None)
+        .err()
+        .expect("a bad header")
+        .to_string();
+    assert!(
+        error.contains("x y") && !error.contains("planted"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_told_with_those_that_exist() {
+    let registry = registry(vec![named("a", &["sonnet", "haiku"])], None).expect("good");
+    let mut asked = request("hi");
+    asked.model = "haikou".into();
+    let error = registry.send(asked).await.expect_err("no such model");
+    assert_eq!(error.kind, ErrorKind::UnknownModel);
+    assert_eq!(
+        error.message,
+        "there is no model \"haikou\"; there are \"sonnet\", \"haiku\"; did you mean \"haiku\"?"
+    );
+}
+
+#[tokio::test]
+async fn without_any_model_the_error_says_how_to_get_one() {
+    let registry = registry(Vec::new(), None).expect("nothing is not wrong");
+    assert_eq!(registry.active_model(), "");
+    let error = registry.send(request("hi")).await.expect_err("no model");
+    assert_eq!(error.kind, ErrorKind::NotConfigured);
+    assert!(error.message.contains("[provider.NAME]"), "{error}");
+}
+
+#[test]
+fn the_active_model_is_the_first_until_it_is_switched() {
+    let registry = registry(vec![named("a", &["x", "y"]), named("b", &["z"])], None).expect("good");
+    assert_eq!(registry.active_model(), "x");
+    registry.switch("z").expect("it exists");
+    assert_eq!(registry.active_model(), "z");
+    assert!(registry.switch("gone").is_err());
+    assert_eq!(
+        registry.active_model(),
+        "z",
+        "a failed change changes nothing"
+    );
+    registry.remove("b").expect("it exists");
+    assert_eq!(registry.active_model(), "x");
+    assert!(matches!(
+        registry.remove("b"),
+        Err(Error::UnknownProvider { .. })
+    ));
+    registry.add(named("c", &["w"])).expect("a new name");
+    assert!(registry.add(named("d", &["w"])).is_err());
+    let names: Vec<_> = registry
+        .models()
+        .into_iter()
+        .map(|m| (m.name, m.active))
+        .collect();
+    let want = [("x", true), ("y", false), ("w", false)];
+    assert_eq!(names, want.map(|(name, active)| (name.to_owned(), active)));
+}
+
+#[test]
+fn context_limits_are_configured_or_known() {
+    let mut config = named("a", &[]);
+    config.models = vec![
+        ModelConfig::new("gpt-4o-mini"),
+        ModelConfig {
+            context: Some(5),
+            ..ModelConfig::new("small")
+        },
+        ModelConfig::new("mystery"),
+    ];
+    let registry = registry(vec![config], None).expect("good");
+    for (model, limit) in [
+        ("gpt-4o-mini", Some(128_000)),
+        ("small", Some(5)),
+        ("mystery", None),
+        ("", Some(128_000)),
+        ("gone", None),
+    ] {
+        assert_eq!(registry.context_limit(model), limit, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn changes_disturb_no_stream() {
+    const STREAMS: usize = 50;
+    let reply = || {
+        let mut reply = openai::pieces(&["before ", "after"]);
+        reply
+            .actions
+            .insert(2, crabtalk_testkit::scripted::Action::Stall);
+        reply
+    };
+    let server = Server::start(Script::openai((0..STREAMS).map(|_| reply()))).await;
+    let registry = registry(
+        vec![provider("a", Kind::OpenAi, &server.url(), &["m"])],
+        None,
+    )
+    .expect("good");
+    let mut streams: Vec<_> = (0..STREAMS)
+        .map(|_| registry.stream(request("hi")))
+        .collect();
+    for stream in &mut streams {
+        assert!(matches!(
+            stream.next().await,
+            Some(Ok(Chunk::Answering { .. }))
+        ));
+    }
+    registry.add(named("b", &["n"])).expect("a new name");
+    registry.switch("n").expect("it exists");
+    registry.remove("a").expect("it exists");
+    registry
+        .replace(vec![ProviderConfig::offline()], None)
+        .expect("good");
+    assert_eq!(registry.active_model(), "offline");
+    (0..STREAMS).for_each(|_| server.release());
+    for mut stream in streams {
+        let mut said = String::new();
+        while let Some(chunk) = stream.next().await {
+            if let Chunk::Text(text) = chunk.expect("undisturbed") {
+                said.push_str(&text);
+            }
+        }
+        assert_eq!(said, "before after");
+    }
+    let answer = registry
+        .send(request("hi"))
+        .await
+        .expect("the offline model");
+    assert_eq!(
+        (answer.provider.as_str(), answer.model.as_str()),
+        ("offline", "offline")
+    );
+}
+
+#[tokio::test]
+async fn an_unchanged_provider_keeps_its_connections_over_a_reload() {
+    let server = Server::start(Script::openai([openai::text("a"), openai::text("b")])).await;
+    let config = provider("a", Kind::OpenAi, &server.url(), &["m"]);
+    let registry = registry(vec![config.clone()], None).expect("good");
+    registry.send(request("hi")).await.expect("an answer");
+    registry
+        .replace(vec![named("b", &["n"]), config], Some("m".into()))
+        .expect("good");
+    registry.send(request("hi")).await.expect("an answer");
+    assert_eq!(server.progress().connections, 1);
+}
