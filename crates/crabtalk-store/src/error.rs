@@ -37,6 +37,7 @@ pub(crate) fn is_unwritable(error: &io::Error) -> bool {
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::WriteZero
     )
 }
 

@@ -49,6 +49,14 @@ pub(crate) struct Found {
     pub(crate) seq: u32,
 }
 
+/// A log made just now.
+pub(crate) struct Created {
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn LogFile>,
+    /// All that is in it.
+    pub(crate) lines: Vec<u8>,
+}
+
 /// What bears a pair's name.
 #[derive(Default)]
 pub(crate) struct Files {
@@ -187,7 +195,7 @@ impl Names {
         key: &ConversationKey,
         new: &NewConversation,
         files: &Files,
-    ) -> Result<(PathBuf, Arc<dyn LogFile>), Error> {
+    ) -> Result<Created, Error> {
         let fs = Arc::clone(&self.fs);
         let mut lines = Vec::new();
         encode::head(&mut lines, key, new);
@@ -199,7 +207,7 @@ impl Names {
                 .map_err(|e| failed("open", &path, e))?;
             mend(&*fs, &*file, &path, 0, Tail::Torn)?;
             fill(&*file, &path, &lines)?;
-            return Ok((path, file));
+            return Ok(Created { path, file, lines });
         }
         fs.make_dir(&self.dir)
             .map_err(|e| failed("create", &self.dir, e))?;
@@ -215,7 +223,7 @@ impl Names {
             self.insert(&name, hash(key.agent.as_str(), key.sender.as_str()));
         }
         self.changed(known);
-        filled.map(|()| (path, file))
+        filled.map(|()| Created { path, file, lines })
     }
 
     fn create_file(&self, key: &ConversationKey) -> Result<(String, Arc<dyn LogFile>), Error> {

@@ -42,12 +42,14 @@ pub(crate) fn page(
             },
             Ok(Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown) => continue,
             Err(_) if unfinished || line::is_blank(bytes) => continue,
+            // The page is whole without it; who goes on meets it.
+            Err(_) if is_full(&entries, limit) => {
+                more = true;
+                break;
+            }
             Err(reason) => return Err(broken(file, path, offset, reason)),
         };
-        let in_group = entries
-            .last()
-            .is_some_and(|first| first.message.role == Role::Tool);
-        if entries.len() >= limit && !(in_group && limit > 0) {
+        if is_full(&entries, limit) {
             more = true;
             break;
         }
@@ -56,6 +58,14 @@ pub(crate) fn page(
     entries.reverse();
     order_results(&mut entries);
     Ok(Page { entries, more })
+}
+
+/// Whether a page, newest entry first, may begin where it is.
+fn is_full(entries: &[Entry], limit: usize) -> bool {
+    let in_group = entries
+        .last()
+        .is_some_and(|first| first.message.role == Role::Tool);
+    entries.len() >= limit && !in_group
 }
 
 /// Puts the results behind each message with calls in the order of the calls.

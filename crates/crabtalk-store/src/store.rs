@@ -192,32 +192,34 @@ impl Inner {
         key: &ConversationKey,
         create: Option<&NewConversation>,
     ) -> Result<Option<Opened>, Error> {
+        let off = self.policy == SyncPolicy::Never;
         let (path, created) = {
             let mut names = self.index.lock();
             let files = names.find(key)?;
             match (files.current(&self.dir)?, create) {
                 (Some(found), _) => (self.dir.join(&found.name), None),
                 (None, Some(new)) => {
-                    let (path, file) = names.create(key, new, &files)?;
-                    (path, Some(file))
+                    let created = names.create(key, new, &files)?;
+                    (created.path, Some((created.file, created.lines)))
                 }
                 (None, None) => return Ok(None),
             }
         };
-        let is_new = created.is_some();
-        let (file, writable) = match created {
-            Some(file) => (file, true),
-            None => self.open_existing(&path)?,
+        let (file, writable, lines) = match created {
+            Some((file, lines)) => (file, true, Some(lines)),
+            None => {
+                let (file, writable) = self.open_existing(&path)?;
+                (file, writable, None)
+            }
         };
         // Only somebody who replaced the file just now makes this fail.
         let Some(loaded) = load(&*file, &path)?.filter(|loaded| loaded.head.is_of(key)) else {
             return Err(Error::NotFound(key.to_string()));
         };
-        let sync = SyncState::new(
-            if is_new { 0 } else { loaded.end },
-            is_new,
-            self.policy == SyncPolicy::Never,
-        );
+        let sync = match lines {
+            Some(lines) => SyncState::created(lines, off),
+            None => SyncState::opened(loaded.end, off),
+        };
         let (end, tail) = (loaded.end, loaded.tail);
         let mut state = State {
             path,

@@ -47,11 +47,22 @@ pub(crate) struct SyncState {
 }
 
 impl SyncState {
-    /// A log that ends at `end` on opening.
-    pub(crate) fn new(end: u64, name_dirty: bool, off: bool) -> Self {
+    /// A log that ends at `end` on opening. What another process left there is
+    /// durable with our first sync, and was never announced by us.
+    pub(crate) fn opened(end: u64, off: bool) -> Self {
         Self {
             synced: end,
-            name_dirty,
+            off,
+            ..Self::default()
+        }
+    }
+
+    /// A log that was made just now, with these first lines.
+    pub(crate) fn created(lines: Vec<u8>, off: bool) -> Self {
+        let unsynced = if off { Vec::new() } else { lines };
+        Self {
+            unsynced,
+            name_dirty: true,
             off,
             ..Self::default()
         }
@@ -76,6 +87,10 @@ impl SyncState {
     }
 
     fn done(&mut self, upto: u64) {
+        if !self.off && upto > self.synced + self.unsynced.len() as u64 {
+            // Somebody cut the log meanwhile; what it was has no meaning now.
+            return;
+        }
         let gone = usize::try_from(upto.saturating_sub(self.synced)).unwrap_or(usize::MAX);
         if gone >= self.unsynced.len() {
             self.unsynced = Vec::new();

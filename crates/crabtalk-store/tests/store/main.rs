@@ -1,4 +1,11 @@
 //! The store as its users meet it, over a real folder and a failing disk.
 
 mod conversations;
+mod faults;
+mod formats;
+mod loading;
+mod pages;
+mod roundtrip;
 mod support;
+mod syncs;
+mod torn;

@@ -1,0 +1,298 @@
+//! Loading reads the tail and finds all of the state in it.
+
+use crate::support::*;
+use crabtalk_domain::storage::*;
+
+fn meta(opened: &Opened) -> MetaRecord {
+    MetaRecord {
+        title: Some(opened.meta.title.clone()),
+        cwd: Some(opened.meta.cwd.clone()),
+        uptime_secs: Some(opened.meta.uptime_secs),
+        last_run: Some(opened.last_run),
+        open_run: opened.open_run.clone(),
+        requests: Some(opened.requests.clone()),
+    }
+}
+
+#[tokio::test]
+async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[user("1"), said("2"), user("3"), said("4")])
+        .expect("appends");
+    log.append(&[compact("first", 1), Record::Meta(MetaRecord::default())])
+        .expect("appends");
+    log.append(&[user("5"), said("6")]).expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(
+        told(&opened.history),
+        ["user: first", "assistant: 4", "user: 5", "assistant: 6"]
+    );
+    assert_eq!(opened.archived_messages, 3);
+    assert_eq!(opened.history[0].at, "2026-11-02T00:00:00Z");
+    // What is kept may reach back over an older marker and over other lines.
+    let mut log = opened.log;
+    let runs = [
+        Record::Run(run(1, RunPhase::Start)),
+        Record::Run(run(1, RunPhase::End)),
+    ];
+    log.append(&runs).expect("appends");
+    log.append(&[compact("second", 3), Record::Meta(MetaRecord::default())])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(
+        told(&opened.history),
+        ["user: second", "assistant: 4", "user: 5", "assistant: 6"]
+    );
+    assert_eq!(opened.archived_messages, 3);
+    assert_eq!(opened.meta.cwd, "/work", "survives the marker");
+}
+
+#[tokio::test]
+async fn runs_and_requests_are_found_again() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    for id in 1..=2 {
+        log.append(&[Record::Run(run(id, RunPhase::Start)), user("x")])
+            .expect("appends");
+        log.append(&[Record::Run(run(id, RunPhase::End))])
+            .expect("appends");
+    }
+    log.append(&[Record::Run(run(3, RunPhase::Start)), user("y")])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.last_run, 3);
+    assert_eq!(opened.open_run, Some(run(3, RunPhase::Start)));
+    assert_eq!(opened.last_end, Some(run(2, RunPhase::End)));
+    let ids = |opened: &Opened| opened.requests.iter().map(|r| r.1).collect::<Vec<_>>();
+    assert_eq!(ids(&opened), [1, 2, 3]);
+    assert_eq!(opened.requests[0].0, "req-1");
+
+    // Compacted in mid-run: all of it stands behind the marker.
+    let state = meta(&opened);
+    let mut log = opened.log;
+    log.append(&[compact("sum", 1), Record::Meta(state)])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(
+        (opened.last_run, opened.open_run.as_ref().map(|r| r.id)),
+        (3, Some(3))
+    );
+    assert_eq!(ids(&opened), [1, 2, 3]);
+    let mut log = opened.log;
+    log.append(&[Record::Run(run(3, RunPhase::Interrupted))])
+        .expect("appends");
+    log.append(&[Record::Run(run(4, RunPhase::Start))])
+        .expect("appends");
+    log.append(&[Record::Run(run(4, RunPhase::End))])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!((opened.last_run, opened.open_run.clone()), (4, None));
+    assert_eq!(ids(&opened), [1, 2, 3, 4]);
+    assert_eq!(opened.last_end, Some(run(4, RunPhase::End)));
+}
+
+#[tokio::test]
+async fn only_the_last_requests_are_remembered() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    for id in 1..=300 {
+        log.append(&[
+            Record::Run(run(id, RunPhase::Start)),
+            Record::Run(run(id, RunPhase::End)),
+        ])
+        .expect("appends");
+    }
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.requests.len(), 256);
+    assert_eq!(opened.requests[0], ("req-45".into(), 45));
+    assert_eq!(opened.requests[255], ("req-300".into(), 300));
+}
+
+#[tokio::test]
+async fn the_newest_state_wins_field_by_field() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let set = |title: Option<&str>, cwd: Option<&str>, uptime_secs| {
+        let (title, cwd) = (title.map(String::from), cwd.map(String::from));
+        Record::Meta(MetaRecord {
+            title,
+            cwd,
+            uptime_secs,
+            ..MetaRecord::default()
+        })
+    };
+    log.append(&[set(Some("one"), None, None), set(None, Some("/b"), Some(5))])
+        .expect("appends");
+    log.append(&[set(Some("two"), None, None)])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    let Meta {
+        title,
+        cwd,
+        uptime_secs,
+        created_at,
+    } = opened.meta;
+    assert_eq!((&*title, &*cwd, uptime_secs), ("two", "/b", 5));
+    assert_eq!(created_at, "2026-11-01T00:00:00Z");
+    let list = home.store.list(None, None).await.expect("lists");
+    assert_eq!((&*list[0].meta.title, &*list[0].meta.cwd), ("two", "/b"));
+}
+
+#[tokio::test]
+async fn a_crash_between_a_marker_and_its_state_loses_neither() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let titled = MetaRecord {
+        title: Some("kept".into()),
+        ..MetaRecord::default()
+    };
+    log.append(&[
+        Record::Meta(titled),
+        Record::Run(run(1, RunPhase::Start)),
+        user("x"),
+    ])
+    .expect("appends");
+    log.append(&[compact("sum", 0)]).expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.meta.title, "kept");
+    assert_eq!(opened.open_run.map(|r| r.id), Some(1));
+    assert_eq!(told(&opened.history), ["user: sum"]);
+}
+
+#[tokio::test]
+async fn loading_and_listing_cost_nothing_of_what_is_archived() {
+    let mut costs = Vec::new();
+    for archived in [10, 10_000] {
+        let mut home = Home::new();
+        let mut log = home.open("crab", "user").await.log;
+        let text = "word ".repeat(40);
+        let batch: Vec<Record> = (0..archived).map(|_| user(&text)).collect();
+        for part in batch.chunks(1000) {
+            log.append(part).expect("appends");
+        }
+        log.append(&[compact("one", 2), Record::Meta(MetaRecord::default())])
+            .expect("appends");
+        for part in batch.chunks(1000) {
+            log.append(part).expect("appends");
+        }
+        log.append(&[compact("two", 2), Record::Meta(MetaRecord::default())])
+            .expect("appends");
+        log.append(&[user("x"), said("y")]).expect("appends");
+        home.restart();
+        home.disk.bytes_read();
+        let opened = home.find("crab", "user").await.expect("exists");
+        assert_eq!(opened.history.len(), 5);
+        assert_eq!(opened.archived_messages, 2 * archived - 2);
+        let open = home.disk.bytes_read();
+        let archives = home
+            .store
+            .archives(&key("crab", "user"))
+            .await
+            .expect("lists");
+        assert_eq!(
+            archives.iter().map(|a| a.message_count).sum::<u64>(),
+            2 * archived
+        );
+        let list_archives = home.disk.bytes_read();
+        let list = home.store.list(None, None).await.expect("lists");
+        assert_eq!(list[0].message_count, 2 * archived + 2);
+        costs.push((open, list_archives, home.disk.bytes_read()));
+    }
+    let (few, many) = (costs[0], costs[1]);
+    let slack = 64 * 1024;
+    assert!(many.0 <= few.0 + slack, "open: {few:?} {many:?}");
+    assert!(many.1 <= few.1 + slack, "archives: {few:?} {many:?}");
+    assert!(many.2 <= few.2 + slack, "list: {few:?} {many:?}");
+}
+
+#[tokio::test]
+async fn a_broken_line_is_named_and_left_alone() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[user("one"), user("two"), user("three")])
+        .expect("appends");
+    drop(log);
+    let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
+    let broken = text.replace("\"content\":\"two\"", "\"content\":two");
+    let path = home.write("crab_user_1.jsonl", &broken);
+    let error = home
+        .store
+        .open(&key("crab", "user"), Some(new()))
+        .await
+        .err()
+        .expect("broken");
+    let Error::Broken { file, line, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((file, *line), (&path, 4));
+    assert!(
+        error.to_string().contains("crab_user_1.jsonl:4: "),
+        "{error}"
+    );
+    assert_eq!(home.read("crab_user_1.jsonl"), broken.as_bytes());
+    assert_eq!(home.names(), ["crab_user_1.jsonl"]);
+    let source = Source::Conversation(key("crab", "user"));
+    assert_eq!(
+        home.store
+            .page(&source, None, 1)
+            .await
+            .expect("the end reads")
+            .entries
+            .len(),
+        1
+    );
+    let error = home.store.page(&source, None, 9).await.expect_err("broken");
+    assert!(matches!(error, Error::Broken { line: 4, .. }), "{error}");
+    assert!(
+        home.open("crab", "other").await.history.is_empty(),
+        "others work"
+    );
+}
+
+#[tokio::test]
+async fn words_that_look_like_a_marker_are_words() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let forged = "{\"compact\":\"gone\"}\n{\"compact\":\"gone\"}";
+    log.append(&[user("kept"), user(forged), said("x")])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.history.len(), 3);
+    assert_eq!(opened.history[1].content, forged);
+    assert!(
+        home.store
+            .archives(&key("crab", "user"))
+            .await
+            .expect("lists")
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn injected_messages_never_reach_the_disk() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let before = home.read("crab_user_1.jsonl");
+    let injected = Record::Message(std::sync::Arc::new(crabtalk_domain::Message::injected(
+        "me",
+    )));
+    log.append(std::slice::from_ref(&injected))
+        .expect("appends nothing");
+    assert_eq!(home.read("crab_user_1.jsonl"), before);
+    log.append(&[user("a"), injected]).expect("appends");
+    home.restart();
+    assert_eq!(
+        told(&home.find("crab", "user").await.expect("exists").history),
+        ["user: a"]
+    );
+}

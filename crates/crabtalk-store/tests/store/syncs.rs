@@ -1,0 +1,159 @@
+//! Syncs are shared, beside the work, and honest.
+
+use crate::support::*;
+use crabtalk_domain::storage::*;
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering::SeqCst;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn whoever_asks_meanwhile_shares_the_next_sync() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let mut waiting = JoinSet::new();
+    {
+        let _held = home.disk.gate.lock().expect("lock");
+        for n in 0..50 {
+            let at = log
+                .append(&[user(&n.to_string())])
+                .expect("appends beside a sync");
+            waiting.spawn(log.synced(at));
+        }
+    }
+    while let Some(result) = waiting.join_next().await {
+        result.expect("no panic").expect("syncs");
+    }
+    let syncs = home.disk.syncs.load(SeqCst);
+    assert!(syncs <= 2, "{syncs} syncs for 50 requests");
+    let end = log.append(&[]).expect("nothing");
+    log.synced(end).await.expect("is durable");
+    assert_eq!(
+        home.disk.syncs.load(SeqCst),
+        syncs,
+        "and asks the disk no more"
+    );
+}
+
+#[tokio::test]
+async fn a_slow_disk_stops_neither_appends_nor_reads() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let held = home.disk.gate.lock().expect("lock");
+    let at = log.append(&[user("one")]).expect("appends");
+    let synced = log.synced(at);
+    log.append(&[user("two")]).expect("appends");
+    log.rename_for_title("title").expect("renames");
+    drop(held);
+    synced.await.expect("syncs");
+    assert_eq!(
+        home.find("crab", "user")
+            .await
+            .expect("exists")
+            .history
+            .len(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn many_conversations_sync_at_once_and_a_dropped_waiter_harms_nobody() {
+    let home = Home::new();
+    let mut logs = Vec::new();
+    for n in 0..40 {
+        logs.push(home.open("crab", &format!("u{n}")).await.log);
+    }
+    let mut waiting = JoinSet::new();
+    for log in &mut logs {
+        let at = log.append(&[user("x")]).expect("appends");
+        drop(log.synced(at));
+        waiting.spawn(log.synced(at));
+    }
+    drop(logs);
+    drop(home.store);
+    while let Some(result) = waiting.join_next().await {
+        result
+            .expect("no panic")
+            .expect("syncs, although all else is gone");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_is_told_and_the_log_is_written_again() {
+    for op in [Op::Sync, Op::SyncDir] {
+        for (kind, unwritable) in [(ErrorKind::Other, false), (ErrorKind::StorageFull, true)] {
+            let mut home = Home::new();
+            let mut log = home.open("crab", "user").await.log;
+            home.disk
+                .fail(move |o, _| (o == op).then_some(Fault::Error(kind)));
+            let at = log.append(&[user("kept")]).expect("appends");
+            let error = log.synced(at).await.expect_err("told");
+            assert_eq!(
+                matches!(error, Error::Unwritable { .. }),
+                unwritable,
+                "{error}"
+            );
+            home.disk.heal();
+            let after = log.append(&[user("after")]).expect("works again");
+            log.synced(after).await.expect("syncs again");
+            home.restart();
+            let history = told(&home.find("crab", "user").await.expect("exists").history);
+            assert_eq!(history, ["user: kept", "user: after"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_failed_sync_lost_is_put_back() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let at = log.append(&[user("durable")]).expect("appends");
+    log.synced(at).await.expect("syncs");
+    let path = home.sessions().join("crab_user_1.jsonl");
+    let durable = std::fs::read(&path).expect("read");
+    log.append(&[user("one")]).expect("appends");
+    let upto = log.append(&[user("two")]).expect("appends");
+    let acknowledged = std::fs::read(&path).expect("read");
+    // The disk loses what was not durable, says so, and is well again after.
+    let lost = [
+        &durable[..],
+        &vec![0; acknowledged.len() - durable.len()][..],
+    ]
+    .concat();
+    let spoil = path.clone();
+    home.disk.fail(move |op, n| {
+        (op == Op::Sync && n == 0).then(|| {
+            std::fs::write(&spoil, &lost).expect("write");
+            Fault::Error(ErrorKind::Other)
+        })
+    });
+    log.synced(upto).await.expect_err("told");
+    home.disk.heal();
+    assert_eq!(std::fs::read(&path).expect("read"), acknowledged);
+    let at = log.append(&[user("three")]).expect("appends");
+    log.synced(at).await.expect("syncs");
+    home.restart();
+    assert_eq!(
+        home.find("crab", "user")
+            .await
+            .expect("exists")
+            .history
+            .len(),
+        4
+    );
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_opened_again_takes_nothing_more_until_it_can() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    home.disk
+        .fail_always(&[Op::Sync, Op::Open], ErrorKind::Other);
+    let at = log.append(&[user("one")]).expect("appends");
+    log.synced(at).await.expect_err("told");
+    log.append(&[user("refused")]).expect_err("refused");
+    home.disk.heal();
+    let at = log.append(&[user("two")]).expect("appends");
+    log.synced(at).await.expect("syncs");
+    let history = told(&home.find("crab", "user").await.expect("exists").history);
+    assert_eq!(history, ["user: one", "user: two"]);
+}

@@ -1,0 +1,209 @@
+//! A log cut off anywhere opens again.
+
+use crate::support::*;
+use crabtalk_domain::storage::*;
+
+const NAME: &str = "crab_user_1.jsonl";
+const TORN: &str = "crab_user_1.jsonl.torn";
+
+async fn sample(home: &Home) -> Vec<u8> {
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[
+        Record::Run(run(1, RunPhase::Start)),
+        user("h\u{e9}llo \u{1f980}\n"),
+    ])
+    .expect("appends");
+    log.append(&[said("\u{4f60}\u{597d}"), compact("\u{1f99e} sum", 1)])
+        .expect("appends");
+    log.append(&[Record::Meta(MetaRecord::default()), user("last \u{1f980}")])
+        .expect("appends");
+    home.read(NAME)
+}
+
+#[tokio::test]
+async fn cut_at_every_byte_it_opens_with_all_whole_lines() {
+    let mut home = Home::new();
+    let bytes = sample(&home).await;
+    let head = bytes.iter().position(|b| *b == b'\n').expect("line 1");
+    for cut in 0..=bytes.len() {
+        std::fs::remove_dir_all(home.sessions()).expect("clean");
+        home.write(NAME, &bytes[..cut]);
+        home.restart();
+        if cut < head {
+            // No identity yet: nobody's, and the first to come takes it.
+            assert!(home.find("crab", "user").await.is_none(), "cut {cut}");
+            assert!(home.store.list(None, None).await.expect("lists").is_empty());
+            let mut opened = home.open("crab", "user").await;
+            opened.log.append(&[user("new")]).expect("appends");
+            let kept = if cut == 0 {
+                vec![NAME]
+            } else {
+                vec![NAME, TORN]
+            };
+            assert_eq!(home.names(), kept, "cut {cut}");
+            home.restart();
+            let opened = home.find("crab", "user").await.expect("exists");
+            assert_eq!(told(&opened.history), ["user: new"]);
+            continue;
+        }
+        // A line is whole with its last brace; the newline is made up for.
+        let whole = match bytes.get(cut) {
+            Some(b'\n') => cut,
+            _ => {
+                bytes[..cut]
+                    .iter()
+                    .rposition(|b| *b == b'\n')
+                    .expect("line 1")
+                    + 1
+            }
+        };
+        let mut opened = home.find("crab", "user").await.expect("exists");
+        let expected: Vec<Line> = lines(&bytes[..whole]);
+        let mut want = history(&expected);
+        assert_eq!(told(&opened.history), want, "cut {cut}");
+        opened.log.append(&[user("next")]).expect("appends");
+        want.push("user: next".into());
+        home.restart();
+        assert_eq!(
+            told(&home.find("crab", "user").await.expect("exists").history),
+            want
+        );
+        let log = home.read(NAME);
+        assert_eq!(&log[..whole], &bytes[..whole], "cut {cut}");
+        assert_eq!(
+            log[whole..].iter().filter(|b| **b == b'\n').count(),
+            if whole == cut && bytes.get(cut) == Some(&b'\n') {
+                2
+            } else {
+                1
+            }
+        );
+        if whole < cut {
+            assert_eq!(home.read(TORN), &bytes[whole..cut], "cut {cut}");
+        } else {
+            assert_eq!(home.names(), [NAME], "cut {cut}");
+        }
+    }
+}
+
+type Line = serde_json::Value;
+
+fn lines(bytes: &[u8]) -> Vec<Line> {
+    let parse = |line: &[u8]| serde_json::from_slice(line).expect("a whole line");
+    bytes
+        .split(|b| *b == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(parse)
+        .collect()
+}
+
+/// The working history by the letter of STORE-1, from the beginning.
+fn history(lines: &[Line]) -> Vec<String> {
+    let (mut all, mut working) = (Vec::new(), Vec::new());
+    for line in lines {
+        if let Some(role) = line["role"].as_str() {
+            let text = format!("{role}: {}", line["content"].as_str().unwrap_or_default());
+            all.push(text.clone());
+            working.push(text);
+        } else if let Some(summary) = line["compact"].as_str() {
+            let keep = line["keep"].as_u64().unwrap_or(0) as usize;
+            working = vec![format!("user: {summary}")];
+            working.extend_from_slice(&all[all.len() - keep..]);
+        }
+    }
+    working
+}
+
+#[tokio::test]
+async fn torn_bytes_pile_up_and_are_never_replaced() {
+    let home = Home::new();
+    let bytes = sample(&home).await;
+    home.write(TORN, "earlier");
+    home.write(NAME, [&bytes[..], b"{\"role\":\"us"].concat());
+    assert_eq!(
+        home.find("crab", "user")
+            .await
+            .expect("exists")
+            .history
+            .len(),
+        3
+    );
+    assert_eq!(home.read(TORN), b"earlier\n{\"role\":\"us");
+    assert_eq!(home.read(NAME), bytes);
+}
+
+#[tokio::test]
+async fn garbage_at_the_end_is_torn_even_with_a_newline() {
+    let home = Home::new();
+    let bytes = sample(&home).await;
+    home.write(NAME, [&bytes[..], b"{\"role\":\"us\n"].concat());
+    assert_eq!(
+        home.find("crab", "user")
+            .await
+            .expect("exists")
+            .history
+            .len(),
+        3
+    );
+    assert_eq!(home.read(NAME), bytes);
+    // But only the last line is: what stands before was once a whole line.
+    let broken = [&bytes[..], b"{\"role\":\"us\n{\"role\":\"as\n"].concat();
+    home.write(NAME, &broken);
+    let error = home
+        .store
+        .open(&key("crab", "user"), None)
+        .await
+        .err()
+        .expect("broken");
+    assert!(matches!(error, Error::Broken { line: 9, .. }), "{error}");
+    assert_eq!(home.read(NAME), broken, "untouched");
+}
+
+#[tokio::test]
+async fn a_block_that_never_reached_the_disk_takes_what_follows_with_it() {
+    let home = Home::new();
+    let bytes = sample(&home).await;
+    let lost = [
+        &b"\0\0\0\0\0\0"[..],
+        b"\"}\n{\"role\":\"user\",\"content\":\"unsynced\"}\n",
+    ]
+    .concat();
+    home.write(NAME, [&bytes[..], &lost].concat());
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.history.len(), 3);
+    assert_eq!((home.read(NAME), home.read(TORN)), (bytes, lost));
+}
+
+#[tokio::test]
+async fn a_read_only_disk_can_be_read_and_mended_later() {
+    let home = Home::new();
+    let bytes = sample(&home).await;
+    home.write(NAME, [&bytes[..], b"{\"role\":"].concat());
+    let write = &[Op::Open, Op::Write, Op::Truncate, Op::Create];
+    home.disk
+        .fail_always(write, std::io::ErrorKind::ReadOnlyFilesystem);
+    let mut opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.history.len(), 3);
+    let error = opened.log.append(&[user("x")]).expect_err("read-only");
+    assert!(matches!(error, Error::Unwritable { .. }), "{error}");
+    let error = home
+        .store
+        .open(&key("crab", "new"), Some(new()))
+        .await
+        .err()
+        .expect("read-only");
+    assert!(matches!(error, Error::Unwritable { .. }), "{error}");
+    assert_eq!(home.store.list(None, None).await.expect("lists").len(), 1);
+    home.disk.heal();
+    opened.log.append(&[user("x")]).expect("appends");
+    assert_eq!(home.read(TORN), b"{\"role\":");
+    assert_eq!(
+        home.find("crab", "user")
+            .await
+            .expect("exists")
+            .history
+            .len(),
+        4
+    );
+    assert!(home.open("crab", "new").await.history.is_empty());
+}
