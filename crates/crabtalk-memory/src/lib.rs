@@ -18,13 +18,17 @@ mod entries;
 mod error;
 mod hook;
 mod memory;
+mod project;
 mod render;
 mod tools;
+mod trust;
 mod view;
 
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
 pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Origin, Parts, RecallScope, Settings};
+pub use project::{Instruction, Project};
+pub use trust::{Trust, TrustedFolder, TrustedSkill};
 pub use view::{Owners, Viewer};
 
 /// Days since 1970-01-01.

@@ -7,11 +7,21 @@ use jiff::civil::Date;
 /// from its end, where people put what they want.
 const MAX_QUERY_BYTES: usize = 4_000;
 
+/// A word of a query.
+#[derive(Debug, Clone)]
+pub(super) struct QueryWord {
+    /// Folded.
+    pub(super) text: String,
+    /// `None` for a stop word.
+    pub(super) term: Option<String>,
+    /// Stands beside the sequence of words.
+    pub(super) extra: bool,
+}
+
 /// A query.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// Folded words in order, with their terms.
-    pub(super) words: Vec<(String, Option<String>)>,
+    pub(super) words: Vec<QueryWord>,
     pub(super) date: Option<DateHint>,
     pub(super) when: bool,
 }
@@ -21,11 +31,10 @@ impl Query {
     pub fn parse(text: &str, today: Option<Date>) -> Self {
         let text = both_ends(text);
         let cut = Words::cut(&text);
-        let words = cut.iter().filter(|w| !w.extra).map(|w| {
-            (
-                w.text.to_owned(),
-                term_of(w.text).map(|term| term.into_owned()),
-            )
+        let words = cut.iter().map(|word| QueryWord {
+            text: word.text.to_owned(),
+            term: term_of(word.text).map(|term| term.into_owned()),
+            extra: word.extra,
         });
         Self {
             words: words.collect(),
@@ -36,23 +45,20 @@ impl Query {
 
     /// Whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.date.is_none() && self.words.iter().all(|(_, term)| term.is_none())
+        self.date.is_none() && self.words.iter().all(|word| word.term.is_none())
     }
 
     /// The terms that mark a sentence as the one that was looked for.
     pub(crate) fn terms(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().filter_map(|(_, term)| term.as_deref())
+        self.words.iter().filter_map(|word| word.term.as_deref())
     }
 
     /// Where a speaker's name stands among the words.
     pub(super) fn find_name(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let parts: Vec<&str> = name.split(' ').collect();
-        let at = self.words.windows(parts.len()).position(|words| {
-            words
-                .iter()
-                .zip(&parts)
-                .all(|((word, _), part)| word == part)
-        })?;
+        let same = |(word, part): (&QueryWord, &&str)| word.text == **part;
+        let mut places = self.words.windows(parts.len());
+        let at = places.position(|words| words.iter().zip(&parts).all(same))?;
         Some(at..at + parts.len())
     }
 }

@@ -149,8 +149,9 @@ fn share(index: &Index, term: &str, doc: DocId) -> f32 {
 fn weigh<'q>(shards: &[Shard<'_>], query: &'q Query, total: f32) -> (Vec<Weighted<'q>>, f32) {
     let mut terms: Vec<Weighted<'q>> = Vec::new();
     let mut asked = Vec::new();
-    for (at, (_, term)) in query.words.iter().enumerate() {
-        let Some(term) = term
+    for (at, word) in query.words.iter().enumerate() {
+        let Some(term) = word
+            .term
             .as_deref()
             .filter(|t| terms.iter().all(|known| known.term != *t))
         else {
@@ -225,12 +226,8 @@ impl<'a> Scoring<'a> {
                 found.push(id);
             }
         }
-        let others = self
-            .query
-            .words
-            .iter()
-            .zip(&self.named)
-            .any(|((_, t), n)| t.is_some() && !n);
+        let mut words = self.query.words.iter().zip(&self.named);
+        let others = words.any(|(word, named)| word.term.is_some() && !named);
         if !others {
             // A name alone is what was asked for, not who said it.
             self.named.fill(false);
@@ -421,13 +418,9 @@ impl<'a> Scoring<'a> {
     /// Hashes of query terms that stand side by side.
     fn query_pairs(&self) -> Vec<u16> {
         let index = self.shard.index;
-        let terms = self
-            .query
-            .words
-            .iter()
-            .zip(&self.named)
-            .filter(|(_, named)| !**named);
-        let terms: Vec<&str> = terms.filter_map(|((_, term), _)| term.as_deref()).collect();
+        let words = self.query.words.iter().zip(&self.named);
+        let words = words.filter(|(word, named)| !word.extra && !**named);
+        let terms: Vec<&str> = words.filter_map(|(word, _)| word.term.as_deref()).collect();
         let id = |term: &str| index.terms.get(term).copied();
         let mut pairs: Vec<u16> = terms
             .windows(2)

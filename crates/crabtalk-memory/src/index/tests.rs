@@ -10,20 +10,18 @@ const ALL: Features = Features {
 /// Turns as `speaker: text`, an empty line begins the next conversation.
 fn index(turns: &str) -> Index {
     let mut index = Index::new();
-    let mut conversation = 0;
-    for turn in turns.lines().map(str::trim) {
-        let Some((speaker, text)) = turn.split_once(": ") else {
-            conversation += 1;
-            continue;
-        };
-        let document = Document {
-            conversation,
-            session: conversation,
-            speaker,
-            text,
-            day: None,
-        };
-        index.append(&document).expect("room");
+    for (conversation, turns) in (0..).zip(turns.split("\n\n")) {
+        for (speaker, text) in turns.lines().filter_map(|turn| turn.split_once(": ")) {
+            let (session, day) = (conversation, None);
+            let document = Document {
+                conversation,
+                session,
+                speaker,
+                text,
+                day,
+            };
+            index.append(&document).expect("room");
+        }
     }
     index
 }

@@ -19,8 +19,7 @@ static GREEK: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Gr
 pub struct Word<'a> {
     /// Lower case, without accents and clitics.
     pub text: &'a str,
-    /// A single character beside its pairs: found when asked for alone, no
-    /// part of the sequence of words.
+    /// An ideograph beside its pairs: no part of the sequence of words.
     pub extra: bool,
 }
 
@@ -103,7 +102,8 @@ impl Words {
         }
     }
 
-    /// Adds the pairs of a run without spaces, and its characters as extras.
+    /// Adds the pairs of a run without spaces, and its ideographs, each of which
+    /// may be a word, as extras.
     fn pairs(&mut self, run: &[char]) {
         let mut ends = Vec::with_capacity(run.len() + 1);
         ends.push(self.folded.len());
@@ -113,12 +113,18 @@ impl Words {
         }
         for at in 0..run.len() {
             let (from, to) = (offset(ends[at]), offset(ends[at + 1]));
-            self.spans.push((from, to, run.len() > 1));
+            if run.len() == 1 || is_ideograph(run[at]) {
+                self.spans.push((from, to, run.len() > 1));
+            }
             if at + 2 < ends.len() {
                 self.spans.push((from, offset(ends[at + 2]), false));
             }
         }
     }
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// Texts are cut into passages long before this bound.
