@@ -69,6 +69,8 @@ impl Default for Ports {
 pub struct Options {
     /// The environment, or the part of it that may hold keys.
     pub env: BTreeMap<String, String>,
+    /// Whether local servers may be looked for (`runs.detect`).
+    pub probe: bool,
     /// Where local servers listen.
     pub ports: Ports,
 }
@@ -122,6 +124,15 @@ pub async fn find(options: &Options) -> Result<Detected, Error> {
         return Err(Error {
             variable: variable.into(),
             kind: kind.into(),
+        });
+    }
+    if !options.probe {
+        return Ok(Detected {
+            provider: ProviderConfig::offline(),
+            why: "using the offline demonstration, because there is no key in the environment \
+                  (OPENAI_API_KEY, ANTHROPIC_API_KEY) and looking for local model servers is \
+                  switched off"
+                .into(),
         });
     }
     Ok(local(options.ports).await)

@@ -88,8 +88,6 @@ pub(crate) struct Provider {
 
 impl Provider {
     pub(crate) fn new(config: ProviderConfig) -> Result<Self, ConfigError> {
-        // Without its key a provider is never called, so that an address that
-        // is missing as well is not worth refusing the whole configuration.
         let endpoint = match config.kind {
             Kind::Offline => None,
             Kind::OpenAi | Kind::Anthropic | Kind::Azure | Kind::Ollama => {

@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 }
 
 /// An answer whose first content is there.
-struct Begun {
+pub(crate) struct Begun {
     chunks: VecDeque<Chunk>,
     source: Source,
 }
@@ -168,20 +168,17 @@ fn wait_for(kind: ErrorKind) -> Wait {
 /// The stream that a caller holds.
 pub(crate) enum Reply {
     /// Nobody has said anything yet.
-    Opening(BoxFuture<'static, Result<BegunReply, Error>>),
+    Opening(BoxFuture<'static, Result<Begun, Error>>),
     /// Somebody speaks.
-    Speaking(BegunReply),
+    Speaking(Begun),
     /// It is over.
     Over,
 }
 
-/// A begun answer, opaque to the outside of this module.
-pub(crate) struct BegunReply(Begun);
-
 impl Reply {
     /// Makes the plan a stream. Nothing happens before it is polled.
     pub(crate) fn new(plan: Plan) -> Self {
-        Self::Opening(Box::pin(async move { plan.run().await.map(BegunReply) }))
+        Self::Opening(Box::pin(plan.run()))
     }
 }
 
@@ -199,7 +196,7 @@ impl Stream for Reply {
                         return Poll::Ready(Some(Err(error)));
                     }
                 },
-                Self::Speaking(BegunReply(begun)) => {
+                Self::Speaking(begun) => {
                     if let Some(chunk) = begun.chunks.pop_front() {
                         return Poll::Ready(Some(Ok(chunk)));
                     }

@@ -26,6 +26,9 @@ const MAX_WHOLE_BYTES: usize = sse::MAX_EVENT_BYTES;
 /// stopped; some servers then neither send them nor close.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// Kept of a body to tell what came instead of events.
+const MAX_OPENING_BYTES: usize = 300;
+
 /// What a decoder could not make sense of.
 #[derive(Debug)]
 pub(crate) enum Broken {
@@ -119,6 +122,8 @@ pub(crate) struct Answer {
     silence: Silence,
     peer: Arc<Peer>,
     received: u64,
+    /// How the body begins, as long as no event was understood.
+    opening: Option<Vec<u8>>,
     error: Option<Error>,
 }
 
@@ -144,6 +149,7 @@ impl Answer {
             silence: Silence::new(idle_timeout),
             peer,
             received: 0,
+            opening: Some(Vec::new()),
             error: None,
         }
     }
@@ -188,6 +194,10 @@ impl Answer {
                 }
             }
             Shape::Events(events) => {
+                if let Some(opening) = &mut self.opening {
+                    let room = MAX_OPENING_BYTES.saturating_sub(opening.len());
+                    opening.extend_from_slice(&bytes[..room.min(bytes.len())]);
+                }
                 events.push(bytes);
                 self.read_events(false);
             }
@@ -215,6 +225,7 @@ impl Answer {
                 let error = explain(&self.peer, broken, event.data);
                 return self.fail_with(error);
             }
+            self.opening = None;
             if self.format.is_done() {
                 return self.complete();
             }
@@ -243,15 +254,26 @@ impl Answer {
         }
         match self.format.stop() {
             Ok(None) => {
-                let why = reason.map_or(String::new(), |r| format!(" ({})", self.peer.quote(r)));
-                let cut = format!(
-                    "the answer was cut: the connection ended after {} bytes without the end \
-                     of the answer{why}",
-                    self.received
-                );
+                let cut = self.describe_cut(reason);
                 self.fail(ErrorKind::Malformed, &cut);
             }
             Ok(Some(_)) | Err(_) => self.complete(),
+        }
+    }
+
+    fn describe_cut(&self, reason: Option<&str>) -> String {
+        let why = reason.map_or(String::new(), |r| format!(" ({})", self.peer.quote(r)));
+        let cut = format!(
+            "the answer was cut: the connection ended after {} bytes without the end of the \
+             answer{why}",
+            self.received
+        );
+        match &self.opening {
+            Some(opening) if !opening.is_empty() => format!(
+                "{cut}; this is no event stream, is base_url right? It began: {}",
+                self.peer.quote_bytes(opening)
+            ),
+            Some(_) | None => cut,
         }
     }
 

@@ -17,6 +17,7 @@ fn with_env(vars: &[(&str, &str)]) -> Options {
     // Port 0 cannot be connected to.
     Options {
         env,
+        probe: true,
         ports: Ports {
             ollama: 0,
             llama_cpp: 0,
@@ -212,4 +213,16 @@ async fn silent_ports_cost_the_probe_time_once() {
     );
     let took = begin.elapsed();
     assert!(took >= PROBE_TIME && took < 10 * PROBE_TIME, "{took:?}");
+}
+
+#[tokio::test]
+async fn nobody_is_asked_where_looking_is_forbidden() {
+    let (server, llama_cpp) = page("/v1/models", LIST).await;
+    let mut options = with_env(&[]);
+    options.probe = false;
+    options.ports.llama_cpp = llama_cpp;
+    let found = find(&options).await.expect("no key");
+    assert_eq!(found.provider.kind, Kind::Offline);
+    assert!(found.why.contains("switched off"), "{}", found.why);
+    assert_eq!(server.progress().connections, 0);
 }

@@ -419,3 +419,22 @@ async fn an_unfinished_history_never_leaves_the_scripted_server_unnoticed() {
     let error = bench.send(&orphan).await.expect_err("an orphan");
     assert!(error.message.contains("result of no call"), "{error}");
 }
+
+#[tokio::test]
+async fn a_web_site_instead_of_a_model_is_recognised() {
+    let site = Reply::page(
+        200,
+        &[("content-type", "text/html")],
+        "<html>Welcome</html>",
+    );
+    let script = Script::openai([site]);
+    let bench = Bench::with(Kind::OpenAi, script, |config| config.max_retries = 0).await;
+    let error = bench.send(&request("hi")).await.expect_err("a page");
+    assert_eq!(error.kind, ErrorKind::Malformed);
+    assert!(
+        error
+            .message
+            .contains("is base_url right? It began: <html>Welcome"),
+        "{error}"
+    );
+}

@@ -16,10 +16,19 @@ pub(crate) struct Tls {
     config: OnceCell<Arc<ClientConfig>>,
     /// Trusted instead of the machine's certificates, in tests.
     #[cfg(test)]
-    pub(crate) roots: Vec<CertificateDer<'static>>,
+    roots: Vec<CertificateDer<'static>>,
 }
 
 impl Tls {
+    /// Trusts these certificates instead of the machine's.
+    #[cfg(test)]
+    pub(super) fn trusting(roots: Vec<CertificateDer<'static>>) -> Self {
+        Self {
+            config: OnceCell::new(),
+            roots,
+        }
+    }
+
     pub(super) async fn connect(
         &self,
         host: &str,
