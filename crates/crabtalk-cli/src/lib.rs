@@ -1,1 +1,46 @@
-//! Commands, chat and rendering of CrabTalk: a protocol client.
+//! The commands of `crabtalk`: a client of the protocol.
+//!
+//! ```text
+//! args      the command line
+//! dispatch  from the command line to a command; external commands; questions
+//! connect   a connection to the daemon, which start brings up on demand
+//! commands  one module per command that asks once and prints
+//! ask chat  the commands that follow a run
+//! follow    a run's events as they come, questions answered meanwhile
+//! prompt    a question or approval as people see and answer it
+//! screen    standard output and error; terminal the controlling terminal
+//! ```
+//!
+//! Invariants: what a model or tool said reaches a terminal without control
+//! characters; answers go to standard output and everything else to standard
+//! error; one connection carries one request, so replies and kills travel on
+//! connections of their own (WIRE-4).
+//!
+//! Absent: the daemon. `daemon run` is a function that the binary hands in.
+
+mod args;
+mod dispatch;
+mod error;
+
+mod connect;
+mod start;
+
+mod ask;
+mod chat;
+mod commands;
+mod follow;
+
+mod prompt;
+mod view;
+
+mod json;
+mod screen;
+mod stdin;
+mod table;
+mod terminal;
+mod text;
+
+#[cfg(test)]
+mod testing;
+
+pub use dispatch::{DaemonOptions, RunDaemon, main};

@@ -1,0 +1,211 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// CrabTalk, the agent daemon that people own.
+///
+/// Without a command: a chat. Text with spaces is a question, as with `ask`.
+#[derive(Debug, Parser)]
+#[command(name = "crabtalk", version, propagate_version = true)]
+#[command(subcommand_help_heading = "Commands", disable_help_subcommand = true)]
+#[command(infer_subcommands = false, allow_external_subcommands = true)]
+#[command(after_help = "Any other NAME runs the program crabtalk-NAME, if there is one.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The agent; default: the configured one.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Speak as this sender; default: user.
+    #[arg(long = "as", global = true, value_name = "SENDER")]
+    pub(crate) sender: Option<String>,
+    /// Where the run works; default: the current folder.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Print JSON, one value on a line.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// The home folder; default: $CRABTALK_HOME, else ~/.crabtalk.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// A daemon elsewhere (not in this version).
+    #[arg(long, global = true, value_name = "URL", hide = true)]
+    pub(crate) connect: Option<String>,
+    /// Do not start a daemon when there is none.
+    #[arg(long, global = true)]
+    pub(crate) no_start: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk with an agent.
+    Chat(Chat),
+    /// Ask one question and print the answer.
+    Ask(Ask),
+    /// Run, start, stop and watch the daemon.
+    #[command(subcommand)]
+    Daemon(Daemon),
+    /// List conversations.
+    Conversations,
+    /// Show a conversation's messages.
+    History(History),
+    /// Cancel the run in flight.
+    Kill,
+    /// Summarise the history now, to make room.
+    Compact {
+        /// What the summary should keep in view.
+        #[arg(long, value_name = "TEXT")]
+        focus: Option<String>,
+    },
+    /// Put a message into the run in flight.
+    Steer {
+        /// The message.
+        #[arg(required = true, num_args = 1.., value_name = "TEXT")]
+        text: Vec<String>,
+    },
+    /// Follow the run in flight.
+    Attach(Attach),
+    /// Watch what happens in every conversation.
+    Events,
+    /// List what runs are waiting to be told.
+    Asks,
+    /// Answer a pending question.
+    Reply {
+        /// Which one (see `asks`); needed when several wait.
+        #[arg(long, value_name = "ID")]
+        id: Option<String>,
+        /// The answer: text, an option's label or its number.
+        #[arg(required = true, num_args = 1.., value_name = "TEXT")]
+        text: Vec<String>,
+    },
+    /// Allow a pending tool call.
+    Approve {
+        /// Which one (see `asks`); needed when several wait.
+        id: Option<String>,
+        /// Allow exactly this from now on.
+        #[arg(long)]
+        always: bool,
+    },
+    /// Deny a pending tool call.
+    Deny {
+        /// Which one (see `asks`); needed when several wait.
+        id: Option<String>,
+        /// Why; the model reads it.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Show the daemon's figures.
+    Stats,
+    /// A program of the name crabtalk-NAME, or a question.
+    #[command(external_subcommand)]
+    External(Vec<OsString>),
+}
+
+/// `chat`
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Chat {
+    /// Ring the bell when a run ends and when it asks (also CRABTALK_BELL=1).
+    #[arg(long)]
+    pub(crate) bell: bool,
+}
+
+/// `ask`
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    /// The question; what is piped in is appended.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// Another agent that answers this once, in the same conversation.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) guest: Option<String>,
+    /// Leave questions and approvals to other clients, and wait.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Do not read standard input, even if it is a pipe.
+    #[arg(long)]
+    pub(crate) no_stdin: bool,
+}
+
+/// `daemon`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Daemon {
+    /// Run it here, in the foreground.
+    Run {
+        /// Leave the terminal's session; used when a client starts it.
+        #[arg(long, hide = true)]
+        detached: bool,
+    },
+    /// Start it in the background.
+    Start,
+    /// End it.
+    Stop,
+    /// Say whether it runs.
+    Status,
+    /// Read the configuration again.
+    Reload,
+    /// Show its log.
+    Logs {
+        /// Lines from the end.
+        #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+        lines: usize,
+        /// Go on showing what comes.
+        #[arg(short, long)]
+        follow: bool,
+    },
+}
+
+/// `history`
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// Messages from the end.
+    #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Only those before this index (the `index` of --json).
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) before: Option<u64>,
+}
+
+/// `attach`
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// Resume behind this event of the run (`seq` of --json).
+    #[arg(long, value_name = "SEQ", requires = "run")]
+    pub(crate) after: Option<u64>,
+    /// The run that `--after` belongs to.
+    #[arg(long, value_name = "RUN", requires = "after")]
+    pub(crate) run: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_options_go_before_and_behind() {
+        for line in [
+            "crabtalk --agent a --json kill",
+            "crabtalk kill --agent a --json",
+        ] {
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            assert_eq!(cli.global.agent.as_deref(), Some("a"), "{line}");
+            assert!(cli.global.json && matches!(cli.command, Some(Command::Kill)));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `ask` and `attach`: one run, followed to its end.
+
+use crate::args::{Ask, Attach};
+use crate::commands::Context;
+use crate::error::Error;
+use crate::follow::{Answers, Ended, Follow, OnInterrupt};
+use crate::stdin;
+use crate::view::Style;
+use crabtalk_proto::{AttachMsg, Client, StreamMsg};
+
+/// Asks one question and prints the answer.
+pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
+    let question = args.text.join(" ");
+    let input = std::io::stdin();
+    let piped = if !args.no_stdin && stdin::is_piped(&input) {
+        stdin::read(input.lock())?
+    } else {
+        String::new()
+    };
+    let content = stdin::append(&question, &piped);
+    if content.trim().is_empty() {
+        return Err(Error::Usage(
+            "there is nothing to ask: write the question behind `ask`, or pipe it in".to_owned(),
+        ));
+    }
+    let endpoint = context.endpoint().await?;
+    let mut connection = endpoint.connect().await?;
+    let request = StreamMsg {
+        agent: context.agent(),
+        content,
+        sender: context.global.sender.clone(),
+        cwd: Some(context.cwd()?),
+        guest: args.guest,
+        ..StreamMsg::default()
+    };
+    let follow = Follow {
+        answers: if args.wait {
+            Answers::Others
+        } else {
+            Answers::Person
+        },
+        on_interrupt: OnInterrupt::Kill,
+        ..context.follow(&endpoint)
+    };
+    let events = connection.stream(request);
+    finish(follow.run(events, &mut context.console).await?)
+}
+
+/// Follows the run in flight.
+pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Error> {
+    let endpoint = context.endpoint().await?;
+    let mut connection = endpoint.connect().await?;
+    let request = AttachMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        after: args.after,
+        run: args.run,
+    };
+    let follow = Follow {
+        answers: Answers::PersonOrOthers,
+        on_interrupt: OnInterrupt::Leave,
+        ..context.follow(&endpoint)
+    };
+    let events = connection.attach(request);
+    finish(follow.run(events, &mut context.console).await?)
+}
+
+fn finish(ended: Ended) -> Result<(), Error> {
+    match ended {
+        Ended::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
+        Ended::Run(_) => Err(Error::RunFailed),
+        Ended::Interrupted => Err(Error::Interrupted),
+    }
+}
+
+/// How the events of a run are shown by this command line.
+pub(crate) fn style(json: bool) -> Style {
+    if json { Style::Json } else { Style::Answer }
+}

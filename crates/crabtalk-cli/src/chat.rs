@@ -1,0 +1,233 @@
+//! `chat`: a conversation at the terminal, line by line.
+//!
+//! Invariant: a failed turn ends the turn, never the chat.
+
+mod input;
+
+use crate::args::Chat;
+use crate::commands::{Context, show_entry};
+use crate::error::Error;
+use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
+use crate::view::Style;
+use crabtalk_proto::{
+    AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, ListActiveConversationsMsg, StreamMsg,
+    code,
+};
+use futures_util::{FutureExt, StreamExt};
+pub(crate) use input::{Input, Typed};
+
+/// Messages shown when a chat begins: enough to remember what it was about.
+const SHOWN_AT_START: u32 = 10;
+
+const HELP: &str = "In a chat:
+  /history   the last messages again
+  /kill      cancel what runs in this conversation
+  /help      this
+  /quit      leave (also Ctrl-D)
+Ctrl-C cancels the answer. Other words that begin with / are the agent's skills.";
+
+/// What a typed line means.
+#[derive(Debug, PartialEq, Eq)]
+enum Line<'a> {
+    Nothing,
+    Help,
+    Quit,
+    Kill,
+    History,
+    /// For the agent, skills included.
+    Say(&'a str),
+}
+
+fn meaning(line: &str) -> Line<'_> {
+    match line.trim() {
+        "" => Line::Nothing,
+        "/help" | "/?" => Line::Help,
+        "/quit" | "/exit" | "/q" => Line::Quit,
+        "/kill" => Line::Kill,
+        "/history" => Line::History,
+        text => Line::Say(text),
+    }
+}
+
+/// Talks until the person leaves.
+pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
+    context.endpoint().await?;
+    let mut input = input::open(&context.home)?;
+    let bell = args.bell || std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
+    talk(context, &mut *input, bell).await
+}
+
+async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Result<(), Error> {
+    begin(context, bell).await?;
+    loop {
+        let name = match context.agent() {
+            name if name.is_empty() => "crabtalk".to_owned(),
+            name => name,
+        };
+        let typed = tokio::select! {
+            biased;
+            typed = input.read(&name) => typed.map_err(|e| Error::io("read what was typed", &e))?,
+            Some(()) = context.console.interrupts.next() => return Err(Error::Interrupted),
+        };
+        let line = match typed {
+            Typed::Line(line) => line,
+            Typed::Interrupt => {
+                context.console.screen.note("Ctrl-D leaves, /help helps")?;
+                continue;
+            }
+            Typed::End => return Ok(()),
+        };
+        let done = match meaning(&line) {
+            Line::Nothing => Ok(()),
+            Line::Help => Ok(context.console.screen.note(HELP)?),
+            Line::Quit => return Ok(()),
+            Line::Kill => kill(context).await,
+            Line::History => show_history(context).await,
+            Line::Say(text) => say(context, text, bell).await,
+        };
+        survive(context, done)?;
+    }
+}
+
+/// A turn that failed is said and over; what ends the program goes on.
+fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Ok(()) => Ok(()),
+        Err(Error::Unread) => Err(Error::Unread),
+        Err(error) => {
+            if !error.is_silent() {
+                context
+                    .console
+                    .screen
+                    .problem(&format!("crabtalk: {error}"))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Shows what was said last, and what runs now.
+async fn begin(context: &mut Context, bell: bool) -> Result<(), Error> {
+    let shown = show_history(context).await;
+    survive(context, shown)?;
+    let request = ListActiveConversationsMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+    };
+    // Without a name the list is of all: only a named conversation is ours.
+    if request.agent.is_empty() || request.sender.is_empty() {
+        return Ok(());
+    }
+    let active = context
+        .connection()
+        .await?
+        .list_active_conversations(request)
+        .await;
+    if !active.is_ok_and(|list| list.conversations.iter().any(|c| c.running)) {
+        return Ok(());
+    }
+    context
+        .console
+        .screen
+        .note("crabtalk: an answer is on its way; following it")?;
+    let followed = attach(context, bell).await;
+    survive(context, followed)
+}
+
+async fn show_history(context: &mut Context) -> Result<(), Error> {
+    let request = GetHistoryMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        before: None,
+        limit: SHOWN_AT_START,
+    };
+    match context.connection().await?.get_history(request).await {
+        Ok(page) => {
+            let screen = &mut context.console.screen;
+            Ok(page
+                .entries
+                .iter()
+                .try_for_each(|entry| show_entry(screen, entry))?)
+        }
+        // Nobody has said anything yet.
+        Err(ClientError::Refused(status)) if status.code == code::NOT_FOUND => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn kill(context: &mut Context) -> Result<(), Error> {
+    let request = KillMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+    };
+    context.connection().await?.kill(request).await?;
+    Ok(context
+        .console
+        .screen
+        .note("crabtalk: the run was cancelled")?)
+}
+
+async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error> {
+    let endpoint = context.endpoint().await?;
+    let mut connection = endpoint.connect().await?;
+    let request = StreamMsg {
+        agent: context.agent(),
+        content: text.to_owned(),
+        sender: context.global.sender.clone(),
+        cwd: Some(context.cwd()?),
+        ..StreamMsg::default()
+    };
+    let follow = how(context, context.follow(&endpoint), bell);
+    forget(&mut context.console.interrupts);
+    finish(
+        follow
+            .run(connection.stream(request), &mut context.console)
+            .await?,
+    )
+}
+
+async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
+    let endpoint = context.endpoint().await?;
+    let mut connection = endpoint.connect().await?;
+    let request = AttachMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        ..AttachMsg::default()
+    };
+    let follow = how(context, context.follow(&endpoint), bell);
+    finish(
+        follow
+            .run(connection.attach(request), &mut context.console)
+            .await?,
+    )
+}
+
+fn how<'a>(context: &Context, follow: Follow<'a>, bell: bool) -> Follow<'a> {
+    Follow {
+        style: if context.global.json {
+            Style::Json
+        } else {
+            Style::Chat
+        },
+        answers: Answers::Person,
+        on_interrupt: OnInterrupt::Kill,
+        bell,
+        ..follow
+    }
+}
+
+/// Drops a Ctrl-C that was meant for the answer before.
+fn forget(interrupts: &mut Interrupts) {
+    while interrupts.next().now_or_never().flatten().is_some() {}
+}
+
+fn finish(ended: Ended) -> Result<(), Error> {
+    match ended {
+        Ended::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
+        Ended::Run(_) => Err(Error::RunFailed),
+        Ended::Interrupted => Err(Error::Interrupted),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+use crate::testing::Fake;
+use crabtalk_proto::{HistoryEntry, StreamEnd, StreamStart, stream_event::Event};
+use input::Reading;
+use std::collections::VecDeque;
+
+struct Lines(VecDeque<Typed>);
+
+impl Input for Lines {
+    fn read(&mut self, _: &str) -> Reading<'_> {
+        Box::pin(std::future::ready(Ok(self
+            .0
+            .pop_front()
+            .unwrap_or(Typed::End))))
+    }
+}
+
+fn lines(lines: &[&str]) -> Lines {
+    Lines(
+        lines
+            .iter()
+            .map(|line| Typed::Line((*line).to_owned()))
+            .collect(),
+    )
+}
+
+#[test]
+fn unknown_slashes_are_for_the_agent() {
+    for (line, want) in [
+        (" ", Line::Nothing),
+        ("/help ", Line::Help),
+        ("/quit", Line::Quit),
+        ("/kill", Line::Kill),
+        ("/check-feeds now", Line::Say("/check-feeds now")),
+        (" hi\n", Line::Say("hi")),
+    ] {
+        assert_eq!(meaning(line), want, "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_chat_shows_what_was_said_and_survives_a_failed_turn() {
+    let mut fake = Fake::start().await;
+    fake.script.history.lock().unwrap().push(HistoryEntry {
+        role: "user".into(),
+        content: "earlier".into(),
+        ..HistoryEntry::default()
+    });
+    let mut at = fake.at("chat");
+    fake.send(Event::Start(StreamStart::default())).await;
+    let end = StreamEnd {
+        error: "down".into(),
+        code: 502,
+        ..StreamEnd::default()
+    };
+    fake.send(Event::End(end)).await;
+    let mut input = lines(&["/skill hi", "", "/help"]);
+    input.0.push_back(Typed::Interrupt);
+    talk(&mut at.context, &mut input, true).await.unwrap();
+    assert_eq!(fake.next_told().await, "stream \"\" /skill hi");
+    assert_eq!(at.out.text(), "user> earlier\n");
+    let err = at.err.text();
+    assert!(
+        err.starts_with("crabtalk: the run failed: down (502)\n\x07In a chat:\n  /history"),
+        "{err:?}"
+    );
+    assert!(err.ends_with("Ctrl-D leaves, /help helps\n"));
+}
+
+#[tokio::test]
+async fn quit_leaves_and_a_refused_kill_does_not() {
+    let mut fake = Fake::start().await;
+    let refusal = Err(crabtalk_proto::Status::not_found("nothing runs"));
+    fake.script.replies.lock().unwrap().push_back(refusal);
+    let mut at = fake.at("chat --agent crab");
+    talk(
+        &mut at.context,
+        &mut lines(&["/kill", "/quit", "never"]),
+        false,
+    )
+    .await
+    .unwrap();
+    assert_eq!(fake.next_told().await, "kill \"crab\" \"\"");
+    assert!(fake.told.try_recv().is_err());
+    assert_eq!(at.err.text(), "crabtalk: nothing runs\n");
+}

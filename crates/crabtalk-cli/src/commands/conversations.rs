@@ -1,0 +1,131 @@
+//! `conversations` and `history`.
+
+use super::Context;
+use crate::args::History;
+use crate::error::Error;
+use crate::json;
+use crate::screen::Screen;
+use crate::text::{call_summary, summary};
+use crabtalk_proto::{
+    ActiveConversationInfo, Client, GetHistoryMsg, HistoryEntry, ListActiveConversationsMsg,
+    ListConversationsMsg,
+};
+use std::io;
+
+/// Messages asked for at a time; the daemon may give fewer.
+const PAGE: u32 = 200;
+
+pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
+    let (agent, sender) = (context.agent(), context.sender());
+    let mut connection = context.connection().await?;
+    let active = ListActiveConversationsMsg {
+        agent: agent.clone(),
+        sender: sender.clone(),
+    };
+    let active = connection
+        .list_active_conversations(active)
+        .await?
+        .conversations;
+    let found = connection
+        .list_conversations(ListConversationsMsg { agent, sender })
+        .await?;
+    let state = |agent: &str, sender: &str| -> Option<&ActiveConversationInfo> {
+        active
+            .iter()
+            .find(|a| a.agent == agent && a.sender == sender)
+    };
+    let found = found.conversations;
+    if context.global.json {
+        for info in &found {
+            let state = state(&info.agent, &info.sender);
+            context
+                .console
+                .screen
+                .json(&json::conversation(info, state))?;
+        }
+        return Ok(());
+    }
+    let rows = found.iter().map(|info| {
+        let state = match state(&info.agent, &info.sender) {
+            Some(active) if !active.asks.is_empty() => "asks",
+            Some(active) if active.running => "runs",
+            Some(_) | None => "",
+        };
+        vec![
+            info.agent.clone(),
+            info.sender.clone(),
+            info.message_count.to_string(),
+            info.date.clone(),
+            state.to_owned(),
+            info.title.clone(),
+        ]
+    });
+    let rows = rows.collect();
+    let header = ["agent", "sender", "messages", "date", "state", "title"];
+    context.print_table(&header, rows, "there are no conversations yet")
+}
+
+pub(super) async fn history(context: &mut Context, args: History) -> Result<(), Error> {
+    let entries = last_entries(context, args.limit, args.before).await?;
+    let screen = &mut context.console.screen;
+    for entry in &entries {
+        if context.global.json {
+            screen.json(&json::history_entry(entry))?;
+        } else {
+            show_entry(screen, entry)?;
+        }
+    }
+    Ok(())
+}
+
+/// The last messages before an index, oldest first.
+async fn last_entries(
+    context: &mut Context,
+    limit: u32,
+    mut before: Option<u64>,
+) -> Result<Vec<HistoryEntry>, Error> {
+    let (agent, sender) = (context.agent(), context.sender());
+    let mut connection = context.connection().await?;
+    let mut pages = Vec::new();
+    let mut missing = limit;
+    loop {
+        let request = GetHistoryMsg {
+            agent: agent.clone(),
+            sender: sender.clone(),
+            before,
+            limit: missing.min(PAGE),
+        };
+        let page = connection.get_history(request).await?;
+        let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
+        missing = missing.saturating_sub(count);
+        before = page.entries.first().map(|entry| entry.index);
+        pages.push(page.entries);
+        if !page.more || missing == 0 || count == 0 {
+            return Ok(pages.into_iter().rev().flatten().collect());
+        }
+    }
+}
+
+/// A message for people.
+pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
+    if entry.compact {
+        return screen.line(&format!("--- older messages: {}", summary(&entry.content)));
+    }
+    if entry.role == "tool" {
+        return screen.line(&format!("    < {}", summary(&entry.content)));
+    }
+    if !entry.content.trim().is_empty() {
+        let speaker = match entry.agent.as_str() {
+            "" => entry.role.as_str(),
+            agent => agent,
+        };
+        screen.line(&format!("{speaker}> {}", entry.content.trim_end()))?;
+    }
+    entry.tool_calls.iter().try_for_each(|call| {
+        screen.line(&format!(
+            "    > {} {}",
+            call.name,
+            call_summary(&call.arguments)
+        ))
+    })
+}

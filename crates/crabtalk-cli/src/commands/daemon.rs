@@ -1,0 +1,214 @@
+//! `daemon start|stop|status|reload|logs`.
+
+use super::Context;
+use crate::args::Daemon;
+use crate::connect::Endpoint;
+use crate::error::Error;
+use crate::text::duration;
+use crate::{json, start, table};
+use crabtalk_proto::{Client, GetStats, ReloadMsg};
+use rustix::process::{Pid, Signal};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// For the daemon to end: it promises five seconds, this grants some more.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Between two looks at a process or a log: no person sees the difference.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Error> {
+    match command {
+        // The binary runs the daemon itself, before there is a runtime.
+        Daemon::Run { .. } => Err(Error::Usage(
+            "`daemon run` takes the whole process".to_owned(),
+        )),
+        Daemon::Start => start(context).await,
+        Daemon::Stop => stop(context).await,
+        Daemon::Status => status(context).await,
+        Daemon::Reload => reload(context).await,
+        Daemon::Logs { lines, follow } => logs(context, lines, follow).await,
+    }
+}
+
+fn endpoint(context: &Context) -> Endpoint {
+    Endpoint::new(context.home.socket())
+}
+
+async fn start(context: &mut Context) -> Result<(), Error> {
+    let endpoint = endpoint(context);
+    let started = endpoint.daemon_pid().await.is_none();
+    if started {
+        start::start(&context.home, &endpoint, &mut context.console.screen).await?;
+    }
+    let pid = endpoint.daemon_pid().await;
+    if context.global.json {
+        return Ok(context
+            .console
+            .screen
+            .json(&json!({"started": started, "pid": pid}))?);
+    }
+    if !started {
+        let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
+        context
+            .console
+            .screen
+            .note(&format!("crabtalk: the daemon runs already{pid}"))?;
+    }
+    Ok(())
+}
+
+async fn stop(context: &mut Context) -> Result<(), Error> {
+    let Some(pid) = endpoint(context).daemon_pid().await else {
+        return context.done(json!({"stopped": false}), "crabtalk: no daemon runs");
+    };
+    // The kernel names the peer of the socket: the number is no guess.
+    let process = Pid::from_raw(pid)
+        .ok_or_else(|| Error::Failed(format!("the system names no process, but {pid}")))?;
+    match rustix::process::kill_process(process, Signal::TERM) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(e) => {
+            return Err(Error::io(
+                format_args!("end the daemon (pid {pid})"),
+                &e.into(),
+            ));
+        }
+    }
+    let deadline = Instant::now() + STOP_TIMEOUT;
+    while is_alive(process) {
+        if Instant::now() >= deadline {
+            return Err(Error::Failed(format!(
+                "the daemon (pid {pid}) does not end; `kill -9 {pid}` ends it, and loses nothing that was announced"
+            )));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    context.done(
+        json!({"stopped": true, "pid": pid}),
+        "crabtalk: the daemon has ended",
+    )
+}
+
+/// Whether a process still does something. One that has ended, and whose
+/// parent has not yet asked for it, does not.
+fn is_alive(process: Pid) -> bool {
+    if rustix::process::test_kill_process(process).is_err() {
+        return false;
+    }
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    // The state follows the name, which stands in brackets and may hold any.
+    let state = stat
+        .as_deref()
+        .ok()
+        .and_then(|s| s.rsplit_once(") "))
+        .map(|(_, rest)| rest);
+    !state.is_some_and(|state| state.starts_with(['Z', 'X']))
+}
+
+async fn status(context: &mut Context) -> Result<(), Error> {
+    let endpoint = endpoint(context);
+    let mut connection = endpoint.connect().await.map_err(|error| match error {
+        Error::NoDaemon(_) => Error::NoDaemon(format!(
+            "no daemon runs for {}; `crabtalk daemon start` starts one",
+            context.home.root().display()
+        )),
+        Error::Usage(_)
+        | Error::Failed(_)
+        | Error::RunFailed
+        | Error::Interrupted
+        | Error::Unread => error,
+    })?;
+    let stats = connection.get_stats(GetStats {}).await?;
+    let pid = endpoint.daemon_pid().await;
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        let mut value = json::stats(&stats);
+        value["pid"] = pid.into();
+        value["home"] = context.home.root().display().to_string().into();
+        return Ok(screen.json(&value)?);
+    }
+    let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+    let rows = [
+        ("running", format!("{}, pid {pid}", stats.version)),
+        ("uptime", duration(stats.uptime_secs)),
+        ("runs", stats.running.to_string()),
+        ("home", context.home.root().display().to_string()),
+        ("log", context.home.log_file().display().to_string()),
+    ];
+    Ok(screen.line(&table::pairs(&rows))?)
+}
+
+async fn reload(context: &mut Context) -> Result<(), Error> {
+    let mut connection = endpoint(context).connect().await?;
+    connection.reload(ReloadMsg {}).await?;
+    let said = "crabtalk: the configuration was read again; runs in flight keep the old one";
+    context.done(json!({"reloaded": true}), said)
+}
+
+async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), Error> {
+    let path = context.home.log_file();
+    let failed = |e: std::io::Error| Error::io(format_args!("read {}", path.display()), &e);
+    let mut reader = BufReader::new(File::open(&path).map_err(failed)?);
+    let mut last = VecDeque::new();
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        if last.len() == lines {
+            last.pop_front();
+        }
+        if lines > 0 {
+            last.push_back(std::mem::take(&mut line));
+        }
+        line.clear();
+    }
+    let screen = &mut context.console.screen;
+    for line in last {
+        screen.answer(&String::from_utf8_lossy(&line))?;
+    }
+    if !follow {
+        return Ok(screen.end_line()?);
+    }
+    let mut at = reader.stream_position().map_err(failed)?;
+    loop {
+        // Ctrl-C ends the process here: nobody else listens to it.
+        tokio::time::sleep(LOOK_EVERY).await;
+        let mut file = File::open(&path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() < at {
+            at = 0;
+        }
+        file.seek(SeekFrom::Start(at)).map_err(failed)?;
+        let mut text = Vec::new();
+        at += file.read_to_end(&mut text).map_err(failed)? as u64;
+        screen.answer(&String::from_utf8_lossy(&text))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_that_ended_is_not_alive_even_before_its_parent_asks() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read x"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(is_alive(pid));
+        drop(child.stdin.take());
+        // Waits for the end without taking the body.
+        rustix::process::waitid(
+            rustix::process::WaitId::Pid(pid),
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        assert!(!is_alive(pid));
+        child.wait().unwrap();
+        assert!(!is_alive(pid));
+    }
+}

@@ -1,0 +1,104 @@
+//! `events`: what happens in every conversation, as it happens.
+
+use super::Context;
+use crate::error::Error;
+use crate::json;
+use crate::text::{call_summary, summary};
+use crabtalk_proto::{AgentEventMsg, Client, SubscribeEvents};
+use futures_util::StreamExt;
+
+pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
+    let request = SubscribeEvents {
+        agent: context.global.agent.clone(),
+        sender: context.global.sender.clone(),
+    };
+    let mut connection = context.connection().await?;
+    let mut events = std::pin::pin!(connection.subscribe_events(request));
+    let console = &mut context.console;
+    loop {
+        let event = tokio::select! {
+            biased;
+            Some(()) = console.interrupts.next() => return Err(Error::Interrupted),
+            event = events.next() => event,
+        };
+        let Some(event) = event else {
+            return Err(Error::Failed(
+                "the daemon ended the stream of events".to_owned(),
+            ));
+        };
+        let event = event?;
+        if context.global.json {
+            console.screen.json(&json::agent_event(&event))?;
+        } else if let Some(line) = line(&event) {
+            console.screen.line(&line)?;
+        }
+    }
+}
+
+/// One line for people; `None` for the pieces of a text, which would flood.
+fn line(event: &AgentEventMsg) -> Option<String> {
+    let kind = json::event_kind(event.kind);
+    if event.missed > 0 {
+        return Some(format!("({} events were missed)", event.missed));
+    }
+    let pieces = ["text_delta", "thinking_delta", "text_start", "text_end"];
+    if pieces.contains(&kind.as_str()) || kind.starts_with("thinking_") || kind == "tools_complete"
+    {
+        return None;
+    }
+    let mut text = vec![event.content.clone()];
+    text.extend(
+        event
+            .tool_calls
+            .iter()
+            .map(|c| format!("{} {}", c.name, call_summary(&c.arguments))),
+    );
+    text.push(event.tool_output.clone());
+    if !event.ask_id.is_empty() {
+        text.push(format!("(ask {})", event.ask_id));
+    }
+    let text = summary(&text.join(" "));
+    let line = format!(
+        "{} {} {} {kind} {text}",
+        event.timestamp, event.agent, event.sender
+    );
+    Some(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_proto::{AgentEventKind, ToolCallInfo};
+
+    #[test]
+    fn events_are_lines_and_pieces_of_text_are_not() {
+        let event = |kind: AgentEventKind| AgentEventMsg {
+            agent: "crab".into(),
+            sender: "user".into(),
+            kind: kind.into(),
+            timestamp: "12:00".into(),
+            ..AgentEventMsg::default()
+        };
+        let mut start = event(AgentEventKind::ToolStart);
+        start.tool_calls.push(ToolCallInfo {
+            name: "bash".into(),
+            arguments: r#"{"command":"ls"}"#.into(),
+            ..ToolCallInfo::default()
+        });
+        assert_eq!(
+            line(&start).as_deref(),
+            Some("12:00 crab user tool_start bash ls")
+        );
+        assert_eq!(line(&event(AgentEventKind::TextDelta)), None);
+        let missed = AgentEventMsg {
+            missed: 3,
+            ..AgentEventMsg::default()
+        };
+        assert_eq!(line(&missed).as_deref(), Some("(3 events were missed)"));
+        let newer = AgentEventMsg {
+            kind: 99,
+            ..event(AgentEventKind::Done)
+        };
+        assert_eq!(line(&newer).as_deref(), Some("12:00 crab user 99"));
+    }
+}

@@ -1,0 +1,153 @@
+use crate::error::Error;
+use crate::testing::Fake;
+use crabtalk_proto::{AskUserEvent, HistoryEntry, PendingAsk, Status, ToolCallInfo};
+
+async fn output(fake: &Fake, words: &str) -> String {
+    let mut at = fake.at(words);
+    at.run().await.unwrap();
+    at.out.text()
+}
+
+#[tokio::test]
+async fn conversations_are_a_table_or_json() {
+    let fake = Fake::start().await;
+    assert_eq!(
+        output(&fake, "conversations").await,
+        "AGENT  SENDER  MESSAGES  DATE        STATE  TITLE\n\
+         crab   user    2         2026-11-21         a[1m title\n"
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&output(&fake, "conversations --json").await).unwrap();
+    assert_eq!(
+        (&json["agent"], &json["message_count"]),
+        (&"crab".into(), &2.into())
+    );
+}
+
+#[tokio::test]
+async fn history_turns_pages_until_it_has_enough() {
+    let fake = Fake::start().await;
+    let entry = |index: u64, role: &str, content: &str| HistoryEntry {
+        index,
+        role: role.into(),
+        content: content.into(),
+        ..HistoryEntry::default()
+    };
+    let mut call = entry(3, "assistant", "I look");
+    call.tool_calls.push(ToolCallInfo {
+        name: "bash".into(),
+        arguments: r#"{"command":"ls"}"#.into(),
+        ..ToolCallInfo::default()
+    });
+    let mut guest = entry(5, "assistant", "done\n");
+    guest.agent = "rev".into();
+    *fake.script.history.lock().unwrap() = vec![
+        entry(1, "user", "first"),
+        entry(2, "user", "look"),
+        call,
+        entry(4, "tool", "a\nb"),
+        guest,
+    ];
+    assert_eq!(
+        output(&fake, "history -n 4").await,
+        "user> look\nassistant> I look\n    > bash ls\n    < a b\nrev> done\n"
+    );
+    assert_eq!(
+        output(&fake, "history -n 3 --before 3").await,
+        "user> first\nuser> look\n"
+    );
+    assert_eq!(output(&fake, "history --json").await.lines().count(), 5);
+}
+
+#[tokio::test]
+async fn a_refusal_is_the_daemons_words() {
+    let fake = Fake::start().await;
+    let refusal = Err(Status::not_found("nothing runs in (crab, user)"));
+    fake.script.replies.lock().unwrap().push_back(refusal);
+    match fake.at("kill").run().await {
+        Err(Error::Failed(message)) => assert_eq!(message, "nothing runs in (crab, user)"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn approve_answers_the_only_approval() {
+    let mut fake = Fake::start().await;
+    *fake.script.asks.lock().unwrap() = vec![PendingAsk {
+        agent: "crab".into(),
+        sender: "tg:1".into(),
+        ask: Some(AskUserEvent {
+            ask_id: "a1".into(),
+            kind: "approval".into(),
+            tool: "bash".into(),
+            detail: "ls\n-l".into(),
+            ..AskUserEvent::default()
+        }),
+        asked_at: String::new(),
+    }];
+    assert_eq!(
+        output(&fake, "asks").await,
+        "ID  AGENT  SENDER  KIND      WHAT\na1  crab   tg:1    approval  bash ls -l\n"
+    );
+    output(&fake, "approve --always").await;
+    assert_eq!(fake.next_told().await, "reply a1 Allow always");
+    output(&fake, "deny a1 --reason no").await;
+    assert_eq!(fake.next_told().await, "reply a1 Deny: no");
+    output(&fake, "reply --id a1 yes please").await;
+    assert_eq!(fake.next_told().await, "reply a1 yes please");
+}
+
+#[tokio::test]
+async fn stats_and_status_are_told() {
+    let fake = Fake::start().await;
+    assert!(
+        output(&fake, "stats")
+            .await
+            .starts_with("version                  9.9.9\n")
+    );
+    let status = output(&fake, "daemon status --json").await;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["pid"], std::process::id());
+    assert_eq!(status["uptime_secs"], 61);
+    assert!(
+        output(&fake, "daemon start --json")
+            .await
+            .contains("\"started\":false")
+    );
+}
+
+#[tokio::test]
+async fn without_a_daemon_the_exit_code_says_so() {
+    let mut fake = Fake::start().await;
+    fake.stop().await;
+    for words in ["stats --no-start", "daemon status", "daemon reload"] {
+        assert!(
+            matches!(fake.at(words).run().await, Err(Error::NoDaemon(_))),
+            "{words}"
+        );
+    }
+    let mut at = fake.at("daemon stop");
+    at.run().await.unwrap();
+    assert_eq!(at.err.text(), "crabtalk: no daemon runs\n");
+}
+
+#[tokio::test]
+async fn logs_end_with_the_last_lines() {
+    let fake = Fake::start().await;
+    let at = fake.at("stats");
+    std::fs::create_dir(at.context.home.logs_dir()).unwrap();
+    std::fs::write(at.context.home.log_file(), "a\nb\nc").unwrap();
+    assert_eq!(output(&fake, "daemon logs -n 2").await, "b\nc\n");
+    assert_eq!(output(&fake, "daemon logs -n 0").await, "");
+}
+
+#[tokio::test]
+async fn an_empty_question_is_a_usage_error() {
+    let fake = Fake::start().await;
+    assert!(matches!(
+        fake.at("ask --no-stdin").run().await,
+        Err(Error::Usage(_))
+    ));
+    let mut at = fake.at("ask --no-stdin --cwd /nowhere/at/all x");
+    assert!(matches!(at.run().await, Err(Error::Usage(_))));
+}

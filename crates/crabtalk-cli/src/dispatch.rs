@@ -1,0 +1,308 @@
+//! From the command line to what it means.
+
+use crate::args::{Cli, Command, Daemon, Global};
+use crate::commands::{self, Context};
+use crate::error::Error;
+use crate::follow::{Console, Interrupts};
+use crate::screen::Screen;
+use crate::start;
+use crate::terminal::{ControllingTerminal, Terminal};
+use clap::{CommandFactory, Parser};
+use crabtalk_config::{Home, is_name, nearest};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What `daemon run` was told.
+#[derive(Debug, Clone)]
+pub struct DaemonOptions {
+    /// The home folder; it may not exist yet.
+    pub home: Home,
+    /// Whether a client started it: standard error is `logs/daemon.log` then,
+    /// and the terminal's session has been left.
+    pub detached: bool,
+}
+
+/// Runs the daemon in the foreground until it is told to end.
+pub type RunDaemon = fn(DaemonOptions) -> anyhow::Result<()>;
+
+/// Runs the program with its command line, the program's name first.
+pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> ExitCode {
+    let argv: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&argv).map(|cli| resolve(cli, &argv)) {
+        Ok(Ok(cli)) => cli,
+        Ok(Err(error)) => return fail(&error),
+        Err(error) => {
+            // Nobody is told of a closed standard output.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(cli, run_daemon) {
+        Ok(code) => code,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &Error) -> ExitCode {
+    if !error.is_silent() {
+        // A closed standard error hears nothing.
+        let _ = Screen::stdio().problem(&format!("crabtalk: {error}"));
+    }
+    error.exit_code()
+}
+
+/// Makes a built-in command of what is none: a program beside this one or on
+/// PATH takes over, text with spaces is a question.
+fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
+    let Some(Command::External(words)) = &cli.command else {
+        return Ok(cli);
+    };
+    let first = words
+        .first()
+        .map(|word| word.to_string_lossy())
+        .unwrap_or_default();
+    if is_name(&first)
+        && let Some(program) = find_program(&first)
+    {
+        return Err(exec(&program, &words[1..], &cli.global));
+    }
+    if !is_question(words) {
+        return Err(unknown_command(&first, words.len() > 1));
+    }
+    // Read again as `ask`, so that its options may follow the question.
+    let at = argv.len() - words.len();
+    let mut argv = argv.to_vec();
+    argv.insert(at, "ask".into());
+    Cli::try_parse_from(&argv).map_err(|error| Error::Usage(error.render().to_string()))
+}
+
+/// Whether the words are something to ask, rather than a command misspelt.
+fn is_question(words: &[OsString]) -> bool {
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    match words {
+        [] => false,
+        [first, ..] if text(first).trim().contains(char::is_whitespace) => true,
+        [_] => false,
+        [first, rest @ ..] => {
+            nearest_command(&text(first)).is_none()
+                && !rest.iter().any(|word| text(word).starts_with('-'))
+        }
+    }
+}
+
+fn nearest_command(word: &str) -> Option<String> {
+    let names: Vec<String> = Cli::command()
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    nearest(word, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+fn unknown_command(word: &str, more: bool) -> Error {
+    let hint = match nearest_command(word) {
+        Some(command) => format!("; did you mean `{command}`?"),
+        None => "; see `crabtalk --help`".to_owned(),
+    };
+    let quotes = if more {
+        " A question goes in quotes."
+    } else {
+        ""
+    };
+    Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
+}
+
+/// `crabtalk-NAME` beside this program, else on PATH.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let file = format!("crabtalk-{name}");
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.to_owned()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = beside.into_iter().chain(std::env::split_paths(&path));
+    find_in(folders, OsStr::new(&file))
+}
+
+fn find_in(folders: impl Iterator<Item = PathBuf>, file: &OsStr) -> Option<PathBuf> {
+    // A relative folder of PATH would run whatever lies in the current one.
+    folders
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(file))
+        .find(|path| {
+            path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+        })
+}
+
+/// Becomes another program; answers only if that fails.
+fn exec(program: &Path, args: &[OsString], global: &Global) -> Error {
+    let mut command = std::process::Command::new(program);
+    command.args(args);
+    if let Some(home) = &global.home {
+        let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
+        command.env("CRABTALK_HOME", home);
+    }
+    let error = command.exec();
+    Error::io(format_args!("run {}", program.display()), &error)
+}
+
+fn home(global: &Global) -> Result<Home, Error> {
+    let user_home = std::env::var_os("HOME").map(PathBuf::from);
+    Ok(match &global.home {
+        Some(home) => Home::at(home, user_home)?,
+        None => Home::from_env(&|name| std::env::var_os(name))?,
+    })
+}
+
+fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
+    if let Some(url) = &cli.global.connect {
+        return Err(Error::Usage(format!(
+            "--connect {url}: this version talks over the Unix socket of its home only; use --home"
+        )));
+    }
+    let home = home(&cli.global)?;
+    if let Some(Command::Daemon(Daemon::Run { detached })) = cli.command {
+        if detached {
+            start::leave_session();
+        }
+        run_daemon(DaemonOptions { home, detached })
+            .map_err(|error| Error::Failed(format!("{error:#}")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::io("begin", &e))?;
+    let result = runtime.block_on(async {
+        let console = Console {
+            screen: Screen::stdio(),
+            terminal: terminal(cli.command.as_ref()),
+            interrupts: interrupts(),
+        };
+        let mut context = Context {
+            home,
+            global: cli.global,
+            console,
+        };
+        commands::run(
+            &mut context,
+            cli.command.unwrap_or(Command::Chat(Default::default())),
+        )
+        .await
+    });
+    // A thread that reads standard input may wait for ever.
+    runtime.shutdown_background();
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// The terminal, for the commands that put questions.
+fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
+    if !matches!(
+        command,
+        None | Some(Command::Ask(_) | Command::Chat(_) | Command::Attach(_))
+    ) {
+        return None;
+    }
+    let terminal = ControllingTerminal::open()?;
+    Some(Box::new(terminal))
+}
+
+/// Ctrl-C. The signal keeps its usual meaning until this is first polled.
+fn interrupts() -> Interrupts {
+    Box::pin(futures_util::stream::unfold(None, async |signals| {
+        let mut signals = match signals {
+            Some(signals) => signals,
+            None => signal(SignalKind::interrupt()).ok()?,
+        };
+        signals.recv().await?;
+        Some(((), Some(signals)))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn argv(words: &[&str]) -> Vec<OsString> {
+        std::iter::once("crabtalk")
+            .chain(words.iter().copied())
+            .map(OsString::from)
+            .collect()
+    }
+
+    fn resolved(words: &[&str]) -> Result<Cli, Error> {
+        let argv = argv(words);
+        resolve(Cli::try_parse_from(&argv).unwrap(), &argv)
+    }
+
+    #[test]
+    fn text_with_spaces_is_a_question() {
+        for (words, text, json) in [
+            (&["fix the test"][..], "fix the test", false),
+            (&["fix the test", "--json"][..], "fix the test", true),
+            (
+                &["--json", "what is this", "--no-stdin"][..],
+                "what is this",
+                true,
+            ),
+            (
+                &["summarize", "this", "file"][..],
+                "summarize this file",
+                false,
+            ),
+        ] {
+            let cli = resolved(words).unwrap();
+            assert_eq!(cli.global.json, json, "{words:?}");
+            let Some(Command::Ask(ask)) = cli.command else {
+                panic!("{words:?}")
+            };
+            assert_eq!(ask.text.join(" "), text);
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_is_a_usage_error_with_the_nearest_command() {
+        for (words, want) in [
+            (
+                &["histroy"][..],
+                "there is no command `histroy`; did you mean `history`?",
+            ),
+            (
+                &["frobnicate"][..],
+                "there is no command `frobnicate`; see `crabtalk --help`",
+            ),
+            (
+                &["histroy", "crab"][..],
+                "there is no command `histroy`; did you mean `history`? A question goes in quotes.",
+            ),
+            (
+                &["frobnicate", "-n", "1"][..],
+                "there is no command `frobnicate`; see `crabtalk --help` A question goes in quotes.",
+            ),
+        ] {
+            match resolved(words) {
+                Err(Error::Usage(message)) => assert_eq!(message, want),
+                other => panic!("{words:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_folder_and_must_be_executable() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        for dir in [&a, &b] {
+            fs::create_dir(dir).unwrap();
+            fs::write(dir.join("crabtalk-x"), "#!/bin/sh\n").unwrap();
+        }
+        let find = || find_in([a.clone(), b.clone()].into_iter(), OsStr::new("crabtalk-x"));
+        assert_eq!(find(), None);
+        fs::set_permissions(b.join("crabtalk-x"), Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(find(), Some(b.join("crabtalk-x")));
+        let relative = [PathBuf::from(".")].into_iter();
+        assert_eq!(find_in(relative, OsStr::new("crabtalk-x")), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Why a command did not succeed, and the exit code that says so.
+
+use crabtalk_proto::ClientError;
+use std::io;
+use std::process::ExitCode;
+
+/// A failed command.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// There is no daemon, or it cannot be reached.
+    #[error("{0}")]
+    NoDaemon(String),
+    /// The daemon refused, or a run failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The run failed, and its events have said so.
+    #[error("the run failed")]
+    RunFailed,
+    /// The person at the keyboard had enough.
+    #[error("interrupted")]
+    Interrupted,
+    /// Whoever reads standard output has gone: there is nobody left to tell.
+    #[error("standard output was closed")]
+    Unread,
+}
+
+impl Error {
+    /// The exit code (interface.md).
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Unread => 0,
+            Self::Failed(_) | Self::RunFailed => 1,
+            Self::Usage(_) => 2,
+            Self::NoDaemon(_) => 3,
+            Self::Interrupted => 130,
+        })
+    }
+
+    /// Whether it has been said already, or needs no words.
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            Self::RunFailed | Self::Interrupted | Self::Unread => true,
+            Self::Usage(_) | Self::NoDaemon(_) | Self::Failed(_) => false,
+        }
+    }
+
+    /// An error of the operating system and what was attempted.
+    pub(crate) fn io(attempt: impl std::fmt::Display, error: &io::Error) -> Self {
+        Self::Failed(format!("cannot {attempt}: {error}"))
+    }
+}
+
+/// Writing to standard output failed.
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::Unread;
+        }
+        Self::io("write the answer", &error)
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        match &error {
+            ClientError::Refused(status) => Self::Failed(status.message.clone()),
+            ClientError::Connection(cause) => Self::Failed(format!(
+                "the connection to the daemon broke ({cause}); a run in flight goes on, see `crabtalk daemon status` and `crabtalk attach`"
+            )),
+            ClientError::Unexpected { .. } | ClientError::Unfinished => {
+                Self::Failed(error.to_string())
+            }
+        }
+    }
+}
+
+impl From<crabtalk_config::Error> for Error {
+    fn from(error: crabtalk_config::Error) -> Self {
+        Self::Failed(error.with_causes())
+    }
+}

@@ -1,0 +1,406 @@
+//! Follows a run: shows its events, puts its questions, cancels it on Ctrl-C.
+//!
+//! Invariants: the stream is read as it comes, but nothing is shown over a
+//! prompt; a step that went on has no open question; a reply or kill travels
+//! on a connection of its own.
+
+use crate::connect::Endpoint;
+use crate::error::Error;
+use crate::prompt::{self, NOBODY, Prompt, Step};
+use crate::screen::Screen;
+use crate::terminal::Terminal;
+use crate::view::{Style, View};
+use crabtalk_proto::{
+    AskUserEvent, Client, ClientError, KillMsg, ReplyToAsk, StreamEnd, StreamEvent, code,
+    stream_event,
+};
+use futures_core::Stream;
+use futures_util::StreamExt;
+use std::collections::VecDeque;
+use std::future::pending;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a cancelled run may take to say that it ended.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Ctrl-C, again and again.
+pub(crate) type Interrupts = Pin<Box<dyn Stream<Item = ()> + Send>>;
+
+/// Who sits before the program.
+pub(crate) struct Console {
+    pub(crate) screen: Screen,
+    pub(crate) terminal: Option<Box<dyn Terminal>>,
+    pub(crate) interrupts: Interrupts,
+}
+
+/// Who answers questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// The person at the terminal; without one approvals are denied.
+    Person,
+    /// The person at the terminal; without one somebody else.
+    PersonOrOthers,
+    /// Other clients.
+    Others,
+}
+
+/// What Ctrl-C does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnInterrupt {
+    /// Cancels the run.
+    Kill,
+    /// Stops following it.
+    Leave,
+}
+
+/// How a run is followed.
+pub(crate) struct Follow<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    /// As the command line has them; empty means the daemon's defaults.
+    pub(crate) agent: String,
+    pub(crate) sender: String,
+    pub(crate) style: Style,
+    pub(crate) answers: Answers,
+    pub(crate) on_interrupt: OnInterrupt,
+    pub(crate) bell: bool,
+    /// Where rules for agents are written, for the advice after a denial.
+    pub(crate) agents_dir: PathBuf,
+}
+
+/// How following ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Ended {
+    /// The run is over.
+    Run(StreamEnd),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+enum Next {
+    Event(Option<Result<StreamEvent, ClientError>>),
+    Line(Option<String>),
+    Interrupt,
+    Deadline,
+}
+
+/// A run while it is followed.
+struct Following<'a> {
+    how: Follow<'a>,
+    screen: &'a mut Screen,
+    terminal: Option<&'a mut Box<dyn Terminal>>,
+    view: View,
+    /// Who speaks, from Start on.
+    speaker: Option<String>,
+    asks: VecDeque<Prompt>,
+    /// Results that came while a prompt stood.
+    held: Vec<StreamEvent>,
+    /// Until when the End of a cancelled run is waited for.
+    deadline: Option<Instant>,
+}
+
+impl Follow<'_> {
+    /// Follows the events of one run to its End.
+    pub(crate) async fn run(
+        self,
+        events: impl Stream<Item = Result<StreamEvent, ClientError>> + Send,
+        console: &mut Console,
+    ) -> Result<Ended, Error> {
+        let Console {
+            screen,
+            terminal,
+            interrupts,
+        } = console;
+        let terminal = match self.answers {
+            Answers::Person | Answers::PersonOrOthers => terminal.as_mut(),
+            Answers::Others => None,
+        };
+        let mut following = Following {
+            view: View::new(self.style),
+            how: self,
+            screen,
+            terminal,
+            speaker: None,
+            asks: VecDeque::new(),
+            held: Vec::new(),
+            deadline: None,
+        };
+        let mut events = std::pin::pin!(events);
+        loop {
+            let prompting = !following.asks.is_empty();
+            let deadline = following.deadline;
+            let next = tokio::select! {
+                biased;
+                Some(()) = interrupts.next() => Next::Interrupt,
+                () = until(deadline) => Next::Deadline,
+                event = events.next() => Next::Event(event),
+                line = typed(&mut following.terminal), if prompting => Next::Line(line),
+            };
+            let ended = match next {
+                Next::Event(Some(event)) => following.event(event?).await?,
+                Next::Event(None) => return Err(lost()),
+                Next::Line(line) => {
+                    following.line(line.as_deref()).await?;
+                    None
+                }
+                Next::Interrupt => following.interrupt().await?,
+                Next::Deadline => Some(Ended::Interrupted),
+            };
+            if let Some(ended) = ended {
+                return Ok(ended);
+            }
+        }
+    }
+}
+
+/// A stream that ended without an End.
+fn lost() -> Error {
+    Error::Failed(
+        "the daemon ended the stream before the run did; `crabtalk attach` finds the run again"
+            .to_owned(),
+    )
+}
+
+/// The key of the rule that allows exactly this, where one line says it.
+fn rule(ask: &AskUserEvent) -> String {
+    let detail = ask.detail.trim();
+    let exact = !detail.is_empty() && !detail.contains(['\n', '*']);
+    let pattern = if exact { detail } else { "..." };
+    serde_json::Value::from(format!("{}({pattern})", ask.tool)).to_string()
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+/// The next line; a terminal that fails has nobody before it any more.
+async fn typed(terminal: &mut Option<&mut Box<dyn Terminal>>) -> Option<String> {
+    match terminal {
+        Some(terminal) => terminal.line().await.unwrap_or(None),
+        None => pending().await,
+    }
+}
+
+impl Following<'_> {
+    async fn event(&mut self, event: StreamEvent) -> Result<Option<Ended>, Error> {
+        use stream_event::Event;
+        match &event.event {
+            Some(Event::AskUser(ask)) => {
+                if self.how.style == Style::Json {
+                    self.view.event(self.screen, &event)?;
+                }
+                self.ask(ask.clone()).await?;
+                return Ok(None);
+            }
+            Some(Event::ToolResult(_)) if !self.asks.is_empty() => {
+                // As many as the step has calls.
+                self.held.push(event);
+                return Ok(None);
+            }
+            Some(Event::Start(start)) => self.speaker = Some(start.agent.clone()),
+            _ => {}
+        }
+        self.settle_asks()?;
+        self.view.event(self.screen, &event)?;
+        let Some(Event::End(end)) = event.event else {
+            return Ok(None);
+        };
+        if self.how.bell {
+            self.screen.bell();
+        }
+        Ok(Some(match self.deadline {
+            Some(_) => Ended::Interrupted,
+            None => Ended::Run(end),
+        }))
+    }
+
+    /// The step went on: whatever was asked in it has its answer.
+    fn settle_asks(&mut self) -> Result<(), Error> {
+        if !self.asks.is_empty() {
+            self.asks.clear();
+            self.show("\n(settled elsewhere)\n");
+        }
+        self.show_held()
+    }
+
+    fn show_held(&mut self) -> Result<(), Error> {
+        for event in std::mem::take(&mut self.held) {
+            self.view.event(self.screen, &event)?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, ask: AskUserEvent) -> Result<(), Error> {
+        if self.how.bell {
+            self.screen.bell();
+        }
+        if self.terminal.is_none() {
+            return self.ask_nobody(ask).await;
+        }
+        let first = self.asks.is_empty();
+        self.asks.push_back(Prompt::new(ask));
+        if first {
+            self.screen.end_line()?;
+            self.show_prompt();
+        }
+        Ok(())
+    }
+
+    /// There is no terminal to ask on.
+    async fn ask_nobody(&mut self, ask: AskUserEvent) -> Result<(), Error> {
+        let approval = prompt::is_approval(&ask);
+        if self.how.answers != Answers::Person {
+            let how = if approval {
+                "approve` or `crabtalk deny"
+            } else {
+                "reply"
+            };
+            self.screen.note(&format!(
+                "crabtalk: waiting for an answer: `crabtalk asks`, then `crabtalk {how}`"
+            ))?;
+            return Ok(());
+        }
+        let content = if approval {
+            "Deny: nobody is at a terminal to approve it"
+        } else {
+            NOBODY
+        };
+        let answered = self.reply(&ask.ask_id, content).await;
+        if let Err(error) = answered
+            && error.code() != Some(code::NOT_FOUND)
+        {
+            return Err(error.into());
+        }
+        if approval {
+            let wanted = prompt::wanted(&ask, self.agent());
+            let rules = self.how.agents_dir.join(format!("{}.md", self.agent()));
+            self.screen.problem(&format!(
+                "crabtalk: denied, because there is no terminal to ask on: {wanted}\n\
+                 crabtalk: to allow it, write a rule into {}, as in\n    \
+                 permissions: {{ {}: allow }}\n\
+                 crabtalk: or leave the answer to another client with --wait",
+                rules.display(),
+                rule(&ask)
+            ))?;
+        } else {
+            self.screen.note(&format!(
+                "crabtalk: answered \"{NOBODY}\": there is no terminal"
+            ))?;
+        }
+        Ok(())
+    }
+
+    async fn line(&mut self, line: Option<&str>) -> Result<(), Error> {
+        let agent = self.agent().to_owned();
+        let Some(prompt) = self.asks.front_mut() else {
+            return Ok(());
+        };
+        let content = match prompt.take(line, &agent) {
+            Step::Show(text) => {
+                self.show(&text);
+                return Ok(());
+            }
+            Step::Answer(content) => content,
+        };
+        let id = prompt.id().to_owned();
+        match self.reply(&id, &content).await {
+            Ok(()) => {}
+            Err(ClientError::Refused(status)) if status.code == code::NOT_FOUND => {
+                self.show("(it was answered elsewhere already)\n");
+            }
+            Err(ClientError::Refused(status)) if line.is_some() => {
+                self.show(&format!("{}\n", status.message));
+                if let Some(prompt) = self.asks.front_mut() {
+                    prompt.restart();
+                }
+                self.show_prompt();
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.asks.pop_front();
+        if self.asks.is_empty() {
+            return self.show_held();
+        }
+        self.show_prompt();
+        Ok(())
+    }
+
+    async fn reply(&self, ask_id: &str, content: &str) -> Result<(), ClientError> {
+        let reply = ReplyToAsk {
+            agent: self.how.agent.clone(),
+            sender: self.how.sender.clone(),
+            content: content.to_owned(),
+            // A daemon of the 0.0.20 generation names no asks.
+            ask_id: Some(ask_id.to_owned()).filter(|id| !id.is_empty()),
+        };
+        self.elsewhere().await?.reply_to_ask(reply).await
+    }
+
+    /// Another connection: ours carries the stream.
+    async fn elsewhere(&self) -> Result<crabtalk_transport::UnixConnection, ClientError> {
+        self.how.endpoint.connect().await.map_err(|error| {
+            ClientError::Connection(crabtalk_proto::FrameError::Io(std::io::Error::other(
+                error.to_string(),
+            )))
+        })
+    }
+
+    async fn interrupt(&mut self) -> Result<Option<Ended>, Error> {
+        if self.how.on_interrupt == OnInterrupt::Leave || self.deadline.is_some() {
+            self.screen.end_line()?;
+            return Ok(Some(Ended::Interrupted));
+        }
+        if self.speaker.is_none() {
+            // What runs now may be somebody else's question.
+            self.screen.note(
+                "crabtalk: the question stays in the queue; `crabtalk kill` cancels it once it runs",
+            )?;
+            return Ok(Some(Ended::Interrupted));
+        }
+        self.asks.clear();
+        self.show_held()?;
+        self.screen.end_line()?;
+        self.screen.note("crabtalk: cancelling the run")?;
+        self.deadline = Some(Instant::now() + KILL_TIMEOUT);
+        let kill = KillMsg {
+            agent: self.how.agent.clone(),
+            sender: self.how.sender.clone(),
+        };
+        match self.elsewhere().await?.kill(kill).await {
+            Ok(()) => Ok(None),
+            // It ended by itself meanwhile; its End is on the way.
+            Err(error) if error.code() == Some(code::NOT_FOUND) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn show_prompt(&mut self) {
+        if let Some(text) = self.asks.front().map(|prompt| prompt.text(self.agent())) {
+            self.show(&text);
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        if let Some(terminal) = &mut self.terminal {
+            // A terminal that takes no text gives no line either.
+            let _ = terminal.show(text);
+        }
+    }
+
+    fn agent(&self) -> &str {
+        match &self.speaker {
+            Some(agent) => agent,
+            None if self.how.agent.is_empty() => "the agent",
+            None => &self.how.agent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Messages as JSON, for scripts (`--json`).
+//!
+//! Invariant: names are those of the schema; every event has a `type`.
+
+use crabtalk_proto::{
+    ActiveConversationInfo, AgentEventKind, AgentEventMsg, AskUserEvent, ConversationInfo,
+    DaemonStats, HistoryEntry, PendingAsk, StreamEvent, TokenUsage, ToolCallInfo, stream_event,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn stream_event(event: &StreamEvent) -> Value {
+    use stream_event::Event;
+    let mut value = match &event.event {
+        Some(Event::Start(e)) => {
+            json!({"type": "start", "agent": e.agent, "run": e.run, "model": e.model})
+        }
+        Some(Event::Chunk(e)) => json!({"type": "chunk", "content": e.content}),
+        Some(Event::Thinking(e)) => json!({"type": "thinking", "content": e.content}),
+        Some(Event::ToolStart(e)) => json!({"type": "tool_start", "calls": calls(&e.calls)}),
+        Some(Event::ToolResult(e)) => json!({
+            "type": "tool_result", "call_id": e.call_id, "output": e.output,
+            "duration_ms": e.duration_ms, "is_error": e.is_error,
+        }),
+        Some(Event::ToolsComplete(_)) => json!({"type": "tools_complete"}),
+        Some(Event::End(e)) => json!({
+            "type": "end", "agent": e.agent, "error": e.error, "code": e.code,
+            "provider": e.provider, "model": e.model, "usage": e.usage.as_ref().map(usage),
+        }),
+        Some(Event::AskUser(e)) => typed("ask_user", ask(e)),
+        Some(Event::UserSteered(e)) => json!({"type": "user_steered", "content": e.content}),
+        Some(Event::TextStart(e)) => json!({"type": "text_start", "agent": e.agent}),
+        Some(Event::TextEnd(e)) => json!({"type": "text_end", "agent": e.agent}),
+        Some(Event::ThinkingStart(e)) => json!({"type": "thinking_start", "agent": e.agent}),
+        Some(Event::ThinkingEnd(e)) => json!({"type": "thinking_end", "agent": e.agent}),
+        Some(Event::UserMessage(e)) => json!({
+            "type": "user_message", "content": e.content, "guest": e.guest, "origin": e.origin,
+        }),
+        Some(Event::Compacted(e)) => json!({
+            "type": "compacted", "tokens_before": e.tokens_before,
+            "tokens_after": e.tokens_after, "title": e.title, "failed": e.failed,
+        }),
+        Some(Event::Interrupted(e)) => {
+            json!({"type": "interrupted", "run": e.run, "reason": e.reason})
+        }
+        // An event of a newer daemon.
+        None => json!({"type": "unknown"}),
+    };
+    value["seq"] = event.seq.into();
+    value
+}
+
+fn typed(kind: &str, mut value: Value) -> Value {
+    value["type"] = kind.into();
+    value
+}
+
+pub(crate) fn ask(ask: &AskUserEvent) -> Value {
+    let questions = ask.questions.iter().map(|q| {
+        let options = q.options.iter();
+        let options = options.map(|o| json!({"label": o.label, "description": o.description}));
+        json!({
+            "question": q.question, "header": q.header, "multi_select": q.multi_select,
+            "options": options.collect::<Value>(),
+        })
+    });
+    json!({
+        "ask_id": ask.ask_id, "kind": ask.kind, "tool": ask.tool, "detail": ask.detail,
+        "questions": questions.collect::<Value>(),
+    })
+}
+
+pub(crate) fn pending_ask(pending: &PendingAsk) -> Value {
+    let mut value = pending.ask.as_ref().map_or_else(|| json!({}), ask);
+    value["agent"] = pending.agent.as_str().into();
+    value["sender"] = pending.sender.as_str().into();
+    value["asked_at"] = pending.asked_at.as_str().into();
+    value
+}
+
+fn calls(calls: &[ToolCallInfo]) -> Value {
+    let calls = calls.iter();
+    calls
+        .map(|c| json!({"call_id": c.call_id, "name": c.name, "arguments": c.arguments}))
+        .collect()
+}
+
+fn usage(usage: &TokenUsage) -> Value {
+    json!({
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "cache_hit_tokens": usage.cache_hit_tokens,
+        "cache_miss_tokens": usage.cache_miss_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    })
+}
+
+pub(crate) fn conversation(
+    info: &ConversationInfo,
+    active: Option<&ActiveConversationInfo>,
+) -> Value {
+    json!({
+        "agent": info.agent, "sender": info.sender, "seq": info.seq, "title": info.title,
+        "file_path": info.file_path, "message_count": info.message_count,
+        "alive_secs": info.alive_secs, "date": info.date,
+        "running": active.is_some_and(|a| a.running),
+        "queued": active.map_or(0, |a| a.queued),
+    })
+}
+
+pub(crate) fn history_entry(entry: &HistoryEntry) -> Value {
+    json!({
+        "index": entry.index, "role": entry.role, "content": entry.content,
+        "agent": entry.agent, "timestamp": entry.timestamp,
+        "tool_calls": calls(&entry.tool_calls), "tool_call_id": entry.tool_call_id,
+        "compact": entry.compact,
+    })
+}
+
+pub(crate) fn stats(stats: &DaemonStats) -> Value {
+    json!({
+        "uptime_secs": stats.uptime_secs, "active_conversations": stats.active_conversations,
+        "registered_agents": stats.registered_agents, "active_model": stats.active_model,
+        "version": stats.version, "running": stats.running, "connections": stats.connections,
+        "rss_bytes": stats.rss_bytes, "scope_violations": stats.scope_violations,
+        "tokens_today": stats.tokens_today,
+    })
+}
+
+/// The name of an event's kind; a number for one of a newer daemon.
+pub(crate) fn event_kind(kind: i32) -> String {
+    let Ok(kind) = AgentEventKind::try_from(kind) else {
+        return kind.to_string();
+    };
+    let name = kind.as_str_name();
+    name.strip_prefix("AGENT_EVENT_KIND_")
+        .unwrap_or(name)
+        .to_ascii_lowercase()
+}
+
+pub(crate) fn agent_event(event: &AgentEventMsg) -> Value {
+    json!({
+        "type": event_kind(event.kind), "agent": event.agent, "sender": event.sender,
+        "content": event.content, "timestamp": event.timestamp, "run": event.run,
+        "tool_calls": calls(&event.tool_calls), "tool_output": event.tool_output,
+        "tool_is_error": event.tool_is_error, "ask_id": event.ask_id, "missed": event.missed,
+    })
+}

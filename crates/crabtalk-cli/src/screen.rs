@@ -1,0 +1,155 @@
+//! Standard output and standard error.
+//!
+//! Invariants: text that is not ours is cleaned before it reaches a terminal
+//! and left alone on its way into a file; every chunk is flushed; an answer
+//! that ended in mid-line gets its newline before anything else is said.
+
+use crate::text::clean;
+use anstyle::{AnsiColor, Style};
+use std::io::{self, IsTerminal, Write};
+
+/// Where answers and remarks go.
+pub(crate) struct Screen {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    out_is_terminal: bool,
+    /// Whether both end up before the same eyes.
+    shared: bool,
+    colors: bool,
+    /// Whether the answer stands in mid-line.
+    open_line: bool,
+}
+
+impl Screen {
+    /// The process's own streams.
+    pub(crate) fn stdio() -> Self {
+        let (out, err) = (io::stdout(), io::stderr());
+        let out_is_terminal = out.is_terminal();
+        let colors = anstream::AutoStream::choice(&err) != anstream::ColorChoice::Never;
+        Self {
+            shared: out_is_terminal && err.is_terminal(),
+            out_is_terminal,
+            colors: colors && err.is_terminal(),
+            out: Box::new(out),
+            err: Box::new(err),
+            open_line: false,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn test(
+        out: impl Write + Send + 'static,
+        err: impl Write + Send + 'static,
+        out_is_terminal: bool,
+    ) -> Self {
+        Self {
+            out: Box::new(out),
+            err: Box::new(err),
+            out_is_terminal,
+            shared: out_is_terminal,
+            colors: false,
+            open_line: false,
+        }
+    }
+
+    /// Whether standard output is a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.out_is_terminal
+    }
+
+    /// A piece of an answer.
+    pub(crate) fn answer(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.out_is_terminal {
+            self.out.write_all(clean(text).as_bytes())?;
+        } else {
+            self.out.write_all(text.as_bytes())?;
+        }
+        self.open_line = !text.ends_with('\n');
+        self.out.flush()
+    }
+
+    /// Ends the answer's line, if it stands in mid-line.
+    pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.open_line) {
+            self.out.write_all(b"\n")?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// A line of output.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.answer(text)?;
+        self.open_line = true;
+        self.end_line()
+    }
+
+    /// One JSON value on a line of its own.
+    pub(crate) fn json(&mut self, value: &serde_json::Value) -> io::Result<()> {
+        writeln!(self.out, "{value}")?;
+        self.out.flush()
+    }
+
+    /// A remark beside the answer, dim.
+    pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
+        self.remark(text, Style::new().dimmed())
+    }
+
+    /// Something that went wrong.
+    pub(crate) fn problem(&mut self, text: &str) -> io::Result<()> {
+        self.remark(text, AnsiColor::Red.on_default())
+    }
+
+    fn remark(&mut self, text: &str, style: Style) -> io::Result<()> {
+        if self.shared {
+            self.end_line()?;
+        }
+        let text = clean(text);
+        // A closed standard error takes no remarks, and costs no answer.
+        let written = if self.colors {
+            writeln!(self.err, "{style}{text}{style:#}")
+        } else {
+            writeln!(self.err, "{text}")
+        };
+        let _ = written.and_then(|()| self.err.flush());
+        Ok(())
+    }
+
+    /// Rings the terminal's bell.
+    pub(crate) fn bell(&mut self) {
+        // Nobody is told of a bell that cannot ring.
+        let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Shared;
+
+    #[test]
+    fn a_terminal_gets_clean_text_and_a_file_gets_all() {
+        for (terminal, want) in [(true, "a[2Jb\n"), (false, "a\x1b[2Jb\n")] {
+            let (out, err) = (Shared::default(), Shared::default());
+            let mut screen = Screen::test(out.clone(), err.clone(), terminal);
+            screen.answer("a\x1b[2Jb").unwrap();
+            screen.end_line().unwrap();
+            screen.note("x\x1b]0;y").unwrap();
+            assert_eq!(out.text(), want);
+            assert_eq!(err.text(), "x]0;y\n");
+        }
+    }
+
+    #[test]
+    fn a_remark_begins_on_a_line_of_its_own() {
+        let both = Shared::default();
+        let mut screen = Screen::test(both.clone(), both.clone(), true);
+        screen.answer("half").unwrap();
+        screen.note("note").unwrap();
+        screen.line("next").unwrap();
+        assert_eq!(both.text(), "half\nnote\nnext\n");
+    }
+}

@@ -1,0 +1,74 @@
+//! Standard input as part of a question.
+//!
+//! Invariant: only a pipe or a file is read; a terminal belongs to the person,
+//! and whatever else a supervisor hands in may never end.
+
+use crate::error::Error;
+use rustix::fs::FileType;
+use std::io::Read;
+use std::os::fd::AsFd;
+
+/// Most that is read: together with the question it fits a frame (WIRE-1), and
+/// it is beyond every model's window.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Whether standard input is a pipe or a file.
+pub(crate) fn is_piped(input: impl AsFd) -> bool {
+    rustix::fs::fstat(input).is_ok_and(|stat| {
+        matches!(
+            FileType::from_raw_mode(stat.st_mode),
+            FileType::Fifo | FileType::RegularFile
+        )
+    })
+}
+
+/// Reads it all; what is not UTF-8 is replaced.
+pub(crate) fn read(input: impl Read) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    input
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::io("read standard input", &e))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let limit = MAX_BYTES / 1024 / 1024;
+        return Err(Error::Usage(format!(
+            "standard input has more than {limit} MiB: put it into a file and name the file in the question"
+        )));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A question and what was piped in behind it.
+pub(crate) fn append(question: &str, piped: &str) -> String {
+    match (question.trim().is_empty(), piped.trim().is_empty()) {
+        (_, true) => question.to_owned(),
+        (true, false) => piped.to_owned(),
+        (false, false) => format!("{question}\n\n{piped}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn only_a_pipe_or_a_file_is_read() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        assert!(is_piped(&reader));
+        assert!(is_piped(tempfile::tempfile().unwrap()));
+        assert!(!is_piped(File::open("/dev/null").unwrap()));
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(!is_piped(&socket));
+    }
+
+    #[test]
+    fn what_is_piped_follows_the_question() {
+        assert_eq!(append("fix", "diff\n"), "fix\n\ndiff\n");
+        assert_eq!(append("fix", " \n"), "fix");
+        assert_eq!(append("", "diff"), "diff");
+        assert_eq!(read(&b"a\xffb"[..]).unwrap(), "a\u{fffd}b");
+        let huge = std::io::repeat(b'x').take(MAX_BYTES + 1);
+        assert!(matches!(read(huge), Err(Error::Usage(_))));
+    }
+}

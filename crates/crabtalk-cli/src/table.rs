@@ -1,0 +1,60 @@
+//! Tables for people.
+
+use crate::text::summary;
+use comfy_table::{ContentArrangement, Table, presets};
+
+/// Rows under a header; widths follow the terminal.
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header.iter().map(|title| title.to_uppercase()));
+    if let Some(width) = width {
+        table.set_width(width);
+    }
+    for row in rows {
+        table.add_row(row.iter().map(|cell| summary(cell)));
+    }
+    trimmed(&table)
+}
+
+/// Names and values, one pair on a line.
+pub(crate) fn pairs(rows: &[(&str, String)]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    for (name, value) in rows {
+        table.add_row([name.to_string(), summary(value)]);
+    }
+    trimmed(&table)
+}
+
+/// A table without the padding at both ends of its lines.
+fn trimmed(table: &Table) -> String {
+    let lines = table.lines().map(|line| {
+        let line = line.strip_prefix(' ').unwrap_or(&line);
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_cells_are_clean() {
+        let rows = vec![
+            vec!["crab".into(), "a\x1b[1mb\nc".into()],
+            vec!["reviewer".into(), "x".into()],
+        ];
+        assert_eq!(
+            table(&["agent", "title"], rows, Some(80)),
+            "AGENT     TITLE\ncrab      a[1mb c\nreviewer  x"
+        );
+        assert_eq!(
+            pairs(&[("pid", "1".into()), ("uptime", "2 s".into())]),
+            "pid     1\nuptime  2 s"
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! Doubles: a server behind a real socket, a person at a terminal, a buffer.
+
+use crate::args::{Cli, Command};
+use crate::commands::Context;
+use crate::connect::Endpoint;
+use crate::follow::Console;
+use crate::screen::Screen;
+use crate::terminal::{Line, Terminal};
+use clap::Parser;
+use crabtalk_config::Home;
+use crabtalk_proto::{
+    ActiveConversationList, AskList, AttachMsg, ConversationInfo, ConversationList, DaemonStats,
+    GetHistoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, KillMsg,
+    ListActiveConversationsMsg, ListAsksMsg, ListConversationsMsg, PendingAsk, ReplyToAsk, Server,
+    Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
+};
+use crabtalk_transport::{Limits, serve};
+use futures_core::Stream;
+use futures_util::StreamExt;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// A buffer that several writers share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the server was told, one line each.
+pub(crate) type Told = mpsc::Receiver<String>;
+
+/// What the server answers.
+#[derive(Clone)]
+pub(crate) struct Script {
+    events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
+    told: mpsc::Sender<String>,
+    pub(crate) replies: Arc<Mutex<VecDeque<Result<(), Status>>>>,
+    pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
+    pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
+}
+
+impl Script {
+    fn events(&self) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<> {
+        let events = self.events.lock().unwrap().take();
+        let events = events.expect("one stream per test");
+        futures_util::stream::unfold(events, async |mut events| {
+            Some((events.recv().await?, events))
+        })
+        .map(Ok)
+    }
+
+    async fn told(&self, what: String) {
+        self.told.send(what).await.unwrap();
+    }
+}
+
+impl Server for Script {
+    fn version(&self) -> &str {
+        "9.9.9"
+    }
+
+    async fn hello(&self, _: HelloMsg) -> Result<WelcomeMsg, Status> {
+        Ok(WelcomeMsg::default())
+    }
+
+    fn stream(&self, request: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        let told = format!("stream {:?} {}", request.agent, request.content);
+        self.told.try_send(told).unwrap();
+        self.events()
+    }
+
+    fn attach(&self, _: AttachMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        self.told.try_send("attach".into()).unwrap();
+        self.events()
+    }
+
+    async fn reply_to_ask(&self, request: ReplyToAsk) -> Result<(), Status> {
+        let id = request.ask_id.unwrap_or_default();
+        self.told(format!("reply {id} {}", request.content)).await;
+        self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
+    }
+
+    async fn kill(&self, request: KillMsg) -> Result<(), Status> {
+        self.told(format!("kill {:?} {:?}", request.agent, request.sender))
+            .await;
+        self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
+    }
+
+    async fn list_asks(&self, _: ListAsksMsg) -> Result<AskList, Status> {
+        Ok(AskList {
+            asks: self.asks.lock().unwrap().clone(),
+        })
+    }
+
+    async fn list_active_conversations(
+        &self,
+        _: ListActiveConversationsMsg,
+    ) -> Result<ActiveConversationList, Status> {
+        Ok(ActiveConversationList::default())
+    }
+
+    async fn list_conversations(
+        &self,
+        _: ListConversationsMsg,
+    ) -> Result<ConversationList, Status> {
+        let info = ConversationInfo {
+            agent: "crab".into(),
+            sender: "user".into(),
+            title: "a\x1b[1m title".into(),
+            message_count: 2,
+            date: "2026-11-21".into(),
+            ..ConversationInfo::default()
+        };
+        Ok(ConversationList {
+            conversations: vec![info],
+        })
+    }
+
+    async fn get_history(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
+        let history = self.history.lock().unwrap();
+        if history.is_empty() {
+            return Err(Status::not_found("there is no such conversation"));
+        }
+        let before = request.before.unwrap_or(u64::MAX);
+        let older: Vec<_> = history
+            .iter()
+            .filter(|e| e.index < before)
+            .cloned()
+            .collect();
+        // Pages of two, so that a client has to turn them.
+        let count = (request.limit as usize).min(2);
+        let from = older.len().saturating_sub(count);
+        Ok(HistoryPage {
+            entries: older[from..].to_vec(),
+            more: from > 0,
+        })
+    }
+
+    async fn get_stats(&self, _: GetStats) -> Result<DaemonStats, Status> {
+        Ok(DaemonStats {
+            version: "9.9.9".into(),
+            uptime_secs: 61,
+            ..DaemonStats::default()
+        })
+    }
+}
+
+/// A daemon that does what the test says.
+pub(crate) struct Fake {
+    folder: tempfile::TempDir,
+    pub(crate) script: Script,
+    pub(crate) events: mpsc::Sender<StreamEvent>,
+    pub(crate) told: Told,
+    server: JoinSet<()>,
+}
+
+impl Fake {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (events, receiver) = mpsc::channel(64);
+        let (teller, told) = mpsc::channel(64);
+        let script = Script {
+            events: Arc::new(Mutex::new(Some(receiver))),
+            told: teller,
+            replies: Arc::default(),
+            asks: Arc::default(),
+            history: Arc::default(),
+        };
+        let listener = crabtalk_transport::listen(&folder.path().join("daemon.sock"))
+            .await
+            .unwrap();
+        let mut server = JoinSet::new();
+        let session = script.clone();
+        server.spawn(serve(
+            listener,
+            Limits::default(),
+            move |_| Ok::<_, Status>(session.clone()),
+            CancellationToken::new(),
+        ));
+        Self {
+            folder,
+            script,
+            events,
+            told,
+            server,
+        }
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(self.folder.path().join("daemon.sock"))
+    }
+
+    pub(crate) async fn send(&self, event: stream_event::Event) {
+        self.events.send(event.into()).await.unwrap();
+    }
+
+    /// The daemon dies.
+    pub(crate) async fn stop(&mut self) {
+        self.server.shutdown().await;
+    }
+
+    /// The next thing that the server is told.
+    pub(crate) async fn next_told(&mut self) -> String {
+        self.told.recv().await.unwrap()
+    }
+
+    /// A command line at this daemon, with its output.
+    pub(crate) fn at(&self, words: &str) -> At {
+        let words = std::iter::once("crabtalk").chain(words.split_whitespace());
+        let cli = Cli::try_parse_from(words).unwrap();
+        let (out, err) = (Shared::default(), Shared::default());
+        let (interrupt, interrupts) = mpsc::channel(4);
+        let console = Console {
+            screen: Screen::test(out.clone(), err.clone(), false),
+            terminal: None,
+            interrupts: Box::pin(futures_util::stream::unfold(interrupts, async |mut i| {
+                // A person who is done with Ctrl-C does not end the program.
+                match i.recv().await {
+                    Some(()) => Some(((), i)),
+                    None => std::future::pending().await,
+                }
+            })),
+        };
+        let context = Context {
+            home: Home::at(self.folder.path(), None).unwrap(),
+            global: cli.global,
+            console,
+        };
+        At {
+            context,
+            command: cli.command,
+            out,
+            err,
+            interrupt,
+        }
+    }
+}
+
+/// A command line and its surroundings.
+pub(crate) struct At {
+    pub(crate) context: Context,
+    pub(crate) command: Option<Command>,
+    pub(crate) out: Shared,
+    pub(crate) err: Shared,
+    pub(crate) interrupt: mpsc::Sender<()>,
+}
+
+impl At {
+    /// Seats a person at the terminal, who types what the sender sends.
+    pub(crate) fn with_person(&mut self) -> (mpsc::Sender<&'static str>, Shared) {
+        let (typist, typed) = mpsc::channel(16);
+        let shown = Shared::default();
+        self.context.console.terminal = Some(Box::new(Person {
+            typed,
+            shown: shown.clone(),
+        }));
+        (typist, shown)
+    }
+
+    pub(crate) async fn run(&mut self) -> Result<(), crate::error::Error> {
+        let command = self.command.take().expect("run once");
+        crate::commands::run(&mut self.context, command).await
+    }
+}
+
+struct Person {
+    typed: mpsc::Receiver<&'static str>,
+    shown: Shared,
+}
+
+impl Terminal for Person {
+    fn show(&mut self, text: &str) -> io::Result<()> {
+        self.shown.write_all(text.as_bytes())
+    }
+
+    fn line(&mut self) -> Line<'_> {
+        Box::pin(async { Ok(self.typed.recv().await.map(str::to_owned)) })
+    }
+}

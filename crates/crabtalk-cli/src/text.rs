@@ -1,0 +1,79 @@
+//! Text of models, tools and other people, made safe and short for a terminal.
+
+/// Characters of a one-line summary: fits a narrow terminal beside its label.
+const SUMMARY_CHARS: usize = 100;
+
+/// `text` without what could drive a terminal or reorder a line: control
+/// characters other than newline and tab, and bidirectional controls.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !is_hostile(*c))
+        .collect()
+}
+
+fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` on one line, cleaned, cut to what a summary holds.
+pub(crate) fn summary(text: &str) -> String {
+    let line = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= SUMMARY_CHARS {
+        return line;
+    }
+    let cut: String = line.chars().take(SUMMARY_CHARS - 3).collect();
+    format!("{cut}...")
+}
+
+/// What a tool call is about, from its arguments.
+pub(crate) fn call_summary(arguments: &str) -> String {
+    let parsed: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
+    let telling = ["command", "path", "question", "name", "query"];
+    let text = parsed
+        .as_ref()
+        .and_then(|value| telling.iter().find_map(|key| value.get(key)?.as_str()));
+    summary(text.unwrap_or(arguments))
+}
+
+/// A number of seconds as people say it.
+pub(crate) fn duration(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs} s"),
+        60..3_600 => format!("{} min", secs / 60),
+        3_600..86_400 => format!("{} h {} min", secs / 3_600, secs % 3_600 / 60),
+        _ => format!("{} d {} h", secs / 86_400, secs % 86_400 / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_drives_a_terminal_passes() {
+        assert_eq!(
+            clean("a\x1b[2Jb\x07\r\n\tc\u{9b}31m\u{7f}"),
+            "a[2Jb\n\tc31m"
+        );
+        assert_eq!(clean("rm \u{202e}x\u{2066}y\u{200f}"), "rm xy");
+        assert_eq!(clean("héllo 🦀 漢字"), "héllo 🦀 漢字");
+    }
+
+    #[test]
+    fn summaries_are_one_short_line() {
+        assert_eq!(summary("a\n  b\tc"), "a b c");
+        assert_eq!(summary(&"x".repeat(200)).chars().count(), 100);
+        assert_eq!(call_summary(r#"{"command":"ls\n-l","timeout":1}"#), "ls -l");
+        assert_eq!(call_summary("not json"), "not json");
+    }
+
+    #[test]
+    fn durations_read_well() {
+        let said = [0, 59, 60, 3_599, 3_600, 90_061].map(duration);
+        assert_eq!(
+            said,
+            ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "1 d 1 h"]
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! A run's events on the screen: the answer on standard output, what leads to
+//! it in short lines on standard error, or all of it as JSON.
+
+use crate::json;
+use crate::screen::Screen;
+use crate::text::{call_summary, summary};
+use crabtalk_proto::{StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, stream_event};
+use std::collections::HashMap;
+use std::io;
+
+/// What to show of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// The answer, and short lines about tools.
+    Answer,
+    /// As `Answer`, and the reasoning too.
+    Chat,
+    /// Every event, as JSON.
+    Json,
+}
+
+/// Shows one run.
+pub(crate) struct View {
+    style: Style,
+    /// Tools by call, for their results.
+    calls: HashMap<String, String>,
+    /// Reasoning that is not yet a line.
+    thinking: String,
+}
+
+impl View {
+    pub(crate) fn new(style: Style) -> Self {
+        Self {
+            style,
+            calls: HashMap::new(),
+            thinking: String::new(),
+        }
+    }
+
+    /// Shows an event.
+    pub(crate) fn event(&mut self, screen: &mut Screen, event: &StreamEvent) -> io::Result<()> {
+        if self.style == Style::Json {
+            return screen.json(&json::stream_event(event));
+        }
+        match &event.event {
+            Some(event) => self.known(screen, event),
+            // An event of a newer daemon.
+            None => Ok(()),
+        }
+    }
+
+    fn known(&mut self, screen: &mut Screen, event: &stream_event::Event) -> io::Result<()> {
+        use stream_event::Event;
+        match event {
+            Event::Start(e) if e.model.is_empty() => Ok(()),
+            Event::Start(e) => screen.note(&format!("{} answers with {}", e.agent, e.model)),
+            Event::Chunk(e) => screen.answer(&e.content),
+            Event::Thinking(e) => self.think(screen, &e.content),
+            Event::ToolStart(e) => e.calls.iter().try_for_each(|call| self.call(screen, call)),
+            Event::ToolResult(e) => self.result(screen, e),
+            Event::End(e) => end(screen, e),
+            Event::TextEnd(_) => screen.end_line(),
+            Event::ThinkingEnd(_) => self.end_thinking(screen),
+            Event::UserSteered(e) => screen.note(&format!("steered: {}", summary(&e.content))),
+            Event::UserMessage(e) => screen.note(&format!("{}> {}", e.origin, summary(&e.content))),
+            Event::Compacted(e) if e.failed.is_empty() => screen.note(&format!(
+                "made room: {} tokens became {} (archive: {})",
+                e.tokens_before, e.tokens_after, e.title
+            )),
+            Event::Compacted(e) => screen.note(&format!("could not make room: {}", e.failed)),
+            Event::Interrupted(e) => {
+                screen.note(&format!("run {} was cut off earlier: {}", e.run, e.reason))
+            }
+            Event::AskUser(_)
+            | Event::ToolsComplete(_)
+            | Event::TextStart(_)
+            | Event::ThinkingStart(_) => Ok(()),
+        }
+    }
+
+    fn think(&mut self, screen: &mut Screen, text: &str) -> io::Result<()> {
+        if self.style != Style::Chat {
+            return Ok(());
+        }
+        self.thinking.push_str(text);
+        while let Some(end) = self.thinking.find('\n') {
+            let line: String = self.thinking.drain(..=end).collect();
+            screen.note(&format!("  {}", line.trim_end()))?;
+        }
+        Ok(())
+    }
+
+    fn end_thinking(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.thinking);
+        if rest.trim().is_empty() {
+            return Ok(());
+        }
+        screen.note(&format!("  {}", rest.trim_end()))
+    }
+
+    fn call(&mut self, screen: &mut Screen, call: &ToolCallInfo) -> io::Result<()> {
+        self.calls.insert(call.call_id.clone(), call.name.clone());
+        screen.note(&format!(
+            "> {} {}",
+            call.name,
+            call_summary(&call.arguments)
+        ))
+    }
+
+    fn result(&mut self, screen: &mut Screen, result: &ToolResultEvent) -> io::Result<()> {
+        let name = self.calls.remove(&result.call_id);
+        let name = name.as_deref().unwrap_or("tool");
+        let secs = result.duration_ms as f64 / 1000.0;
+        if result.is_error {
+            let first = result.output.lines().find(|line| !line.trim().is_empty());
+            let first = summary(first.unwrap_or_default());
+            return screen.note(&format!("< {name} failed after {secs:.1} s: {first}"));
+        }
+        screen.note(&format!("< {name} {secs:.1} s"))
+    }
+}
+
+fn end(screen: &mut Screen, end: &StreamEnd) -> io::Result<()> {
+    screen.end_line()?;
+    if !end.error.is_empty() || end.code != 0 {
+        let error = if end.error.is_empty() {
+            "no reason given"
+        } else {
+            &end.error
+        };
+        return screen.problem(&format!("crabtalk: the run failed: {error} ({})", end.code));
+    }
+    let model = match (end.provider.as_str(), end.model.as_str()) {
+        ("", model) => model.to_owned(),
+        (provider, model) => format!("{provider}/{model}"),
+    };
+    match &end.usage {
+        Some(usage) => screen.note(&format!(
+            "{model}: {} tokens read, {} written",
+            usage.prompt_tokens, usage.completion_tokens
+        )),
+        None if model.is_empty() => Ok(()),
+        None => screen.note(&model),
+    }
+}
