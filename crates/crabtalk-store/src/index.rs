@@ -157,7 +157,8 @@ impl Names {
     /// The files of a pair.
     pub(crate) fn find(&mut self, key: &ConversationKey) -> Result<Files, Error> {
         self.refresh()?;
-        let prefix = name::folded_prefix(key);
+        // A `_` follows in the name, so that `tg:1` does not look into `tg:10`.
+        let prefix = name::folded_prefix(key) + "-";
         let from = self
             .ruled
             .partition_point(|k| name::sort_key(&k.name) < prefix);

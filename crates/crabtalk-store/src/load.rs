@@ -40,8 +40,10 @@ pub(crate) struct Loaded {
     pub(crate) last_end: Option<RunRecord>,
     /// Where the good lines end.
     pub(crate) end: u64,
-    /// What stands there.
+    /// What stands behind.
     pub(crate) tail: Tail,
+    /// Whether the newline of the last good line is missing.
+    pub(crate) unterminated: bool,
 }
 
 /// Reads a log. `None` if creation was cut off before line 1 was whole.
@@ -63,23 +65,18 @@ pub(crate) fn load(file: &dyn LogFile, path: &Path) -> Result<Option<Loaded>, Er
             });
         }
     };
-    let mut tail = if terminated {
-        Tail::Clean
-    } else {
-        Tail::NoNewline
-    };
+    let mut tail = Tail::Clean;
     let mut end = len;
     loop {
         let mut reading = Reading::default();
         match reading.read(file, floor, end).map_err(io)? {
-            Stop::Done { terminated } => {
-                if tail == Tail::Clean && !terminated {
-                    tail = Tail::NoNewline;
-                }
-                return reading
-                    .finish(file, head, floor, end, tail)
-                    .map(Some)
-                    .map_err(io);
+            Stop::Done { terminated: last } => {
+                let loaded = reading.finish(file, head, floor, end).map_err(io)?;
+                return Ok(Some(Loaded {
+                    tail,
+                    unterminated: !(terminated && last),
+                    ..loaded
+                }));
             }
             // Nothing behind a torn line was ever acknowledged.
             Stop::Torn(at) => {
@@ -267,7 +264,6 @@ impl Reading {
         head: Head,
         floor: u64,
         end: u64,
-        tail: Tail,
     ) -> io::Result<Loaded> {
         if self.foreign > 0 {
             tracing::warn!(
@@ -311,7 +307,8 @@ impl Reading {
             requests: self.requests,
             last_end: self.last_end,
             end,
-            tail,
+            tail: Tail::Clean,
+            unterminated: false,
         })
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct State {
     /// Where the good lines end.
     pub(crate) end: u64,
     pub(crate) tail: Tail,
+    /// Whether the newline of the last good line is missing.
+    pub(crate) unterminated: bool,
     pub(crate) sync: SyncState,
 }
 
@@ -68,8 +70,8 @@ impl State {
         Ok(())
     }
 
-    /// Makes the log ready to be appended to.
-    fn prepare(&mut self, fs: &dyn FileLayer) -> Result<(), Error> {
+    /// Makes the log ready to be appended to; whether it is as we left it.
+    fn prepare(&mut self, fs: &dyn FileLayer) -> Result<bool, Error> {
         if !self.writable {
             let opened = fs.open(&self.path, Access::Append);
             self.file = opened.map_err(|e| failed("open", &self.path, e))?;
@@ -86,18 +88,17 @@ impl State {
             let gone = io::Error::new(io::ErrorKind::NotFound, "its file was deleted meanwhile");
             return Err(failed("append to", &self.path, gone));
         }
-        if stat.len != self.end {
+        let ours = stat.len == self.end;
+        if !ours {
             self.adopt(stat.len)?;
         }
-        Ok(())
+        Ok(ours)
     }
 
     /// Brings the end of the file back to that of the good lines.
     pub(crate) fn mend(&mut self, fs: &dyn FileLayer) -> Result<(), Error> {
         mend(fs, &*self.file, &self.path, self.end, self.tail)?;
-        if matches!(self.tail, Tail::Torn | Tail::Refused) {
-            self.tail = Tail::Clean;
-        }
+        self.tail = Tail::Clean;
         Ok(())
     }
 
@@ -115,11 +116,7 @@ impl State {
             crate::fs::read_exact(&*self.file, &mut last, len - 1)
                 .map_err(|e| failed("read", &self.path, e))?;
         }
-        self.tail = if last == [b'\n'] {
-            Tail::Clean
-        } else {
-            Tail::NoNewline
-        };
+        self.unterminated = last != [b'\n'];
         self.end = len;
         self.sync.restart(len);
         Ok(())
@@ -130,7 +127,8 @@ impl State {
 #[derive(Clone)]
 struct Ledger {
     meta: Meta,
-    marker: u64,
+    /// The last marker, 0 before the first; unknown after somebody's edit.
+    marker: Option<u64>,
     messages: Option<u64>,
 }
 
@@ -155,7 +153,7 @@ impl JsonlLog {
     ) -> Self {
         let ledger = Ledger {
             meta: loaded.meta.clone(),
-            marker: loaded.marker,
+            marker: Some(loaded.marker),
             messages: loaded.messages,
         };
         Self {
@@ -180,9 +178,12 @@ impl JsonlLog {
 impl ConversationLog for JsonlLog {
     fn append(&mut self, records: &[Record]) -> Result<Position, Error> {
         let mut state = self.shared.lock();
-        state.prepare(&*self.shared.fs)?;
+        if !state.prepare(&*self.shared.fs)? {
+            self.ledger.marker = None;
+            self.ledger.messages = None;
+        }
         let mut bytes = Vec::new();
-        if state.tail == Tail::NoNewline {
+        if state.unterminated {
             bytes.push(b'\n');
         }
         let framing = bytes.len();
@@ -192,7 +193,7 @@ impl ConversationLog for JsonlLog {
         }
         if bytes.len() > framing {
             state.write(&*self.shared.fs, &bytes)?;
-            state.tail = Tail::Clean;
+            state.unterminated = false;
             self.ledger = ledger;
         }
         Ok(Position(state.end))
@@ -222,7 +223,7 @@ impl ConversationLog for JsonlLog {
 impl Ledger {
     fn encode(&mut self, out: &mut Vec<u8>, end: u64, record: &Record) {
         let stamp = Stamp {
-            prev: Some(self.marker),
+            prev: self.marker,
             messages: self.messages,
         };
         match record {
@@ -239,7 +240,7 @@ impl Ledger {
             } => {
                 let offset = end + out.len() as u64;
                 encode::marker(out, summary, title, archived_at, *keep, stamp);
-                self.marker = offset;
+                self.marker = Some(offset);
             }
             Record::Meta(record) => {
                 self.change(record);

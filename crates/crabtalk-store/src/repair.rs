@@ -15,10 +15,8 @@ const BLOCK: u64 = 256 * 1024;
 /// The state of a log's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// A whole line, and the newline behind it.
+    /// Nothing behind the good end.
     Clean,
-    /// A whole line without its newline.
-    NoNewline,
     /// A torn line from the good end on; its bytes are to be kept.
     Torn,
     /// Part of a batch that was refused, from the good end on.
@@ -41,7 +39,7 @@ pub(crate) fn mend(
     tail: Tail,
 ) -> Result<(), Error> {
     match tail {
-        Tail::Clean | Tail::NoNewline => return Ok(()),
+        Tail::Clean => return Ok(()),
         Tail::Torn => save_torn(fs, file, path, end)?,
         Tail::Refused => {}
     }

@@ -220,13 +220,19 @@ impl Inner {
             Some(lines) => SyncState::created(lines, off),
             None => SyncState::opened(loaded.end, off),
         };
-        let (end, tail) = (loaded.end, loaded.tail);
+        let Loaded {
+            end,
+            tail,
+            unterminated,
+            ..
+        } = loaded;
         let mut state = State {
             path,
             file,
             writable,
             end,
             tail,
+            unterminated,
             sync,
         };
         if writable && let Err(error) = state.mend(&*self.fs) {

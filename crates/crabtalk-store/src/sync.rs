@@ -144,9 +144,12 @@ impl Syncer {
             state.sync.busy = false;
             state.answer(u64::MAX, "start a thread to sync", Some(&source));
         }
+        let path = log.lock().path.clone();
         Box::pin(async move {
-            told.await
-                .expect("a queued log is synced, and its waiters told, before threads end")
+            told.await.unwrap_or_else(|_| {
+                let gone = io::Error::other("the thread that syncs it ended");
+                Err(failed("sync", &path, gone))
+            })
         })
     }
 

@@ -42,10 +42,18 @@ impl Home {
         self.store = store(self.dir.path(), SyncPolicy::Step, &self.disk);
     }
 
-    /// Puts a log there by hand.
+    /// Puts a file there by hand, later than whatever the store did by the
+    /// clock of the file system.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        std::fs::create_dir_all(self.sessions()).expect("dir");
-        let path = self.sessions().join(name);
+        let dir = self.sessions();
+        std::fs::create_dir_all(&dir).expect("dir");
+        let changed = || OsFiles.dir_changed(&dir).expect("stat");
+        let (before, probe) = (changed(), dir.join("probe"));
+        while changed() == before {
+            std::fs::write(&probe, "").expect("write");
+            std::fs::remove_file(&probe).expect("remove");
+        }
+        let path = dir.join(name);
         std::fs::write(&path, content).expect("write");
         path
     }

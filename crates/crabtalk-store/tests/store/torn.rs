@@ -207,3 +207,25 @@ async fn a_read_only_disk_can_be_read_and_mended_later() {
     );
     assert!(home.open("crab", "new").await.history.is_empty());
 }
+
+#[tokio::test]
+async fn a_missing_newline_is_not_forgotten_over_a_refused_append() {
+    let home = Home::new();
+    let bytes = sample(&home).await;
+    home.write(NAME, &bytes[..bytes.len() - 1]);
+    let mut opened = home.find("crab", "user").await.expect("exists");
+    home.disk.fail(|op, n| {
+        let fault = if n == 0 {
+            Fault::Short(5)
+        } else {
+            Fault::Error(std::io::ErrorKind::StorageFull)
+        };
+        (op == Op::Write).then_some(fault)
+    });
+    opened.log.append(&[user("refused")]).expect_err("full");
+    home.disk.heal();
+    opened.log.append(&[user("taken")]).expect("appends");
+    let history = home.find("crab", "user").await.expect("exists").history;
+    assert_eq!(history.len(), 4);
+    assert_eq!(history[3].content, "taken");
+}
