@@ -1,1 +1,19 @@
-//! The composition root of the CrabTalk daemon.
+//! The composition root of the daemon: reads the configuration, puts the
+//! crates together, and answers the protocol.
+//!
+//! In reading order: [`run`] starts and stops a daemon; a node holds what is
+//! configured and the runtime; a session is one connection and turns wire
+//! messages into calls of the runtime.
+//!
+//! Absent on purpose: the run loop, formats of providers, the log's format,
+//! terminal output. Nothing here parents a component.
+
+mod approvals;
+mod compose;
+mod logging;
+mod models;
+mod node;
+mod session;
+mod start;
+
+pub use start::{Options, run};

@@ -1,1 +1,22 @@
-fn main() {}
+//! The one binary: `crabtalk daemon run` hosts the daemon, `__guardian`
+//! watches over a tool's processes, everything else is the client.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A guardian starts for every command, so nothing comes before it.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|a| a == crabtalk_tools::guardian::GUARDIAN_ARGUMENT)
+    {
+        return crabtalk_tools::guardian::main();
+    }
+    crabtalk_cli::main(std::env::args_os(), run_daemon)
+}
+
+fn run_daemon(options: crabtalk_cli::DaemonOptions) -> anyhow::Result<()> {
+    crabtalk_daemon::run(crabtalk_daemon::Options {
+        home: options.home,
+        log_to_stderr: !options.detached,
+    })
+}

@@ -143,6 +143,12 @@ impl RunLog {
             replay_upto,
         }
     }
+
+    /// Reads nothing but how the run ended.
+    pub fn subscribe_to_end(self: &Arc<Self>) -> Subscription {
+        let last = self.state().last;
+        self.subscribe(last.saturating_sub(1))
+    }
 }
 
 impl State {

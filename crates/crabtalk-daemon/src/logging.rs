@@ -1,0 +1,98 @@
+//! Where the daemon's log lines go (OPS-3): `logs/daemon.log`, and stderr in
+//! the foreground.
+//!
+//! Invariant: the log never grows beyond two files of [`MAX_LOG_BYTES`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// At this size the log is put aside as `.1` and a new one begun.
+const MAX_LOG_BYTES: u64 = 10 * 1024 * 1024;
+
+/// Levels unless `CRABTALK_LOG` says otherwise.
+const DEFAULT_FILTER: &str = "info";
+
+pub(crate) fn init(path: &Path, to_stderr: bool) -> io::Result<()> {
+    let log = Log {
+        file: Mutex::new(Rotating::open(path)?),
+        to_stderr,
+    };
+    let filter =
+        EnvFilter::try_from_env("CRABTALK_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(log)
+        .finish();
+    // A second daemon in one process, as tests have it, keeps the first log.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    Ok(())
+}
+
+struct Rotating {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl Rotating {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            bytes,
+        })
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.bytes >= MAX_LOG_BYTES {
+            let mut aside = self.path.clone().into_os_string();
+            aside.push(".1");
+            std::fs::rename(&self.path, aside)?;
+            *self = Self::open(&self.path)?;
+        }
+        self.bytes += line.len() as u64;
+        self.file.write_all(line)
+    }
+}
+
+struct Log {
+    file: Mutex<Rotating>,
+    to_stderr: bool,
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = &'a Log;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+impl Write for &Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // A full disk or a closed stderr must not stop the daemon.
+        if let Ok(mut file) = self.file.lock() {
+            let _ = file.write(line);
+        }
+        if self.to_stderr {
+            let _ = io::stderr().write_all(line);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

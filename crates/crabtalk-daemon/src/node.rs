@@ -1,0 +1,169 @@
+//! A node: what is configured, and the runtime that runs on it.
+
+use crate::approvals::ApprovalFile;
+use crate::compose::{Composed, compose, sync_policy};
+use crate::models::Models;
+use crabtalk_config::{Config, Home};
+use crabtalk_domain::SystemClock;
+use crabtalk_domain::tool::ToolProvider;
+use crabtalk_model::detect;
+use crabtalk_runtime::{Parts, Runtime};
+use crabtalk_store::FileStore;
+use crabtalk_store::fs::OsFiles;
+use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, child_environment};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// Everything that sessions share.
+pub(crate) struct Node {
+    home: Home,
+    runtime: Runtime,
+    models: Arc<Models>,
+    approvals: Arc<ApprovalFile>,
+    children: Children,
+    tools: Arc<OsTools>,
+    config: Mutex<Arc<Config>>,
+    started: Instant,
+    open_connections: Arc<AtomicUsize>,
+}
+
+/// A connection that is counted.
+pub(crate) struct OpenConnection(Arc<AtomicUsize>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Node {
+    pub(crate) async fn start(home: Home) -> anyhow::Result<Self> {
+        let Composed {
+            config,
+            catalog,
+            providers,
+        } = compose(&home).map_err(anyhow::Error::msg)?;
+        let options = detection(&config);
+        let models = Models::new(providers, config.model.clone(), options);
+        let models = Arc::new(models.map_err(anyhow::Error::msg)?);
+        let approvals = ApprovalFile::open(home.approvals_file()).map_err(anyhow::Error::msg)?;
+        let approvals = Arc::new(approvals);
+        let children = Children::adopt().unwrap_or_else(|error| {
+            tracing::warn!(%error, "this system has no reaper of orphans");
+            Children::default()
+        });
+        let store = FileStore::open(
+            home.sessions_dir(),
+            home.trash_dir(),
+            sync_policy(config.storage.sync),
+            Arc::new(OsFiles),
+        );
+        let tools = Arc::new(os_tools(&home, &children)?);
+        let runtime = Runtime::new(
+            Parts {
+                model: Arc::clone(&models) as _,
+                storage: Arc::new(store),
+                tools: vec![Arc::clone(&tools) as Arc<dyn ToolProvider>],
+                hook: Arc::new(()),
+                clock: Arc::new(SystemClock),
+                approvals: Arc::clone(&approvals) as _,
+                resolve: Arc::new(|path: &Path| path.canonicalize().ok()),
+            },
+            catalog,
+        );
+        Ok(Self {
+            home,
+            runtime,
+            models,
+            approvals,
+            children,
+            tools,
+            config: Mutex::new(Arc::new(config)),
+            started: Instant::now(),
+            open_connections: Arc::default(),
+        })
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(crate) fn models(&self) -> &Models {
+        &self.models
+    }
+
+    pub(crate) fn children(&self) -> &Children {
+        &self.children
+    }
+
+    /// The configuration that is in force.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.lock().expect("nothing panics under it"))
+    }
+
+    /// Connections at a time (WIRE-9).
+    pub(crate) fn connections(&self) -> usize {
+        self.config().limits.connections as usize
+    }
+
+    /// Counts a connection for as long as the guard lives.
+    pub(crate) fn count_connection(&self) -> OpenConnection {
+        self.open_connections.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(Arc::clone(&self.open_connections))
+    }
+
+    pub(crate) fn open_connections(&self) -> usize {
+        self.open_connections.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn uptime_secs(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+
+    /// Takes what the files say now, or leaves everything as it is (OPS-4).
+    pub(crate) async fn reload(&self) -> Result<(), String> {
+        let home = self.home.clone();
+        let composed = tokio::task::spawn_blocking(move || compose(&home)).await;
+        let Composed {
+            config,
+            catalog,
+            providers,
+        } = composed.map_err(|e| e.to_string())??;
+        self.approvals.reload()?;
+        self.models.replace(providers, config.model.clone())?;
+        self.runtime.set_catalog(catalog);
+        *self.config.lock().expect("nothing panics under it") = Arc::new(config);
+        tracing::info!("configuration reloaded");
+        Ok(())
+    }
+
+    /// Ends every run and closes every log.
+    pub(crate) async fn shutdown(&self) {
+        self.runtime.shutdown().await;
+        self.tools.shut_down().await;
+        self.children.sweep().await;
+    }
+}
+
+fn os_tools(home: &Home, children: &Children) -> anyhow::Result<OsTools> {
+    let guardian = GuardianCommand::new(std::env::current_exe()?);
+    let outputs = home.state_dir().join("outputs");
+    let environment = child_environment(std::env::vars_os());
+    let mut config = OsToolsConfig::new(guardian, home.root(), outputs, environment);
+    config.children = children.clone();
+    Ok(OsTools::new(config))
+}
+
+/// MODEL-6: what may be looked at when no provider is configured.
+fn detection(config: &Config) -> detect::Options {
+    let forbidden = std::env::var_os("CRABTALK_DETECT").is_some_and(|value| value == "0");
+    detect::Options {
+        env: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        probe: config.runs.detect && !forbidden,
+        ..detect::Options::default()
+    }
+}

@@ -1,0 +1,232 @@
+//! One connection: wire messages in, wire messages out.
+//!
+//! Invariants: a name from a client is checked before anything is looked up
+//! under it; no path from a client reaches the file system unchecked; events
+//! that older clients do not know go only to those that showed they do.
+
+mod events;
+mod history;
+mod lists;
+mod runs;
+mod wire;
+
+use crate::node::{Node, OpenConnection};
+use crabtalk_domain::ConversationKey;
+use crabtalk_proto::*;
+use crabtalk_runtime::Error;
+use futures_core::Stream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// The sender of a local message that names none (CONV-8).
+const LOCAL_SENDER: &str = "user";
+
+/// What the local socket's peer may do: everything, it is the owner.
+const LOCAL_ROLE: &str = "admin";
+
+/// A client's session.
+pub(crate) struct Session {
+    node: Arc<Node>,
+    shutdown: CancellationToken,
+    /// Whether the client knows messages of this generation.
+    modern: AtomicBool,
+    _counted: OpenConnection,
+}
+
+/// A failure of the runtime as the wire has it.
+fn status(error: &Error) -> Status {
+    Status::new(error.code(), error.to_string())
+}
+
+impl Session {
+    pub(crate) fn new(node: Arc<Node>, shutdown: CancellationToken) -> Self {
+        let _counted = node.count_connection();
+        Self {
+            node,
+            shutdown,
+            modern: AtomicBool::new(false),
+            _counted,
+        }
+    }
+
+    /// The client used something that only this generation has.
+    fn mark_modern(&self) {
+        self.modern.store(true, Ordering::Relaxed);
+    }
+
+    fn is_modern(&self) -> bool {
+        self.modern.load(Ordering::Relaxed)
+    }
+
+    /// The conversation that a message means (CONV-8).
+    fn key(&self, agent: &str, sender: &str) -> Result<ConversationKey, Status> {
+        let catalog = self.node.runtime().catalog();
+        let agent = if agent.is_empty() {
+            catalog.default_agent.as_str()
+        } else {
+            agent
+        };
+        let sender = if sender.is_empty() {
+            LOCAL_SENDER
+        } else {
+            sender
+        };
+        ConversationKey::new(agent, sender).map_err(|e| Status::bad_request(e.to_string()))
+    }
+}
+
+impl Server for Session {
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
+        if request.protocol_version == 0 {
+            return Err(Status::bad_request("protocol_version counts from 1"));
+        }
+        self.mark_modern();
+        Ok(WelcomeMsg {
+            protocol_version: PROTOCOL_VERSION.min(request.protocol_version),
+            daemon_version: self.version().to_owned(),
+            default_sender: LOCAL_SENDER.into(),
+            role: LOCAL_ROLE.into(),
+        })
+    }
+
+    async fn ping(&self, _: Ping) -> Result<(), Status> {
+        Ok(())
+    }
+
+    async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        self.run_to_end(request).await
+    }
+
+    fn stream(&self, request: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        self.run_as_stream(request)
+    }
+
+    fn attach(&self, request: AttachMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        self.attached(request)
+    }
+
+    fn subscribe_events(
+        &self,
+        request: SubscribeEvents,
+    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send {
+        self.watch(request)
+    }
+
+    async fn kill(&self, request: KillMsg) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        self.node.runtime().kill(&key).map_err(|e| status(&e))
+    }
+
+    async fn steer_session(&self, request: SteerSessionMsg) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        self.node
+            .runtime()
+            .steer(&key, request.content)
+            .map_err(|e| status(&e))
+    }
+
+    async fn reply_to_ask(&self, request: ReplyToAsk) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
+        self.node
+            .runtime()
+            .reply(&key, id, &request.content)
+            .map_err(|e| status(&e))
+    }
+
+    async fn compact(&self, request: CompactMsg) -> Result<CompactResponse, Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let compacted = self.node.runtime().compact(&key, request.focus).await;
+        let summary = compacted.map_err(|e| status(&e))?;
+        Ok(CompactResponse { summary })
+    }
+
+    async fn list_asks(&self, request: ListAsksMsg) -> Result<AskList, Status> {
+        self.mark_modern();
+        Ok(self.asks(&request))
+    }
+
+    async fn list_active_conversations(
+        &self,
+        request: ListActiveConversationsMsg,
+    ) -> Result<ActiveConversationList, Status> {
+        self.active_conversations(&request).await
+    }
+
+    async fn list_conversations(
+        &self,
+        request: ListConversationsMsg,
+    ) -> Result<ConversationList, Status> {
+        self.conversations(&request).await
+    }
+
+    async fn get_history(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
+        self.mark_modern();
+        self.history_page(request).await
+    }
+
+    async fn get_conversation_history(
+        &self,
+        request: GetConversationHistoryMsg,
+    ) -> Result<ConversationHistory, Status> {
+        self.history_of_file(request).await
+    }
+
+    async fn delete_conversation(&self, request: DeleteConversationMsg) -> Result<(), Status> {
+        self.delete_file(request).await
+    }
+
+    async fn remove_conversation(&self, request: RemoveConversationMsg) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        self.node
+            .runtime()
+            .remove(&key)
+            .await
+            .map_err(|e| status(&e))
+    }
+
+    async fn list_archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {
+        self.archives(request).await
+    }
+
+    async fn get_archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
+        self.archive(request).await
+    }
+
+    async fn set_conversation(&self, request: SetConversationMsg) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let cwd = request.cwd.as_deref().map(runs::check_cwd).transpose()?;
+        let title = request
+            .title
+            .map(|title| runs::check_title(&title))
+            .transpose()?;
+        if cwd.is_none() && title.is_none() {
+            return Err(Status::bad_request("give a title or a cwd to set"));
+        }
+        self.node
+            .runtime()
+            .set(&key, title, cwd)
+            .await
+            .map_err(|e| status(&e))
+    }
+
+    async fn get_config(&self, _: GetConfig) -> Result<ConfigMsg, Status> {
+        let config = self.node.config().effective_json();
+        Ok(ConfigMsg {
+            config: config.to_string(),
+        })
+    }
+
+    async fn reload(&self, _: ReloadMsg) -> Result<(), Status> {
+        self.node.reload().await.map_err(Status::bad_request)
+    }
+
+    async fn get_stats(&self, _: GetStats) -> Result<DaemonStats, Status> {
+        Ok(self.stats())
+    }
+}

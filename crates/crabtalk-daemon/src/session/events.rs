@@ -1,0 +1,152 @@
+//! SubscribeEvents: what happens in every run (WIRE-8).
+
+use super::{Session, wire};
+use crabtalk_domain::AgentEvent;
+use crabtalk_proto::*;
+use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
+use futures_core::Stream;
+use futures_util::stream;
+use tokio_util::sync::CancellationToken;
+
+/// A subscriber's filter and place.
+struct Watcher {
+    events: HubSubscription,
+    shutdown: CancellationToken,
+    agent: Option<String>,
+    sender: Option<String>,
+    modern: bool,
+    missed: u64,
+}
+
+impl Session {
+    pub(super) fn watch(
+        &self,
+        request: SubscribeEvents,
+    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + use<> {
+        let narrowed = |name: Option<String>| name.filter(|name| !name.is_empty());
+        let (agent, sender) = (narrowed(request.agent), narrowed(request.sender));
+        if agent.is_some() || sender.is_some() {
+            self.mark_modern();
+        }
+        let watcher = Watcher {
+            events: self.node.runtime().watch(),
+            shutdown: self.shutdown.clone(),
+            agent,
+            sender,
+            modern: self.is_modern(),
+            missed: 0,
+        };
+        stream::unfold(watcher, |mut watcher| async move {
+            let next = watcher.next().await?;
+            Some((Ok(next), watcher))
+        })
+    }
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<AgentEventMsg> {
+        loop {
+            let next = tokio::select! {
+                () = self.shutdown.cancelled() => return None,
+                next = self.events.next() => next?,
+            };
+            match next {
+                Err(Missed(missed)) => self.missed += missed,
+                Ok(event) if self.wants(&event) => {
+                    let Some(mut message) = message(&event, self.modern) else {
+                        continue;
+                    };
+                    message.missed = std::mem::take(&mut self.missed);
+                    return Some(message);
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn wants(&self, event: &HubEvent) -> bool {
+        let fits = |want: &Option<String>, is: &str| want.as_deref().is_none_or(|want| want == is);
+        fits(&self.agent, event.key.agent.as_str()) && fits(&self.sender, event.key.sender.as_str())
+    }
+}
+
+/// The flat form; `None` for what the client would not understand.
+fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
+    use AgentEventKind as Kind;
+    let mut message = AgentEventMsg {
+        agent: event.key.agent.to_string(),
+        sender: event.key.sender.to_string(),
+        timestamp: event.at.clone(),
+        run: event.run,
+        ..AgentEventMsg::default()
+    };
+    let kind = match event.event.clone() {
+        AgentEvent::Start { .. } => Kind::RunStarted,
+        AgentEvent::UserMessage { .. } => return None,
+        AgentEvent::ThinkingStart => Kind::ThinkingStart,
+        AgentEvent::Thinking(text) => {
+            message.content = text;
+            Kind::ThinkingDelta
+        }
+        AgentEvent::ThinkingEnd => Kind::ThinkingEnd,
+        AgentEvent::TextStart => Kind::TextStart,
+        AgentEvent::Text(text) => {
+            message.content = text;
+            Kind::TextDelta
+        }
+        AgentEvent::TextEnd => Kind::TextEnd,
+        AgentEvent::ToolStart(calls) => {
+            message.tool_calls = wire::calls(calls);
+            Kind::ToolStart
+        }
+        AgentEvent::ToolResult {
+            output,
+            is_error,
+            call_id,
+            ..
+        } => {
+            message.content = call_id;
+            message.tool_output = wire::cap(output);
+            message.tool_is_error = is_error;
+            Kind::ToolResult
+        }
+        AgentEvent::ToolsComplete => Kind::ToolsComplete,
+        AgentEvent::AskUser(ask) => {
+            message.ask_id.clone_from(&ask.id);
+            message.content = ask
+                .questions
+                .first()
+                .map(|q| q.question.clone())
+                .unwrap_or_default();
+            Kind::Ask
+        }
+        AgentEvent::Steered(content) => {
+            message.content = wire::cap(content);
+            Kind::Steered
+        }
+        AgentEvent::Compacted { failed, title, .. } => {
+            message.content = if failed.is_empty() { title } else { failed };
+            Kind::Compacted
+        }
+        AgentEvent::Interrupted { reason, .. } => {
+            message.content = reason;
+            Kind::RunError
+        }
+        AgentEvent::End(end) => {
+            message.content = end.error;
+            match end.code {
+                0 => Kind::Done,
+                499 if modern => Kind::RunKilled,
+                _ if modern => Kind::RunError,
+                _ => Kind::Done,
+            }
+        }
+    };
+    // Readers of the older generation take an unknown kind for text.
+    let is_new = kind as i32 >= Kind::RunStarted as i32;
+    if is_new && !modern {
+        return None;
+    }
+    message.kind = kind.into();
+    Some(message)
+}

@@ -1,0 +1,179 @@
+//! Pages of histories and archives.
+
+use super::{Session, status, wire};
+use crabtalk_domain::storage::{Entry, Page, Source};
+use crabtalk_domain::{ToolCall, ToolCallInfo as Call};
+use crabtalk_proto::*;
+use crabtalk_runtime::Error;
+
+/// Entries of a page when the client does not say.
+const DEFAULT_PAGE: usize = 100;
+
+/// Most entries of a page.
+const MAX_PAGE: usize = 1000;
+
+/// Most bytes of a page's texts, well below the frame's limit (WIRE-1).
+const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Messages of a file that an older client reads at once.
+const MAX_FILE_MESSAGES: usize = 10_000;
+
+impl Session {
+    pub(super) async fn history_page(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let page = self
+            .page(Source::Conversation(key), request.before, request.limit)
+            .await?;
+        let (entries, more) = entries(page);
+        Ok(HistoryPage { entries, more })
+    }
+
+    async fn page(&self, source: Source, before: Option<u64>, limit: u32) -> Result<Page, Status> {
+        let limit = match limit as usize {
+            0 => DEFAULT_PAGE,
+            limit => limit.min(MAX_PAGE),
+        };
+        let storage = self.node.runtime().storage();
+        storage
+            .page(&source, before, limit)
+            .await
+            .map_err(|e| status(&Error::from(e)))
+    }
+
+    pub(super) async fn history_of_file(
+        &self,
+        request: GetConversationHistoryMsg,
+    ) -> Result<ConversationHistory, Status> {
+        let storage = self.node.runtime().storage();
+        let failed = |e| status(&Error::from(e));
+        let summary = storage.file(&request.file_path).await.map_err(failed)?;
+        let source = Source::File(request.file_path);
+        let page = storage
+            .page(&source, None, MAX_FILE_MESSAGES)
+            .await
+            .map_err(failed)?;
+        let (entries, _) = entries(page);
+        let message = |entry: HistoryEntry| ConversationMessage {
+            role: entry.role,
+            content: entry.content,
+        };
+        Ok(ConversationHistory {
+            messages: entries.into_iter().map(message).collect(),
+            title: summary.meta.title,
+            agent: summary.key.agent.to_string(),
+        })
+    }
+
+    pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Status> {
+        let storage = self.node.runtime().storage();
+        let failed = |e| status(&Error::from(e));
+        let summary = storage.file(&request.file_path).await.map_err(failed)?;
+        if summary.superseded {
+            return storage
+                .remove_file(&request.file_path)
+                .await
+                .map_err(failed);
+        }
+        self.node
+            .runtime()
+            .remove(&summary.key)
+            .await
+            .map_err(|e| status(&e))
+    }
+
+    pub(super) async fn archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {
+        self.mark_modern();
+        let key = self.key(&request.agent, &request.sender)?;
+        let storage = self.node.runtime().storage();
+        let archives = storage
+            .archives(&key)
+            .await
+            .map_err(|e| status(&Error::from(e)))?;
+        Ok(ArchiveList {
+            archives: archives.into_iter().map(info).collect(),
+        })
+    }
+
+    pub(super) async fn archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
+        self.mark_modern();
+        let key = self.key(&request.agent, &request.sender)?;
+        let storage = self.node.runtime().storage();
+        let archives = storage
+            .archives(&key)
+            .await
+            .map_err(|e| status(&Error::from(e)))?;
+        let found = archives
+            .into_iter()
+            .find(|archive| archive.index == request.index);
+        let found = found.ok_or_else(|| {
+            Status::not_found(format!(
+                "{key} has no archive {}; list them first",
+                request.index
+            ))
+        })?;
+        let source = Source::Archive(key, request.index);
+        let (entries, more) = entries(self.page(source, request.before, request.limit).await?);
+        Ok(ArchiveContent {
+            info: Some(info(found)),
+            entries,
+            more,
+        })
+    }
+}
+
+fn info(archive: crabtalk_domain::storage::ArchiveInfo) -> ArchiveInfo {
+    ArchiveInfo {
+        index: archive.index,
+        title: archive.title,
+        archived_at: archive.archived_at,
+        message_count: archive.message_count,
+        summary: archive.summary,
+    }
+}
+
+/// The newest entries of a page that fit a frame, oldest first.
+fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
+    let mut bytes = 0;
+    let mut more = page.more;
+    let mut entries = Vec::with_capacity(page.entries.len());
+    for stored in page.entries.into_iter().rev() {
+        let entry = entry(stored);
+        let calls: usize = entry
+            .tool_calls
+            .iter()
+            .map(|c| c.arguments.len() + c.name.len())
+            .sum();
+        bytes += entry.content.len() + calls;
+        if bytes > MAX_PAGE_BYTES && !entries.is_empty() {
+            more = true;
+            break;
+        }
+        entries.push(entry);
+    }
+    entries.reverse();
+    (entries, more)
+}
+
+fn entry(
+    Entry {
+        index,
+        message,
+        compact,
+    }: Entry,
+) -> HistoryEntry {
+    let call = |call: ToolCall| Call {
+        call_id: call.id,
+        name: call.name,
+        arguments: call.arguments,
+    };
+    HistoryEntry {
+        index,
+        role: message.role.as_str().into(),
+        content: wire::cap(message.content),
+        agent: message.agent,
+        timestamp: message.at,
+        tool_calls: wire::calls(message.tool_calls.into_iter().map(call).collect()),
+        tool_call_id: message.tool_call_id,
+        compact,
+    }
+}

@@ -1,0 +1,149 @@
+//! Lists of conversations and asks, and the daemon's figures.
+
+use super::{Session, status, wire};
+use crabtalk_domain::ConversationKey;
+use crabtalk_domain::storage::Summary;
+use crabtalk_proto::*;
+use crabtalk_runtime::{Error, LiveInfo, PendingAsk as Waiting};
+use std::collections::{HashMap, HashSet};
+
+/// An empty name means any (wire.md).
+fn wanted(name: &str) -> Option<&str> {
+    (!name.is_empty()).then_some(name)
+}
+
+impl Session {
+    async fn summaries(&self, agent: &str, sender: &str) -> Result<Vec<Summary>, Status> {
+        let storage = self.node.runtime().storage();
+        let listed = storage.list(wanted(agent), wanted(sender)).await;
+        listed.map_err(|e| status(&Error::from(e)))
+    }
+
+    pub(super) async fn conversations(
+        &self,
+        request: &ListConversationsMsg,
+    ) -> Result<ConversationList, Status> {
+        let live = self.live();
+        let info = |summary: Summary| {
+            // What is in memory is newer than any cache of the list.
+            let now = live.get(&summary.key).filter(|_| !summary.superseded);
+            let meta = now.map_or(&summary.meta, |live| &live.meta);
+            ConversationInfo {
+                agent: summary.key.agent.to_string(),
+                sender: summary.key.sender.to_string(),
+                seq: summary.seq,
+                title: meta.title.clone(),
+                file_path: summary.file.clone(),
+                message_count: now.map_or(summary.message_count, |live| live.message_count),
+                alive_secs: meta.uptime_secs,
+                date: summary.meta.created_at.clone(),
+            }
+        };
+        let summaries = self.summaries(&request.agent, &request.sender).await?;
+        Ok(ConversationList {
+            conversations: summaries.into_iter().map(info).collect(),
+        })
+    }
+
+    /// Every conversation that can be talked to, with what goes on in it.
+    pub(super) async fn active_conversations(
+        &self,
+        request: &ListActiveConversationsMsg,
+    ) -> Result<ActiveConversationList, Status> {
+        let mut summaries = self.summaries(&request.agent, &request.sender).await?;
+        summaries.retain(|summary| !summary.superseded);
+        let live = self.live();
+        let mut asks = self.asks_by_conversation();
+        let seen: HashSet<ConversationKey> = summaries.iter().map(|s| s.key.clone()).collect();
+        let fits = |want: &str, is: &str| want.is_empty() || want == is;
+        let unlisted = live.values().filter(|live| {
+            !seen.contains(&live.key)
+                && fits(&request.agent, live.key.agent.as_str())
+                && fits(&request.sender, live.key.sender.as_str())
+        });
+        let stored = summaries.into_iter().map(|summary| {
+            live.get(&summary.key).cloned().unwrap_or(LiveInfo {
+                key: summary.key,
+                meta: summary.meta,
+                message_count: summary.message_count,
+                running: false,
+                queued: 0,
+            })
+        });
+        let info = |live: LiveInfo| ActiveConversationInfo {
+            agent: live.key.agent.to_string(),
+            sender: live.key.sender.to_string(),
+            message_count: live.message_count,
+            alive_secs: live.meta.uptime_secs,
+            title: live.meta.title,
+            running: live.running,
+            queued: u32::try_from(live.queued).unwrap_or(u32::MAX),
+            asks: asks.remove(&live.key).unwrap_or_default(),
+            cwd: live.meta.cwd,
+        };
+        let conversations = stored.chain(unlisted.cloned()).map(info).collect();
+        Ok(ActiveConversationList { conversations })
+    }
+
+    fn live(&self) -> HashMap<ConversationKey, LiveInfo> {
+        let all = self.node.runtime().live_all();
+        all.into_iter()
+            .map(|live| (live.key.clone(), live))
+            .collect()
+    }
+
+    fn asks_by_conversation(&self) -> HashMap<ConversationKey, Vec<AskUserEvent>> {
+        let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
+        for pending in self.node.runtime().asks(None, None) {
+            by_key
+                .entry(pending.key)
+                .or_default()
+                .push(wire::ask(&pending.ask));
+        }
+        by_key
+    }
+
+    pub(super) fn asks(&self, request: &ListAsksMsg) -> AskList {
+        let agent = request.agent.as_deref().and_then(wanted);
+        let sender = request.sender.as_deref().and_then(wanted);
+        let pending = |pending: Waiting| PendingAsk {
+            agent: pending.key.agent.to_string(),
+            sender: pending.key.sender.to_string(),
+            ask: Some(wire::ask(&pending.ask)),
+            asked_at: pending.asked_at,
+        };
+        let asks = self.node.runtime().asks(agent, sender);
+        AskList {
+            asks: asks.into_iter().map(pending).collect(),
+        }
+    }
+
+    pub(super) fn stats(&self) -> DaemonStats {
+        let runtime = self.node.runtime();
+        let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (conversations, running) = runtime.load();
+        DaemonStats {
+            uptime_secs: self.node.uptime_secs(),
+            active_conversations: cut(conversations),
+            registered_agents: cut(runtime.catalog().agents.len()),
+            active_model: crabtalk_domain::model::Model::active_model(self.node.models()),
+            version: env!("CARGO_PKG_VERSION").into(),
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            connections: cut(self.node.open_connections()),
+            rss_bytes: rss_bytes(),
+            scope_violations: runtime.violations(),
+            tokens_today: 0,
+        }
+    }
+}
+
+/// Resident memory; 0 where the system does not tell.
+fn rss_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}

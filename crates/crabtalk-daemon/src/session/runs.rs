@@ -1,0 +1,213 @@
+//! Send, stream and attach.
+
+use super::wire::{Reader, to_wire};
+use super::{Session, status};
+use crabtalk_domain::model::ToolChoice;
+use crabtalk_domain::{AgentEvent, End, Origin};
+use crabtalk_proto::*;
+use crabtalk_runtime::{Error, RunRequest, Subscription};
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use std::path::{Path, PathBuf};
+
+/// The principal of the local socket (CONV-10).
+const LOCAL_PRINCIPAL: &str = "local";
+
+/// Longest title that a client may set, in characters.
+const MAX_TITLE_CHARS: usize = 100;
+
+/// Longest request id, in bytes; the log keeps 256 of them per conversation.
+const MAX_REQUEST_ID_BYTES: usize = 256;
+
+/// What Send and Stream have in common.
+struct Said {
+    agent: String,
+    content: String,
+    sender: Option<String>,
+    cwd: Option<String>,
+    guest: Option<String>,
+    tool_choice: Option<String>,
+    request_id: Option<String>,
+}
+
+macro_rules! said {
+    ($message:ident) => {
+        Said {
+            agent: $message.agent,
+            content: $message.content,
+            sender: $message.sender,
+            cwd: $message.cwd,
+            guest: $message.guest,
+            tool_choice: $message.tool_choice,
+            request_id: $message.request_id,
+        }
+    };
+}
+
+impl Session {
+    fn submit(&self, said: Said) -> Result<Subscription, Status> {
+        let key = self.key(&said.agent, said.sender.as_deref().unwrap_or_default())?;
+        if key.sender.is_reserved() {
+            return Err(status(&Error::ReservedSender(key.sender.to_string())));
+        }
+        let request_id = said.request_id.filter(|id| !id.is_empty());
+        if request_id.is_some() {
+            self.mark_modern();
+        }
+        if request_id
+            .as_ref()
+            .is_some_and(|id| id.len() > MAX_REQUEST_ID_BYTES)
+        {
+            let message = format!("the request_id has more than {MAX_REQUEST_ID_BYTES} bytes");
+            return Err(Status::bad_request(message));
+        }
+        let cwd = said.cwd.as_deref().filter(|cwd| !cwd.is_empty());
+        let request = RunRequest {
+            guest: said.guest.filter(|guest| !guest.is_empty()),
+            cwd: cwd.map(check_cwd).transpose()?,
+            tool_choice: tool_choice(said.tool_choice.as_deref().unwrap_or_default()),
+            request_id,
+            origin: Origin::Client {
+                principal: LOCAL_PRINCIPAL.into(),
+            },
+            ..RunRequest::new(key, said.content)
+        };
+        self.node.runtime().submit(request).map_err(|e| status(&e))
+    }
+
+    pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        let mut run = self.submit(said!(request))?;
+        let mut content = String::new();
+        loop {
+            match run.next().await {
+                Ok(Some(next)) => match next.event {
+                    // The answer is the text of the last step.
+                    AgentEvent::ToolStart(_) => content.clear(),
+                    AgentEvent::Text(text) => content.push_str(&text),
+                    AgentEvent::End(end) => return response(end, content),
+                    AgentEvent::Start { .. }
+                    | AgentEvent::UserMessage { .. }
+                    | AgentEvent::ThinkingStart
+                    | AgentEvent::Thinking(_)
+                    | AgentEvent::ThinkingEnd
+                    | AgentEvent::TextStart
+                    | AgentEvent::TextEnd
+                    | AgentEvent::ToolResult { .. }
+                    | AgentEvent::ToolsComplete
+                    | AgentEvent::AskUser(_)
+                    | AgentEvent::Steered(_)
+                    | AgentEvent::Compacted { .. }
+                    | AgentEvent::Interrupted { .. } => {}
+                },
+                Ok(None) => return Err(Status::internal("the run ended without its End")),
+                Err(error) => return Err(status(&error)),
+            }
+        }
+    }
+
+    pub(super) fn run_as_stream(
+        &self,
+        request: StreamMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<> {
+        match self.submit(said!(request)) {
+            // A client does not get its own words back.
+            Ok(run) => Reader::new(run, self.is_modern())
+                .without_user_message()
+                .into_stream(),
+            Err(status) => Reader::refused(status).into_stream(),
+        }
+    }
+
+    pub(super) fn attached(
+        &self,
+        request: AttachMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<'_> {
+        self.mark_modern();
+        let reader = async move { self.attach_reader(&request).await };
+        stream::once(reader).map(Reader::into_stream).flatten()
+    }
+
+    async fn attach_reader(&self, request: &AttachMsg) -> Reader {
+        let key = match self.key(&request.agent, &request.sender) {
+            Ok(key) => key,
+            Err(status) => return Reader::refused(status),
+        };
+        let runtime = self.node.runtime();
+        if let Some(log) = runtime.attach(&key) {
+            if log.end().is_none() {
+                let after = match (request.run, request.after) {
+                    (Some(run), Some(after)) if run == log.run() => after,
+                    (None, Some(after)) => after,
+                    (Some(_) | None, _) => 0,
+                };
+                return Reader::new(log.subscribe(after), true);
+            }
+            // Over: how it ended is all there is to tell.
+            return Reader::new(log.subscribe_to_end(), true);
+        }
+        match runtime.last_end(&key).await {
+            Ok(run) => {
+                let error = if run.code == 0 {
+                    String::new()
+                } else {
+                    "the run failed; see the history".into()
+                };
+                let end = End {
+                    agent: key.agent.to_string(),
+                    code: run.code,
+                    error,
+                    ..End::default()
+                };
+                Reader::only(to_wire(AgentEvent::End(end)))
+            }
+            Err(error) => Reader::refused(status(&error)),
+        }
+    }
+}
+
+fn response(end: End, content: String) -> Result<SendResponse, Status> {
+    if end.code != 0 {
+        return Err(Status::new(end.code, end.error));
+    }
+    Ok(SendResponse {
+        agent: end.agent,
+        content: super::wire::cap(content),
+        provider: end.provider,
+        model: end.model,
+        usage: end.usage.map(super::wire::usage),
+    })
+}
+
+fn tool_choice(text: &str) -> ToolChoice {
+    match text {
+        "" | "auto" => ToolChoice::Auto,
+        "none" => ToolChoice::None,
+        "required" | "any" => ToolChoice::Required,
+        name => ToolChoice::Named(name.to_owned()),
+    }
+}
+
+/// A working directory has to be there, and be named from the root.
+pub(super) fn check_cwd(cwd: &str) -> Result<PathBuf, Status> {
+    let path = Path::new(cwd);
+    if !path.is_absolute() {
+        return Err(Status::bad_request(format!(
+            "the cwd {cwd:?} is not absolute"
+        )));
+    }
+    if !path.is_dir() {
+        return Err(Status::bad_request(format!(
+            "the cwd {cwd:?} is not a folder"
+        )));
+    }
+    Ok(path.to_owned())
+}
+
+pub(super) fn check_title(title: &str) -> Result<String, Status> {
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() || title.chars().count() > MAX_TITLE_CHARS {
+        let message = format!("give a title of 1 to {MAX_TITLE_CHARS} characters");
+        return Err(Status::bad_request(message));
+    }
+    Ok(title)
+}

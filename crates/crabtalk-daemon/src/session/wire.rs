@@ -1,0 +1,259 @@
+//! Events of the domain as messages of the protocol.
+
+use crabtalk_domain::{AgentEvent, Ask, AskOption as Option_, End, ToolCallInfo as Call, Usage};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::*;
+use crabtalk_runtime::Subscription;
+use futures_core::Stream;
+use futures_util::stream;
+use std::collections::VecDeque;
+
+/// Longest text in one event; a merged replay is split into such pieces, far
+/// below the frame's limit (WIRE-1).
+const MAX_PIECE_BYTES: usize = 1024 * 1024;
+
+/// Longest text anywhere in a message, so that the frame stays below its
+/// limit whatever stands beside it.
+const MAX_TEXT_BYTES: usize = 12 * 1024 * 1024;
+
+/// Reads a run for one client.
+pub(super) struct Reader {
+    run: Option<Subscription>,
+    modern: bool,
+    with_user_message: bool,
+    ready: VecDeque<Result<StreamEvent, Status>>,
+}
+
+impl Reader {
+    pub(super) fn new(run: Subscription, modern: bool) -> Self {
+        Self {
+            run: Some(run),
+            modern,
+            with_user_message: true,
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn without_user_message(mut self) -> Self {
+        self.with_user_message = false;
+        self
+    }
+
+    pub(super) fn refused(status: Status) -> Self {
+        Self {
+            run: None,
+            modern: true,
+            with_user_message: true,
+            ready: [Err(status)].into(),
+        }
+    }
+
+    pub(super) fn only(event: StreamEvent) -> Self {
+        Self {
+            run: None,
+            modern: true,
+            with_user_message: true,
+            ready: [Ok(event)].into(),
+        }
+    }
+
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        stream::unfold(self, |mut reader| async move {
+            let next = reader.next().await?;
+            Some((next, reader))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Result<StreamEvent, Status>> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(ready);
+            }
+            let run = self.run.as_mut()?;
+            match run.next().await {
+                Ok(Some(next)) => self.take(next.seq, next.event),
+                Ok(None) => self.run = None,
+                Err(error) => {
+                    self.run = None;
+                    return Some(Err(super::status(&error)));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, seq: u64, event: AgentEvent) {
+        let is_new = match &event {
+            AgentEvent::UserMessage { .. } if !self.with_user_message => return,
+            AgentEvent::UserMessage { .. }
+            | AgentEvent::Compacted { .. }
+            | AgentEvent::Interrupted { .. } => true,
+            AgentEvent::Start { .. }
+            | AgentEvent::ThinkingStart
+            | AgentEvent::Thinking(_)
+            | AgentEvent::ThinkingEnd
+            | AgentEvent::TextStart
+            | AgentEvent::Text(_)
+            | AgentEvent::TextEnd
+            | AgentEvent::ToolStart(_)
+            | AgentEvent::ToolResult { .. }
+            | AgentEvent::ToolsComplete
+            | AgentEvent::AskUser(_)
+            | AgentEvent::Steered(_)
+            | AgentEvent::End(_) => false,
+        };
+        // Older clients would stumble over it.
+        if is_new && !self.modern {
+            return;
+        }
+        let mut push = |event: StreamEvent| self.ready.push_back(Ok(StreamEvent { seq, ..event }));
+        if let AgentEvent::Text(text) = &event
+            && text.len() > MAX_PIECE_BYTES
+        {
+            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Text(piece))));
+        } else if let AgentEvent::Thinking(text) = &event
+            && text.len() > MAX_PIECE_BYTES
+        {
+            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Thinking(piece))));
+        } else {
+            push(to_wire(event));
+        }
+    }
+}
+
+fn pieces(mut text: &str) -> impl Iterator<Item = String> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(MAX_PIECE_BYTES));
+        text = rest;
+        (!piece.is_empty()).then(|| piece.to_owned())
+    })
+}
+
+/// Cuts a text that no frame could carry, and says so.
+pub(super) fn cap(mut text: String) -> String {
+    if text.len() > MAX_TEXT_BYTES {
+        let left = text.len() - MAX_TEXT_BYTES;
+        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text.push_str(&format!(
+            "\n[{left} more bytes are in the conversation's log]"
+        ));
+    }
+    text
+}
+
+pub(super) fn usage(usage: Usage) -> TokenUsage {
+    let cut = |tokens: u64| u32::try_from(tokens).unwrap_or(u32::MAX);
+    TokenUsage {
+        prompt_tokens: cut(usage.prompt_tokens),
+        completion_tokens: cut(usage.completion_tokens),
+        total_tokens: cut(usage.total_tokens()),
+        cache_hit_tokens: usage.cache_hit_tokens.map(cut),
+        cache_miss_tokens: usage.cache_miss_tokens.map(cut),
+        reasoning_tokens: usage.reasoning_tokens.map(cut),
+    }
+}
+
+pub(super) fn calls(calls: Vec<Call>) -> Vec<ToolCallInfo> {
+    let budget = MAX_TEXT_BYTES / calls.len().max(1);
+    let call = |call: Call| {
+        let mut arguments = call.arguments;
+        arguments.truncate(arguments.floor_char_boundary(budget));
+        ToolCallInfo {
+            name: call.name,
+            arguments,
+            call_id: call.call_id,
+        }
+    };
+    calls.into_iter().map(call).collect()
+}
+
+pub(super) fn ask(ask: &Ask) -> AskUserEvent {
+    let option = |option: &Option_| AskOption {
+        label: option.label.clone(),
+        description: option.description.clone(),
+    };
+    let question = |q: &crabtalk_domain::AskQuestion| AskQuestion {
+        question: q.question.clone(),
+        header: q.header.clone(),
+        options: q.options.iter().map(option).collect(),
+        multi_select: q.multi_select,
+    };
+    AskUserEvent {
+        questions: ask.questions.iter().map(question).collect(),
+        ask_id: ask.id.clone(),
+        kind: ask.kind.as_str().into(),
+        tool: ask.tool.clone(),
+        detail: ask.detail.clone(),
+    }
+}
+
+/// An event without its number. The speaker of a block is told by Start.
+pub(super) fn to_wire(event: AgentEvent) -> StreamEvent {
+    let agent = String::new();
+    match event {
+        AgentEvent::Start { agent, run, model } => Event::Start(StreamStart { agent, run, model }),
+        AgentEvent::UserMessage {
+            content,
+            guest,
+            origin,
+        } => Event::UserMessage(UserMessageEvent {
+            content: cap(content),
+            guest,
+            origin,
+        }),
+        AgentEvent::ThinkingStart => Event::ThinkingStart(ThinkingStartEvent { agent }),
+        AgentEvent::Thinking(content) => Event::Thinking(StreamThinking { content }),
+        AgentEvent::ThinkingEnd => Event::ThinkingEnd(ThinkingEndEvent { agent }),
+        AgentEvent::TextStart => Event::TextStart(TextStartEvent { agent }),
+        AgentEvent::Text(content) => Event::Chunk(StreamChunk { content }),
+        AgentEvent::TextEnd => Event::TextEnd(TextEndEvent { agent }),
+        AgentEvent::ToolStart(started) => Event::ToolStart(ToolStartEvent {
+            calls: calls(started),
+        }),
+        AgentEvent::ToolResult {
+            call_id,
+            output,
+            duration_ms,
+            is_error,
+        } => Event::ToolResult(ToolResultEvent {
+            call_id,
+            output: cap(output),
+            duration_ms,
+            is_error,
+        }),
+        AgentEvent::ToolsComplete => Event::ToolsComplete(ToolsCompleteEvent {}),
+        AgentEvent::AskUser(asked) => Event::AskUser(ask(&asked)),
+        AgentEvent::Steered(content) => Event::UserSteered(UserSteeredEvent {
+            content: cap(content),
+        }),
+        AgentEvent::Compacted {
+            tokens_before,
+            tokens_after,
+            title,
+            failed,
+        } => Event::Compacted(CompactedEvent {
+            tokens_before,
+            tokens_after,
+            title,
+            failed,
+        }),
+        AgentEvent::Interrupted { run, reason } => {
+            Event::Interrupted(InterruptedEvent { run, reason })
+        }
+        AgentEvent::End(End {
+            agent,
+            error,
+            code,
+            provider,
+            model,
+            usage: used,
+        }) => Event::End(StreamEnd {
+            agent,
+            error,
+            code,
+            provider,
+            model,
+            usage: used.map(usage),
+        }),
+    }
+    .into()
+}

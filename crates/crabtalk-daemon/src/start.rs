@@ -1,0 +1,133 @@
+//! From a process to a serving daemon, and back to nothing.
+
+use crate::logging;
+use crate::node::Node;
+use crate::session::Session;
+use anyhow::Context;
+use crabtalk_config::Home;
+use crabtalk_proto::Status;
+use crabtalk_store::lock::HomeLock;
+use crabtalk_transport::{Limits, listen, serve};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Threads for file work: enough that one slow disk does not hold up another,
+/// few enough that an idle daemon stays small.
+const BLOCKING_THREADS: usize = 8;
+
+/// How long an idle thread for file work stays.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+/// From the signal to the end, at most: the promise is 5 seconds.
+const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
+
+/// How the daemon is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The home.
+    pub home: Home,
+    /// Whether to log to stderr too.
+    pub log_to_stderr: bool,
+}
+
+/// Runs the daemon until SIGTERM or SIGINT.
+pub fn run(
+    Options {
+        home,
+        log_to_stderr,
+    }: Options,
+) -> anyhow::Result<()> {
+    let home = home.create()?;
+    let lock = HomeLock::acquire(home.root())?;
+    logging::init(&home.log_file(), log_to_stderr)
+        .with_context(|| format!("cannot write {}", home.log_file().display()))?;
+    // Commands of agents must not read keys out of this process.
+    crabtalk_tools::conceal().context("cannot close this process to others")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_keep_alive(BLOCKING_KEEP_ALIVE)
+        .build()
+        .context("cannot start the async runtime")?;
+    let served = runtime.block_on(serve_home(home));
+    // A blocking call that hangs, on a dead disk for instance, must not keep
+    // the process.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    drop(lock);
+    served
+}
+
+async fn serve_home(home: Home) -> anyhow::Result<()> {
+    let listener = listen(&home.socket()).await?;
+    let node = Arc::new(Node::start(home).await?);
+    let shutdown = CancellationToken::new();
+    let limits = Limits {
+        connections: node.connections(),
+        ..Limits::default()
+    };
+    let sessions = {
+        let (node, shutdown) = (Arc::clone(&node), shutdown.clone());
+        move |peer: crabtalk_transport::Peer| {
+            if peer
+                .pid
+                .is_some_and(|pid| node.children().has_guardian_ancestor(pid))
+            {
+                tracing::warn!(target: "security", pid = ?peer.pid, "a tool process tried to connect");
+                return Err(Status::forbidden(
+                    "processes that an agent started may not talk to the daemon",
+                ));
+            }
+            Ok(Session::new(Arc::clone(&node), shutdown.clone()))
+        }
+    };
+    let serving = serve(listener, limits, sessions, shutdown.clone());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        "ready"
+    );
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        // Ends what falls to the daemon when a command kills its guardian.
+        watched = node.children().watch() => watched.context("cannot watch for orphans")?,
+        stopped = wait_for_stop(&node) => stopped?,
+    }
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    tracing::info!("shutting down");
+    shutdown.cancel();
+    let stopped = async {
+        tokio::join!(serving, node.shutdown());
+    };
+    if tokio::time::timeout(SHUTDOWN_DEADLINE, stopped)
+        .await
+        .is_err()
+    {
+        tracing::warn!("something did not end in time and was left");
+    }
+    Ok(())
+}
+
+/// Resolves on SIGTERM or SIGINT; SIGHUP reloads.
+async fn wait_for_stop(node: &Node) -> anyhow::Result<()> {
+    let watch = |kind| signal(kind).context("cannot watch for signals");
+    let (mut term, mut int) = (
+        watch(SignalKind::terminate())?,
+        watch(SignalKind::interrupt())?,
+    );
+    let mut hup = watch(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = term.recv() => return Ok(()),
+            _ = int.recv() => return Ok(()),
+            _ = hup.recv() => {
+                if let Err(error) = node.reload().await {
+                    tracing::warn!(%error, "the reload failed; the old configuration stays");
+                }
+            }
+        }
+    }
+}
