@@ -64,6 +64,11 @@ impl Chunks {
         self.queue.push_back(chunk);
     }
 
+    #[cfg(test)]
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Chunk> + '_ {
+        self.queue.drain(..)
+    }
+
     pub(crate) fn new_call_id(&self) -> String {
         self.random.call_id()
     }

@@ -301,6 +301,14 @@ async fn thinking_is_asked_for_only_where_it_is_allowed() {
     offer(&mut asked, &["read"]);
     asked.thinking = true;
     assert_eq!(body_of(&asked).await["thinking"], Value::Null);
+    // Words of the user beside the results do not end that group.
+    Arc::make_mut(&mut asked.history).push(Arc::new(Message::user("steered")));
+    asked.injected_at = asked.history.len();
+    assert_eq!(body_of(&asked).await["thinking"], Value::Null);
+    // The next turn does.
+    Arc::make_mut(&mut asked.history)
+        .extend([Message::assistant("done"), Message::user("next")].map(Arc::new));
+    assert_eq!(body_of(&asked).await["thinking"]["type"], "enabled");
     // Newer models decide themselves.
     for (id, kind) in [
         ("claude-sonnet-4-5-20250929", "enabled"),

@@ -74,10 +74,12 @@ fn may_think(request: &Request) -> bool {
     if !matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::None) {
         return false;
     }
-    let messages: Vec<&Message> = request.messages().collect();
-    let turn = messages
-        .iter()
-        .rposition(|m| m.role == Role::User && !m.auto_injected);
+    let messages: Vec<&Message> = request.messages().filter(|m| !m.auto_injected).collect();
+    // Words beside results, as steering puts them, do not end the group.
+    let begins = |at: &usize| {
+        messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool)
+    };
+    let turn = (0..messages.len()).rev().find(begins);
     messages[turn.map_or(0, |at| at + 1)..]
         .iter()
         .filter(|message| !message.tool_calls.is_empty())

@@ -9,3 +9,6 @@ pub(crate) use encode::body;
 /// Marks a signature that is a redacted thinking block's data, which goes back
 /// in a block of another type.
 const REDACTED: &str = "redacted_thinking:";
+
+#[cfg(test)]
+mod tests;

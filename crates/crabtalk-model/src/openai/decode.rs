@@ -13,8 +13,8 @@ struct Begun {
     /// The server's number; `None` where it gives none.
     index: Option<u32>,
     id: String,
-    /// Its start was streamed.
-    started: bool,
+    /// Our number, once its name is known and its start was streamed.
+    number: Option<u32>,
     /// Arguments that came before the name.
     early: String,
 }
@@ -23,6 +23,7 @@ struct Begun {
 #[derive(Default)]
 pub(crate) struct Decoder {
     calls: Vec<Begun>,
+    started: u32,
     finish: Option<StopReason>,
     done: bool,
     /// A delta came, so that a whole message after it only repeats.
@@ -44,10 +45,12 @@ impl Decoder {
             let error: Value = serde_json::from_str(error.get()).map_err(Broken::json)?;
             return Err(Broken::Reported(error));
         }
-        if let Some(choice) = event.choices.0 {
+        let mut usage = event.usage;
+        if let Some(mut choice) = event.choices.0 {
+            usage = usage.or(choice.usage.take());
             self.choice(choice, out)?;
         }
-        if let Some(usage) = event.usage {
+        if let Some(usage) = usage {
             out.push(Chunk::Usage(usage.into_domain()));
         }
         Ok(())
@@ -67,7 +70,7 @@ impl Decoder {
         else {
             return Ok(None);
         };
-        if self.calls.iter().any(|call| !call.started) {
+        if self.calls.iter().any(|call| call.number.is_none()) {
             return Err(Broken::Nonsense("a tool call without a name".into()));
         }
         let called = stop == StopReason::Done && !self.calls.is_empty();
@@ -130,17 +133,16 @@ impl Decoder {
                 } else {
                     call.id.0
                 };
-                let (started, early) = (false, String::new());
+                let (number, early) = (None, String::new());
                 self.calls.push(Begun {
                     index: call.index,
                     id,
-                    started,
+                    number,
                     early,
                 });
                 self.calls.len() - 1
             }
         };
-        let index = u32::try_from(at).map_err(|_| Broken::Nonsense("too many calls".into()))?;
         let Some(function) = call.function else {
             return Ok(());
         };
@@ -148,7 +150,7 @@ impl Decoder {
             .arguments
             .map_or(Ok(String::new()), argument_text)?;
         let begun = &mut self.calls[at];
-        if begun.started {
+        if let Some(index) = begun.number {
             if !fragment.is_empty() {
                 out.push(Chunk::ToolCallArguments { index, fragment });
             }
@@ -156,7 +158,9 @@ impl Decoder {
         }
         begun.early.push_str(&fragment);
         if !function.name.0.is_empty() {
-            begun.started = true;
+            let index = self.started;
+            self.started += 1;
+            begun.number = Some(index);
             let (id, name) = (begun.id.clone(), function.name.0);
             out.push(Chunk::ToolCallStart { index, id, name });
             if !begun.early.is_empty() {

@@ -24,6 +24,9 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Delta<'a>>,
     #[serde(default)]
     pub(super) finish_reason: Text,
+    /// Where some servers put the figures.
+    #[serde(default)]
+    pub(super) usage: Option<Usage>,
 }
 
 #[derive(serde::Deserialize)]

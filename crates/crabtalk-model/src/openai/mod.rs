@@ -6,3 +6,6 @@ mod fields;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::body;
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,10 @@ pub(super) fn problems(format: Format, body: &Value) -> Vec<String> {
     if body["stream"] != true {
         found.push("no stream asked for".into());
     }
-    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let messages = body["messages"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if messages.is_empty() {
         found.push("no messages".into());
     }
@@ -121,7 +124,10 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
                 message["role"]
             ));
         }
-        let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let blocks = message["content"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         if blocks.is_empty() {
             found.push(format!("message {at}: no blocks"));
         }

@@ -76,3 +76,78 @@ fn a_script_survives_its_file() {
         script
     );
 }
+
+/// Sends raw bytes and reads until the server closes or falls silent.
+async fn exchange(server: &Server, request: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(server.address())
+        .await
+        .expect("it listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it reads");
+    stream.shutdown().await.expect("half a close");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("text");
+    answer
+}
+
+fn post(path: &str, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test]
+async fn a_server_in_another_process_can_be_asked_and_released() {
+    let stalled = openai::text("late").then([Action::Stall]);
+    let server = Server::start(Script::openai([stalled]).page("/api/tags", "{}")).await;
+    let body = openai_body(json!([{"role": "user", "content": "a"}])).to_string();
+    let asked = async {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::TcpStream::connect(server.address())
+            .await
+            .expect("listens");
+        stream
+            .write_all(post("/v1/chat/completions", &body).as_bytes())
+            .await
+            .expect("reads");
+        let mut answer = String::new();
+        while !answer.ends_with("0\r\n\r\n") {
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).await.expect("bytes");
+            answer.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        answer
+    };
+    let released = async {
+        server.until(|p| p.stalled == 1).await;
+        exchange(&server, &post("/release", "")).await
+    };
+    let (answer, _) = tokio::join!(asked, released);
+    assert!(
+        answer.contains("late") && answer.contains("[DONE]"),
+        "{answer}"
+    );
+
+    let wrong = exchange(&server, &post("/v1/chat/completions", "{}")).await;
+    assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");
+    let requests = exchange(&server, "GET /requests HTTP/1.1\r\n\r\n").await;
+    let list = requests.split("\r\n\r\n").nth(1).expect("a body");
+    let list: Value = serde_json::from_str(list).expect("json");
+    assert_eq!(list[0]["body"]["messages"][0]["content"], "a");
+    assert_eq!(list[0]["problems"], json!([]));
+    assert!(list[1]["problems"][0].is_string(), "{list}");
+    assert!(
+        exchange(&server, "GET /api/tags HTTP/1.1\r\n\r\n")
+            .await
+            .ends_with("{}")
+    );
+    assert!(
+        exchange(&server, "GET /x HTTP/1.1\r\n\r\n")
+            .await
+            .starts_with("HTTP/1.1 404")
+    );
+}
