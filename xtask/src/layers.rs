@@ -1,0 +1,170 @@
+//! Which crate may import which (ARCHITECTURE.md).
+//!
+//! Invariant: a crate that is not in the table fails the check, so that nobody
+//! adds one without deciding where it stands.
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What normal and build dependencies may name, and what those of tests may
+/// name besides [`FOR_TESTS`].
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    (
+        "crabtalk",
+        // Tools for the guardian's entry point, which comes before all else.
+        &["crabtalk-cli", "crabtalk-daemon", "crabtalk-tools"],
+    ),
+    (
+        "crabtalk-cli",
+        &[
+            "crabtalk-proto",
+            "crabtalk-transport",
+            "crabtalk-config",
+            "crabtalk-skills",
+            "crabtalk-component",
+        ],
+    ),
+    ("crabtalk-nexus", &["crabtalk-proto", "crabtalk-transport"]),
+    ("crabtalk-transport", &["crabtalk-proto"]),
+    (
+        "crabtalk-daemon",
+        &[
+            "crabtalk-proto",
+            "crabtalk-transport",
+            "crabtalk-config",
+            "crabtalk-domain",
+            "crabtalk-runtime",
+            "crabtalk-model",
+            "crabtalk-store",
+            "crabtalk-memory",
+            "crabtalk-skills",
+            "crabtalk-tools",
+            "crabtalk-mcp",
+        ],
+    ),
+    ("crabtalk-runtime", &["crabtalk-domain"]),
+    ("crabtalk-model", &["crabtalk-domain"]),
+    ("crabtalk-store", &["crabtalk-domain"]),
+    ("crabtalk-memory", &["crabtalk-domain"]),
+    ("crabtalk-tools", &["crabtalk-domain"]),
+    ("crabtalk-mcp", &["crabtalk-domain"]),
+    ("crabtalk-testkit", &["crabtalk-domain"]),
+    ("crabtalk-proto", &[]),
+    ("crabtalk-domain", &[]),
+    ("crabtalk-config", &[]),
+    ("crabtalk-skills", &[]),
+    ("crabtalk-component", &[]),
+    ("xtask", &[]),
+];
+
+/// What any crate's tests may name.
+const FOR_TESTS: &[&str] = &["crabtalk-testkit", "crabtalk-proto", "crabtalk-transport"];
+
+/// A crate of the workspace.
+struct Member {
+    name: String,
+    manifest: PathBuf,
+    /// What it names: the dependency, and whether only its tests do.
+    imports: Vec<(String, bool)>,
+}
+
+/// Everything in the workspace that breaks a rule, one line each.
+pub(crate) fn problems() -> anyhow::Result<Vec<String>> {
+    let members = members()?;
+    let mut found = forbidden_imports(&members);
+    for member in &members {
+        let text = std::fs::read_to_string(&member.manifest)
+            .with_context(|| format!("cannot read {}", member.manifest.display()))?;
+        if !has_workspace_lints(&text)? {
+            found.push(format!(
+                "{}: {} lacks `[lints] workspace = true`",
+                member.name,
+                member.manifest.display()
+            ));
+        }
+    }
+    Ok(found)
+}
+
+fn forbidden_imports(members: &[Member]) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in members {
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == member.name) else {
+            found.push(format!(
+                "{}: not in the table of xtask/src/layers.rs; decide what it may import",
+                member.name
+            ));
+            continue;
+        };
+        for (import, only_tests) in &member.imports {
+            let import = import.as_str();
+            // Only what belongs to the workspace is ours to order.
+            if !members.iter().any(|other| other.name == import)
+                || allowed.contains(&import)
+                || (*only_tests && FOR_TESTS.contains(&import))
+            {
+                continue;
+            }
+            let place = if *only_tests { " in its tests" } else { "" };
+            let allowed = if allowed.is_empty() {
+                "nothing of ours".to_owned()
+            } else {
+                allowed.join(", ")
+            };
+            found.push(format!(
+                "{}: may not import {import}{place}; it may import {allowed}",
+                member.name
+            ));
+        }
+    }
+    found
+}
+
+fn has_workspace_lints(manifest: &str) -> anyhow::Result<bool> {
+    let manifest: toml::Table = manifest.parse()?;
+    let inherited = manifest
+        .get("lints")
+        .and_then(|lints| lints.get("workspace"));
+    Ok(inherited.and_then(toml::Value::as_bool) == Some(true))
+}
+
+fn members() -> anyhow::Result<Vec<Member>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask lies in the workspace")?;
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("cannot run cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    packages.iter().map(member).collect()
+}
+
+fn member(package: &Value) -> anyhow::Result<Member> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let dependencies = package["dependencies"].as_array();
+    let imports = dependencies
+        .into_iter()
+        .flatten()
+        .filter_map(|dependency| Some((text(&dependency["name"])?, dependency["kind"] == "dev")));
+    Ok(Member {
+        name: text(&package["name"]).context("a package without a name")?,
+        manifest: text(&package["manifest_path"])
+            .context("a package without a manifest")?
+            .into(),
+        imports: imports.collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;
