@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Without a command: a chat. Text with spaces is a question, as with `ask`.
 #[derive(Debug, Parser)]
 #[command(name = "crabtalk", version, propagate_version = true)]
-#[command(subcommand_help_heading = "Commands", disable_help_subcommand = true)]
+#[command(subcommand_help_heading = "Commands")]
 #[command(infer_subcommands = false, allow_external_subcommands = true)]
 #[command(after_help = "Any other NAME runs the program crabtalk-NAME, if there is one.")]
 pub(crate) struct Cli {

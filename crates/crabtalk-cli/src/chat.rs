@@ -149,8 +149,12 @@ async fn show_history(context: &mut Context) -> Result<(), Error> {
                 .iter()
                 .try_for_each(|entry| show_entry(screen, entry))?)
         }
-        // Nobody has said anything yet.
-        Err(ClientError::Refused(status)) if status.code == code::NOT_FOUND => Ok(()),
+        // Nobody has said anything yet, or the daemon is older than histories.
+        Err(ClientError::Refused(status))
+            if matches!(status.code, code::NOT_FOUND | code::NOT_IMPLEMENTED) =>
+        {
+            Ok(())
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -146,7 +146,12 @@ impl Follow<'_> {
                     None
                 }
                 Next::Interrupt => following.interrupt().await?,
-                Next::Deadline => Some(Ended::Interrupted),
+                Next::Deadline => {
+                    following
+                        .screen
+                        .problem("crabtalk: the run was told to end and has not yet")?;
+                    Some(Ended::Interrupted)
+                }
             };
             if let Some(ended) = ended {
                 return Ok(ended);
@@ -363,7 +368,10 @@ impl Following<'_> {
             )?;
             return Ok(Some(Ended::Interrupted));
         }
-        self.asks.clear();
+        if !self.asks.is_empty() {
+            self.asks.clear();
+            self.show("\n");
+        }
         self.show_held()?;
         self.screen.end_line()?;
         self.screen.note("crabtalk: cancelling the run")?;

@@ -50,13 +50,11 @@ pub(crate) async fn start(
         .map_err(|e| Error::io(format_args!("open {}", log.display()), &e))?;
     let begin = stderr.metadata().map_or(0, |metadata| metadata.len());
     let mut child = spawn(&home, stderr)?;
-    screen.note(&format!(
-        "crabtalk: started the daemon (pid {}, log {})",
-        child.id(),
-        log.display()
-    ))?;
     match wait(endpoint, &mut child).await {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(screen.note(&format!(
+            "crabtalk: started the daemon (log {})",
+            log.display()
+        ))?),
         Err(what) => {
             let mut message = format!("the daemon {what}");
             match last_lines(&log, begin) {

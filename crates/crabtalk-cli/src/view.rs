@@ -4,7 +4,7 @@
 use crate::json;
 use crate::screen::Screen;
 use crate::text::{call_summary, summary};
-use crabtalk_proto::{StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, stream_event};
+use crabtalk_proto::{StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, code, stream_event};
 use std::collections::HashMap;
 use std::io;
 
@@ -122,6 +122,9 @@ impl View {
 
 fn end(screen: &mut Screen, end: &StreamEnd) -> io::Result<()> {
     screen.end_line()?;
+    if end.code == code::CANCELLED {
+        return screen.note("crabtalk: the run was cancelled");
+    }
     if !end.error.is_empty() || end.code != 0 {
         let error = if end.error.is_empty() {
             "no reason given"

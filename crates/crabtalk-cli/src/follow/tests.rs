@@ -330,6 +330,11 @@ async fn a_cancelled_run_that_does_not_end_is_left() {
     tokio::time::pause();
     let ended = follow.run(events, &mut at.context.console).await.unwrap();
     assert_eq!(ended, Ended::Interrupted);
+    assert!(
+        at.err
+            .text()
+            .ends_with("the run was told to end and has not yet\n")
+    );
 }
 
 #[tokio::test]
