@@ -18,6 +18,7 @@ mod retry;
 mod http;
 mod sse;
 mod stream;
+mod template;
 
 mod anthropic;
 mod format;

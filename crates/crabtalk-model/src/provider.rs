@@ -137,11 +137,11 @@ impl Provider {
         let (body, format) = match self.config.kind {
             Kind::Anthropic => (
                 anthropic::body(&model.id, request),
-                Format::Anthropic(anthropic::Decoder::default()),
+                Format::anthropic(anthropic::Decoder::default()),
             ),
             Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
                 openai::body(&model.id, request),
-                Format::OpenAi(openai::Decoder::default()),
+                Format::openai(openai::Decoder::default()),
             ),
         };
         let request = self.post(endpoint, body);

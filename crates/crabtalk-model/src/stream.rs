@@ -9,6 +9,7 @@ use crate::http::Body;
 use crate::openai;
 use crate::random::Random;
 use crate::sse;
+use crate::template::Template;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -44,6 +45,10 @@ impl Broken {
     pub(crate) fn json(error: serde_json::Error) -> Self {
         Self::Json(error.to_string())
     }
+
+    pub(crate) fn utf8(error: std::str::Utf8Error) -> Self {
+        Self::Json(error.to_string())
+    }
 }
 
 /// Where decoders put what they understood.
@@ -75,37 +80,83 @@ impl Chunks {
 }
 
 /// A format's reader.
-pub(crate) enum Format {
+pub(crate) struct Format {
+    decoder: Decoder,
+    template: Template,
+}
+
+enum Decoder {
     OpenAi(openai::Decoder),
     Anthropic(anthropic::Decoder),
 }
 
 impl Format {
-    fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
-        match self {
-            Self::OpenAi(decoder) => decoder.event(data, out),
-            Self::Anthropic(decoder) => decoder.event(data, out),
+    pub(crate) fn openai(decoder: openai::Decoder) -> Self {
+        Self {
+            decoder: Decoder::OpenAi(decoder),
+            template: Template::default(),
+        }
+    }
+
+    pub(crate) fn anthropic(decoder: anthropic::Decoder) -> Self {
+        Self {
+            decoder: Decoder::Anthropic(decoder),
+            template: Template::default(),
+        }
+    }
+
+    /// Takes in an event, on the short way if there is one.
+    pub(crate) fn read(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        if let Some(chunk) = self.template.apply(data) {
+            self.template.hit();
+            out.push(chunk);
+            return Ok(());
+        }
+        let before = out.queue.len();
+        self.parse(data, out)?;
+        if out.queue.len() == before + 1
+            && let Some(chunk) = out.queue.back()
+            && self.is_amid()
+        {
+            self.template.learn(data, chunk);
+        }
+        Ok(())
+    }
+
+    /// Takes in an event by reading it.
+    pub(crate) fn parse(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        match &mut self.decoder {
+            Decoder::OpenAi(decoder) => decoder.event(data, out),
+            Decoder::Anthropic(decoder) => decoder.event(data, out),
+        }
+    }
+
+    /// Whether the next event may be like the last one.
+    fn is_amid(&self) -> bool {
+        match &self.decoder {
+            Decoder::OpenAi(decoder) => decoder.is_amid(),
+            Decoder::Anthropic(decoder) => decoder.is_amid(),
         }
     }
 
     fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
-        match self {
-            Self::OpenAi(decoder) => decoder.event(data, out),
-            Self::Anthropic(decoder) => decoder.whole(data, out),
+        match &mut self.decoder {
+            Decoder::OpenAi(decoder) => decoder.event(data, out),
+            Decoder::Anthropic(decoder) => decoder.whole(data, out),
         }
     }
 
     fn is_done(&self) -> bool {
-        match self {
-            Self::OpenAi(decoder) => decoder.is_done(),
-            Self::Anthropic(decoder) => decoder.is_done(),
+        match &self.decoder {
+            Decoder::OpenAi(decoder) => decoder.is_done(),
+            Decoder::Anthropic(decoder) => decoder.is_done(),
         }
     }
 
     fn stop(&self) -> Result<Option<StopReason>, Broken> {
-        match self {
-            Self::OpenAi(decoder) => decoder.stop(),
-            Self::Anthropic(decoder) => decoder.stop(),
+        match &self.decoder {
+            Decoder::OpenAi(decoder) => decoder.stop(),
+            Decoder::Anthropic(decoder) => decoder.stop(),
         }
     }
 }
@@ -222,7 +273,7 @@ impl Answer {
                     return self.fail(ErrorKind::Malformed, "sent an event that has no end");
                 }
             };
-            if let Err(broken) = self.format.event(event.data, &mut self.out) {
+            if let Err(broken) = self.format.read(event.data, &mut self.out) {
                 // Half an event at the end is a cut, whatever else is wrong.
                 if at_end && matches!(broken, Broken::Json(_)) {
                     return;

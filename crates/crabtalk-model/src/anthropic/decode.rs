@@ -123,7 +123,8 @@ impl Decoder {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
+        let text = str::from_utf8(data).map_err(Broken::utf8)?;
+        let event: Event<'_> = serde_json::from_str(text).map_err(Broken::json)?;
         match event.kind {
             "content_block_delta" => self.delta(event.index, event.delta, out),
             "content_block_start" => match event.content_block {
@@ -178,6 +179,11 @@ impl Decoder {
     /// Whether the terminator was seen.
     pub(crate) fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// Whether more may come.
+    pub(crate) fn is_amid(&self) -> bool {
+        self.finish.is_none() && !self.done
     }
 
     /// How it stopped; `None` while it may go on, and when it was cut.

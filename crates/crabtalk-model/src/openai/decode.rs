@@ -40,7 +40,9 @@ impl Decoder {
         if data.is_empty() {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
+        // Checked once as a whole; string by string costs half as much again.
+        let text = str::from_utf8(data).map_err(Broken::utf8)?;
+        let event: Event<'_> = serde_json::from_str(text).map_err(Broken::json)?;
         if let Some(error) = event.error {
             let error: Value = serde_json::from_str(error.get()).map_err(Broken::json)?;
             return Err(Broken::Reported(error));
@@ -59,6 +61,11 @@ impl Decoder {
     /// Whether the terminator was seen.
     pub(crate) fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// Whether deltas come and more may.
+    pub(crate) fn is_amid(&self) -> bool {
+        self.streamed && self.finish.is_none() && !self.done
     }
 
     /// How it stopped; `None` while it may go on, and when it was cut. Some
