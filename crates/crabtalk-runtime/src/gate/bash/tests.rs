@@ -98,6 +98,8 @@ fn what_cannot_be_known_is_a_part_of_its_own() {
         "a {x}>f",
         "x=(1)",
         "a <<E\n${x@P}\nE",
+        "a <<E[x>f",
+        "a <<-E[[x=2>f",
         "if",
         "a 'b",
         "a \u{a0}b",

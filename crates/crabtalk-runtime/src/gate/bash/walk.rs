@@ -359,13 +359,17 @@ impl Walk {
                     }
                 }
                 NodeKind::HereDoc {
+                    delimiter,
                     content,
                     quoted,
                     complete,
                     ..
                 } => {
-                    if !complete {
-                        self.unknown("a here-document has no end");
+                    // Where odd delimiters end is read differently by shells
+                    // and the parser: `<<E[x>f` writes `f`.
+                    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+                    if !complete || !delimiter.chars().all(plain) {
+                        self.unknown("a here-document has no certain end");
                     }
                     stdin = Some(if *quoted {
                         content.clone()
