@@ -348,6 +348,9 @@ impl Entries {
     /// else the first.
     fn winner(&self, name: &str, sender: &str) -> Option<String> {
         let files = self.claims.get(name)?.get(sender)?;
+        if files.len() == 1 {
+            return files.first().cloned();
+        }
         let own = slug::file_names(name, sender)
             .take(2)
             .find(|own| files.contains(own));

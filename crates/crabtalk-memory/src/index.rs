@@ -108,6 +108,12 @@ impl Index {
         self.sessions
     }
 
+    /// The session of a document, counted from that of another one.
+    pub(crate) fn session_from(&self, doc: DocId, first: usize) -> u32 {
+        let session = |doc: usize| self.rows.get(doc).map_or(u32::MAX, |row| row.session);
+        session(doc as usize).wrapping_sub(session(first))
+    }
+
     /// Rough bytes of memory.
     pub fn bytes(&self) -> usize {
         let text: usize = self

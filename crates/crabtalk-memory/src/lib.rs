@@ -10,6 +10,7 @@
 //! lives in memory and is built by the first recall.
 
 pub mod index;
+pub mod measure;
 pub mod text;
 
 mod archives;

@@ -1,7 +1,5 @@
 //! File names for entries: readable, and apart where slugs are alike.
 
-use crate::text::Words;
-
 /// Longest slug, so that the name with its suffix fits every file system.
 const MAX_SLUG_BYTES: usize = 60;
 
@@ -19,12 +17,7 @@ pub(super) fn slug(name: &str) -> String {
         }
     }
     let slug = slug.trim_end_matches('-');
-    if slug.is_empty() || Words::cut(slug).iter().next().is_none() {
-        "entry"
-    } else {
-        slug
-    }
-    .into()
+    if slug.is_empty() { "entry" } else { slug }.into()
 }
 
 /// File names to try for an entry, best first, without end.

@@ -263,26 +263,43 @@ impl<'a> Scoring<'a> {
         }
     }
 
+    /// Ranks sessions. Most are dismissed by what their best document could
+    /// reach; of the others every document is scored in full.
     fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
         let rows = &self.shard.index.rows;
         let mut best: Vec<(f32, DocId)> = vec![(0.0, DocId::MAX); self.by_session.len()];
-        let mut seen = Vec::new();
         for &doc in &self.candidates {
             let slot = &mut best[rows[doc as usize].session as usize];
-            let least = slot.0;
-            if let Some(score) = self.full_score(doc, pairs, |s| s > least && top.takes(s)) {
-                if slot.1 == DocId::MAX {
-                    seen.push(rows[doc as usize].session);
-                }
+            let score = self.base_score(doc);
+            if slot.1 == DocId::MAX || score > slot.0 {
                 *slot = (score, doc);
             }
         }
-        for session in seen {
-            let (score, doc) = best[session as usize];
-            if top.takes(score) {
+        let room = PAIR * pairs.len() as f32;
+        for (score, doc) in best.into_iter().filter(|(_, doc)| *doc != DocId::MAX) {
+            if !top.takes(score + room) {
+                continue;
+            }
+            let scored = self.session_of(doc).filter_map(|doc| {
+                let score = self.full_score(doc, pairs, |s| top.takes(s))?;
+                Some((score, doc))
+            });
+            if let Some((score, doc)) = scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
                 top.offer(score, (shard, doc));
             }
         }
+    }
+
+    /// The documents beside this one that are of its session.
+    fn session_of(&self, doc: DocId) -> impl Iterator<Item = DocId> {
+        let rows = &self.shard.index.rows;
+        let session = rows[doc as usize].session;
+        let same = move |doc: &DocId| {
+            rows.get(*doc as usize)
+                .is_some_and(|r| r.session == session)
+        };
+        let before = (0..doc).rev().take_while(same);
+        before.chain((doc..).take_while(same))
     }
 
     /// Adds one term's share to every document that it touches.
@@ -368,15 +385,19 @@ impl<'a> Scoring<'a> {
         }
     }
 
+    /// A document's score without pairs.
+    fn base_score(&self, doc: DocId) -> f32 {
+        let at = doc as usize;
+        let session = self.shard.index.rows[at].session;
+        self.text[at] + self.by_session[session as usize] + self.bonus * self.bonuses(at)
+    }
+
     /// A document's score with everything, if it gets past `takes`.
     fn full_score(&self, doc: DocId, pairs: &[u16], takes: impl Fn(f32) -> bool) -> Option<f32> {
-        let at = doc as usize;
-        let row = &self.shard.index.rows[at];
-        if row.flags & DEAD != 0 {
+        if self.shard.index.rows[doc as usize].flags & DEAD != 0 {
             return None;
         }
-        let mut score = self.text[at] + self.by_session[row.session as usize];
-        score += self.bonus * self.bonuses(at);
+        let mut score = self.base_score(doc);
         if !takes(score + PAIR * pairs.len() as f32) {
             return None;
         }

@@ -39,6 +39,7 @@ impl Storage for Shelf {
             meta: storage::Meta::default(),
             file: String::new(),
             message_count: 0,
+            has_open_run: false,
         };
         Box::pin(ready(Ok(keys.into_iter().map(summary).collect())))
     }

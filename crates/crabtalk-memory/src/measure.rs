@@ -1,0 +1,200 @@
+//! Measures how well recall ranks: conversations with known answers, and how
+//! often an answer is among the first (MEM-3).
+//!
+//! Nothing here runs in the daemon. Tests and examples use it, so that a change
+//! of the ranking is judged by a number.
+
+pub mod baseline;
+pub mod generated;
+pub mod locomo;
+
+use crate::index::{DocId, Document, Features, Index, Level, Query, Shard, search};
+use std::collections::HashSet;
+use std::fmt;
+
+/// Places at which a hit is counted.
+pub const PLACES: [usize; 3] = [1, 5, 10];
+
+/// Something that was said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Who said it.
+    pub speaker: String,
+    /// What was said.
+    pub text: String,
+    /// Number of its session, from 0.
+    pub session: u32,
+    /// Days since 1970-01-01, if known.
+    pub day: Option<i32>,
+}
+
+/// Something that is asked later.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Question {
+    /// The question.
+    pub text: String,
+    /// Numbers of the turns that answer it.
+    pub evidence: Vec<usize>,
+}
+
+/// A conversation with known answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conversation {
+    /// In order.
+    pub turns: Vec<Turn>,
+    /// What is asked about it.
+    pub questions: Vec<Question>,
+}
+
+/// Ranks the turns of a conversation for a question, best first.
+pub trait Ranker {
+    /// The best `k` turns.
+    fn turns(&self, question: &str, k: usize) -> Vec<usize>;
+
+    /// The best `k` sessions.
+    fn sessions(&self, question: &str, k: usize) -> Vec<u32>;
+}
+
+/// Shares of questions with an answer among the first of [`PLACES`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Scores {
+    /// The turn itself.
+    pub turn: [f64; 3],
+    /// The turn or one beside it.
+    pub window: [f64; 3],
+    /// Its whole session.
+    pub archive: [f64; 3],
+    /// Questions that were asked.
+    pub questions: usize,
+}
+
+impl fmt::Display for Scores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = |s: &[f64; 3]| s.map(|s| format!("{s:.3}")).join("/");
+        let (turn, window, archive) = (row(&self.turn), row(&self.window), row(&self.archive));
+        write!(f, "turn {turn}  window {window}  archive {archive}")
+    }
+}
+
+/// Asks every question of every conversation.
+pub fn measure<R: Ranker>(
+    conversations: &[Conversation],
+    ranker: impl Fn(&Conversation) -> R,
+) -> Scores {
+    let mut sums = Scores::default();
+    for conversation in conversations {
+        let ranker = ranker(conversation);
+        for question in &conversation.questions {
+            ask(conversation, question, &ranker, &mut sums);
+        }
+    }
+    let all = sums.questions.max(1) as f64;
+    let share = |sum: [f64; 3]| sum.map(|sum| sum / all);
+    Scores {
+        turn: share(sums.turn),
+        window: share(sums.window),
+        archive: share(sums.archive),
+        questions: sums.questions,
+    }
+}
+
+fn ask(conversation: &Conversation, question: &Question, ranker: &impl Ranker, sums: &mut Scores) {
+    let evidence: HashSet<usize> = question.evidence.iter().copied().collect();
+    let sessions: HashSet<u32> = evidence
+        .iter()
+        .map(|turn| conversation.turns[*turn].session)
+        .collect();
+    let turns = ranker.turns(&question.text, PLACES[2]);
+    let turn = turns.iter().position(|turn| evidence.contains(turn));
+    let beside = |turn: &usize| (turn.saturating_sub(1)..=turn + 1).any(|t| evidence.contains(&t));
+    let window = turns.iter().position(beside);
+    let found = ranker.sessions(&question.text, PLACES[2]);
+    let archive = found.iter().position(|session| sessions.contains(session));
+    sums.questions += 1;
+    for (at, place) in PLACES.iter().enumerate() {
+        let hit = |found: Option<usize>| f64::from(u8::from(found.is_some_and(|f| f < *place)));
+        sums.turn[at] += hit(turn);
+        sums.window[at] += hit(window);
+        sums.archive[at] += hit(archive);
+    }
+}
+
+/// The ranking of this crate.
+pub struct Recipe {
+    index: Index,
+    features: Features,
+    /// Where the conversation begins and ends in the index.
+    own: std::ops::Range<usize>,
+}
+
+impl Recipe {
+    /// Indexes a conversation.
+    pub fn new(conversation: &Conversation, features: Features) -> Self {
+        Self::among(std::slice::from_ref(conversation), conversation, features)
+    }
+
+    /// Indexes all conversations in one store, to be asked about one of them.
+    pub fn among(all: &[Conversation], own: &Conversation, features: Features) -> Self {
+        let mut index = Index::new();
+        let mut range = 0..0;
+        for (conversation, turns) in (0..).zip(all) {
+            let session = index.sessions();
+            let begin = index.len();
+            for turn in &turns.turns {
+                let document = Document {
+                    conversation,
+                    session: session + turn.session,
+                    speaker: &turn.speaker,
+                    day: turn.day,
+                    text: &turn.text,
+                };
+                index.append(&document).expect("a corpus fits an index");
+            }
+            if std::ptr::eq(turns, own) || turns == own {
+                range = begin..index.len();
+            }
+        }
+        Self {
+            index,
+            features,
+            own: range,
+        }
+    }
+
+    fn find(&self, question: &str, level: Level, k: usize) -> Vec<DocId> {
+        let shard = Shard {
+            index: &self.index,
+            level,
+            features: self.features,
+            keep: &|_| true,
+        };
+        search(&[shard], &Query::parse(question, None), k)
+            .iter()
+            .map(|found| found.doc)
+            .collect()
+    }
+
+    /// Where a document stands in its conversation; others are none of ours.
+    fn own(&self, doc: DocId) -> usize {
+        (doc as usize)
+            .checked_sub(self.own.start)
+            .filter(|t| *t < self.own.len())
+            .unwrap_or(usize::MAX - 1)
+    }
+}
+
+impl Ranker for Recipe {
+    fn turns(&self, question: &str, k: usize) -> Vec<usize> {
+        self.find(question, Level::Document, k)
+            .into_iter()
+            .map(|doc| self.own(doc))
+            .collect()
+    }
+
+    fn sessions(&self, question: &str, k: usize) -> Vec<u32> {
+        let docs = self.find(question, Level::Session, k);
+        docs.into_iter()
+            .map(|doc| self.index.session_from(doc, self.own.start))
+            .collect()
+    }
+}

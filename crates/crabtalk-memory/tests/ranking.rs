@@ -1,0 +1,67 @@
+//! The generated benchmark: a change that makes recall worse fails here.
+
+use crabtalk_memory::index::Features;
+use crabtalk_memory::measure::baseline::Plain;
+use crabtalk_memory::measure::{Recipe, Scores, generated, measure};
+
+const SEED: u64 = 2026;
+
+fn recipe(speakers: bool, dates: bool) -> Scores {
+    let features = Features { speakers, dates };
+    measure(&generated::conversations(SEED), |c| {
+        Recipe::new(c, features)
+    })
+}
+
+fn at_least(what: &str, got: [f64; 3], want: [f64; 3]) {
+    let good = got.iter().zip(want).all(|(got, want)| *got >= want);
+    assert!(good, "{what}: {got:.3?}, at least {want:?} is expected");
+}
+
+#[test]
+fn recall_ranks_as_well_as_it_did() {
+    let scores = recipe(true, true);
+    println!("recipe          {scores}");
+    assert_eq!(scores.questions, 360);
+    at_least("turn", scores.turn, [0.72, 0.95, 0.98]);
+    at_least("window", scores.window, [0.72, 0.95, 0.98]);
+    at_least("archive", scores.archive, [0.73, 0.97, 0.99]);
+    let bare = recipe(false, false);
+    println!("no names, dates {bare}");
+    at_least(
+        "turn without names and dates",
+        bare.turn,
+        [0.57, 0.92, 0.96],
+    );
+}
+
+#[test]
+fn recall_beats_plain_bm25_and_the_first_eight_words() {
+    let conversations = generated::conversations(SEED);
+    let plain = measure(&conversations, Plain::new);
+    let eight = measure(&conversations, Plain::first_eight_words);
+    println!("plain BM25      {plain}\nfirst 8 words   {eight}");
+    for own in [recipe(true, true), recipe(false, false)] {
+        for other in [&plain, &eight] {
+            for at in 0..3 {
+                assert!(own.turn[at] > other.turn[at], "{own} against {other}");
+                assert!(
+                    own.archive[at] >= other.archive[at],
+                    "{own} against {other}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn all_conversations_in_one_store_stay_findable() {
+    let all = generated::conversations(SEED);
+    let features = Features {
+        speakers: true,
+        dates: true,
+    };
+    let scores = measure(&all, |own| Recipe::among(&all, own, features));
+    println!("one store       {scores}");
+    at_least("turn", scores.turn, [0.69, 0.95, 0.98]);
+}
