@@ -1,9 +1,10 @@
 //! A short cut past the JSON of events that differ in one string only.
 //!
 //! An answer's text comes in hundreds of events that are the same but for the
-//! text, and reading one costs 7,500 instructions, three quarters of the whole
-//! relay. Invariant: the short cut gives exactly what reading the event would,
-//! or nothing; it is tested against it.
+//! text. Reading one of OpenAI's takes 7,500 instructions of the 10,900 that
+//! this crate then spends on it; with the short cut it spends 3,500 in all.
+//! Invariant: the short cut gives exactly what reading the event would, or
+//! nothing; it is tested against it.
 
 use crabtalk_domain::model::Chunk;
 use memchr::memmem;

@@ -438,3 +438,46 @@ async fn a_web_site_instead_of_a_model_is_recognised() {
         "{error}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_rested_too_long_is_not_used_again() {
+    let bench = bench((0..3).map(|_| openai::text("a"))).await;
+    for (rest, connections) in [(0, 1), (29, 1), (31, 2)] {
+        tokio::time::advance(Duration::from_secs(rest)).await;
+        bench.send(&request("hi")).await.expect("an answer");
+        assert_eq!(
+            bench.server.progress().connections,
+            connections,
+            "after {rest}s"
+        );
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_are_bounded() {
+    const AT_ONCE: usize = 12;
+    let held = || {
+        let begin = Reply::events([delta(&json!({"content": "a"}))]);
+        begin.then([Action::Stall]).then(openai::text("b").actions)
+    };
+    let bench = bench((0..2 * AT_ONCE).map(|_| held())).await;
+    for round in 1..=2 {
+        let mut streams: Vec<_> = (0..AT_ONCE)
+            .map(|_| bench.registry.stream(request("hi")))
+            .collect();
+        for stream in &mut streams {
+            assert!(matches!(
+                stream.next().await,
+                Some(Ok(Chunk::Answering { .. }))
+            ));
+        }
+        (0..AT_ONCE).for_each(|_| bench.server.release());
+        for stream in streams {
+            let rest: Vec<_> = stream.collect().await;
+            assert!(matches!(rest.last(), Some(Ok(Chunk::Stop(_)))), "{rest:?}");
+        }
+        // Eight of the first twelve were kept.
+        let want = if round == 1 { AT_ONCE } else { AT_ONCE + 4 };
+        assert_eq!(bench.server.progress().connections, want, "round {round}");
+    }
+}
