@@ -1,1 +1,57 @@
-//! Skills of CrabTalk: SKILL.md parsed, checked, discovered, trusted, imported.
+//! Skills of CrabTalk: folders with a `SKILL.md` in the agentskills.io format,
+//! parsed, checked, discovered, rendered, trusted and imported (SKILL-1,
+//! SKILL-2).
+//!
+//! ```text
+//! format    the text of a SKILL.md: frontmatter and prompt, judged line by line
+//! skill     one folder: its SKILL.md and the files it brings
+//! check     the strict judgement, for authors
+//! library   which skills there are: order, duplicates, hot reload, scope
+//! block     what reaches the model: `<skill>` blocks and arguments
+//! trust     content hashes, state/trust.toml, pre-approved tools
+//! import    skills of other agents, as a copy
+//! ```
+//!
+//! Invariants: nothing here reads the environment, the clock of a run or the
+//! network; every file is opened without following a link out of its skill's
+//! folder and read within a limit; YAML has a budget; what is wrong is named
+//! with file and line. Scope is a closure of the caller's and is asked about
+//! the name a skill has, never about the text that asked for it (GATE-1).
+//!
+//! All functions block on the disk: call them off the reactor.
+
+mod error;
+mod finding;
+mod name;
+
+mod disk;
+mod yaml;
+
+mod format;
+mod tools;
+
+mod skill;
+
+mod check;
+mod scan;
+
+mod library;
+
+mod block;
+
+mod trust;
+
+mod import;
+
+pub use block::render_list;
+pub use check::{Report, check};
+pub use disk::{MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES};
+pub use error::Error;
+pub use finding::{Finding, Level};
+pub use format::{MAX_FRONTMATTER_BYTES, MAX_SKILL_BYTES};
+pub use import::{Copied, ImportReport, Skipped, import};
+pub use library::{Answer, Folder, Library, Listing, Slash};
+pub use name::is_name;
+pub use skill::{Files, Skill, Source, Summary, files, load};
+pub use tools::ToolPattern;
+pub use trust::{Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};

@@ -1,0 +1,208 @@
+//! What of a skill reaches the model: its `<skill>` block and its arguments.
+//!
+//! Invariant: nothing within a block, be it the skill's text, a file's name or
+//! an argument, can end the block or begin another one.
+
+use crate::skill::{Skill, Summary};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Files named in a block; the model can list the folder for the others.
+const MAX_LISTED_FILES: usize = 100;
+
+/// Skills named in a list, by far more than an agent can choose among.
+const MAX_LISTED_SKILLS: usize = 200;
+
+/// How much of a description a list shows. The format allows 1,024.
+const MAX_LISTED_DESCRIPTION: usize = 300;
+
+/// The place for all arguments, after its `$`.
+const ALL: &str = "ARGUMENTS";
+
+/// The tag of a block.
+const TAG: &str = "skill";
+
+/// The block of a skill. Arguments replace `$ARGUMENTS`, `$1`, `$2` and
+/// `$ARGUMENTS[0]`, `$ARGUMENTS[1]`; a text with none of them gets them below the block.
+pub(crate) fn render(skill: &Skill, arguments: &str) -> String {
+    let arguments = arguments.trim();
+    let (body, placed) = substitute(&skill.body, arguments);
+    let mut out = format!(
+        "<skill name=\"{}\" folder=\"{}\">\n{}\n",
+        skill.summary.name,
+        attribute(&skill.summary.folder.to_string_lossy()),
+        escape(&body)
+    );
+    let files = &skill.files.paths;
+    if !files.is_empty() {
+        out.push_str("\nFiles of this skill, relative to its folder:\n");
+        for path in files.iter().take(MAX_LISTED_FILES) {
+            line(&mut out, format_args!("- {}", attribute(path)));
+        }
+        if let Some(more) = files.len().checked_sub(MAX_LISTED_FILES)
+            && more > 0
+        {
+            line(&mut out, format_args!("- and {more} more"));
+        }
+    }
+    out.push_str("</skill>");
+    if !placed && !arguments.is_empty() {
+        out.push_str("\n\n");
+        out.push_str(&escape(arguments));
+    }
+    out
+}
+
+/// A list of skills for a model or a person, one a line.
+pub fn render_list(skills: &[Summary]) -> String {
+    let mut out = String::new();
+    for skill in skills.iter().take(MAX_LISTED_SKILLS) {
+        let description = one_line(&skill.description);
+        let cut = description
+            .char_indices()
+            .nth(MAX_LISTED_DESCRIPTION)
+            .map(|(at, _)| at);
+        let (shown, dots) = match cut {
+            Some(at) => (&description[..at], "..."),
+            None => (description.as_str(), ""),
+        };
+        line(
+            &mut out,
+            format_args!("- {}: {}{dots}", skill.name, escape(shown)),
+        );
+    }
+    if let Some(more) = skills.len().checked_sub(MAX_LISTED_SKILLS)
+        && more > 0
+    {
+        line(&mut out, format_args!("- and {more} more"));
+    }
+    out
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("a String takes all");
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A text on one line that ends no attribute and no tag.
+fn attribute(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Disarms every `<skill` and `</skill`, however spaced or spelt.
+fn escape(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut done = 0;
+    for (at, _) in text.match_indices('<') {
+        if begins_tag(&text[at + 1..]) {
+            out.push_str(&text[done..at]);
+            out.push_str("&lt;");
+            done = at + 1;
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[done..]);
+    Cow::Owned(out)
+}
+
+fn begins_tag(rest: &str) -> bool {
+    let rest = rest.trim_start_matches(|c: char| c == '/' || ignorable(c));
+    let mut letters = rest.chars().filter(|c| !ignorable(*c));
+    TAG.chars()
+        .all(|t| letters.next().is_some_and(|c| c.eq_ignore_ascii_case(&t)))
+}
+
+/// White space and what is not seen at all.
+fn ignorable(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
+/// Puts the arguments in the places for them, and tells whether there was one.
+/// A number beyond the arguments given stays as it is, so that `$1` of a shell
+/// example survives; `\$` keeps any place. What is put in is not looked at
+/// again.
+fn substitute(body: &str, arguments: &str) -> (String, bool) {
+    let words = words(arguments);
+    let (mut out, mut placed) = (String::with_capacity(body.len()), false);
+    let mut rest = body;
+    while let Some(at) = rest.find('$') {
+        let (before, place) = rest.split_at(at);
+        let digits = place[1..].bytes().take_while(u8::is_ascii_digit).count();
+        let (value, len) = if let Some(after) = place[1..].strip_prefix(ALL)
+            && !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        {
+            match indexed(after) {
+                Some((n, len)) => (words.get(n).copied(), 1 + ALL.len() + len),
+                None => (Some(arguments), 1 + ALL.len()),
+            }
+        } else {
+            let number = place[1..=digits].parse::<usize>().ok();
+            let word = number.and_then(|n| words.get(n.checked_sub(1)?));
+            (word.copied(), 1 + digits)
+        };
+        match (value, before.strip_suffix('\\')) {
+            (Some(_), Some(before)) => {
+                out.push_str(before);
+                out.push_str(&place[..len]);
+            }
+            (Some(value), None) => {
+                out.push_str(before);
+                out.push_str(value);
+                placed = true;
+            }
+            (None, _) => {
+                out.push_str(before);
+                out.push_str(&place[..len]);
+            }
+        }
+        rest = &place[len..];
+    }
+    out.push_str(rest);
+    (out, placed)
+}
+
+/// The number in `[n]`, which counts from 0, and the length of it all.
+fn indexed(after: &str) -> Option<(usize, usize)> {
+    let (number, _) = after.strip_prefix('[')?.split_once(']')?;
+    let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    plain.then_some((number.parse().ok()?, number.len() + 2))
+}
+
+/// Arguments apart: at white space, but for what stands in quotes.
+fn words(arguments: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = arguments.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let quoted = matches!(first, '"' | '\'')
+            .then(|| rest[1..].split_once(first))
+            .flatten();
+        let (word, after) = match quoted {
+            Some(pair) => pair,
+            None => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        out.push(word);
+        rest = after.trim_start();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

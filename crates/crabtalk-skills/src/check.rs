@@ -1,0 +1,58 @@
+//! The strict judgement on skills, for their authors: `skills check DIR`.
+
+use crate::finding::{Finding, Level, Trouble};
+use crate::skill::{Source, files_of, manifest, read};
+use crate::{Error, disk, scan};
+use std::path::{Path, PathBuf};
+
+/// What a check came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The skills looked at, by folder.
+    pub skills: Vec<PathBuf>,
+    /// What was found, skill by skill.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether all is by the format; advice does not count against it.
+    pub fn passed(&self) -> bool {
+        self.findings.iter().all(|f| f.level == Level::Advice)
+    }
+}
+
+/// Checks the skill in a folder, or all skills below it.
+pub fn check(folder: &Path) -> Result<Report, Error> {
+    let folder = disk::canonical_folder(folder)?;
+    let mut report = Report {
+        skills: Vec::new(),
+        findings: Vec::new(),
+    };
+    if manifest(&folder).is_some() {
+        report.skills.push(folder);
+    } else {
+        let scan = scan::scan(&folder);
+        report.findings = scan.findings;
+        report.skills = scan.folders;
+        if report.skills.is_empty() {
+            let trouble = Trouble::new(
+                "there is no SKILL.md in it or below it",
+                "name a skill's folder",
+            );
+            report
+                .findings
+                .push(Finding::new(Level::Refused, &folder, None, trouble));
+        }
+    }
+    for folder in &report.skills {
+        match read(folder, Source::External) {
+            Ok(read) => report.findings.extend(read.findings),
+            Err(findings) => report.findings.extend(findings),
+        }
+        report.findings.extend(files_of(folder).findings);
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests;

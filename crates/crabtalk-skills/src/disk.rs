@@ -1,0 +1,277 @@
+//! Files of a skill, opened without leaving its folder and within limits.
+//!
+//! Invariant: a folder passed in here is canonical; below it no link is
+//! followed by the kernel, so that what was judged is what is read even when
+//! somebody swaps a file for a link in between.
+
+use crate::Error;
+use crate::finding::Trouble;
+use rustix::fs::{Mode, OFlags, open, openat};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// Largest bundled file. References, scripts and fonts stay below; what is
+/// larger belongs into a download that the skill describes.
+pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Most files of one skill; the largest in the wild have a few hundred.
+pub const MAX_FILES: usize = 2_000;
+
+/// All files of one skill together, since hashing and copying read them all.
+pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Folders below a skill's own; references lie one level deep by the format.
+const MAX_DEPTH: usize = 8;
+
+/// Entries looked at, files or not.
+const MAX_ENTRIES: usize = 2 * MAX_FILES;
+
+/// A file of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TreeFile {
+    /// Relative to the skill's folder, with `/`.
+    pub(crate) path: String,
+}
+
+/// What lies in a skill's folder.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// Regular files and links to such within the folder, sorted by path.
+    pub(crate) files: Vec<TreeFile>,
+    /// What was passed over, and why.
+    pub(crate) troubles: Vec<(PathBuf, Trouble)>,
+    total: u64,
+    seen: usize,
+    full: bool,
+}
+
+/// Which names a walk leaves out.
+pub(crate) type LeaveOut = fn(&str) -> bool;
+
+/// Hidden files and folders, which no skill shows to an agent.
+pub(crate) fn hidden(name: &str) -> bool {
+    name.starts_with('.')
+}
+
+/// Walks a skill's folder.
+pub(crate) fn tree(folder: &Path, leave_out: LeaveOut) -> Tree {
+    let mut tree = Tree::default();
+    tree.walk(folder, folder, 0, leave_out);
+    tree.files.sort_by(|a, b| a.path.cmp(&b.path));
+    tree
+}
+
+impl Tree {
+    fn walk(&mut self, root: &Path, folder: &Path, depth: usize, leave_out: LeaveOut) {
+        if depth > MAX_DEPTH {
+            self.trouble(
+                folder,
+                format!("lies more than {MAX_DEPTH} folders deep"),
+                "keep a skill's files one level deep",
+            );
+            return;
+        }
+        let entries = match sorted_entries(folder, MAX_FILES) {
+            Ok(entries) => entries,
+            Err(e) => {
+                self.trouble(
+                    folder,
+                    format!("cannot be listed: {e}"),
+                    "make it readable, with fewer files",
+                );
+                return;
+            }
+        };
+        for entry in entries {
+            if self.full {
+                return;
+            }
+            self.seen += 1;
+            if self.seen > MAX_ENTRIES {
+                self.fill(root);
+                return;
+            }
+            let path = entry.path();
+            match entry.file_name().to_str() {
+                None => self.trouble(&path, "has a name that is not UTF-8", "rename it"),
+                Some(name) if leave_out(name) => {}
+                Some(_) => match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => self.walk(root, &path, depth + 1, leave_out),
+                    Ok(_) => self.file(root, &path),
+                    Err(e) => {
+                        self.trouble(&path, format!("cannot be read: {e}"), "make it readable");
+                    }
+                },
+            }
+        }
+    }
+
+    fn file(&mut self, root: &Path, path: &Path) {
+        let len = match inside(root, path).and_then(|real| regular(&real)) {
+            Ok(len) => len,
+            Err(trouble) => {
+                self.troubles.push((path.to_owned(), trouble));
+                return;
+            }
+        };
+        if len > MAX_FILE_BYTES {
+            self.troubles
+                .push((path.to_owned(), too_large(len, MAX_FILE_BYTES)));
+            return;
+        }
+        self.total += len;
+        if self.files.len() == MAX_FILES || self.total > MAX_TOTAL_BYTES {
+            self.fill(root);
+            return;
+        }
+        // Names were found to be UTF-8 on the way here, and all lie below root.
+        if let Some(path) = path.strip_prefix(root).ok().and_then(Path::to_str) {
+            self.files.push(TreeFile {
+                path: path.to_owned(),
+            });
+        }
+    }
+
+    fn fill(&mut self, root: &Path) {
+        self.full = true;
+        self.trouble(
+            root,
+            format!("has more than {MAX_FILES} files or {MAX_TOTAL_BYTES} bytes"),
+            "keep to what the skill needs",
+        );
+    }
+
+    fn trouble(&mut self, path: &Path, what: impl Into<String>, right: &str) {
+        self.troubles
+            .push((path.to_owned(), Trouble::new(what, right)));
+    }
+}
+
+/// The entries of a folder by name; an error when there are more than `limit`.
+pub(crate) fn sorted_entries(folder: &Path, limit: usize) -> io::Result<Vec<fs::DirEntry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        if entries.len() == limit {
+            return Err(io::Error::other(format!(
+                "it has more than {limit} entries"
+            )));
+        }
+        entries.push(entry?);
+    }
+    entries.sort_by_key(fs::DirEntry::file_name);
+    Ok(entries)
+}
+
+/// Where a path leads, if that is below the folder.
+pub(crate) fn inside(folder: &Path, path: &Path) -> Result<PathBuf, Trouble> {
+    match fs::canonicalize(path) {
+        Ok(real) if real.starts_with(folder) => Ok(real),
+        Ok(real) => Err(Trouble::new(
+            format!(
+                "is a symbolic link that leaves {}: it leads to {}",
+                folder.display(),
+                real.display()
+            ),
+            "put a copy there in its place",
+        )),
+        Err(e) => Err(Trouble::new(
+            format!("cannot be read: {e}"),
+            "make it readable or remove it",
+        )),
+    }
+}
+
+fn regular(real: &Path) -> Result<u64, Trouble> {
+    match fs::symlink_metadata(real) {
+        Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
+        Ok(metadata) if metadata.is_dir() => Err(Trouble::new(
+            "is a symbolic link to a folder",
+            "put the folder itself there",
+        )),
+        Ok(_) => Err(Trouble::new("is not a regular file", "remove it")),
+        Err(e) => Err(Trouble::new(
+            format!("cannot be read: {e}"),
+            "make it readable",
+        )),
+    }
+}
+
+fn too_large(len: u64, limit: u64) -> Trouble {
+    Trouble::new(
+        format!("has {len} bytes, the limit is {limit}"),
+        "make it smaller or remove it",
+    )
+}
+
+/// Reads a file below a canonical folder, within a limit.
+pub(crate) fn read(folder: &Path, relative: &str, limit: u64) -> Result<Vec<u8>, Trouble> {
+    open_inside(folder, relative, limit).and_then(|file| {
+        let mut bytes = Vec::new();
+        // The size is checked on what is read: a file may grow meanwhile.
+        file.take(limit + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Trouble::new(format!("cannot be read: {e}"), "make it readable"))?;
+        if bytes.len() as u64 > limit {
+            return Err(too_large(bytes.len() as u64, limit));
+        }
+        Ok(bytes)
+    })
+}
+
+/// Opens a regular file below a canonical folder.
+pub(crate) fn open_inside(folder: &Path, relative: &str, limit: u64) -> Result<File, Trouble> {
+    let real = inside(folder, &folder.join(relative))?;
+    let file = open_real(folder, &real)
+        .map_err(|e| Trouble::new(format!("cannot be opened: {e}"), "make it readable"))?;
+    match file.metadata() {
+        Ok(metadata) if !metadata.is_file() => Err(Trouble::new(
+            "is not a regular file",
+            "put a text file there in its place",
+        )),
+        Ok(metadata) if metadata.len() > limit => Err(too_large(metadata.len(), limit)),
+        Ok(_) => Ok(file),
+        Err(e) => Err(Trouble::new(
+            format!("cannot be read: {e}"),
+            "make it readable",
+        )),
+    }
+}
+
+/// Opens a canonical path below a canonical folder step by step, following no
+/// link; without blocking, should it be a pipe.
+fn open_real(folder: &Path, real: &Path) -> io::Result<File> {
+    let step = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let last = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let relative = real
+        .strip_prefix(folder)
+        .map_err(|_| io::Error::other("it lies outside"))?;
+    let mut at = open(folder, step, Mode::empty())?;
+    let mut components = relative.components().peekable();
+    while let Some(component) = components.next() {
+        let Component::Normal(name) = component else {
+            return Err(io::Error::other("it is not a plain path"));
+        };
+        let flags = if components.peek().is_some() {
+            step
+        } else {
+            last
+        };
+        at = openat(&at, name, flags, Mode::empty())?;
+    }
+    Ok(File::from(at))
+}
+
+/// The canonical form of a folder that has to be there.
+pub(crate) fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
+    let real = fs::canonicalize(path).map_err(|e| Error::io("find", path, e))?;
+    if real.is_dir() {
+        Ok(real)
+    } else {
+        let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder");
+        Err(Error::io("read", path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests;

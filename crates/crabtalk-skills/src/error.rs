@@ -1,0 +1,62 @@
+//! What this crate can fail with.
+
+use crate::Finding;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What this crate can fail with; every message may be shown to a model.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that tries to be a path.
+    #[error("{0:?} cannot name a skill: a name has no `..`, `/` or `\\`")]
+    BadName(String),
+    /// There is such a skill, and this agent may not use it: a security event.
+    #[error(
+        "the skill {0:?} is not in the scope of this agent: add it to the agent's file to allow it"
+    )]
+    OutOfScope(String),
+    /// No such skill.
+    #[error("there is no skill named {0:?}; list the skills to see the names")]
+    NotFound(String),
+    /// The skill is there and cannot be loaded.
+    #[error("the skill {name:?} cannot be loaded: {}", join(findings))]
+    Refused {
+        /// The skill, by its folder.
+        name: String,
+        /// What is wrong with it.
+        findings: Vec<Finding>,
+    },
+    /// A file that would have to be guessed about.
+    #[error("{} {reason}", file.display())]
+    Broken {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What we attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+fn join(findings: &[Finding]) -> String {
+    let all: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    all.join("; ")
+}

@@ -1,0 +1,254 @@
+//! The fields of a frontmatter, judged one by one.
+
+use super::Document;
+use crate::finding::{Finding, Level, Trouble};
+use crate::yaml::{Field, Value};
+use crate::{name, tools};
+use std::path::Path;
+
+/// Longest description, in characters, by the format.
+const MAX_DESCRIPTION: usize = 1024;
+
+/// Longest compatibility, in characters, by the format.
+const MAX_COMPATIBILITY: usize = 500;
+
+/// How much of a body's first line stands in for a missing description.
+const MAX_BORROWED: usize = 200;
+
+/// The fields of the format.
+const KNOWN: &str = "name, description, license, compatibility, metadata and allowed-tools";
+
+/// Collects what is wrong with one file.
+pub(super) struct Judge<'a> {
+    file: &'a Path,
+    /// Lines of the file before the YAML.
+    pub(super) lines_before: usize,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(file: &'a Path) -> Self {
+        Self {
+            file,
+            lines_before: 0,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Notes something about a line of the file, or the file.
+    pub(super) fn say(
+        &mut self,
+        level: Level,
+        line: Option<usize>,
+        what: impl Into<String>,
+        right: impl Into<String>,
+    ) {
+        let trouble = Trouble::new(what, right);
+        self.findings
+            .push(Finding::new(level, self.file, line, trouble));
+    }
+
+    /// Notes something about a line of the frontmatter.
+    pub(super) fn say_in_front(
+        &mut self,
+        level: Level,
+        line: usize,
+        what: impl Into<String>,
+        right: impl Into<String>,
+    ) {
+        self.say(level, Some(self.lines_before + line), what, right);
+    }
+
+    fn wrong(&mut self, line: usize, what: impl Into<String>, right: impl Into<String>) {
+        self.say_in_front(Level::Wrong, line, what, right);
+    }
+
+    /// Reads every field into the document.
+    pub(super) fn fields(&mut self, fields: Vec<Field>, document: &mut Document) {
+        for field in fields {
+            let line = field.line;
+            match field.key.as_str() {
+                "name" => {
+                    document.name = self.text(field);
+                    document.name_line = Some(self.lines_before + line);
+                    if let Some(trouble) = document.name.as_deref().and_then(name::strict_trouble) {
+                        self.wrong(line, trouble.what, trouble.right);
+                    }
+                }
+                "description" => {
+                    document.description = self.limited(field, MAX_DESCRIPTION);
+                }
+                "compatibility" => {
+                    document.compatibility = self.limited(field, MAX_COMPATIBILITY);
+                }
+                "license" => document.license = self.text(field),
+                "metadata" => self.metadata(field, document),
+                "allowed-tools" => self.tools(field, document),
+                other => {
+                    let right = match other.replace('_', "-").to_lowercase().as_str() {
+                        "allowed-tools" | "allowedtools" => "write `allowed-tools`".to_owned(),
+                        "name" => "write `name`".to_owned(),
+                        "description" => "write `description`".to_owned(),
+                        _ => format!("the fields are {KNOWN}; put others below `metadata`"),
+                    };
+                    self.wrong(line, format!("`{other}` is not a field of a skill"), right);
+                }
+            }
+        }
+    }
+
+    /// What a skill must have; the body's first line stands in for a
+    /// description.
+    pub(super) fn required(&mut self, document: &mut Document) {
+        if document.name.is_none() {
+            self.say(
+                Level::Wrong,
+                None,
+                "there is no `name`",
+                "add `name:` with the name of the folder",
+            );
+        }
+        if document.description.is_some() {
+            return;
+        }
+        let borrowed = document
+            .body
+            .lines()
+            .map(|line| line.trim_start_matches('#').trim())
+            .find(|line| !line.is_empty());
+        document.description = borrowed.map(|line| line.chars().take(MAX_BORROWED).collect());
+        let level = match document.description {
+            Some(_) => Level::Wrong,
+            None => Level::Refused,
+        };
+        self.say(
+            level,
+            None,
+            "there is no `description`",
+            "add `description:`, saying what the skill does and when to use it",
+        );
+    }
+
+    fn limited(&mut self, field: Field, limit: usize) -> Option<String> {
+        let (key, line) = (field.key.clone(), field.line);
+        let text = self.text(field)?;
+        let count = text.chars().count();
+        if count > limit {
+            self.wrong(
+                line,
+                format!("`{key}` has {count} characters, the limit is {limit}"),
+                "shorten it",
+            );
+        }
+        Some(text)
+    }
+
+    /// A field's text; numbers and the like are taken as such, with a finding.
+    fn text(&mut self, field: Field) -> Option<String> {
+        let (key, line) = (field.key, field.line);
+        let text = match field.value {
+            Value::Text(text) => text,
+            Value::Scalar(text) => {
+                self.wrong(
+                    line,
+                    format!("`{key}` is not a text"),
+                    format!("write `{key}: \"{text}\"`"),
+                );
+                text
+            }
+            Value::Null => String::new(),
+            Value::List(_) | Value::Table(_) => {
+                self.wrong(
+                    line,
+                    format!("`{key}` is not a text"),
+                    format!("write `{key}: ...` on one line"),
+                );
+                return None;
+            }
+        };
+        let text = text.trim();
+        if text.is_empty() {
+            self.wrong(
+                line,
+                format!("`{key}` is empty"),
+                "fill it in or remove the line",
+            );
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    fn metadata(&mut self, field: Field, document: &mut Document) {
+        let Value::Table(entries) = field.value else {
+            self.wrong(
+                field.line,
+                "`metadata` is not a table",
+                "put indented `key: \"value\"` lines below it",
+            );
+            return;
+        };
+        for (key, value) in entries {
+            let text = match value {
+                Value::Text(text) => text,
+                Value::Scalar(text) => {
+                    self.wrong(
+                        field.line,
+                        format!("`metadata.{key}` is not a text"),
+                        format!("write `{key}: \"{text}\"`"),
+                    );
+                    text
+                }
+                Value::Null | Value::List(_) | Value::Table(_) => {
+                    self.wrong(
+                        field.line,
+                        format!("`metadata.{key}` is not a text"),
+                        "metadata has texts only",
+                    );
+                    continue;
+                }
+            };
+            document.metadata.insert(key, text);
+        }
+    }
+
+    fn tools(&mut self, field: Field, document: &mut Document) {
+        let line = field.line;
+        let entries = match field.value {
+            Value::Text(list) => tools::split(&list),
+            Value::List(items) => items
+                .into_iter()
+                .filter_map(|item| match item {
+                    Value::Text(entry) => Some(entry.trim().to_owned()),
+                    Value::Null | Value::Scalar(_) | Value::List(_) | Value::Table(_) => {
+                        self.wrong(
+                            line,
+                            "`allowed-tools` has an entry that is not a text",
+                            "for example `- Bash(git:*)`",
+                        );
+                        None
+                    }
+                })
+                .collect(),
+            Value::Null => return,
+            Value::Scalar(_) | Value::Table(_) => {
+                self.wrong(
+                    line,
+                    "`allowed-tools` is not a list of tools",
+                    "for example `allowed-tools: Bash(git:*) Read`",
+                );
+                return;
+            }
+        };
+        for entry in entries {
+            if tools::patterns(&entry).is_empty() {
+                self.wrong(
+                    line,
+                    format!("`allowed-tools` has {entry:?}, which names no tool"),
+                    "for example `Bash(git:*)` or `Read`",
+                );
+            } else {
+                document.allowed_tools.push(entry);
+            }
+        }
+    }
+}

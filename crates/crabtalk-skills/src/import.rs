@@ -1,0 +1,236 @@
+//! Skills of other agents, taken over as a copy.
+//!
+//! Invariants: a skill is copied whole or not at all, under a hidden name until
+//! it is complete; what lies there already stays, unless the caller says
+//! otherwise; only the bytes of regular files are copied, no links.
+
+use crate::disk::{self, MAX_FILE_BYTES};
+use crate::finding::{Finding, Level};
+use crate::scan::scan;
+use crate::skill::{Source, folder_name, read};
+use crate::{Error, load};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What no copy needs: histories, and what programs leave behind.
+const LEFT_OUT: [&str; 4] = [".git", ".DS_Store", "__pycache__", "node_modules"];
+
+/// What unfinished copies are called; hidden, so that no scan sees them.
+const UNFINISHED: &str = ".importing-";
+
+/// What an import came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ImportReport {
+    /// Skills that are there now.
+    pub copied: Vec<Copied>,
+    /// Skills that were left, and why.
+    pub skipped: Vec<Skipped>,
+    /// What else was passed over on the way.
+    pub findings: Vec<Finding>,
+}
+
+/// A skill that was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// By which it is called now.
+    pub name: String,
+    /// Where it was.
+    pub from: PathBuf,
+    /// Where the copy is.
+    pub to: PathBuf,
+    /// How many files it has.
+    pub files: usize,
+    /// Whether it took the place of one that was there.
+    pub replaced: bool,
+    /// What is wrong with it; it works all the same.
+    pub warnings: Vec<Finding>,
+}
+
+/// A skill that was not copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it is.
+    pub from: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// Copies the skill in `from`, or all skills below it, into `to`, each into a
+/// folder of its name. One whose name is taken, ignoring case, is skipped, or
+/// with `replace` put in its place.
+pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Error> {
+    let from = disk::canonical_folder(from)?;
+    fs::create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
+    let to = disk::canonical_folder(to)?;
+    let found = scan(&from);
+    let mut report = ImportReport {
+        findings: found.findings,
+        ..ImportReport::default()
+    };
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in found.folders {
+        // What lies within a skill is copied with it.
+        if !folders.iter().any(|outer| folder.starts_with(outer)) {
+            folders.push(folder);
+        }
+    }
+    let mut taken = taken_names(&to);
+    for folder in folders {
+        match import_one(&folder, &to, &mut taken, replace) {
+            Ok(copied) => report.copied.push(copied),
+            Err(reason) => report.skipped.push(Skipped {
+                from: folder,
+                reason,
+            }),
+        }
+    }
+    Ok(report)
+}
+
+/// A name in use: by which folder, and whether this import put it there.
+struct Taken {
+    name: String,
+    folder: PathBuf,
+    ours: bool,
+}
+
+/// What is called how already: skills, wherever below they lie, and whatever
+/// else stands in the way.
+fn taken_names(to: &Path) -> Vec<Taken> {
+    let skills = scan(to).folders.into_iter().map(|folder| Taken {
+        name: match read(&folder, Source::Home) {
+            Ok(read) => read.summary.name,
+            Err(_) => folder_name(&folder).to_owned(),
+        },
+        folder,
+        ours: false,
+    });
+    let mut taken: Vec<Taken> = skills.collect();
+    for entry in fs::read_dir(to).into_iter().flatten().flatten() {
+        let (name, folder) = (entry.file_name(), entry.path());
+        if let Some(name) = name.to_str()
+            && !taken.iter().any(|t| t.folder == folder)
+        {
+            taken.push(Taken {
+                name: name.to_owned(),
+                folder,
+                ours: false,
+            });
+        }
+    }
+    taken
+}
+
+fn import_one(
+    folder: &Path,
+    to: &Path,
+    taken: &mut Vec<Taken>,
+    replace: bool,
+) -> Result<Copied, String> {
+    let skill = load(folder, Source::External).map_err(|e| e.to_string())?;
+    let name = skill.summary.name;
+    let there = taken
+        .iter()
+        .position(|t| t.name.eq_ignore_ascii_case(&name));
+    if let Some(there) = there.map(|at| &taken[at]) {
+        if there.folder == folder {
+            return Err("it is that skill already".to_owned());
+        }
+        if there.ours {
+            return Err(format!(
+                "a second skill named `{name}`; the first was copied"
+            ));
+        }
+        if !replace {
+            return Err(format!(
+                "there is `{name}` already in {}; say to replace it, or rename one",
+                there.folder.display()
+            ));
+        }
+        if there.folder.parent() != Some(to) || !there.folder.is_dir() {
+            return Err(format!(
+                "`{name}` is taken by {}, which is not replaced; remove it by hand",
+                there.folder.display()
+            ));
+        }
+    }
+    let tree = disk::tree(folder, |name| LEFT_OUT.contains(&name));
+    if !tree.troubles.is_empty() {
+        let all: Vec<String> = tree
+            .troubles
+            .into_iter()
+            .map(|(path, t)| Finding::new(Level::Refused, &path, None, t).to_string())
+            .collect();
+        return Err(all.join("; "));
+    }
+    let old = there.map(|at| taken[at].folder.clone());
+    let paths: Vec<String> = tree.files.into_iter().map(|file| file.path).collect();
+    let target = to.join(&name);
+    copy_whole(folder, &paths, &target, old.as_deref())
+        .map_err(|e| format!("cannot be copied to {}: {e}", target.display()))?;
+    if let Some(at) = there {
+        taken.remove(at);
+    }
+    taken.push(Taken {
+        name: name.clone(),
+        folder: target.clone(),
+        ours: true,
+    });
+    Ok(Copied {
+        name,
+        from: folder.to_owned(),
+        to: target,
+        files: paths.len(),
+        replaced: old.is_some(),
+        warnings: skill.warnings,
+    })
+}
+
+/// Copies beside the target and renames; the old folder goes last.
+fn copy_whole(from: &Path, paths: &[String], target: &Path, old: Option<&Path>) -> io::Result<()> {
+    let to = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(to)?;
+    let copy = unfinished.path().join("new");
+    fs::create_dir(&copy)?;
+    for path in paths {
+        copy_file(from, path, &copy)?;
+    }
+    let aside = unfinished.path().join("old");
+    if let Some(old) = old {
+        fs::rename(old, &aside)?;
+    }
+    if let Err(e) = fs::rename(&copy, target) {
+        if let Some(old) = old {
+            fs::rename(&aside, old)?;
+        }
+        return Err(e);
+    }
+    Ok(())
+}
+
+fn copy_file(from: &Path, path: &str, copy: &Path) -> io::Result<()> {
+    let source = disk::open_inside(from, path, MAX_FILE_BYTES)
+        .map_err(|t| io::Error::other(format!("{path} {}", t.what)))?;
+    let target = copy.join(path);
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let executable = source.metadata()?.permissions().mode() & 0o100;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&target)?;
+    let copied = io::copy(&mut source.take(MAX_FILE_BYTES + 1), &mut file)?;
+    if copied > MAX_FILE_BYTES {
+        return Err(io::Error::other(format!("{path} grew while it was copied")));
+    }
+    file.flush()?;
+    // Whether it runs is kept; ownership and special bits are not.
+    file.set_permissions(Permissions::from_mode(0o600 | executable))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! What an owner has trusted: folders and skills, in `state/trust.toml`
+//! (SKILL-2, MEM-4).
+//!
+//! Invariants: a skill is trusted as it was, by the hash of all its files, so
+//! any change ends the trust; a file that is not understood trusts nothing and
+//! is never written over; a change leaves the rest of the file as it was.
+
+mod file;
+mod hash;
+
+pub use file::{Trust, TrustFile, TrustedFolder, TrustedSkill};
+pub use hash::content_hash;
+
+use crate::format;
+use crate::skill::{MANIFEST, Skill, Source};
+use crate::tools::{self, ToolPattern};
+
+impl Trust {
+    /// The tools that a skill pre-approves at this moment: none unless it lies
+    /// in `config/skills`, all its files are as they were when an owner trusted
+    /// them, and its `SKILL.md` still says what was loaded. The caller still
+    /// puts scope and every `deny` above them. Ask again for each call: a file
+    /// may have changed since.
+    pub fn preapproved(&self, skill: &Skill) -> Vec<ToolPattern> {
+        let summary = &skill.summary;
+        if summary.source != Source::Home || skill.allowed_tools.is_empty() {
+            return Vec::new();
+        }
+        let Some(trusted) = self.skill(&summary.folder) else {
+            return Vec::new();
+        };
+        let Ok(hashed) = hash::hash(&summary.folder) else {
+            return Vec::new();
+        };
+        if hashed.sha256 != trusted.sha256 {
+            return Vec::new();
+        }
+        match format::parse(&hashed.manifest, MANIFEST.as_ref()) {
+            Ok((document, _))
+                if document.allowed_tools == skill.allowed_tools && document.body == skill.body =>
+            {
+                skill
+                    .allowed_tools
+                    .iter()
+                    .flat_map(|entry| tools::patterns(entry))
+                    .collect()
+            }
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The hash of a skill's content.
+
+use crate::disk::{self, MAX_FILE_BYTES};
+use crate::finding::{Finding, Level};
+use crate::skill::{folder_name, manifest};
+use crate::{Error, Finding as Found};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::path::Path;
+
+/// A skill's files as they were read once.
+pub(super) struct Hashed {
+    /// In lower-case hexadecimal.
+    pub(super) sha256: String,
+    /// The bytes of its `SKILL.md` that went into it.
+    pub(super) manifest: Vec<u8>,
+}
+
+/// The SHA-256, in lower-case hexadecimal, over all files of a skill, hidden
+/// ones too, sorted by path: for each the path relative to the folder, NUL, its
+/// length in decimal digits, NUL, its bytes. Anything that cannot be hashed, as
+/// a link that leaves the folder, is an error.
+pub fn content_hash(folder: &Path) -> Result<String, Error> {
+    hash(folder).map(|hashed| hashed.sha256)
+}
+
+pub(super) fn hash(folder: &Path) -> Result<Hashed, Error> {
+    let folder = disk::canonical_folder(folder)?;
+    let refused = |findings: Vec<Found>| Error::Refused {
+        name: folder_name(&folder).to_owned(),
+        findings,
+    };
+    let tree = disk::tree(&folder, |_| false);
+    if !tree.troubles.is_empty() {
+        let findings = tree
+            .troubles
+            .into_iter()
+            .map(|(path, trouble)| Finding::new(Level::Refused, &path, None, trouble))
+            .collect();
+        return Err(refused(findings));
+    }
+    let manifest = manifest(&folder);
+    let mut digest = Sha256::new();
+    let mut text = Vec::new();
+    for file in tree.files {
+        let bytes = disk::read(&folder, &file.path, MAX_FILE_BYTES).map_err(|trouble| {
+            let path = folder.join(&file.path);
+            refused(vec![Finding::new(Level::Refused, &path, None, trouble)])
+        })?;
+        digest.update(file.path.as_bytes());
+        digest.update([0]);
+        digest.update(bytes.len().to_string());
+        digest.update([0]);
+        digest.update(&bytes);
+        if Some(file.path.as_str()) == manifest {
+            text = bytes;
+        }
+    }
+    let mut sha256 = String::with_capacity(64);
+    for byte in digest.finalize() {
+        write!(sha256, "{byte:02x}").expect("a String takes all");
+    }
+    Ok(Hashed {
+        sha256,
+        manifest: text,
+    })
+}
