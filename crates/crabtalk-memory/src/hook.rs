@@ -2,7 +2,7 @@
 
 use crate::render::{self, Budget};
 use crate::text::cut;
-use crate::{Hit, Memory, Origin, Viewer};
+use crate::{Hit, Memory, Source, Viewer};
 use crabtalk_domain::tool::ToolProvider;
 use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Hook, Message, Role, ToolRegistry};
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Memory {
 /// Whether the turn is still part of the working history: what follows a
 /// summary verbatim is archived all the same.
 fn stands_in(hit: &Hit, history: &[Arc<Message>]) -> bool {
-    matches!(hit.origin, Origin::Archive { .. })
+    matches!(hit.source, Source::Archive { .. })
         && history
             .iter()
             .any(|m| !m.at.is_empty() && m.at == hit.at && m.role != Role::Tool)

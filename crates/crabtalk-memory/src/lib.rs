@@ -27,7 +27,7 @@ mod view;
 
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
-pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Origin, Parts, RecallScope, Settings};
+pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Parts, RecallScope, Settings, Source};
 pub use project::{Instruction, Project};
 pub use trust::{Trust, TrustedFolder, TrustedSkill};
 pub use view::{Owners, Viewer};

@@ -4,27 +4,22 @@
 //! gets. Every write ends in a thread of its own, so that a dropped future
 //! halves none. The lock is held by such threads alone.
 
-use crate::archives::{self, Archives, Update};
+mod inner;
+
+use crate::archives::{self, Archives};
 use crate::disk::{self, Existing};
-use crate::entries::{
-    Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Slot,
-};
-use crate::index::{Features, Level, Query, Shard, search};
-use crate::view::of_owner;
-use crate::{Error, Owners, Viewer, Warning, render};
+use crate::entries::{Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+use crate::index::Query;
+use crate::{Error, Owners, Viewer, Warning};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::{Clock, ConversationKey};
+use inner::{Inner, State};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Most hits of one recall: more is reading, not remembering.
 pub const MAX_HITS: usize = 50;
-/// Bytes of a hit's text.
-const MAX_SNIPPET_BYTES: usize = 1_000;
-/// Entries of one sender without the owner's authority: enough for years of
-/// talk, and no way to fill the disk.
-const MAX_PER_GUEST: usize = 1_000;
 /// Conversations of one agent that a recall over all of them looks into.
 const MAX_CONVERSATIONS: usize = 256;
 /// Largest `MEMORY.md` and `Crab.md`: both are part of every request.
@@ -67,7 +62,7 @@ impl Default for Settings {
 
 /// Where a hit comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum Source {
     /// An entry.
     Entry {
         /// Who caused it; empty when a person wrote the file.
@@ -88,7 +83,7 @@ pub enum Origin {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// Where.
-    pub origin: Origin,
+    pub source: Source,
     /// The entry's name or the archive's title.
     pub title: String,
     /// The words that were found, as they stand there.
@@ -131,16 +126,6 @@ pub struct Parts {
 /// Memory. Cheap to clone.
 #[derive(Clone)]
 pub struct Memory(Arc<Inner>);
-
-struct Inner {
-    parts: Parts,
-    state: Mutex<State>,
-}
-
-struct State {
-    entries: Entries,
-    archives: Archives,
-}
 
 impl Memory {
     /// A memory over a configuration folder. Reads nothing yet.
@@ -343,218 +328,6 @@ impl Memory {
             Err(failed) => std::panic::resume_unwind(failed.into_panic()),
         }
     }
-}
-
-impl Inner {
-    /// What is behind the lock can be derived again, so a panic elsewhere does
-    /// not make it useless.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn recall(
-        &self,
-        viewer: &Viewer,
-        query: &Query,
-        limit: usize,
-        updates: Vec<(ConversationKey, Update)>,
-    ) -> Vec<Hit> {
-        let state = &mut *self.state();
-        let since = state.archives.clock();
-        let keys: Vec<ConversationKey> = updates.iter().map(|(key, _)| key.clone()).collect();
-        for (key, update) in updates {
-            state.archives.apply(&key, update);
-        }
-        state.archives.shrink(since);
-        state.entries.refresh();
-        self.find(state, viewer, query, limit, &keys)
-    }
-
-    fn find(
-        &self,
-        state: &State,
-        viewer: &Viewer,
-        query: &Query,
-        limit: usize,
-        keys: &[ConversationKey],
-    ) -> Vec<Hit> {
-        let owners = &*self.parts.owners;
-        let sees = |doc| {
-            state
-                .entries
-                .of_doc(doc)
-                .is_some_and(|(slot, _)| viewer.sees(slot, owners))
-        };
-        let mut shards = vec![Shard {
-            index: state.entries.index(),
-            level: Level::Session,
-            features: Features {
-                speakers: false,
-                dates: false,
-            },
-            keep: &sees,
-        }];
-        let indexed: Vec<_> = keys
-            .iter()
-            .filter_map(|key| Some((key, state.archives.get(key)?)))
-            .collect();
-        shards.extend(indexed.iter().map(|(_, archives)| Shard {
-            index: &archives.index,
-            level: Level::Document,
-            features: Features {
-                speakers: true,
-                dates: true,
-            },
-            keep: &|_| true,
-        }));
-        let mut seen = HashSet::new();
-        let mut hits = Vec::new();
-        // Passages of one turn count once, hence more than were asked for.
-        for found in search(&shards, query, limit * 3) {
-            let hit = match found.shard.checked_sub(1) {
-                None => entry_hit(&state.entries, found.doc, query),
-                Some(at) => {
-                    let (key, archives) = indexed[at];
-                    archives
-                        .of_doc(found.doc)
-                        .filter(|p| seen.insert((at, p.turn_number)))
-                        .map(|place| Hit {
-                            origin: Origin::Archive {
-                                conversation: key.clone(),
-                                index: place.archive.index,
-                                speaker: place.turn.speaker.clone(),
-                            },
-                            title: place.archive.title.clone(),
-                            snippet: render::snippet(
-                                &place.turn.text[place.passage],
-                                query,
-                                MAX_SNIPPET_BYTES,
-                            ),
-                            score: 0.0,
-                            coverage: 0.0,
-                            at: place.turn.at.clone(),
-                        })
-                }
-            };
-            let ranked = |hit| Hit {
-                score: found.score,
-                coverage: found.coverage,
-                ..hit
-            };
-            hits.extend(hit.map(ranked));
-        }
-        hits.truncate(limit);
-        hits
-    }
-
-    fn remember(&self, viewer: &Viewer, new: NewEntry) -> Result<(), Error> {
-        let owners = &*self.parts.owners;
-        let state = &mut *self.state();
-        state.entries.refresh();
-        let name = new.name.trim().to_owned();
-        let named = state.entries.named(&name);
-        let own = named
-            .iter()
-            .find(|slot| slot.sender == viewer.sender.as_str());
-        let own = own.or_else(|| {
-            named
-                .iter()
-                .find(|slot| viewer.is_owner && of_owner(slot, owners))
-        });
-        let taken = || named.iter().any(|slot| viewer.sees(slot, owners));
-        let own = match own {
-            None if !viewer.is_owner && taken() => return Err(Error::NotYours(name)),
-            own => own.copied(),
-        };
-        let sender = viewer.sender.as_str();
-        if own.is_none() && !viewer.is_owner && state.entries.count_of(sender) >= MAX_PER_GUEST {
-            return Err(Error::TooMany {
-                sender: sender.to_owned(),
-                limit: MAX_PER_GUEST,
-            });
-        }
-        let old = own.map(|slot| state.entries.read(slot)).transpose()?;
-        let file = own.map(|slot| slot.file.clone());
-        let now = self.parts.clock.now().to_string();
-        let old = old.unwrap_or_else(|| Entry {
-            created: now.clone(),
-            ..Entry::default()
-        });
-        let entry = Entry {
-            name,
-            description: new.description.trim().to_owned(),
-            agent: viewer.conversation.agent.as_str().to_owned(),
-            sender: sender.to_owned(),
-            shared: viewer.is_owner && new.shared.unwrap_or(old.shared),
-            updated: now,
-            content: archives::without_recalled(&new.content),
-            ..old
-        };
-        state.entries.write(&entry, file.as_deref())
-    }
-
-    fn forget(&self, viewer: &Viewer, name: &str) -> Result<(), Error> {
-        let state = &mut *self.state();
-        state.entries.refresh();
-        let slot = self.choose(&state.entries, viewer, name)?;
-        if !viewer.is_owner && slot.sender != viewer.sender.as_str() {
-            return Err(Error::NotYours(name.to_owned()));
-        }
-        let file = slot.file.clone();
-        state.entries.remove(&file)
-    }
-
-    /// The entry that a viewer means by a name: the own one first.
-    fn choose<'a>(
-        &self,
-        entries: &'a Entries,
-        viewer: &Viewer,
-        name: &str,
-    ) -> Result<&'a Slot, Error> {
-        let owners = &*self.parts.owners;
-        let mut seen = entries.named(name);
-        seen.retain(|slot| viewer.sees(slot, owners));
-        let own = seen
-            .iter()
-            .find(|slot| slot.sender == viewer.sender.as_str());
-        let own = own.or_else(|| seen.iter().find(|slot| of_owner(slot, owners)));
-        match (own, &seen[..]) {
-            (Some(slot), _) | (None, [slot]) => Ok(slot),
-            (None, []) => Err(Error::NotFound(name.to_owned())),
-            (None, several) => Err(Error::Ambiguous {
-                name: name.to_owned(),
-                senders: several.iter().map(|slot| slot.sender.clone()).collect(),
-            }),
-        }
-    }
-}
-
-fn entry_hit(entries: &Entries, doc: u32, query: &Query) -> Option<Hit> {
-    let (slot, passage) = entries.of_doc(doc)?;
-    let (entry, range) = entries.passage(slot, passage)?;
-    let text = &entry.content[range];
-    let room = MAX_SNIPPET_BYTES
-        .saturating_sub(entry.description.len())
-        .max(MAX_SNIPPET_BYTES / 2);
-    let text = render::snippet(text, query, room);
-    let snippet = match (entry.description.is_empty(), text.is_empty()) {
-        (true, _) => text,
-        (false, true) => entry.description,
-        (false, false) => {
-            let description = entry.description.trim_end_matches('.');
-            format!("{description}. {text}")
-        }
-    };
-    Some(Hit {
-        origin: Origin::Entry {
-            sender: slot.sender.clone(),
-        },
-        title: entry.name,
-        snippet,
-        score: 0.0,
-        coverage: 0.0,
-        at: slot.at.clone(),
-    })
 }
 
 fn check(entry: &NewEntry) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 
 use crate::index::Query;
 use crate::text::{cut, sentences, terms};
-use crate::{Hit, Origin};
+use crate::{Hit, Source};
 use std::collections::HashSet;
 
 /// Bytes per token in the domain's estimate.
@@ -69,14 +69,14 @@ pub(crate) fn items(hits: &[Hit], budget: Budget) -> String {
 fn heading(hit: &Hit) -> String {
     let title = escaped(&cut(&one_line(&hit.title), 200));
     let mut notes = Vec::new();
-    let kind = match &hit.origin {
-        Origin::Entry { sender } => {
+    let kind = match &hit.source {
+        Source::Entry { sender } => {
             if !sender.is_empty() {
                 notes.push(format!("from {}", escaped(&cut(&one_line(sender), 80))));
             }
             "entry"
         }
-        Origin::Archive {
+        Source::Archive {
             speaker,
             conversation,
             ..

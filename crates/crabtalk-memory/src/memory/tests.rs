@@ -2,7 +2,7 @@
 
 use super::*;
 use crabtalk_domain::storage::{
-    self, ArchiveInfo, Entry as LogEntry, NewConversation, Opened, Page, Source, Summary,
+    self, ArchiveInfo, Entry as LogEntry, NewConversation, Opened, Page, Summary,
 };
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider};
 use crabtalk_domain::{AgentConfig, AgentName, BoxFuture, Hook, Message, Role, ToolCall};
@@ -46,12 +46,12 @@ impl Storage for Shelf {
 
     fn page<'a>(
         &'a self,
-        source: &'a Source,
+        source: &'a storage::Source,
         before: Option<u64>,
         _: usize,
     ) -> BoxFuture<'a, Result<Page, storage::Error>> {
         self.pages.fetch_add(1, Ordering::Relaxed);
-        let Source::Archive(key, index) = source else {
+        let storage::Source::Archive(key, index) = source else {
             unreachable!("archives only")
         };
         let archives = self.archives.lock().unwrap();
@@ -272,9 +272,9 @@ async fn visibility(recall_scope: RecallScope) -> String {
     let mut seen: BTreeMap<String, BTreeMap<&str, bool>> = BTreeMap::new();
     for sender in ["user", "tg:1", "tg:2"] {
         for hit in world.memory.recall(&viewer(sender), "marmots", 50).await {
-            let what = match &hit.origin {
-                Origin::Entry { .. } => hit.title,
-                Origin::Archive { conversation, .. } => {
+            let what = match &hit.source {
+                Source::Entry { .. } => hit.title,
+                Source::Archive { conversation, .. } => {
                     format!("Archive of {}", conversation.sender)
                 }
             };
@@ -542,9 +542,9 @@ async fn archives_are_read_once_and_only_what_was_said() {
         .memory
         .recall(&viewer("user"), "what did Ada say about helium", 1)
         .await;
-    let Origin::Archive {
+    let Source::Archive {
         speaker, index: 1, ..
-    } = &ada[0].origin
+    } = &ada[0].source
     else {
         panic!("{ada:?}")
     };
@@ -780,7 +780,7 @@ async fn a_guest_cannot_fill_the_disk() {
     let world = World::new();
     let folder = world.home.path().join("memory/entries");
     std::fs::create_dir_all(&folder).unwrap();
-    for n in 0..MAX_PER_GUEST {
+    for n in 0..inner::MAX_PER_GUEST {
         let text = format!("---\nname: n{n}\nsender: tg:1\n---\nx");
         std::fs::write(folder.join(format!("n{n}.md")), text).unwrap();
     }

@@ -1,0 +1,239 @@
+//! What happens behind the lock.
+
+use super::{Hit, NewEntry, Parts, Source};
+use crate::archives::{self, Archives, Update};
+use crate::entries::{Entries, Entry, Slot};
+use crate::index::{Features, Level, Query, Shard, search};
+use crate::view::of_owner;
+use crate::{Error, Viewer, render};
+use crabtalk_domain::ConversationKey;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a hit's text.
+const MAX_SNIPPET_BYTES: usize = 1_000;
+/// Entries of one sender without the owner's authority: enough for years of
+/// talk, and no way to fill the disk.
+pub(super) const MAX_PER_GUEST: usize = 1_000;
+
+pub(super) struct Inner {
+    pub(super) parts: Parts,
+    pub(super) state: Mutex<State>,
+}
+
+pub(super) struct State {
+    pub(super) entries: Entries,
+    pub(super) archives: Archives,
+}
+
+impl Inner {
+    /// What is behind the lock can be derived again, so a panic elsewhere does
+    /// not make it useless.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn recall(
+        &self,
+        viewer: &Viewer,
+        query: &Query,
+        limit: usize,
+        updates: Vec<(ConversationKey, Update)>,
+    ) -> Vec<Hit> {
+        let state = &mut *self.state();
+        let since = state.archives.clock();
+        let keys: Vec<ConversationKey> = updates.iter().map(|(key, _)| key.clone()).collect();
+        for (key, update) in updates {
+            state.archives.apply(&key, update);
+        }
+        state.archives.shrink(since);
+        state.entries.refresh();
+        self.find(state, viewer, query, limit, &keys)
+    }
+
+    fn find(
+        &self,
+        state: &State,
+        viewer: &Viewer,
+        query: &Query,
+        limit: usize,
+        keys: &[ConversationKey],
+    ) -> Vec<Hit> {
+        let owners = &*self.parts.owners;
+        let sees = |doc| {
+            state
+                .entries
+                .of_doc(doc)
+                .is_some_and(|(slot, _)| viewer.sees(slot, owners))
+        };
+        let mut shards = vec![Shard {
+            index: state.entries.index(),
+            level: Level::Session,
+            features: Features {
+                speakers: false,
+                dates: false,
+            },
+            keep: &sees,
+        }];
+        let indexed: Vec<_> = keys
+            .iter()
+            .filter_map(|key| Some((key, state.archives.get(key)?)))
+            .collect();
+        shards.extend(indexed.iter().map(|(_, archives)| Shard {
+            index: &archives.index,
+            level: Level::Document,
+            features: Features {
+                speakers: true,
+                dates: true,
+            },
+            keep: &|_| true,
+        }));
+        let mut seen = HashSet::new();
+        let mut hits = Vec::new();
+        // Passages of one turn count once, hence more than were asked for.
+        for found in search(&shards, query, limit * 3) {
+            let hit = match found.shard.checked_sub(1) {
+                None => entry_hit(&state.entries, found.doc, query),
+                Some(at) => {
+                    let (key, archives) = indexed[at];
+                    archives
+                        .of_doc(found.doc)
+                        .filter(|p| seen.insert((at, p.turn_number)))
+                        .map(|place| Hit {
+                            source: Source::Archive {
+                                conversation: key.clone(),
+                                index: place.archive.index,
+                                speaker: place.turn.speaker.clone(),
+                            },
+                            title: place.archive.title.clone(),
+                            snippet: render::snippet(
+                                &place.turn.text[place.passage],
+                                query,
+                                MAX_SNIPPET_BYTES,
+                            ),
+                            score: 0.0,
+                            coverage: 0.0,
+                            at: place.turn.at.clone(),
+                        })
+                }
+            };
+            let ranked = |hit| Hit {
+                score: found.score,
+                coverage: found.coverage,
+                ..hit
+            };
+            hits.extend(hit.map(ranked));
+        }
+        hits.truncate(limit);
+        hits
+    }
+
+    pub(super) fn remember(&self, viewer: &Viewer, new: NewEntry) -> Result<(), Error> {
+        let owners = &*self.parts.owners;
+        let state = &mut *self.state();
+        state.entries.refresh();
+        let name = new.name.trim().to_owned();
+        let named = state.entries.named(&name);
+        let own = named
+            .iter()
+            .find(|slot| slot.sender == viewer.sender.as_str());
+        let own = own.or_else(|| {
+            named
+                .iter()
+                .find(|slot| viewer.is_owner && of_owner(slot, owners))
+        });
+        let taken = || named.iter().any(|slot| viewer.sees(slot, owners));
+        let own = match own {
+            None if !viewer.is_owner && taken() => return Err(Error::NotYours(name)),
+            own => own.copied(),
+        };
+        let sender = viewer.sender.as_str();
+        if own.is_none() && !viewer.is_owner && state.entries.count_of(sender) >= MAX_PER_GUEST {
+            return Err(Error::TooMany {
+                sender: sender.to_owned(),
+                limit: MAX_PER_GUEST,
+            });
+        }
+        let old = own.map(|slot| state.entries.read(slot)).transpose()?;
+        let file = own.map(|slot| slot.file.clone());
+        let now = self.parts.clock.now().to_string();
+        let old = old.unwrap_or_else(|| Entry {
+            created: now.clone(),
+            ..Entry::default()
+        });
+        let entry = Entry {
+            name,
+            description: new.description.trim().to_owned(),
+            agent: viewer.conversation.agent.as_str().to_owned(),
+            sender: sender.to_owned(),
+            shared: viewer.is_owner && new.shared.unwrap_or(old.shared),
+            updated: now,
+            content: archives::without_recalled(&new.content),
+            ..old
+        };
+        state.entries.write(&entry, file.as_deref())
+    }
+
+    pub(super) fn forget(&self, viewer: &Viewer, name: &str) -> Result<(), Error> {
+        let state = &mut *self.state();
+        state.entries.refresh();
+        let slot = self.choose(&state.entries, viewer, name)?;
+        if !viewer.is_owner && slot.sender != viewer.sender.as_str() {
+            return Err(Error::NotYours(name.to_owned()));
+        }
+        let file = slot.file.clone();
+        state.entries.remove(&file)
+    }
+
+    /// The entry that a viewer means by a name: the own one first.
+    pub(super) fn choose<'a>(
+        &self,
+        entries: &'a Entries,
+        viewer: &Viewer,
+        name: &str,
+    ) -> Result<&'a Slot, Error> {
+        let owners = &*self.parts.owners;
+        let mut seen = entries.named(name);
+        seen.retain(|slot| viewer.sees(slot, owners));
+        let own = seen
+            .iter()
+            .find(|slot| slot.sender == viewer.sender.as_str());
+        let own = own.or_else(|| seen.iter().find(|slot| of_owner(slot, owners)));
+        match (own, &seen[..]) {
+            (Some(slot), _) | (None, [slot]) => Ok(slot),
+            (None, []) => Err(Error::NotFound(name.to_owned())),
+            (None, several) => Err(Error::Ambiguous {
+                name: name.to_owned(),
+                senders: several.iter().map(|slot| slot.sender.clone()).collect(),
+            }),
+        }
+    }
+}
+
+fn entry_hit(entries: &Entries, doc: u32, query: &Query) -> Option<Hit> {
+    let (slot, passage) = entries.of_doc(doc)?;
+    let (entry, range) = entries.passage(slot, passage)?;
+    let text = &entry.content[range];
+    let room = MAX_SNIPPET_BYTES
+        .saturating_sub(entry.description.len())
+        .max(MAX_SNIPPET_BYTES / 2);
+    let text = render::snippet(text, query, room);
+    let snippet = match (entry.description.is_empty(), text.is_empty()) {
+        (true, _) => text,
+        (false, true) => entry.description,
+        (false, false) => {
+            let description = entry.description.trim_end_matches('.');
+            format!("{description}. {text}")
+        }
+    };
+    Some(Hit {
+        source: Source::Entry {
+            sender: slot.sender.clone(),
+        },
+        title: entry.name,
+        snippet,
+        score: 0.0,
+        coverage: 0.0,
+        at: slot.at.clone(),
+    })
+}
