@@ -9,6 +9,7 @@ mod slug;
 mod watch;
 
 pub use format::Entry;
+pub(crate) use format::parse;
 
 use crate::disk::{self, Existing};
 use crate::index::{DocId, Document, Index};

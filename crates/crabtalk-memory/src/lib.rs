@@ -18,6 +18,7 @@ mod disk;
 mod entries;
 mod error;
 mod hook;
+mod import;
 mod memory;
 mod project;
 mod render;
@@ -27,6 +28,7 @@ mod view;
 
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
+pub use import::ImportReport;
 pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Parts, RecallScope, Settings, Source};
 pub use project::{Instruction, Project};
 pub use trust::{Trust, TrustedFolder, TrustedSkill};

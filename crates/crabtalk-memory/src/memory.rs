@@ -318,7 +318,7 @@ impl Memory {
     }
 
     /// Does what touches files or takes the lock for long, off the runtime.
-    async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> T {

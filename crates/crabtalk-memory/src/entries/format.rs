@@ -59,7 +59,7 @@ struct Front {
 }
 
 /// Reads a file's text; an error says what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Entry, String> {
+pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     let text = text
         .strip_prefix('\u{feff}')
         .unwrap_or(text)

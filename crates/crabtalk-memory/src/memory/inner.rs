@@ -16,12 +16,12 @@ const MAX_SNIPPET_BYTES: usize = 1_000;
 /// talk, and no way to fill the disk.
 pub(super) const MAX_PER_GUEST: usize = 1_000;
 
-pub(super) struct Inner {
+pub(crate) struct Inner {
     pub(super) parts: Parts,
     pub(super) state: Mutex<State>,
 }
 
-pub(super) struct State {
+pub(crate) struct State {
     pub(super) entries: Entries,
     pub(super) archives: Archives,
 }

@@ -792,3 +792,66 @@ async fn a_guest_cannot_fill_the_disk() {
         .unwrap();
     world.remember("user", "one more", "x").await.unwrap();
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn notes_are_imported_as_copies_with_a_report() {
+    let world = World::new();
+    let notes = tempfile::tempdir().unwrap();
+    let put = |file: &str, text: &str| {
+        let file = notes.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    put("Garden.md", "# Garden\n\nThe marmot lives under the shed.");
+    put(
+        "deep/er/tea.md",
+        "---\nname: Tea\ndescription: how to\n---\nThree minutes.",
+    );
+    put("taken.md", "---\nname: Taken\n---\nnew");
+    put("empty.md", "\n");
+    put("large.md", &"x".repeat(1 << 20));
+    put("other.txt", "not Markdown");
+    put(".hidden/a.md", "hidden");
+    std::os::unix::fs::symlink("/etc/hostname", notes.path().join("link.md")).unwrap();
+    world.remember("user", "Taken", "old").await.unwrap();
+    let report = world
+        .memory
+        .import(&viewer("user"), notes.path())
+        .await
+        .unwrap();
+    let names: Vec<_> = report
+        .imported
+        .iter()
+        .map(|(_, name)| name.as_str())
+        .collect();
+    assert_eq!(names, ["Garden", "Tea"]);
+    let skipped: Vec<_> = report
+        .skipped
+        .iter()
+        .map(|w| format!("{} {}", w.file.file_name().unwrap().display(), w.reason))
+        .collect();
+    assert_eq!(
+        skipped,
+        [
+            "empty.md is empty",
+            "large.md has more than 262144 bytes",
+            "taken.md is left out: there is a memory named \"Taken\"",
+        ]
+    );
+    assert_eq!(world.titles("user", "marmot shed").await, ["Garden"]);
+    assert_eq!(
+        world
+            .memory
+            .entry(&viewer("user"), "Taken")
+            .await
+            .unwrap()
+            .content,
+        "old"
+    );
+    let absent = world
+        .memory
+        .import(&viewer("user"), &notes.path().join("no"))
+        .await;
+    assert!(absent.unwrap_err().to_string().starts_with("cannot read "));
+}
