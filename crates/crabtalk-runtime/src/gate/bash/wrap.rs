@@ -265,6 +265,8 @@ fn git(args: &[String]) -> Option<Found> {
 
 fn find(args: &[String]) -> Option<Found> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+    /// Nobody writes more; each copies the words after it.
+    const MAX_RUNS: usize = 16;
     const WRITES: [&str; 5] = ["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
     let may_be = |arg: &str, list: &[&str]| list.iter().any(|d| command(d, arg, Holes::Maybe));
     let mut behind = Vec::new();
@@ -275,6 +277,10 @@ fn find(args: &[String]) -> Option<Found> {
             continue;
         }
         why.get_or_insert_with(|| format!("can run or write with `{}`", visible(arg)));
+        if behind.len() == MAX_RUNS {
+            behind.push(Behind::Unknown);
+            break;
+        }
         if arg.contains(HOLE) {
             behind.push(Behind::Unknown);
         } else if runs {
