@@ -24,9 +24,6 @@ pub const MAX_TOTAL_BYTES: u64 = 64 * 1024 * 1024;
 /// Folders below a skill's own; references lie one level deep by the format.
 const MAX_DEPTH: usize = 8;
 
-/// Entries looked at, files or not.
-const MAX_ENTRIES: usize = 2 * MAX_FILES;
-
 /// A file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TreeFile {
@@ -42,6 +39,7 @@ pub(crate) struct Tree {
     /// What was passed over, and why.
     pub(crate) troubles: Vec<(PathBuf, Trouble)>,
     total: u64,
+    max_files: usize,
     seen: usize,
     full: bool,
 }
@@ -56,7 +54,14 @@ pub(crate) fn hidden(name: &str) -> bool {
 
 /// Walks a skill's folder.
 pub(crate) fn tree(folder: &Path, leave_out: LeaveOut) -> Tree {
-    let mut tree = Tree::default();
+    tree_within(folder, leave_out, MAX_FILES)
+}
+
+fn tree_within(folder: &Path, leave_out: LeaveOut, max_files: usize) -> Tree {
+    let mut tree = Tree {
+        max_files,
+        ..Tree::default()
+    };
     tree.walk(folder, folder, 0, leave_out);
     tree.files.sort_by(|a, b| a.path.cmp(&b.path));
     tree
@@ -72,7 +77,7 @@ impl Tree {
             );
             return;
         }
-        let entries = match sorted_entries(folder, MAX_FILES) {
+        let entries = match sorted_entries(folder, 2 * self.max_files) {
             Ok(entries) => entries,
             Err(e) => {
                 self.trouble(
@@ -87,8 +92,9 @@ impl Tree {
             if self.full {
                 return;
             }
+            // Folders count too, so that a tree of nothing else ends.
             self.seen += 1;
-            if self.seen > MAX_ENTRIES {
+            if self.seen > 2 * self.max_files {
                 self.fill(root);
                 return;
             }
@@ -121,7 +127,7 @@ impl Tree {
             return;
         }
         self.total += len;
-        if self.files.len() == MAX_FILES || self.total > MAX_TOTAL_BYTES {
+        if self.files.len() == self.max_files || self.total > MAX_TOTAL_BYTES {
             self.fill(root);
             return;
         }
@@ -137,7 +143,10 @@ impl Tree {
         self.full = true;
         self.trouble(
             root,
-            format!("has more than {MAX_FILES} files or {MAX_TOTAL_BYTES} bytes"),
+            format!(
+                "has more than {} files or {MAX_TOTAL_BYTES} bytes",
+                self.max_files
+            ),
             "keep to what the skill needs",
         );
     }

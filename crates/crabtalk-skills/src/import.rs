@@ -7,7 +7,7 @@
 use crate::disk::{self, MAX_FILE_BYTES};
 use crate::finding::{Finding, Level};
 use crate::scan::scan;
-use crate::skill::{Source, folder_name, read};
+use crate::skill::{Source, folder_name, manifest, read};
 use crate::{Error, load};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -123,6 +123,41 @@ fn taken_names(to: &Path) -> Vec<Taken> {
     taken
 }
 
+/// Whether a skill may be put under a name, and which entry it then replaces.
+fn may_take(
+    name: &str,
+    folder: &Path,
+    to: &Path,
+    taken: &[Taken],
+    replace: bool,
+) -> Result<Option<usize>, String> {
+    let Some(at) = taken.iter().position(|t| t.name.eq_ignore_ascii_case(name)) else {
+        return Ok(None);
+    };
+    let there = &taken[at];
+    let place = there.folder.display();
+    if there.folder == folder {
+        return Err("it is that skill already".to_owned());
+    }
+    if there.ours {
+        return Err(format!(
+            "a second skill named `{name}`; the first was copied"
+        ));
+    }
+    // A folder that is no skill itself may hold others.
+    if there.folder.parent() != Some(to) || manifest(&there.folder).is_none() {
+        return Err(format!(
+            "`{name}` is taken by {place}, which is not replaced; move it away by hand"
+        ));
+    }
+    if !replace {
+        return Err(format!(
+            "there is `{name}` already in {place}; say to replace it, or rename one"
+        ));
+    }
+    Ok(Some(at))
+}
+
 fn import_one(
     folder: &Path,
     to: &Path,
@@ -131,31 +166,7 @@ fn import_one(
 ) -> Result<Copied, String> {
     let skill = load(folder, Source::External).map_err(|e| e.to_string())?;
     let name = skill.summary.name;
-    let there = taken
-        .iter()
-        .position(|t| t.name.eq_ignore_ascii_case(&name));
-    if let Some(there) = there.map(|at| &taken[at]) {
-        if there.folder == folder {
-            return Err("it is that skill already".to_owned());
-        }
-        if there.ours {
-            return Err(format!(
-                "a second skill named `{name}`; the first was copied"
-            ));
-        }
-        if !replace {
-            return Err(format!(
-                "there is `{name}` already in {}; say to replace it, or rename one",
-                there.folder.display()
-            ));
-        }
-        if there.folder.parent() != Some(to) || !there.folder.is_dir() {
-            return Err(format!(
-                "`{name}` is taken by {}, which is not replaced; remove it by hand",
-                there.folder.display()
-            ));
-        }
-    }
+    let there = may_take(&name, folder, to, taken, replace)?;
     let tree = disk::tree(folder, |name| LEFT_OUT.contains(&name));
     if !tree.troubles.is_empty() {
         let all: Vec<String> = tree
@@ -201,13 +212,18 @@ fn copy_whole(from: &Path, paths: &[String], target: &Path, old: Option<&Path>) 
     if let Some(old) = old {
         fs::rename(old, &aside)?;
     }
-    if let Err(e) = fs::rename(&copy, target) {
-        if let Some(old) = old {
-            fs::rename(&aside, old)?;
-        }
-        return Err(e);
+    let Err(e) = fs::rename(&copy, target) else {
+        return Ok(());
+    };
+    if let Some(old) = old
+        && fs::rename(&aside, old).is_err()
+    {
+        // Rather a stray folder than the user's skill gone.
+        let kept = unfinished.keep();
+        let text = format!("{e}; what was there is in {}", kept.display());
+        return Err(io::Error::other(text));
     }
-    Ok(())
+    Err(e)
 }
 
 fn copy_file(from: &Path, path: &str, copy: &Path) -> io::Result<()> {

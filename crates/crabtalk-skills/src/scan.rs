@@ -39,62 +39,31 @@ pub(crate) struct Scan {
 /// Looks for skills below a canonical folder, itself included. Hidden folders
 /// are skipped.
 pub(crate) fn scan(root: &Path) -> Scan {
+    scan_within(root, MAX_FOLDERS)
+}
+
+fn scan_within(root: &Path, max_folders: usize) -> Scan {
     let mut scan = Scan::default();
     let mut queue = VecDeque::from([(root.to_owned(), 0)]);
     let mut seen = 1;
     while let Some((folder, depth)) = queue.pop_front() {
         let is_skill = manifest(&folder).is_some();
-        let entries = match disk::sorted_entries(&folder, MAX_ENTRIES) {
-            Ok(entries) => entries,
-            Err(e) => {
-                scan.pass_over(
-                    &folder,
-                    format!("cannot be listed: {e}"),
-                    "make it readable and small",
-                );
-                Vec::new()
-            }
-        };
-        for entry in entries {
-            let (path, name) = (entry.path(), entry.file_name());
-            let name = name.to_string_lossy();
-            if name.starts_with('.')
-                || name == PACKAGES
-                || (is_skill && RESOURCES.contains(&&*name))
-            {
-                continue;
-            }
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            if kind.is_symlink() && !is_skill {
-                scan.link(root, &path);
-            }
-            if !kind.is_dir() {
-                continue;
-            }
+        for below in scan.folders_in(root, &folder, is_skill) {
             if depth == MAX_DEPTH {
                 // Deep folders of a skill are its own; elsewhere one may hide.
                 if !is_skill {
-                    scan.pass_over(
-                        &path,
-                        format!("lies more than {MAX_DEPTH} folders deep"),
-                        "move it up",
-                    );
+                    let what = format!("lies more than {MAX_DEPTH} folders deep");
+                    scan.pass_over(&below, what, "move it up");
                 }
-                continue;
-            }
-            if seen == MAX_FOLDERS {
-                scan.pass_over(
-                    root,
-                    format!("has more than {MAX_FOLDERS} folders"),
-                    "skills beyond them are not found; remove some",
-                );
+            } else if seen == max_folders {
+                let what = format!("has more than {max_folders} folders");
+                scan.pass_over(root, what, "what lies beyond them is not found");
                 queue.clear();
                 break;
+            } else {
+                seen += 1;
+                queue.push_back((below, depth + 1));
             }
-            seen += 1;
-            queue.push_back((path, depth + 1));
         }
         if is_skill {
             scan.folders.push(folder);
@@ -104,6 +73,31 @@ pub(crate) fn scan(root: &Path) -> Scan {
 }
 
 impl Scan {
+    /// The folders in a folder where skills may lie.
+    fn folders_in(&mut self, root: &Path, folder: &Path, is_skill: bool) -> Vec<PathBuf> {
+        let entries = disk::sorted_entries(folder, MAX_ENTRIES).unwrap_or_else(|e| {
+            let what = format!("cannot be listed: {e}");
+            self.pass_over(folder, what, "make it readable and small");
+            Vec::new()
+        });
+        let mut folders = Vec::new();
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let theirs = is_skill && RESOURCES.contains(&&*name);
+            if theirs || name.starts_with('.') || name == PACKAGES {
+                continue;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                // Links within a skill are judged with its files.
+                Ok(kind) if kind.is_symlink() && !is_skill => self.link(root, &entry.path()),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        folders
+    }
+
     /// Names a link to a folder that leaves the root; one that stays below it
     /// leads to what is found anyway.
     fn link(&mut self, root: &Path, path: &Path) {

@@ -118,16 +118,17 @@ fn a_tree_is_bounded_in_depth_files_and_bytes() {
     );
 
     let (_temp, root) = folder();
-    for n in 0..=MAX_FILES {
+    for n in 0..=6 {
         let sub = root.join((n % 3).to_string());
         fs::create_dir_all(&sub).unwrap();
         sparse(&sub.join(n.to_string()), 0);
     }
-    let many = tree(&root, hidden);
-    assert_eq!(many.files.len(), MAX_FILES);
-    assert!(
-        many.troubles[0].1.what.contains("2000 files"),
-        "{:?}",
-        many.troubles
-    );
+    assert!(tree_within(&root, hidden, 7).troubles.is_empty());
+    let many = tree_within(&root, hidden, 6);
+    assert_eq!(many.files.len(), 6);
+    assert!(many.troubles[0].1.what.contains("6 files"), "{many:?}");
+
+    let (_temp, root) = folder();
+    fs::create_dir_all(root.join("a/b/c/d/e")).unwrap();
+    assert!(!tree_within(&root, hidden, 2).troubles.is_empty());
 }

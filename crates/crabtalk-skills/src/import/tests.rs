@@ -93,11 +93,19 @@ fn what_is_there_stays_unless_told() {
     write(&disk.to.join("A"), "mine");
     write(&disk.to.join("group/b"), "mine");
     fs::create_dir(disk.to.join("c")).unwrap();
+    fs::create_dir(disk.to.join("c/inner")).unwrap();
     let report = disk.import(false);
     assert!(report.copied.is_empty(), "{report:?}");
-    for skipped in &report.skipped {
-        assert!(skipped.reason.contains("already in"), "{skipped:?}");
-    }
+    let reasons = |report: &ImportReport| -> Vec<String> {
+        report.skipped.iter().map(|s| s.reason.clone()).collect()
+    };
+    let left = reasons(&report);
+    assert!(left[0].contains("there is `a` already in"), "{left:?}");
+    assert!(
+        left[1].contains("group/b, which is not replaced"),
+        "{left:?}"
+    );
+    assert!(left[2].contains("c, which is not replaced"), "{left:?}");
     assert_eq!(
         (disk.body("A"), disk.body("group/b")),
         ("mine".into(), "mine".into())
@@ -109,14 +117,14 @@ fn what_is_there_stays_unless_told() {
         .iter()
         .map(|c| (&*c.name, c.replaced))
         .collect();
-    assert_eq!(copied, [("a", true), ("c", true)]);
-    assert!(
-        report.skipped[0]
-            .reason
-            .contains("group/b, which is not replaced")
-    );
+    assert_eq!(copied, [("a", true)]);
+    assert_eq!(reasons(&report), left[1..]);
     assert_eq!(disk.names(), ["a", "c", "group"]);
-    assert_eq!(disk.body("a"), "new");
+    assert_eq!(
+        (disk.body("a"), disk.body("group/b")),
+        ("new".into(), "mine".into())
+    );
+    assert!(disk.to.join("c/inner").exists());
 }
 
 #[test]

@@ -1,5 +1,9 @@
+use super::catalog::{MAX_CACHED_ROOTS, SETTLED};
 use super::*;
+use crate::skill::folder_name;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::time::Duration;
 
 struct Disk {
     _temp: tempfile::TempDir,
@@ -123,7 +127,7 @@ fn a_list_is_right_after_every_edit() {
     let disk = disk(&[("home/a", "one"), ("home/b", "two")]);
     for settled in [Duration::ZERO, SETTLED] {
         let mut library = disk.library();
-        library.settled = settled;
+        library.cache.settled = settled;
         library.list(None, &all);
         // Another size, so that even an unsettled stamp shows it.
         let text = format!("changed {settled:?}");
@@ -148,9 +152,9 @@ fn a_change_within_the_same_instant_is_seen() {
 fn unchanged_files_are_not_parsed_again() {
     let disk = disk(&[("home/a", "one")]);
     let mut library = disk.library();
-    library.settled = Duration::ZERO;
+    library.cache.settled = Duration::ZERO;
     library.list(None, &all);
-    for parsed in library.cache.lock().unwrap().values_mut() {
+    for parsed in library.cache.roots.lock().unwrap().values_mut() {
         for cached in Arc::make_mut(parsed).values_mut() {
             cached.skill.as_mut().unwrap().description = "from the cache".into();
         }
@@ -365,5 +369,5 @@ fn the_cache_is_bounded() {
             1
         );
     }
-    assert!(library.cache.lock().unwrap().len() <= MAX_CACHED_ROOTS);
+    assert!(library.cache.roots.lock().unwrap().len() <= MAX_CACHED_ROOTS);
 }

@@ -1,0 +1,254 @@
+//! What lies on disk, before scope, and the cache that spares parsing it.
+
+use crate::Error;
+use crate::finding::{Finding, Level, Trouble};
+use crate::scan::scan;
+use crate::skill::{self, Skill, Source, Summary, folder_name, manifest, read};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Where a project keeps its skills, below the cwd of a run.
+const PROJECT_SKILLS: &str = ".crabtalk/skills";
+
+/// Roots kept in the cache; projects come and go.
+pub(super) const MAX_CACHED_ROOTS: usize = 64;
+
+/// A file changed more recently than this may change again without its times
+/// showing it: the coarsest file systems count in two seconds, and one more
+/// goes to the comparison in whole seconds.
+pub(super) const SETTLED: Duration = Duration::from_secs(3);
+
+/// What was parsed, by root.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) roots: Mutex<HashMap<PathBuf, Arc<Parsed>>>,
+    /// How old a change has to be.
+    pub(super) settled: Duration,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            roots: Mutex::default(),
+            settled: SETTLED,
+        }
+    }
+}
+
+impl Cache {
+    fn below(&self, root: &Path) -> Arc<Parsed> {
+        self.lock().get(root).cloned().unwrap_or_default()
+    }
+
+    fn keep(&self, root: &Path, parsed: Parsed) {
+        let mut roots = self.lock();
+        if roots.len() >= MAX_CACHED_ROOTS {
+            roots.clear();
+        }
+        roots.insert(root.to_owned(), Arc::new(parsed));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Parsed>>> {
+        // A cache is right or absent, so a panic elsewhere spoils nothing.
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was read below one root, by folder.
+pub(super) type Parsed = HashMap<PathBuf, Cached>;
+
+#[derive(Debug, Clone)]
+pub(super) struct Cached {
+    stamp: Stamp,
+    pub(super) skill: Result<Summary, ()>,
+    findings: Vec<Finding>,
+}
+
+/// What changes when a file does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    file: [u64; 3],
+    changed: [i64; 4],
+}
+
+impl Stamp {
+    /// `None` while the file is too young to tell by it.
+    fn of(file: &Path, settled: Duration) -> Option<Self> {
+        let metadata = fs::metadata(file).ok()?;
+        // Not the time of modification, which tools set back as they like.
+        let changed = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
+        let age = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH + changed)
+            .ok()?;
+        (age >= settled).then(|| Self {
+            file: [metadata.dev(), metadata.ino(), metadata.size()],
+            changed: [
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.ctime(),
+                metadata.ctime_nsec(),
+            ],
+        })
+    }
+}
+
+/// Everything found, before scope.
+#[derive(Default)]
+pub(super) struct Catalog {
+    pub(super) skills: Vec<Summary>,
+    /// Refused skills, by the name of their folder.
+    refused: Vec<(String, Vec<Finding>)>,
+    pub(super) warnings: Vec<Finding>,
+}
+
+impl Catalog {
+    /// Adds the skills below a canonical root.
+    pub(super) fn add(&mut self, root: &Path, source: Source, cache: &Cache) {
+        let scan = scan(root);
+        self.warnings.extend(scan.findings);
+        let before = cache.below(root);
+        let mut parsed = Parsed::with_capacity(scan.folders.len());
+        for folder in scan.folders {
+            if folder == root {
+                let trouble = Trouble::new(
+                    "a SKILL.md lies among the skills' folders",
+                    "move it into a folder of its own",
+                );
+                self.warnings
+                    .push(Finding::new(Level::Refused, root, None, trouble));
+                continue;
+            }
+            // Taken before reading, so that a change in between is seen.
+            let stamp = manifest(&folder).and_then(|m| Stamp::of(&folder.join(m), cache.settled));
+            let kept = before
+                .get(&folder)
+                .filter(|kept| stamp.as_ref() == Some(&kept.stamp));
+            let (skill, findings) = match kept {
+                Some(kept) => (kept.skill.clone(), kept.findings.clone()),
+                None => parse(&folder, source),
+            };
+            if let Some(stamp) = stamp {
+                let cached = Cached {
+                    stamp,
+                    skill: skill.clone(),
+                    findings: findings.clone(),
+                };
+                parsed.insert(folder.clone(), cached);
+            }
+            self.take(&folder, skill, findings);
+        }
+        cache.keep(root, parsed);
+    }
+
+    /// The project's folder of skills, if it lies within the project.
+    pub(super) fn project_root(&mut self, cwd: &Path) -> Option<PathBuf> {
+        let path = cwd.join(PROJECT_SKILLS);
+        let root = match fs::canonicalize(&path) {
+            Ok(root) => root,
+            Err(e) => {
+                self.unreachable(&path, &e);
+                return None;
+            }
+        };
+        let within = fs::canonicalize(cwd).is_ok_and(|cwd| root.starts_with(cwd));
+        if !within {
+            let trouble = Trouble::new(
+                format!(
+                    "is a symbolic link that leaves the project: it leads to {}",
+                    root.display()
+                ),
+                "put a folder there in its place",
+            );
+            self.warnings
+                .push(Finding::new(Level::Refused, &path, None, trouble));
+            return None;
+        }
+        Some(root)
+    }
+
+    /// The skill of that name, fresh from disk. Refusals of scope come before
+    /// anything is read.
+    pub(super) fn exact(
+        &self,
+        name: &str,
+        allows: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<Skill>, Error> {
+        let found = self
+            .skills
+            .iter()
+            .find(|skill| skill.name.eq_ignore_ascii_case(name));
+        if let Some(summary) = found {
+            if !allows(&summary.name) {
+                return Err(Error::OutOfScope(summary.name.clone()));
+            }
+            let skill = skill::load(&summary.folder, summary.source)?;
+            // Renamed in this moment, it is not what scope was asked about.
+            return Ok((skill.summary.name == summary.name).then_some(skill));
+        }
+        let refused = self
+            .refused
+            .iter()
+            .find(|(folder, _)| folder.eq_ignore_ascii_case(name));
+        match refused {
+            Some((folder, _)) if !allows(folder) => Err(Error::OutOfScope(folder.clone())),
+            Some((folder, findings)) => Err(Error::Refused {
+                name: folder.clone(),
+                findings: findings.clone(),
+            }),
+            None => Ok(None),
+        }
+    }
+
+    fn take(&mut self, folder: &Path, skill: Result<Summary, ()>, findings: Vec<Finding>) {
+        let Ok(skill) = skill else {
+            self.warnings.extend(findings.iter().cloned());
+            self.refused
+                .push((folder_name(folder).to_owned(), findings));
+            return;
+        };
+        let first = self
+            .skills
+            .iter()
+            .find(|other| other.name.eq_ignore_ascii_case(&skill.name));
+        if let Some(first) = first {
+            let trouble = Trouble::new(
+                format!(
+                    "a second skill named `{}` is passed over; the one in {} is used",
+                    skill.name,
+                    first.folder.display()
+                ),
+                "rename the folder of one of them",
+            );
+            self.warnings
+                .push(Finding::new(Level::Refused, folder, None, trouble));
+        } else {
+            self.warnings.extend(findings);
+            self.skills.push(skill);
+        }
+    }
+
+    /// Notes that a folder is there and cannot be read.
+    pub(super) fn unreachable(&mut self, path: &Path, error: &std::io::Error) {
+        if error.kind() != std::io::ErrorKind::NotFound {
+            let trouble = Trouble::new(format!("cannot be read: {error}"), "make it readable");
+            self.warnings
+                .push(Finding::new(Level::Refused, path, None, trouble));
+        }
+    }
+}
+
+/// What the cache keeps of a skill.
+fn parse(folder: &Path, source: Source) -> (Result<Summary, ()>, Vec<Finding>) {
+    match read(folder, source) {
+        Ok(read) => {
+            let mut findings = read.findings;
+            findings.retain(|finding| finding.level != Level::Advice);
+            (Ok(read.summary), findings)
+        }
+        Err(findings) => (Err(()), findings),
+    }
+}
