@@ -36,6 +36,24 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Reads what `Display` wrote; `None` for a delegate, whose parent the
+    /// text does not describe, and for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(':')?;
+        match kind {
+            "client" => Some(Self::Client {
+                principal: rest.into(),
+            }),
+            "cron" => Some(Self::Cron {
+                id: rest.parse().ok()?,
+            }),
+            "event" => Some(Self::Event {
+                source: rest.into(),
+            }),
+            _ => None,
+        }
+    }
+
     /// The origin of a run that came over the local socket.
     pub fn local() -> Self {
         Self::Client {

@@ -43,6 +43,10 @@ pub struct RunRecord {
     pub origin: String,
     /// The client's id for it; empty where none was given (CONV-9).
     pub request_id: String,
+    /// For a start: the guest that answers, if any (RUN-2).
+    pub guest: String,
+    /// For a start: the run's own working directory, if it has one (CONV-6).
+    pub cwd: String,
     /// How it ended; 0 is success.
     pub code: u32,
     /// RFC 3339 instant.
@@ -107,6 +111,11 @@ pub struct Opened {
     /// The working history: the last summary as a user message, what it
     /// keeps, and what follows, in file order.
     pub history: Vec<Message>,
+    /// Whether the history begins with a summary.
+    pub has_summary: bool,
+    /// Runs that began within the working history, oldest first, with the
+    /// index of the message that each answers.
+    pub runs: Vec<(u64, usize)>,
     /// Messages that lie before the working history.
     pub archived_messages: u64,
     /// Number of the last run, 0 before the first.
@@ -154,6 +163,8 @@ pub struct Summary {
     pub file: String,
     /// Messages in the file, archived ones included.
     pub message_count: u64,
+    /// Whether its last run never ended, as a crash leaves it (STORE-7).
+    pub has_open_run: bool,
 }
 
 /// An archived segment (RUN-6).

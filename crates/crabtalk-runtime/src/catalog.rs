@@ -44,6 +44,8 @@ pub struct Catalog {
     pub user_home: Option<PathBuf>,
     /// Whether memory's tools belong to the base tools (GATE-1).
     pub memory_enabled: bool,
+    /// Whether a run that a crash cut off is carried on (STORE-7).
+    pub resume: bool,
     /// Bounds.
     pub limits: Limits,
 }
@@ -57,6 +59,7 @@ impl Catalog {
             owners: vec!["user".into()],
             user_home: None,
             memory_enabled: false,
+            resume: false,
             limits: Limits::default(),
         }
     }

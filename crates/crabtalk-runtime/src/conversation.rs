@@ -9,11 +9,11 @@ use crate::history::{self, UNKNOWN};
 use crate::registry::{Current, Live, Shared};
 use crate::run::{self, RunRequest};
 use crate::runtime::Inner;
-use crate::{Error, framing};
+use crate::{Error, compaction, framing};
 use crabtalk_domain::storage::{
     self, MetaRecord, NewConversation, Opened, Record, RunPhase, RunRecord,
 };
-use crabtalk_domain::{AgentEvent, History};
+use crabtalk_domain::{AgentEvent, End, History, Origin, Role};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     LastEnd {
         reply: Reply<RunRecord>,
     },
+    /// Carries on what a crash cut off.
+    Resume,
 }
 
 impl Command {
@@ -71,6 +73,7 @@ impl Command {
             Self::Compact { reply, .. } => drop(reply.send(Err(error))),
             Self::Set { reply, .. } | Self::Remove { reply } => drop(reply.send(Err(error))),
             Self::LastEnd { reply } => drop(reply.send(Err(error))),
+            Self::Resume => {}
         }
     }
 }
@@ -80,10 +83,15 @@ pub(crate) struct Open {
     pub(crate) history: History,
     pub(crate) has_guests: bool,
     pub(crate) archived_messages: u64,
+    /// Whether the history begins with a summary.
+    pub(crate) has_summary: bool,
     pub(crate) last_run: u64,
     pub(crate) requests: VecDeque<(String, u64)>,
+    /// Runs that began within the working history, oldest first, with the
+    /// index of the message that each answers.
+    pub(crate) runs: Vec<(u64, usize)>,
     /// A run that a crash cut off, to be told to the next client.
-    pub(crate) interrupted: Option<u64>,
+    pub(crate) interrupted: Option<RunRecord>,
     /// How the last run ended.
     pub(crate) last_end: Option<RunRecord>,
 }
@@ -153,6 +161,12 @@ impl Conversation {
             Command::LastEnd { reply } => {
                 let _ = reply.send(self.last_end().await);
             }
+            Command::Resume => match self.ensure_open(None).await {
+                Ok(()) => self.resume().await,
+                Err(error) => {
+                    tracing::warn!(conversation = %self.shared.key, %error, "cannot carry on a run");
+                }
+            },
         }
     }
 
@@ -171,53 +185,88 @@ impl Conversation {
 
     /// Makes what the log holds valid, on disk too (STORE-7).
     fn take(&self, opened: Opened) -> Result<Open, Error> {
-        let Opened {
-            log,
-            meta,
-            history,
-            archived_messages,
-            last_run,
-            open_run,
-            requests,
-            last_end,
-        } = opened;
-        let (history, added) = history::repair(history, UNKNOWN);
-        self.shared.set_log(Some(log));
-        let mut records: Vec<Record> = added.into_iter().map(Record::Message).collect();
-        let interrupted = open_run.as_ref().map(|run| run.id);
-        if let Some(run) = open_run {
-            let at = self.rt.now();
+        let repaired = history::repair(opened.history, UNKNOWN);
+        self.shared.set_log(Some(opened.log));
+        let added = repaired.added.into_iter();
+        let mut records: Vec<Record> = added.map(Record::Message).collect();
+        if let Some(run) = &opened.open_run {
+            let (phase, at) = (RunPhase::Interrupted, self.rt.now());
             records.push(Record::Run(RunRecord {
-                phase: RunPhase::Interrupted,
+                phase,
                 at,
-                ..run
+                ..run.clone()
             }));
         }
         if !records.is_empty() {
             self.shared.append(&records)?;
         }
+        let index = |(run, at): (u64, usize)| (run, repaired.moved.get(at).copied().unwrap_or(0));
+        let open = Open {
+            has_guests: framing::has_guests(&repaired.history),
+            history: Arc::new(repaired.history),
+            has_summary: opened.has_summary,
+            runs: opened.runs.into_iter().map(index).collect(),
+            archived_messages: opened.archived_messages,
+            last_run: opened.last_run,
+            requests: opened.requests.into(),
+            interrupted: opened.open_run,
+            last_end: opened.last_end,
+        };
         let mut live = self.shared.live();
-        live.meta = meta;
-        live.message_count = archived_messages + history.len() as u64;
-        Ok(Open {
-            has_guests: framing::has_guests(&history),
-            history: Arc::new(history),
-            archived_messages,
-            last_run,
-            requests: requests.into(),
-            interrupted,
-            last_end,
-        })
+        live.meta = opened.meta;
+        live.message_count = open.message_count();
+        drop(live);
+        Ok(open)
     }
 
     /// Executes one run and tells its readers how it ended, whatever happens.
     async fn run(&mut self, job: Job) {
         let Job { request, log } = job;
-        if self.rt.shutdown.is_cancelled() {
-            return log.refuse(Error::ShuttingDown);
-        }
         if let Err(error) = self.ensure_open(Some(self.creation(&request))).await {
             return log.refuse(error);
+        }
+        if self.rt.catalog.load().resume {
+            self.resume().await;
+        }
+        let known = request.request_id.as_ref().and_then(|id| {
+            let requests = &self.open.as_ref()?.requests;
+            requests
+                .iter()
+                .find(|(known, _)| known == id)
+                .map(|(_, run)| *run)
+        });
+        match (known, &self.open) {
+            // It never runs twice (CONV-9).
+            (Some(run), Some(open)) => open.replay(run, &request, &log),
+            (None, Some(_)) => self.execute(request, log, None).await,
+            (_, None) => log.refuse(Error::ShuttingDown),
+        }
+    }
+
+    /// Carries on the run that a crash cut off, if one was (STORE-7).
+    async fn resume(&mut self) {
+        let Some(cut) = self.open.as_mut().and_then(|open| open.interrupted.take()) else {
+            return;
+        };
+        // A delegate's parent has been told already; it is gone.
+        let Some(origin) = Origin::parse(&cut.origin) else {
+            return;
+        };
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let request = RunRequest {
+            guest: text(&cut.guest),
+            cwd: text(&cut.cwd).map(PathBuf::from),
+            request_id: text(&cut.request_id),
+            origin,
+            ..RunRequest::new((*self.shared.key).clone(), "")
+        };
+        tracing::info!(conversation = %self.shared.key, run = cut.id, "carrying on an interrupted run");
+        self.execute(request, Arc::default(), Some(cut)).await;
+    }
+
+    async fn execute(&mut self, request: RunRequest, log: Arc<RunLog>, cut: Option<RunRecord>) {
+        if self.rt.shutdown.is_cancelled() {
+            return log.refuse(Error::ShuttingDown);
         }
         let Some(open) = self.open.as_mut() else {
             return log.refuse(Error::ShuttingDown);
@@ -232,8 +281,13 @@ impl Conversation {
             });
             live.steers = Some(Vec::new());
         }
-        let intact = run::execute(&self.rt, &self.shared, open, request, &log, cancel).await;
-        if !intact {
+        let work = run::Work {
+            request,
+            log,
+            cancel,
+            cut,
+        };
+        if !run::execute(&self.rt, &self.shared, open, work).await {
             // Memory and disk may differ: the disk is right.
             self.open = None;
             self.shared.set_log(None);
@@ -259,12 +313,17 @@ impl Conversation {
         }
     }
 
-    async fn compact(&mut self, _focus: Option<String>) -> Result<String, Error> {
+    async fn compact(&mut self, focus: Option<String>) -> Result<String, Error> {
         self.ensure_open(None).await?;
-        Err(Error::Refused(crabtalk_domain::Refusal {
-            code: 501,
-            message: "compact is not built yet".into(),
-        }))
+        let Some(open) = self.open.as_mut() else {
+            return Err(Error::ShuttingDown);
+        };
+        let done = compaction::on_demand(&self.rt, &self.shared, open, focus.as_deref()).await;
+        if let Err(Error::Storage(_)) = &done {
+            self.open = None;
+            self.shared.set_log(None);
+        }
+        done
     }
 
     async fn last_end(&mut self) -> Result<RunRecord, Error> {
@@ -327,5 +386,62 @@ pub(crate) fn interruption(run: u64) -> AgentEvent {
     AgentEvent::Interrupted {
         run,
         reason: "the daemon stopped while this run was going on".into(),
+    }
+}
+
+impl Open {
+    /// Tells a run that is over once more: its answer and its end.
+    fn replay(&self, run: u64, request: &RunRequest, log: &RunLog) {
+        let agent = request
+            .guest
+            .clone()
+            .unwrap_or_else(|| request.key.agent.to_string());
+        let answer = self.answer_of(run);
+        let code = match &self.last_end {
+            Some(end) if end.id == run => Some(end.code),
+            Some(_) | None => answer.is_some().then_some(0),
+        };
+        log.publish(AgentEvent::Start {
+            agent: agent.clone(),
+            run,
+            model: String::new(),
+        });
+        if let Some(answer) = answer {
+            log.publish(AgentEvent::TextStart);
+            log.publish(AgentEvent::Text(answer));
+            log.publish(AgentEvent::TextEnd);
+        }
+        let (code, error) = match code {
+            Some(0) => (0, String::new()),
+            Some(code) => (
+                code,
+                format!("run {run} of this request ended with code {code}"),
+            ),
+            None => (
+                500,
+                format!(
+                    "run {run} of this request gave no answer, or it is archived; see the history"
+                ),
+            ),
+        };
+        log.publish(AgentEvent::End(End {
+            agent,
+            error,
+            code,
+            ..End::default()
+        }));
+    }
+
+    /// The last text of a run, if it is in the working history.
+    fn answer_of(&self, run: u64) -> Option<String> {
+        let at = self.runs.iter().position(|(number, _)| *number == run)?;
+        let from = self.runs[at].1;
+        let upto = self
+            .runs
+            .get(at + 1)
+            .map_or(self.history.len(), |(_, next)| *next);
+        let messages = self.history.get(from..upto)?;
+        let last = messages.iter().rev().find(|m| m.role == Role::Assistant)?;
+        last.tool_calls.is_empty().then(|| last.content.clone())
     }
 }

@@ -14,16 +14,24 @@ pub(crate) const CANCELLED: &str = "cancelled: the run was stopped before this c
 pub(crate) const UNKNOWN: &str = "unknown: the daemon stopped while this call was running, so it may \
      or may not have taken effect; check before doing it again";
 
-/// Brings what a log holds into a valid order. Returns the history and the
-/// synthetic results that it lacks on disk.
-pub(crate) fn repair(
-    messages: Vec<Message>,
-    missing: &str,
-) -> (Vec<Arc<Message>>, Vec<Arc<Message>>) {
+/// A history made valid.
+pub(crate) struct Repaired {
+    pub(crate) history: Vec<Arc<Message>>,
+    /// Synthetic results that belong at the end of the log. One that is
+    /// missing further up cannot be put there and stays in memory.
+    pub(crate) added: Vec<Arc<Message>>,
+    /// For every message of the log, where the history goes on behind it.
+    pub(crate) moved: Vec<usize>,
+}
+
+/// Brings what a log holds into a valid order.
+pub(crate) fn repair(messages: Vec<Message>, missing: &str) -> Repaired {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
+    let mut moved = Vec::with_capacity(messages.len());
     let mut added = Vec::new();
     let mut rest = messages.into_iter().peekable();
     while let Some(mut message) = rest.next() {
+        moved.push(out.len());
         match message.role {
             // A result here answers nothing that was asked.
             Role::Tool => continue,
@@ -34,24 +42,31 @@ pub(crate) fn repair(
                 out.push(Arc::new(message));
                 let mut results = Vec::new();
                 while let Some(result) = rest.next_if(|m| m.role == Role::Tool) {
+                    moved.push(out.len());
                     results.push(result);
                 }
                 for call in calls {
                     let found = results.iter().position(|r| r.tool_call_id == call);
-                    let result = match found {
+                    out.push(match found {
                         Some(at) => Arc::new(results.swap_remove(at)),
                         None => {
                             let synthetic = Arc::new(Message::tool(call, missing, true));
-                            added.push(Arc::clone(&synthetic));
+                            if rest.peek().is_none() {
+                                added.push(Arc::clone(&synthetic));
+                            }
                             synthetic
                         }
-                    };
-                    out.push(result);
+                    });
                 }
             }
         }
     }
-    (out, added)
+    moved.push(out.len());
+    Repaired {
+        history: out,
+        added,
+        moved,
+    }
 }
 
 /// Gives every call of a message an id of its own, since some servers leave
@@ -102,7 +117,7 @@ mod tests {
             Message::tool("b", "2", false),
             Message::tool("a", "1", false),
         ];
-        let (history, added) = repair(log, "?");
+        let Repaired { history, added, .. } = repair(log, "?");
         assert_eq!(show(&history), r#"assistant["a", "b"] a=1 b=2"#);
         assert!(added.is_empty());
     }
@@ -115,9 +130,15 @@ mod tests {
             Message::tool("b", "2", false),
             Message::user("go on"),
         ];
-        let (history, added) = repair(log, "?");
+        let Repaired {
+            history,
+            added,
+            moved,
+        } = repair(log, "?");
         assert_eq!(show(&history), r#"assistant["a", "b"] a=? b=2 usergo on[]"#);
-        assert_eq!(show(&added), "a=?");
+        assert!(added.is_empty(), "there is no place for it in the log");
+        assert_eq!(moved, [0, 0, 1, 3, 4]);
+        assert_eq!(show(&repair(vec![calls(&["a"])], "?").added), "a=?");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod asks;
 mod catalog;
+mod compaction;
 mod conversation;
 mod error;
 mod events;

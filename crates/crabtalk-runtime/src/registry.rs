@@ -210,7 +210,8 @@ impl Shared {
             Command::Compact { .. }
             | Command::Set { .. }
             | Command::Remove { .. }
-            | Command::LastEnd { .. } => None,
+            | Command::LastEnd { .. }
+            | Command::Resume => None,
         };
         match self.mailbox.try_send(command) {
             Ok(()) => {

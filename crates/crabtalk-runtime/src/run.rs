@@ -7,11 +7,13 @@
 
 mod announce;
 mod answer;
+mod compact;
 mod finish;
 mod start;
 mod steps;
 mod tools;
 
+use crate::compaction;
 use crate::conversation::Open;
 use crate::events::RunLog;
 use crate::gate::Standing;
@@ -20,8 +22,9 @@ use crate::runtime::Inner;
 use announce::Announcer;
 pub(crate) use announce::Publisher;
 use crabtalk_domain::model::ToolChoice;
+use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{
-    AgentConfig, ConversationKey, End, Message, Origin, ToolCall, Usage, model, storage,
+    AgentConfig, AgentEvent, ConversationKey, End, Message, Origin, ToolCall, Usage, model, storage,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -107,6 +110,12 @@ struct Run<'a> {
     request: RunRequest,
     /// The agent that speaks, as hooks composed it.
     speaker: Arc<AgentConfig>,
+    /// The conversation's own agent, whose settings compaction follows.
+    primary: Arc<AgentConfig>,
+    /// When to compact.
+    budget: compaction::Budget,
+    /// What was written at the start; repeated behind a marker.
+    started_as: RunRecord,
     number: u64,
     cwd: PathBuf,
     standing: Standing,
@@ -130,28 +139,37 @@ impl Run<'_> {
     }
 }
 
+/// A run to execute.
+pub(crate) struct Work {
+    pub(crate) request: RunRequest,
+    pub(crate) log: Arc<RunLog>,
+    pub(crate) cancel: CancellationToken,
+    /// The run that this one carries on.
+    pub(crate) cut: Option<RunRecord>,
+}
+
 /// Executes a run. Returns whether memory and disk are known to agree.
 pub(crate) async fn execute(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
     open: &mut Open,
-    request: RunRequest,
-    log: &Arc<RunLog>,
-    cancel: CancellationToken,
+    work: Work,
 ) -> bool {
     rt.running.fetch_add(1, Ordering::Relaxed);
+    let log = Arc::clone(&work.log);
+    let request = &work.request;
     let speaker = request
         .guest
         .clone()
         .unwrap_or_else(|| request.key.agent.to_string());
-    let work = work(rt, shared, open, request, log, cancel);
+    let work = run(rt, shared, open, work);
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     rt.running.fetch_sub(1, Ordering::Relaxed);
     outcome.unwrap_or_else(|_| {
         tracing::error!(conversation = %shared.key, "a run panicked");
         let error = "internal error: the run failed; the daemon's log says where".to_owned();
-        finish::release(shared, log);
-        log.publish(crabtalk_domain::AgentEvent::End(End {
+        finish::release(shared, &log);
+        log.publish(AgentEvent::End(End {
             agent: speaker,
             error,
             code: 500,
@@ -161,19 +179,18 @@ pub(crate) async fn execute(
     })
 }
 
-async fn work(
-    rt: &Arc<Inner>,
-    shared: &Arc<Shared>,
-    open: &mut Open,
-    request: RunRequest,
-    log: &Arc<RunLog>,
-    cancel: CancellationToken,
-) -> bool {
-    let mut run = match start::start(rt, shared, open, request, log).await {
+async fn run(rt: &Arc<Inner>, shared: &Arc<Shared>, open: &mut Open, work: Work) -> bool {
+    let Work {
+        request,
+        log,
+        cancel,
+        cut,
+    } = work;
+    let mut run = match start::start(rt, shared, open, request, &log, cut).await {
         Ok(run) => run,
         Err(error) => {
             let intact = !matches!(error, crate::Error::Storage(_));
-            finish::release(shared, log);
+            finish::release(shared, &log);
             log.refuse(error);
             return intact;
         }

@@ -254,6 +254,12 @@ impl Runtime {
             .or_else(|| live.last.clone())
     }
 
+    /// Carries on a run that a crash cut off (STORE-7). Nothing happens where
+    /// none was.
+    pub fn resume(&self, key: &ConversationKey) -> Result<(), Error> {
+        self.command(key, Command::Resume)
+    }
+
     /// How the last run of a conversation ended, from its log.
     pub async fn last_end(&self, key: &ConversationKey) -> Result<RunRecord, Error> {
         self.ask_task(key, |reply| Command::LastEnd { reply }).await

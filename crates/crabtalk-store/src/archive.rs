@@ -6,7 +6,7 @@
 
 use crate::error::unreadable;
 use crate::fs::LogFile;
-use crate::line::{self, Kind, Line, Marker};
+use crate::line::{self, Kind, Line, Marker, Stamp};
 use crate::tail::{Backward, line_at};
 use crabtalk_domain::storage::{ArchiveInfo, Error, archive_title};
 use std::collections::HashMap;
@@ -101,21 +101,26 @@ pub(crate) fn markers(
     let mut scan_upto = 0;
     let mut next = last_marker(file, floor, end).map_err(io)?;
     while let Some(offset) = next {
-        let Some((marker, line_end)) = marker_at(file, offset, end).map_err(io)? else {
+        let found = marker_at(file, offset, end).map_err(io)?;
+        let Some((marker, line_end)) = found else {
+            // An edit by hand moved it: the links from here on lead nowhere.
+            scan_upto = placed
+                .last()
+                .map_or(0, |p: &Placed| p.offset)
+                .max(scan_upto);
             break;
         };
-        let stamp = marker.stamp;
-        if stamp.messages.is_none() || stamp.prev.is_none() {
+        let Stamp { prev, messages } = marker.stamp;
+        if messages.is_none() || prev.is_none_or(|prev| prev != 0 && prev >= offset) {
             scan_upto = scan_upto.max(offset);
         }
-        let messages = stamp.messages.unwrap_or(0);
         placed.push(Placed {
             offset,
             end: line_end,
             marker,
-            messages,
+            messages: messages.unwrap_or(0),
         });
-        next = stamp.prev.filter(|prev| *prev >= floor && *prev < offset);
+        next = prev.filter(|prev| *prev != 0 && *prev < offset);
     }
     placed.reverse();
     if scan_upto > 0 {

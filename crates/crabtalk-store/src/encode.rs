@@ -201,6 +201,10 @@ struct RunFields<'a> {
     origin: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     request_id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    guest: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    cwd: &'a str,
     #[serde(skip_serializing_if = "is_success")]
     code: u32,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -219,6 +223,8 @@ impl<'a> From<&'a RunRecord> for RunFields<'a> {
             event,
             origin: &record.origin,
             request_id: &record.request_id,
+            guest: &record.guest,
+            cwd: &record.cwd,
             code: record.code,
             at: &record.at,
         }

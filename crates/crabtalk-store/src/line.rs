@@ -316,6 +316,10 @@ struct RawRun {
     #[serde(default)]
     request_id: String,
     #[serde(default)]
+    guest: String,
+    #[serde(default)]
+    cwd: String,
+    #[serde(default)]
     code: u32,
     #[serde(default)]
     at: String,
@@ -333,6 +337,8 @@ impl RawRun {
             id,
             origin,
             request_id,
+            guest,
+            cwd,
             code,
             at,
             ..
@@ -342,6 +348,8 @@ impl RawRun {
             phase,
             origin,
             request_id,
+            guest,
+            cwd,
             code,
             at,
         })

@@ -27,6 +27,11 @@ pub(crate) struct Loaded {
     pub(crate) head: Head,
     pub(crate) meta: Meta,
     pub(crate) history: Vec<Message>,
+    /// Whether the history begins with a marker's summary.
+    pub(crate) has_summary: bool,
+    /// Runs that began behind the marker, with the index of the first message
+    /// behind their beginning.
+    pub(crate) runs: Vec<(u64, usize)>,
     /// Messages before the working history; `None` where an old marker does
     /// not say.
     pub(crate) archived: Option<u64>,
@@ -140,6 +145,8 @@ struct Reading {
     /// Newest first.
     requests: Vec<(String, u64)>,
     requests_known: bool,
+    /// Newest first, with how many messages stand behind.
+    runs: Vec<(u64, usize)>,
     has_meta: bool,
     passed_another: bool,
     foreign: u64,
@@ -214,7 +221,12 @@ impl Reading {
             (Line::Marker(_), Some(_)) => self.passed_another = true,
             (Line::Meta(meta, _), None) => self.take_meta(*meta),
             (Line::Meta(meta, _), Some(_)) if self.wants_state() => self.take_meta(*meta),
-            (Line::Run(run, _), None) => self.take_run(*run),
+            (Line::Run(run, _), None) => {
+                if run.phase == RunPhase::Start {
+                    self.runs.push((run.id, self.after.len()));
+                }
+                self.take_run(*run);
+            }
             (Line::Run(run, _), Some(_)) if self.wants_state() => self.take_run(*run),
             (Line::ForeignRole, _) => self.foreign += 1,
             (Line::Meta(..) | Line::Run(..) | Line::Unknown, _) => {}
@@ -274,6 +286,7 @@ impl Reading {
             );
         }
         let marker_offset = self.marker.as_ref().map_or(0, |(offset, _)| *offset);
+        let has_summary = self.marker.is_some();
         let (mut history, mut archived, mut before) = (Vec::new(), Some(0), Some(0));
         if let Some((offset, marker)) = self.marker {
             before = match marker.stamp.messages {
@@ -286,6 +299,9 @@ impl Reading {
         }
         let messages = before.map(|n| n + self.after.len() as u64);
         history.extend(self.after.drain(..).rev());
+        let length = history.len();
+        let index = |(run, behind): (u64, usize)| (run, length - behind);
+        let runs = self.runs.drain(..).rev().map(index).collect();
         let mut seen = HashSet::new();
         self.requests.retain(|(id, _)| seen.insert(id.clone()));
         self.requests.truncate(REQUESTS_KEPT);
@@ -299,6 +315,8 @@ impl Reading {
             },
             head,
             history,
+            has_summary,
+            runs,
             archived,
             marker: marker_offset,
             messages,

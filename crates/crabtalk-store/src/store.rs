@@ -268,6 +268,8 @@ impl Inner {
             log: Box::new(log),
             meta: loaded.meta,
             history: loaded.history,
+            has_summary: loaded.has_summary,
+            runs: loaded.runs,
             archived_messages: loaded.archived.unwrap_or(0),
             last_run: loaded.last_run,
             open_run: loaded.open_run,
@@ -334,6 +336,7 @@ impl Inner {
             meta: digest.meta,
             file: file.to_owned(),
             message_count: digest.messages,
+            has_open_run: digest.is_open,
         })
     }
 

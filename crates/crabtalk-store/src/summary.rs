@@ -5,7 +5,7 @@ use crate::fs::LogFile;
 use crate::line::{self, Kind, Line};
 use crate::tail::{Backward, HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::Meta;
+use crabtalk_domain::storage::{Meta, RunPhase};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ pub(crate) struct Digest {
     pub(crate) key: ConversationKey,
     pub(crate) meta: Meta,
     pub(crate) messages: u64,
+    /// Whether its last run never ended.
+    pub(crate) is_open: bool,
 }
 
 /// Why a log has no digest.
@@ -88,6 +90,7 @@ impl Digests {
             key,
             meta,
             messages: state.before.unwrap_or(0) + state.behind,
+            is_open: state.is_open.unwrap_or(false),
         };
         if read > CHEAP_BYTES {
             let mut remembered = self
@@ -113,12 +116,14 @@ struct LastState {
     before: Option<u64>,
     /// Messages behind it.
     behind: u64,
+    /// Whether the last run never ended, once that is known.
+    is_open: Option<bool>,
 }
 
 impl LastState {
     fn is_complete(&self) -> bool {
         let known = self.title.is_some() && self.cwd.is_some() && self.uptime_secs.is_some();
-        known && self.before.is_some()
+        known && self.before.is_some() && self.is_open.is_some()
     }
 }
 
@@ -154,12 +159,19 @@ fn last_state(
                 break;
             }
             Ok(Line::Meta(meta, stamp)) => {
+                if meta.last_run.is_some() {
+                    state.is_open = state.is_open.or(Some(meta.open_run.is_some()));
+                }
                 state.title = state.title.or(meta.title);
                 state.cwd = state.cwd.or(meta.cwd);
                 state.uptime_secs = state.uptime_secs.or(meta.uptime_secs);
                 state.before = state.before.or(stamp.messages);
             }
-            Ok(Line::Run(_, stamp)) => state.before = state.before.or(stamp.messages),
+            Ok(Line::Run(run, stamp)) => {
+                let is_open = run.phase == RunPhase::Start;
+                state.is_open = state.is_open.or(Some(is_open));
+                state.before = state.before.or(stamp.messages);
+            }
             Ok(Line::Message(_) | Line::ForeignRole | Line::Unknown) | Err(_) => {}
         }
     }

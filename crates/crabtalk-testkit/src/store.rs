@@ -190,6 +190,23 @@ impl Log {
         })
     }
 
+    /// Runs behind the last marker with the index of their first message.
+    fn run_starts(&self, length: usize) -> Vec<(u64, usize)> {
+        let (mut starts, mut behind) = (Vec::new(), 0);
+        for record in self.records.iter().rev() {
+            match record {
+                Record::Compact { .. } => break,
+                Record::Message(_) => behind += 1,
+                Record::Run(run) if run.phase == RunPhase::Start => {
+                    starts.push((run.id, length - behind));
+                }
+                Record::Run(_) | Record::Meta(_) => {}
+            }
+        }
+        starts.reverse();
+        starts
+    }
+
     fn current_meta(&self) -> Meta {
         let mut meta = self.meta.clone();
         for record in &self.records {
@@ -229,6 +246,11 @@ impl Storage for MemoryStore {
         }
         let log = &state.logs[key];
         let (history, archived_messages) = log.working();
+        let has_summary = log
+            .records
+            .iter()
+            .any(|r| matches!(r, Record::Compact { .. }));
+        let runs = log.run_starts(history.len());
         let last = log.runs().next_back().cloned();
         let requests = log
             .runs()
@@ -240,6 +262,8 @@ impl Storage for MemoryStore {
             }),
             meta: log.current_meta(),
             history,
+            has_summary,
+            runs,
             archived_messages,
             last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
             open_run: last.clone().filter(|run| run.phase == RunPhase::Start),
@@ -270,6 +294,10 @@ impl Storage for MemoryStore {
             meta: log.current_meta(),
             file: format!("{}.jsonl", key.agent),
             message_count: log.messages().len() as u64,
+            has_open_run: log
+                .runs()
+                .next_back()
+                .is_some_and(|r| r.phase == RunPhase::Start),
         };
         Box::pin(ready(Ok(state
             .logs

@@ -121,6 +121,8 @@ impl Run<'_> {
             phase: RunPhase::End,
             origin: String::new(),
             request_id: String::new(),
+            guest: String::new(),
+            cwd: String::new(),
             code,
             at: now,
         };

@@ -1,6 +1,7 @@
 //! From a request to a started run: what was said is on disk, then Start.
 
 use super::{Announcer, Publisher, Run, RunRequest};
+use crate::compaction::Budget;
 use crate::conversation::{Open, interruption};
 use crate::events::RunLog;
 use crate::gate::standing;
@@ -8,7 +9,7 @@ use crate::registry::Shared;
 use crate::runtime::Inner;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, Message, Usage};
+use crabtalk_domain::{AgentEvent, Message, Role, Usage};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,46 +19,49 @@ pub(super) async fn start<'a>(
     open: &'a mut Open,
     request: RunRequest,
     log: &Arc<RunLog>,
+    cut: Option<RunRecord>,
 ) -> Result<Run<'a>, Error> {
     let catalog = rt.catalog.load_full();
     let key = &request.key;
-    let primary = catalog.agent(key.agent.as_str())?;
     // The primary as its own guest is a normal turn (RUN-2).
     let guest = request
         .guest
         .clone()
         .filter(|guest| *guest != key.agent.as_str());
+    let primary = catalog.agent(key.agent.as_str())?;
+    let primary = Arc::new(rt.hook.on_build_agent((**primary).clone()).await);
     let speaker = match &guest {
-        Some(guest) => catalog.agent(guest)?,
-        None => primary,
+        Some(guest) => Arc::new(
+            rt.hook
+                .on_build_agent((**catalog.agent(guest)?).clone())
+                .await,
+        ),
+        None => Arc::clone(&primary),
     };
-    let speaker = rt.hook.on_build_agent((**speaker).clone()).await;
-    let content = rt
-        .hook
-        .preprocess(key, &request.origin, request.content.clone())
-        .await;
-    let content = content.map_err(Error::Refused)?;
     let number = open.last_run + 1;
-    let cwd = run_cwd(shared, &request, catalog.user_home.as_deref());
-    let standing = standing(&request.origin, &key.sender, &catalog.owners, request.root);
-
-    let mut message = Message::user(content.clone());
-    message.at = rt.now();
-    let message = Arc::new(message);
-    let started = RunRecord {
+    let started_as = RunRecord {
         id: number,
         phase: RunPhase::Start,
         origin: request.origin.to_string(),
         request_id: request.request_id.clone().unwrap_or_default(),
+        guest: guest.clone().unwrap_or_default(),
+        cwd: request
+            .cwd
+            .iter()
+            .map(|cwd| cwd.to_string_lossy().into_owned())
+            .collect(),
         code: 0,
-        at: message.at.clone(),
+        at: rt.now(),
     };
-    let said = shared.append(&[Record::Run(started), Record::Message(Arc::clone(&message))])?;
-    let synced = shared.synced(said);
-    open.last_run = number;
-    open.remember_request(&request, number);
-    let injected_at = open.history.len();
-    open.push(shared, message);
+    let mut records = vec![Record::Run(started_as.clone())];
+    let said = match &cut {
+        Some(_) => None,
+        None => Some(said(rt, &request).await?),
+    };
+    records.extend(said.iter().cloned().map(Record::Message));
+    let position = shared.append(&records)?;
+    let synced = shared.synced(position);
+    let injected_at = open.begin_run(shared, &request, number, said.clone());
 
     let publisher = Arc::new(Publisher::new(
         Arc::clone(rt),
@@ -69,18 +73,21 @@ pub(super) async fn start<'a>(
         "" => rt.model.active_model(),
         model => model.to_owned(),
     };
+    let agent = speaker.name.to_string();
     publisher.publish(AgentEvent::Start {
-        agent: speaker.name.to_string(),
+        agent,
         run: number,
         model: model.clone(),
     });
-    publisher.publish(AgentEvent::UserMessage {
-        content,
-        guest: guest.clone().unwrap_or_default(),
-        origin: request.origin.to_string(),
-    });
-    if let Some(cut) = open.interrupted.take() {
-        publisher.publish(interruption(cut));
+    if let Some(said) = &said {
+        publisher.publish(AgentEvent::UserMessage {
+            content: said.content.clone(),
+            guest: guest.clone().unwrap_or_default(),
+            origin: request.origin.to_string(),
+        });
+    }
+    if let Some(cut) = cut.or_else(|| open.interrupted.take()) {
+        publisher.publish(interruption(cut.id));
     }
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
@@ -92,21 +99,20 @@ pub(super) async fn start<'a>(
     for message in &mut injected {
         message.auto_injected = true;
     }
-    let system = framing::system_prompt(
-        &speaker.prompt,
-        guest.as_deref(),
-        key.agent.as_str(),
-        open.has_guests,
-    );
+    let name = key.agent.as_str();
+    let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
     Ok(Run {
+        cwd: run_cwd(shared, &request, catalog.user_home.as_deref()),
+        standing: standing(&request.origin, &key.sender, &catalog.owners, request.root),
+        budget: Budget::new(&primary, &*rt.model),
         rt,
         shared,
         open,
         request: RunRequest { guest, ..request },
-        speaker: Arc::new(speaker),
+        speaker,
+        primary,
+        started_as,
         number,
-        cwd,
-        standing,
         publisher,
         announcer,
         system: system.into(),
@@ -119,6 +125,18 @@ pub(super) async fn start<'a>(
         model,
         started: tokio::time::Instant::now(),
     })
+}
+
+/// What the sender says, as hooks rewrite it.
+async fn said(rt: &Inner, request: &RunRequest) -> Result<Arc<Message>, Error> {
+    let content = request.content.clone();
+    let content = rt
+        .hook
+        .preprocess(&request.key, &request.origin, content)
+        .await;
+    let mut message = Message::user(content.map_err(Error::Refused)?);
+    message.at = rt.now();
+    Ok(Arc::new(message))
 }
 
 /// CONV-6: the message's, else the conversation's, else the user's home.
@@ -136,20 +154,65 @@ fn run_cwd(shared: &Shared, request: &RunRequest, user_home: Option<&std::path::
 }
 
 impl Open {
+    /// Takes a run's beginning into the working state, and answers with the
+    /// index at which context for it is injected.
+    fn begin_run(
+        &mut self,
+        shared: &Shared,
+        request: &RunRequest,
+        number: u64,
+        said: Option<Arc<Message>>,
+    ) -> usize {
+        self.last_run = number;
+        self.remember_request(request, number);
+        let at = match &said {
+            Some(_) => self.history.len(),
+            // A run that is carried on answers the last thing that was said.
+            None => self
+                .history
+                .iter()
+                .rposition(|m| m.role == Role::User)
+                .unwrap_or(0),
+        };
+        self.runs.push((number, at));
+        if let Some(said) = said {
+            self.push(shared, said);
+        }
+        at
+    }
+
     fn remember_request(&mut self, request: &RunRequest, run: u64) {
         let Some(id) = &request.request_id else {
             return;
         };
+        self.requests.retain(|(known, _)| known != id);
         self.requests.push_back((id.clone(), run));
         while self.requests.len() > crate::conversation::REMEMBERED_REQUESTS {
             self.requests.pop_front();
         }
     }
 
+    /// Begins the working history with a summary and what is kept.
+    pub(crate) fn begin_anew(&mut self, summary: &str, keep: usize) {
+        let archived = self.history.len() - keep;
+        // An earlier summary is no message of its own.
+        self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
+        let kept = self.history[archived..].iter().cloned();
+        let summary = Arc::new(Message::user(summary));
+        self.history = Arc::new(std::iter::once(summary).chain(kept).collect());
+        self.has_summary = true;
+        self.has_guests = framing::has_guests(&self.history);
+    }
+
+    /// Messages, archived ones included.
+    pub(crate) fn message_count(&self) -> u64 {
+        self.archived_messages + (self.history.len() - usize::from(self.has_summary)) as u64
+    }
+
     /// Takes a message that is on disk into the working history.
     pub(super) fn push(&mut self, shared: &Shared, message: Arc<Message>) {
         self.has_guests |= !message.agent.is_empty();
         Arc::make_mut(&mut self.history).push(message);
-        shared.live().message_count = self.archived_messages + self.history.len() as u64;
+        shared.live().message_count = self.message_count();
     }
 }

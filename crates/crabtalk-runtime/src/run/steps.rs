@@ -2,34 +2,67 @@
 
 use super::answer::Answer;
 use super::{Run, Stop};
-use crabtalk_domain::model::{Request, Response, StopReason, ToolChoice};
+use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
 use crabtalk_domain::tool::ToolSpec;
-use crabtalk_domain::{AgentEvent, Message, ToolCallInfo};
+use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
 use std::sync::Arc;
 
 impl Run<'_> {
     /// Steps until the model wants no more tools.
     pub(super) async fn steps(&mut self) -> Result<(), Stop> {
+        if self.is_answered() {
+            // The crash that cut it off came between its answer and its end.
+            return Ok(());
+        }
         let limit = self.speaker.max_iterations.max(1);
         for step in 0..limit {
             let tools = self.catalogue();
-            let response = self.ask_model(step, &tools).await?;
-            if self.is_guest() {
-                return self.keep_guest_answer(response);
-            }
-            if response.tool_calls.is_empty() {
+            let response = self.ask_model_or_make_room(step, &tools).await?;
+            let reported = response.usage.map_or(0, |usage| usage.total_tokens());
+            let goes_on = if self.is_guest() {
+                self.keep_guest_answer(response)?;
+                false
+            } else if response.tool_calls.is_empty() {
                 self.keep_answer(response)?;
-                if self.take_steers(true)? {
-                    continue;
-                }
+                self.take_steers(true)?
+            } else {
+                self.keep_calls(response).await?;
+                self.run_tools(tools).await?;
+                self.take_steers(false)?;
+                true
+            };
+            self.make_room(reported).await?;
+            if !goes_on {
                 return Ok(());
             }
-            self.keep_calls(response).await?;
-            self.run_tools(tools).await?;
-            self.take_steers(false)?;
         }
         Err(Stop::MaxIterations(limit))
+    }
+
+    /// Whether the last word of the history is the answer already.
+    fn is_answered(&self) -> bool {
+        let last = self.open.history.last();
+        last.is_some_and(|m| m.role == Role::Assistant && m.tool_calls.is_empty())
+    }
+
+    /// A request that the model finds too long compacts once and is sent
+    /// again (RUN-4).
+    async fn ask_model_or_make_room(
+        &mut self,
+        step: u32,
+        tools: &Arc<Vec<Arc<ToolSpec>>>,
+    ) -> Result<Response, Stop> {
+        match self.ask_model(step, tools).await {
+            Err(Stop::Model(error)) if error.kind == ErrorKind::TooLong => {
+                if self.compact().await? {
+                    self.ask_model(step, tools).await
+                } else {
+                    Err(error.into())
+                }
+            }
+            answered => answered,
+        }
     }
 
     /// The tools of this step; a guest has none (RUN-2).
@@ -124,7 +157,7 @@ impl Run<'_> {
         self.open
             .history
             .last()
-            .is_some_and(|m| m.role == crabtalk_domain::Role::Tool)
+            .is_some_and(|m| m.role == Role::Tool)
     }
 
     /// A guest's text is kept and its tool calls are rejected (RUN-2).

@@ -1,5 +1,7 @@
 //! The runtime on doubles, seen from outside.
 
+mod compaction;
 mod guests;
+mod requests;
 mod rig;
 mod runs;

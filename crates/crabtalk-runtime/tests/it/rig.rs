@@ -226,7 +226,8 @@ pub(crate) fn show(event: &AgentEvent) -> String {
         AgentEvent::ToolsComplete => "complete".into(),
         AgentEvent::AskUser(ask) => format!("ask {}", ask.questions[0].question),
         AgentEvent::Steered(content) => format!("steered {content}"),
-        AgentEvent::Compacted { .. } => "compacted".into(),
+        AgentEvent::Compacted { failed, .. } if failed.is_empty() => "compacted".into(),
+        AgentEvent::Compacted { failed, .. } => format!("not compacted: {failed}"),
         AgentEvent::Interrupted { run, .. } => format!("interrupted {run}"),
         AgentEvent::End(End { code, error, .. }) => format!("end {code} {error}").trim().into(),
     }

@@ -341,3 +341,60 @@ async fn policies_differ_in_what_waits_for_the_disk() {
         assert_eq!(syncs(), end, "{policy:?}");
     }
 }
+
+#[tokio::test]
+async fn names_are_taken_in_any_case_and_with_any_title() {
+    let home = Home::new();
+    home.open("crab", "user").await;
+    home.open("CRAB", "user").await;
+    let mut titled = home.open("crab", "tg:1").await;
+    titled.log.rename_for_title("x").expect("renames");
+    home.open("crab", "tg-1").await;
+    let bases: std::collections::HashSet<String> = home
+        .names()
+        .iter()
+        .map(|name| name.to_lowercase().replace("_x.", "."))
+        .collect();
+    assert_eq!(bases.len(), 4, "{:?}", home.names());
+}
+
+#[tokio::test]
+async fn removal_takes_superseded_files_along() {
+    let home = Home::new();
+    for seq in [1, 2, 3] {
+        home.write(
+            &format!("crab_user_{seq}_t.jsonl"),
+            "{\"agent\":\"crab\",\"created_by\":\"user\"}\n",
+        );
+    }
+    let pair = key("crab", "user");
+    home.store.remove(&pair).await.expect("removes");
+    assert!(home.names().is_empty());
+    assert_eq!(names(&home.trash()).len(), 3);
+}
+
+#[tokio::test]
+async fn torn_lines_follow_the_name_of_their_log() {
+    let home = Home::new();
+    let mut opened = home.open("crab", "user").await;
+    home.write("crab_user_1.jsonl.torn", "{\"ro");
+    opened.log.rename_for_title("new").expect("renames");
+    let both = ["crab_user_1_new.jsonl", "crab_user_1_new.jsonl.torn"];
+    assert_eq!(home.names(), both);
+}
+
+#[tokio::test]
+async fn a_list_counts_messages_wherever_the_state_stands() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let title = MetaRecord {
+        title: Some("t".into()),
+        ..MetaRecord::default()
+    };
+    log.append(&[user("1"), Record::Meta(title), user("2")])
+        .expect("appends");
+    log.append(&[Record::Run(run(1, RunPhase::End)), user("3")])
+        .expect("appends");
+    let list = home.store.list(None, None).await.expect("lists");
+    assert_eq!((list[0].message_count, &*list[0].meta.title), (3, "t"));
+}

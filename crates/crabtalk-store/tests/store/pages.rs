@@ -242,3 +242,51 @@ async fn old_markers_are_found_by_reading_once() {
         .expect("reads");
     assert!(page.entries[0].message.content.starts_with("2 3999 "));
 }
+
+#[tokio::test]
+async fn an_edit_by_hand_moves_markers_and_they_are_found_all_the_same() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let state = || Record::Meta(MetaRecord::default());
+    log.append(&[user("1"), compact("one", 0), state()])
+        .expect("appends");
+    log.append(&[user("2"), compact("two", 0), state(), user("3")])
+        .expect("appends");
+    // Somebody corrects an early message: every offset behind it is wrong now.
+    let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
+    home.write(
+        "crab_user_1.jsonl",
+        text.replace("\"1\"", "\"1, corrected\""),
+    );
+    let counts = async || {
+        let infos = home.store.archives(&key("crab", "user")).await;
+        let infos = infos.expect("lists");
+        let shown = infos.iter().map(|i| (i.summary.clone(), i.message_count));
+        shown.collect::<Vec<_>>()
+    };
+    let expected = [("one".to_owned(), 1), ("two".to_owned(), 1)];
+    assert_eq!(counts().await, expected);
+    // The open log saw it too, and what it writes from then on is right.
+    log.append(&[user("4"), compact("three", 0), state()])
+        .expect("appends");
+    let expected = [&expected[..], &[("three".to_owned(), 2)]].concat();
+    assert_eq!(counts().await, expected);
+    let list = home.store.list(None, None).await.expect("lists");
+    assert_eq!(list[0].message_count, 4);
+}
+
+#[tokio::test]
+async fn words_written_by_hand_into_an_open_log_are_counted() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let path = home.write("other", "");
+    std::fs::remove_file(path).expect("remove");
+    let mut text = home.read("crab_user_1.jsonl");
+    text.extend_from_slice(b"{\"role\":\"user\",\"content\":\"by hand\"}\n");
+    home.write("crab_user_1.jsonl", &text);
+    let state = Record::Meta(MetaRecord::default());
+    log.append(&[user("1"), compact("sum", 0), state, user("2")])
+        .expect("appends");
+    let list = home.store.list(None, None).await.expect("lists");
+    assert_eq!(list[0].message_count, 3);
+}

@@ -138,6 +138,8 @@ pub(crate) fn run(id: u64, phase: RunPhase) -> RunRecord {
         phase,
         origin: "client:local".into(),
         request_id: format!("req-{id}"),
+        guest: String::new(),
+        cwd: String::new(),
         code: 0,
         at: "2026-11-01T00:00:01Z".into(),
     }
@@ -186,6 +188,7 @@ pub(crate) struct Counters {
     pub(crate) listed: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) syncs: AtomicU64,
+    pub(crate) dir_syncs: AtomicU64,
     /// Syncs wait here while a test holds it.
     pub(crate) gate: Mutex<()>,
 }
@@ -276,6 +279,7 @@ impl FileLayer for Disk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.check(Op::SyncDir)?;
+        self.dir_syncs.fetch_add(1, SeqCst);
         OsFiles.sync_dir(dir)
     }
 }

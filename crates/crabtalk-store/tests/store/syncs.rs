@@ -95,6 +95,7 @@ async fn a_failed_sync_is_told_and_the_log_is_written_again() {
             home.disk.heal();
             let after = log.append(&[user("after")]).expect("works again");
             log.synced(after).await.expect("syncs again");
+            assert_eq!(home.disk.dir_syncs.load(SeqCst), 1, "the name is durable");
             home.restart();
             let history = told(&home.find("crab", "user").await.expect("exists").history);
             assert_eq!(history, ["user: kept", "user: after"]);

@@ -1,0 +1,209 @@
+//! Makes room in a working history by summarising it (RUN-4, RUN-5).
+//!
+//! Invariants: nothing is ever deleted, the marker only says where the working
+//! history begins; what is kept follows the summary verbatim and never begins
+//! inside a group of calls and results; a summary that is missing, empty or
+//! longer than what it replaces changes nothing.
+
+mod pieces;
+mod plan;
+mod prompt;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use plan::{Budget, Plan, tokens};
+
+use crate::conversation::Open;
+use crate::registry::Shared;
+use crate::run::Publisher;
+use crate::runtime::Inner;
+use crate::{Error, framing};
+use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
+use crabtalk_domain::storage::{MetaRecord, Record, RunRecord, archive_title};
+use crabtalk_domain::tool::ToolSpec;
+use crabtalk_domain::{AgentConfig, AgentEvent, Message, estimate_tokens};
+use std::sync::Arc;
+
+/// Attempts at a summary before the history stays as it is (RUN-4).
+const ATTEMPTS: usize = 2;
+
+/// Tokens below which a history is short.
+const SHORT_HISTORY: u64 = 1000;
+
+/// Who summarises, for what.
+pub(crate) struct Job<'a> {
+    /// The conversation's own agent, guests or not.
+    pub(crate) agent: &'a AgentConfig,
+    /// What the conversation's requests begin with, so that a provider's
+    /// cache still has it.
+    pub(crate) system: Arc<str>,
+    pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
+    /// What the summary should dwell on.
+    pub(crate) focus: Option<&'a str>,
+    /// A summary of fewer tokens is never too long.
+    pub(crate) min_replaced: u64,
+}
+
+/// A compaction that took place.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) summary: String,
+    pub(crate) title: String,
+    pub(crate) tokens_before: u64,
+    pub(crate) tokens_after: u64,
+}
+
+/// Compacts because a client asked (RUN-5). A short history may get a longer
+/// summary here, since that is what was wanted.
+pub(crate) async fn on_demand(
+    rt: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    open: &mut Open,
+    focus: Option<&str>,
+) -> Result<String, Error> {
+    if open.history.is_empty() {
+        return Err(Error::BadRequest(format!(
+            "{} is empty: nothing to compact",
+            shared.key
+        )));
+    }
+    let catalog = rt.catalog.load_full();
+    let agent = catalog.agent(shared.key.agent.as_str())?;
+    let agent = rt.hook.on_build_agent((**agent).clone()).await;
+    let name = shared.key.agent.as_str();
+    let system = framing::system_prompt(&agent.prompt, None, name, open.has_guests);
+    let job = Job {
+        system: system.into(),
+        tools: Arc::new(rt.router.specs(&agent, catalog.memory_enabled)),
+        agent: &agent,
+        focus,
+        min_replaced: SHORT_HISTORY,
+    };
+    let (key, run) = (Arc::clone(&shared.key), open.last_run);
+    let publisher = Publisher::new(Arc::clone(rt), key, run, Arc::default());
+    let done = compact(rt, shared, open, &job, Plan::all(), None).await;
+    publisher.publish(event(&done));
+    Ok(done?.summary)
+}
+
+/// What clients are told of a compaction.
+pub(crate) fn event(done: &Result<Done, Error>) -> AgentEvent {
+    match done {
+        Ok(done) => AgentEvent::Compacted {
+            tokens_before: done.tokens_before,
+            tokens_after: done.tokens_after,
+            title: done.title.clone(),
+            failed: String::new(),
+        },
+        Err(error) => AgentEvent::Compacted {
+            tokens_before: 0,
+            tokens_after: 0,
+            title: String::new(),
+            failed: error.to_string(),
+        },
+    }
+}
+
+/// Summarises what the plan archives and begins the working history anew.
+pub(crate) async fn compact(
+    rt: &Inner,
+    shared: &Shared,
+    open: &mut Open,
+    job: &Job<'_>,
+    plan: Plan,
+    running: Option<RunRecord>,
+) -> Result<Done, Error> {
+    let tokens_before = plan::tokens(&open.history);
+    let mut summary = summarise(rt, open, job, &plan).await?;
+    if let Some(question) = plan.open_question(&open.history) {
+        summary = prompt::with_question(&summary, &question);
+    }
+    let title = archive_title(&summary);
+    let requests = open.requests.iter().cloned().collect();
+    let meta = shared.live().meta.clone();
+    shared.append(&[
+        Record::Compact {
+            summary: summary.clone(),
+            title: title.clone(),
+            archived_at: rt.now(),
+            keep: plan.keep,
+        },
+        Record::Meta(MetaRecord {
+            title: Some(meta.title),
+            cwd: Some(meta.cwd),
+            uptime_secs: Some(meta.uptime_secs),
+            last_run: Some(open.last_run),
+            open_run: running,
+            requests: Some(requests),
+        }),
+    ])?;
+    open.begin_anew(&summary, plan.keep);
+    let tokens_after = plan::tokens(&open.history);
+    Ok(Done {
+        summary,
+        title,
+        tokens_before,
+        tokens_after,
+    })
+}
+
+async fn summarise(
+    rt: &Inner,
+    open: &Open,
+    job: &Job<'_>,
+    plan: &Plan,
+) -> Result<String, ModelError> {
+    let archived = &open.history[..open.history.len() - plan.keep];
+    let replaced: u64 = archived.iter().map(|m| m.estimated_tokens()).sum();
+    let instruction = prompt::instruction(job.agent.compact_prompt.as_deref(), job.focus);
+    let mut window = rt.model.context_limit(&job.agent.model);
+    let mut failure = String::new();
+    let mut attempt = 0;
+    while attempt < ATTEMPTS {
+        let in_pieces = window.filter(|window| plan::tokens(archived) > window / 10 * 8);
+        let summary = match in_pieces {
+            Some(window) => pieces::summarise(rt, job, archived, &instruction, window).await,
+            None => {
+                // The second attempt leaves the tools away: some servers let a
+                // model call them although it must not.
+                let request = Request {
+                    model: job.agent.model.clone(),
+                    fallback: job.agent.fallback.clone(),
+                    closing: Some(Arc::new(Message::user(instruction.clone()))),
+                    has_guests: open.has_guests,
+                    tools: if attempt == 0 {
+                        Arc::clone(&job.tools)
+                    } else {
+                        Arc::default()
+                    },
+                    tool_choice: ToolChoice::None,
+                    ..Request::new(Arc::clone(&job.system), Arc::new(archived.to_vec()))
+                };
+                rt.model.send(request).await.map(text)
+            }
+        };
+        attempt += 1;
+        match summary {
+            Ok(summary) if summary.is_empty() => failure = "the summary was empty".into(),
+            Ok(summary) if estimate_tokens(&summary) >= replaced.max(job.min_replaced) => {
+                failure = "the summary was longer than what it would replace".into();
+            }
+            Ok(summary) => return Ok(summary),
+            Err(error) if error.kind == ErrorKind::Budget => return Err(error),
+            Err(error) if error.kind == ErrorKind::TooLong && in_pieces.is_none() => {
+                // The window is smaller than anybody said: take it in pieces.
+                window = Some(plan::tokens(archived) / 2);
+                attempt -= 1;
+                failure = error.message;
+            }
+            Err(error) => failure = error.message,
+        }
+    }
+    let message = format!("the history was not compacted: {failure}");
+    Err(ModelError::new(ErrorKind::Malformed, message))
+}
+
+fn text(response: Response) -> String {
+    response.content.trim().to_owned()
+}

@@ -1,0 +1,83 @@
+//! Summarises a history that is larger than the model's window, piece by
+//! piece (RUN-4).
+
+use super::{Job, text};
+use crate::runtime::Inner;
+use crabtalk_domain::model::{Error, Request};
+use crabtalk_domain::{Message, Role, estimate_tokens};
+use std::sync::Arc;
+
+/// Share of the window that a piece may fill, in percent; the rest is for the
+/// summary so far, the instruction and the answer.
+const PIECE_PERCENT: u64 = 50;
+
+/// Smallest piece, in tokens, so that a tiny window still gets on.
+const MIN_PIECE_TOKENS: u64 = 256;
+
+/// Folds the pieces into one summary.
+pub(super) async fn summarise(
+    rt: &Inner,
+    job: &Job<'_>,
+    history: &[Arc<Message>],
+    instruction: &str,
+    window: u64,
+) -> Result<String, Error> {
+    let limit = (window / 100 * PIECE_PERCENT).max(MIN_PIECE_TOKENS);
+    let mut summary = String::new();
+    for piece in pieces(history, limit) {
+        let before = match summary.as_str() {
+            "" => String::new(),
+            summary => format!("Summary of what came before:\n{summary}\n\n"),
+        };
+        let told = format!("{before}The conversation continues, as a transcript:\n{piece}");
+        let request = Request {
+            model: job.agent.model.clone(),
+            fallback: job.agent.fallback.clone(),
+            closing: Some(Arc::new(Message::user(instruction.to_owned()))),
+            ..Request::new(
+                Arc::clone(&job.system),
+                Arc::new(vec![Arc::new(Message::user(told))]),
+            )
+        };
+        summary = text(rt.model.send(request).await?);
+    }
+    Ok(summary)
+}
+
+/// The history as text, cut into pieces of at most `limit` tokens.
+pub(super) fn pieces(history: &[Arc<Message>], limit: u64) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for message in history {
+        let mut rest = line(message);
+        while !rest.is_empty() {
+            let piece = pieces.last_mut().expect("there is always a piece");
+            let room = limit.saturating_sub(estimate_tokens(piece)) as usize * 4;
+            if rest.len() <= room {
+                piece.push_str(&rest);
+                break;
+            }
+            let cut = rest.floor_char_boundary(room);
+            piece.push_str(&rest[..cut]);
+            rest.drain(..cut);
+            // Four bytes hold at least one character, so this gets on.
+            pieces.push(String::new());
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+fn line(message: &Message) -> String {
+    let mut line = match message.role {
+        Role::User => "user: ".to_owned(),
+        Role::Assistant if message.agent.is_empty() => "assistant: ".to_owned(),
+        Role::Assistant => format!("guest {}: ", message.agent),
+        Role::Tool => "tool result: ".to_owned(),
+    };
+    line.push_str(&message.content);
+    for call in &message.tool_calls {
+        line.push_str(&format!("\n[calls {} {}]", call.name, call.arguments));
+    }
+    line.push('\n');
+    line
+}

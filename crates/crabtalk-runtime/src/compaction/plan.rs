@@ -1,0 +1,118 @@
+//! Decides when to compact, and what stays verbatim.
+
+use crabtalk_domain::model::Model;
+use crabtalk_domain::{AgentConfig, Message, Role};
+use std::sync::Arc;
+
+/// Share of a model's window above which no threshold goes (RUN-4), in
+/// percent: room for the answer, the tools and the estimate's error.
+const WINDOW_PERCENT: u64 = 80;
+
+/// Share of the threshold that may be kept verbatim, in percent.
+const KEEP_PERCENT: u64 = 40;
+
+/// Growth over a failed attempt before the next one, in percent.
+const BACK_OFF_PERCENT: u64 = 110;
+
+/// Rough tokens of a history.
+pub(crate) fn tokens(history: &[Arc<Message>]) -> u64 {
+    history
+        .iter()
+        .map(|message| message.estimated_tokens())
+        .sum()
+}
+
+/// When a run compacts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    threshold: Option<u64>,
+    /// Set by a failed attempt.
+    not_before: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(agent: &AgentConfig, model: &dyn Model) -> Self {
+        let window = model
+            .context_limit(&agent.model)
+            .map(|w| w / 100 * WINDOW_PERCENT);
+        let threshold = agent
+            .compact_threshold
+            .map(|t| window.map_or(t, |w| t.min(w)));
+        Self {
+            threshold,
+            not_before: 0,
+        }
+    }
+
+    /// Whether a history is to be compacted now. `reported` is the provider's
+    /// own figure for it, where there is one.
+    pub(crate) fn is_exceeded(&self, estimate: u64, reported: u64) -> bool {
+        let tokens = estimate.max(reported);
+        self.threshold.is_some_and(|threshold| tokens > threshold) && tokens >= self.not_before
+    }
+
+    /// Waits until the history has grown after a failed attempt.
+    pub(crate) fn back_off(&mut self, estimate: u64, reported: u64) {
+        self.not_before = estimate.max(reported) / 100 * BACK_OFF_PERCENT + 1;
+    }
+
+    /// Tokens that may stay verbatim.
+    pub(crate) fn keep_tokens(&self) -> u64 {
+        self.threshold.unwrap_or(u64::MAX / 100) / 100 * KEEP_PERCENT
+    }
+}
+
+/// What a compaction archives and what it keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Messages at the end that follow the summary verbatim.
+    pub(crate) keep: usize,
+    /// Index of the question that is still open, if one is.
+    question: Option<usize>,
+}
+
+impl Plan {
+    /// Everything is archived: nobody waits for anything.
+    pub(crate) fn all() -> Self {
+        Self {
+            keep: 0,
+            question: None,
+        }
+    }
+
+    /// In the middle of a run: what the model has not seen yet stays, as far
+    /// as `budget` tokens go, and so does the question if it fits as well.
+    pub(crate) fn in_run(history: &[Arc<Message>], budget: u64) -> Self {
+        let question = history.iter().rposition(|m| m.role == Role::User);
+        let mut keep = 0;
+        let mut used = 0;
+        // From the end, group by group: a user message, or an assistant
+        // message with the results of its calls.
+        let mut group = 0;
+        for message in history.iter().rev() {
+            group += 1;
+            used += message.estimated_tokens();
+            if used > budget {
+                break;
+            }
+            if message.role != Role::Tool {
+                keep += group;
+                group = 0;
+            }
+            if question.is_some_and(|at| history.len() - keep == at) {
+                break;
+            }
+        }
+        // Something has to be archived, else nothing is gained.
+        if keep >= history.len() {
+            keep = 0;
+        }
+        Self { keep, question }
+    }
+
+    /// The open question's text, if it is not among what is kept.
+    pub(crate) fn open_question(&self, history: &[Arc<Message>]) -> Option<String> {
+        let at = self.question.filter(|at| *at < history.len() - self.keep)?;
+        Some(history[at].content.clone())
+    }
+}

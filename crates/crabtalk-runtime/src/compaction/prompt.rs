@@ -1,0 +1,56 @@
+//! What a model is told to summarise (0000).
+
+/// Longest open question that is repeated after a summary, in bytes. Beyond
+/// it the middle is left out; the whole is in the archive.
+const MAX_QUESTION_BYTES: usize = 16 * 1024;
+
+/// How the repeated question is introduced. A later compaction finds it by
+/// this line and replaces it.
+const QUESTION_HEADING: &str = "\n\nThe user's request that is being worked on, word for word:\n";
+
+const INSTRUCTION: &str = "Summarise this conversation so far. Your summary replaces the whole of it: \
+you will go on with nothing but the summary, so it has to stand on its own.
+
+Keep: who you are, with your name, personality and notes on the relationship, as your instructions \
+and any <self>, <identity> and <profile> blocks say; who the user is, with name, preferences and \
+situation; decisions and why they were made; tasks under way and how far each has come; facts, \
+constraints and preferences that matter; results of tools that are still needed; who said what \
+where several agents took part.
+
+Leave out: greetings, filler and acknowledgements; plans that were replaced or given up; tool calls \
+whose results have been worked in.
+
+Write dense prose, no lists and no headings, in the language of the conversation. Begin with a \
+sentence that could be its title. Call no tools; answer with the summary alone.";
+
+/// The closing message of a compaction request.
+pub(super) fn instruction(own: Option<&str>, focus: Option<&str>) -> String {
+    let instruction = own.unwrap_or(INSTRUCTION);
+    match focus.map(str::trim).filter(|focus| !focus.is_empty()) {
+        Some(focus) => format!("{instruction}\n\nDwell on this above all: {focus}"),
+        None => instruction.to_owned(),
+    }
+}
+
+/// A summary that ends with the open question.
+pub(super) fn with_question(summary: &str, question: &str) -> String {
+    let question = innermost(question);
+    let question = if question.len() <= MAX_QUESTION_BYTES {
+        question.to_owned()
+    } else {
+        let half = MAX_QUESTION_BYTES / 2;
+        let (head, tail) = (
+            &question[..question.floor_char_boundary(half)],
+            &question[question.ceil_char_boundary(question.len() - half)..],
+        );
+        format!("{head}\n[.. the middle is in the archive ..]\n{tail}")
+    };
+    format!("{summary}{QUESTION_HEADING}{question}")
+}
+
+/// The question itself, where an earlier compaction has wrapped it.
+fn innermost(question: &str) -> &str {
+    question
+        .rsplit_once(QUESTION_HEADING)
+        .map_or(question, |(_, innermost)| innermost)
+}

@@ -1,0 +1,70 @@
+use super::plan::Plan;
+use super::{pieces, prompt};
+use crabtalk_domain::{Message, ToolCall};
+use std::sync::Arc;
+
+fn history(script: &str) -> Vec<Arc<Message>> {
+    let message = |word: &str| {
+        let (role, tokens) = word.split_at(1);
+        let content = "x".repeat(4 * tokens.parse::<usize>().unwrap_or(1));
+        Arc::new(match role {
+            "u" => Message::user(content),
+            "t" => Message::tool("1", content, false),
+            "c" => {
+                let mut message = Message::assistant(content);
+                message.tool_calls.push(ToolCall::default());
+                message
+            }
+            _ => Message::assistant(content),
+        })
+    };
+    script.split(' ').map(message).collect()
+}
+
+#[test]
+fn a_plan_keeps_whole_groups_and_the_question_if_they_fit() {
+    for (script, budget, keep) in [
+        ("u1 a1 u1", 10, 1),
+        ("u1 a1 u1 c1 t1", 10, 3),
+        ("u1 a1 u1 c1 t1 t1", 2, 0),
+        ("u1 a1 u9 c1 t1", 5, 2),
+        ("u1 a1 u1 c1 t1 c1 t1", 3, 2),
+        ("u1 a1 u1 c1 t1 c1 t90", 9, 0),
+        ("u1 c1 t1", 10, 0),
+    ] {
+        assert_eq!(
+            Plan::in_run(&history(script), budget).keep,
+            keep,
+            "{script} {budget}"
+        );
+    }
+}
+
+#[test]
+fn an_archived_question_is_repeated_once() {
+    let plan = Plan::in_run(&history("u1 a1 u9 c1 t1"), 5);
+    assert_eq!(
+        plan.open_question(&history("u1 a1 u9 c1 t1"))
+            .map(|q| q.len()),
+        Some(36)
+    );
+    assert_eq!(
+        Plan::in_run(&history("u1 a1 u1"), 10).open_question(&history("u1 a1 u1")),
+        None
+    );
+    let once = prompt::with_question("first", "do it");
+    let twice = prompt::with_question("second", &once);
+    assert!(twice.starts_with("second") && twice.ends_with("do it") && !twice.contains("first"));
+}
+
+#[test]
+fn pieces_hold_everything_and_none_is_too_long() {
+    let long = history("u300 a5 u5");
+    let parts = pieces::pieces(&long, 100);
+    assert!(
+        parts.len() > 3 && parts.iter().all(|p| p.len() <= 400),
+        "{}",
+        parts.len()
+    );
+    assert_eq!(parts.concat().matches('x').count(), 4 * 310);
+}

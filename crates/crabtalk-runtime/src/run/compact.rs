@@ -1,0 +1,67 @@
+//! Makes room in the middle of a run (RUN-4).
+
+use super::{Run, Stop};
+use crate::compaction::{self, Plan};
+use crate::{Error, framing};
+use crabtalk_domain::AgentEvent;
+use std::sync::Arc;
+
+/// Streamed as text, so that every client shows that it happened (0000).
+const NOTICE: &str = "[context compacted]";
+
+impl Run<'_> {
+    /// Compacts if the history has outgrown its budget. `reported` is the
+    /// provider's own figure for the step that has just ended.
+    pub(super) async fn make_room(&mut self, reported: u64) -> Result<(), Stop> {
+        let estimate = compaction::tokens(&self.open.history);
+        if !self.budget.is_exceeded(estimate, reported) {
+            return Ok(());
+        }
+        if !self.compact().await? {
+            self.budget.back_off(estimate, reported);
+        }
+        Ok(())
+    }
+
+    /// Compacts now; `false` if the history stays as it is.
+    pub(super) async fn compact(&mut self) -> Result<bool, Stop> {
+        self.announcer.flush().await?;
+        let answered =
+            self.open.history.last().is_some_and(|m| {
+                m.role == crabtalk_domain::Role::Assistant && m.tool_calls.is_empty()
+            });
+        let plan = if answered {
+            Plan::all()
+        } else {
+            Plan::in_run(&self.open.history, self.budget.keep_tokens())
+        };
+        let primary = Arc::clone(&self.primary);
+        let name = self.request.key.agent.as_str();
+        let system = framing::system_prompt(&primary.prompt, None, name, self.open.has_guests);
+        let memory_enabled = self.rt.catalog.load().memory_enabled;
+        let job = compaction::Job {
+            agent: &primary,
+            system: system.into(),
+            tools: Arc::new(self.rt.router.specs(&primary, memory_enabled)),
+            focus: None,
+            min_replaced: 0,
+        };
+        let started = Some(self.started_as.clone());
+        let done = compaction::compact(self.rt, self.shared, self.open, &job, plan, started).await;
+        self.publisher.publish(compaction::event(&done));
+        match done {
+            Ok(_) => {
+                self.publisher.publish(AgentEvent::Text(NOTICE.into()));
+                // What was injected stands behind the summary now.
+                self.injected_at = 1;
+                self.open.runs = vec![(self.number, 1)];
+                Ok(true)
+            }
+            Err(Error::Storage(error)) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(conversation = %self.shared.key, %error, "not compacted");
+                Ok(false)
+            }
+        }
+    }
+}

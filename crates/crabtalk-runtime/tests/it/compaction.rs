@@ -1,0 +1,237 @@
+//! Compaction in a run and on demand (RUN-4, RUN-5).
+
+use crate::rig::*;
+use crabtalk_domain::Usage;
+use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request};
+use crabtalk_runtime::Catalog;
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn with_threshold(tokens: u64) -> Catalog {
+    let mut catalog = catalog();
+    let mut crab = agent("crab");
+    crab.compact_threshold = Some(tokens);
+    crab.max_iterations = 1000;
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    catalog
+}
+
+fn is_compaction(request: &Request) -> bool {
+    request.closing.is_some()
+}
+
+/// Calls `echo` with a text of so many tokens.
+fn echo(tokens: usize) -> Reply {
+    Reply::tool("echo", json!({"text": "x".repeat(tokens * 4)}))
+}
+
+#[tokio::test]
+async fn a_long_run_compacts_again_and_again_and_never_loses_the_question() {
+    let steps = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&steps);
+    let model = ScriptedModel::answering(move |request| {
+        let told: String = request.messages().map(|m| m.content.as_str()).collect();
+        assert!(
+            told.contains("count the crabs"),
+            "the question is there: {told}"
+        );
+        if is_compaction(request) {
+            return Reply::text("The work goes well. Much was done.");
+        }
+        match count.fetch_add(1, Ordering::SeqCst) {
+            0..400 => echo(100),
+            _ => Reply::text("all counted"),
+        }
+    });
+    let rig = rig_on(model, MemoryStore::default(), with_threshold(6_000));
+    let events = rig.run("please count the crabs").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    let compactions = events.iter().filter(|e| *e == "compacted").count();
+    assert!(compactions >= 10, "{compactions}");
+    assert_eq!(
+        events
+            .iter()
+            .filter(|e| *e == "[context compacted]")
+            .count(),
+        compactions
+    );
+    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 400);
+    let largest = rig.model.requests().iter().map(|r| r.history.len()).max();
+    assert!(largest < Some(200), "{largest:?}");
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn a_crash_in_a_compacted_run_is_carried_on_without_running_a_tool_twice() {
+    let script = |upto: usize| {
+        let steps = AtomicUsize::new(0);
+        ScriptedModel::answering(move |request| {
+            if is_compaction(request) {
+                return Reply::text("Work goes on.");
+            }
+            match steps.fetch_add(1, Ordering::SeqCst) {
+                step if step < upto => echo(200),
+                step if step == upto && upto == 30 => Reply::hang(),
+                _ => Reply::text("the end"),
+            }
+        })
+    };
+    let first = rig_on(script(30), MemoryStore::default(), with_threshold(2_000));
+    let mut run = first.submit("do it");
+    first.model.until(|p| p.hung == 1).await;
+    while run.try_next().is_some_and(|next| next.is_ok()) {}
+    let store = first.store.snapshot();
+    let before = store.lines(&key()).len();
+
+    let mut catalog = with_threshold(2_000);
+    catalog.resume = true;
+    let second = rig_on(script(5), store, catalog);
+    second.runtime.resume(&key()).expect("accepted");
+    second.model.until(|p| p.requests > 5).await;
+    let attached = loop {
+        match second.runtime.attach(&key()) {
+            Some(log) => break log.subscribe(0),
+            None => tokio::task::yield_now().await,
+        }
+    };
+    let events = read(attached).await;
+    assert_eq!(events[..2], ["start crab 2", "interrupted 1"]);
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(second.tools.called.lock().expect("not poisoned").len(), 5);
+    let lines = second.lines();
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|l| l.starts_with("user: do it"))
+            .count(),
+        1
+    );
+    assert!(lines.len() > before);
+    second.model_was_content();
+}
+
+#[tokio::test]
+async fn a_bad_summary_changes_nothing_and_is_told() {
+    for bad in ["", &"long ".repeat(2_000)] {
+        let bad = bad.to_owned();
+        let model = ScriptedModel::answering(move |request| match is_compaction(request) {
+            true => Reply::text(bad.clone()),
+            false if request.history.len() > 2 => Reply::text("done"),
+            false => echo(600),
+        });
+        let rig = rig_on(model, MemoryStore::default(), with_threshold(500));
+        let events = rig.run("go").await;
+        assert!(
+            events.iter().any(|e| e.starts_with("not compacted")),
+            "{events:?}"
+        );
+        assert_eq!(events.last().map(String::as_str), Some("end 0"));
+        assert!(!rig.lines().iter().any(|l| l.starts_with("compact")));
+        // One retry, and then it backs off for the rest of this short run.
+        let tries = rig
+            .model
+            .requests()
+            .iter()
+            .filter(|r| is_compaction(r))
+            .count();
+        assert_eq!(tries, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_request_refused_as_too_long_compacts_once_and_goes_on() {
+    let asked = AtomicUsize::new(0);
+    let model = ScriptedModel::answering(move |request| {
+        if is_compaction(request) {
+            return Reply::text("Short.");
+        }
+        match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => echo(300),
+            1 => Reply::Error(ModelError::new(ErrorKind::TooLong, "too long")),
+            _ => Reply::text("went on"),
+        }
+    });
+    let rig = rig_on(model, MemoryStore::default(), catalog());
+    let events = rig.run("go").await;
+    assert!(events.contains(&"compacted".to_owned()), "{events:?}");
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn the_providers_own_figure_counts_where_it_is_larger() {
+    let model = ScriptedModel::answering(|request| match is_compaction(request) {
+        true => Reply::text("S."),
+        false => Reply::text("a fairly long answer, longer than its summary").usage(Usage {
+            prompt_tokens: 9_000,
+            ..Usage::default()
+        }),
+    });
+    let rig = rig_on(model, MemoryStore::default(), with_threshold(8_000));
+    let events = rig.run("go").await;
+    assert!(events.contains(&"compacted".to_owned()), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_history_above_the_window_is_summarised_in_pieces() {
+    let model = ScriptedModel::answering(|request| {
+        let size: usize = request.messages().map(|m| m.content.len()).sum();
+        assert!(size < 4_000 * 4, "no request exceeds the window: {size}");
+        match request.closing.is_some() {
+            true => Reply::text("Part done."),
+            false => Reply::text("ok"),
+        }
+    })
+    .with_context_limit(4_000);
+    let rig1 = rig_on(model, MemoryStore::default(), with_threshold(100_000));
+    for _ in 0..4 {
+        rig1.run(&"y".repeat(3_000)).await;
+    }
+    let summary = rig1.runtime.compact(&key(), None).await.expect("compacted");
+    assert!(summary.starts_with("Part done."));
+}
+
+#[tokio::test]
+async fn on_demand_it_answers_with_the_summary_and_the_next_turn_begins_with_it() {
+    let rig = rig(vec![
+        Reply::text("hello"),
+        Reply::text("They greeted each other."),
+        Reply::text("again"),
+    ]);
+    rig.run("hi").await;
+    let summary = rig.runtime.compact(&key(), Some("greetings".into())).await;
+    assert_eq!(summary.expect("compacted"), "They greeted each other.");
+    rig.run("more").await;
+    let requests = rig.model.requests();
+    let closing = requests[1].closing.as_ref().expect("a closing message");
+    assert!(closing.content.contains("greetings") && closing.content.contains("<identity>"));
+    assert!(requests[1].system.contains("You are crab."));
+    let history: Vec<&str> = requests[2]
+        .history
+        .iter()
+        .map(|m| m.content.as_str())
+        .collect();
+    assert_eq!(history, ["They greeted each other.", "more"]);
+    assert_eq!(rig.runtime.live(&key()).map(|l| l.message_count), Some(4));
+    let nobody = crabtalk_domain::ConversationKey::new("crab", "nobody").expect("valid");
+    assert_eq!(
+        rig.runtime
+            .compact(&nobody, None)
+            .await
+            .expect_err("absent")
+            .code(),
+        404
+    );
+}
+
+#[tokio::test]
+async fn guests_survive_compaction_in_what_is_kept_and_archived() {
+    let rig = rig(vec![Reply::text("I am ada"), Reply::text("Ada came by.")]);
+    let mut guest = crabtalk_runtime::RunRequest::new(key(), "ada?");
+    guest.guest = Some("ada".into());
+    read(rig.try_submit(guest).expect("accepted")).await;
+    rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert!(rig.lines().contains(&"assistant<ada>: I am ada".to_owned()));
+}

@@ -1,0 +1,109 @@
+//! A request id never runs twice (CONV-9), and what a crash cut off (STORE-7).
+
+use crate::rig::*;
+use crabtalk_runtime::RunRequest;
+use crabtalk_testkit::{Reply, ScriptedModel};
+use serde_json::json;
+
+fn with_id(content: &str) -> RunRequest {
+    let mut request = RunRequest::new(key(), content);
+    request.request_id = Some("r1".into());
+    request
+}
+
+#[tokio::test]
+async fn a_retry_attaches_to_the_run_in_flight() {
+    let rig = rig(vec![Reply::hang()]);
+    let mut first = rig.try_submit(with_id("hi")).expect("accepted");
+    read_until(&mut first, "user hi").await;
+    let again = rig.try_submit(with_id("hi")).expect("accepted");
+    rig.model.until(|p| p.hung == 1).await;
+    rig.model.release();
+    assert_eq!(read(first).await, read(again).await[2..]);
+    assert_eq!(rig.model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_retry_of_a_waiting_run_attaches_to_it() {
+    let rig = rig(vec![Reply::hang(), Reply::text("second")]);
+    let mut first = rig.submit("one");
+    read_until(&mut first, "user one").await;
+    let second = rig.try_submit(with_id("two")).expect("accepted");
+    let again = rig.try_submit(with_id("two")).expect("accepted");
+    rig.model.until(|p| p.hung == 1).await;
+    rig.model.release();
+    assert_eq!(read(second).await, read(again).await);
+    assert_eq!(rig.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_retry_after_the_end_and_after_a_restart_gets_the_first_answer() {
+    let rig1 = rig(vec![Reply::text("the answer"), Reply::text("another")]);
+    read(rig1.try_submit(with_id("hi")).expect("accepted")).await;
+    rig1.run("something else").await;
+    let want = ["start crab 1", "<text>", "the answer", "</text>", "end 0"];
+    assert_eq!(
+        read(rig1.try_submit(with_id("hi")).expect("accepted")).await,
+        want
+    );
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig1.store.snapshot(), catalog());
+    assert_eq!(
+        read(rig2.try_submit(with_id("hi")).expect("accepted")).await,
+        want
+    );
+    assert!(rig2.model.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_retry_after_a_compaction_still_does_not_run_again() {
+    let rig = rig(vec![Reply::text("the answer"), Reply::text("Summary.")]);
+    read(rig.try_submit(with_id("hi")).expect("accepted")).await;
+    rig.runtime.compact(&key(), None).await.expect("compacted");
+    let events = read(rig.try_submit(with_id("hi")).expect("accepted")).await;
+    assert_eq!(events[0], "start crab 1");
+    assert_eq!(rig.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_is_carried_on_when_that_is_wanted() {
+    let rig1 = rig(vec![Reply::tools([
+        ("echo", json!({"text": "kept"})),
+        ("wait", json!({})),
+    ])]);
+    let mut run = rig1.try_submit(with_id("go")).expect("accepted");
+    read_until(&mut run, "result kept").await;
+    let mut catalog = catalog();
+    catalog.resume = true;
+    let rig2 = rig_on(
+        ScriptedModel::new(vec![Reply::text("done after all"), Reply::text("next")]),
+        rig1.store.snapshot(),
+        catalog,
+    );
+    // Whoever comes first sets it going; the retry gets its answer.
+    let retried = read(rig2.try_submit(with_id("go")).expect("accepted")).await;
+    assert!(
+        retried.contains(&"done after all".to_owned()),
+        "{retried:?}"
+    );
+    assert!(rig2.tools.called.lock().expect("not poisoned").is_empty());
+    let request = &rig2.model.requests()[0];
+    let told: Vec<String> = request
+        .messages()
+        .map(|m| m.content.chars().take(7).collect())
+        .collect();
+    assert_eq!(told, ["go", "", "kept", "unknown"]);
+    rig2.model_was_content();
+}
+
+#[tokio::test]
+async fn without_resume_a_retry_of_an_interrupted_run_says_so() {
+    let rig1 = rig(vec![Reply::hang()]);
+    let mut run = rig1.try_submit(with_id("go")).expect("accepted");
+    read_until(&mut run, "user go").await;
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig1.store.snapshot(), catalog());
+    let events = read(rig2.try_submit(with_id("go")).expect("accepted")).await;
+    assert!(
+        events.last().is_some_and(|e| e.starts_with("end 500")),
+        "{events:?}"
+    );
+}
