@@ -82,14 +82,28 @@ fn options() -> Options {
 
 /// The parser's message without the position, which the finding carries.
 fn message(error: &serde_saphyr::Error) -> String {
-    let text = error.without_snippet().to_string();
+    let error = error.without_snippet();
+    let too_much = matches!(
+        error,
+        serde_saphyr::Error::Budget { .. }
+            | serde_saphyr::Error::AliasReplayLimitExceeded { .. }
+            | serde_saphyr::Error::AliasExpansionLimitExceeded { .. }
+            | serde_saphyr::Error::AliasReplayStackDepthExceeded { .. }
+    );
+    if too_much {
+        return format!(
+            "it holds or stands for more than {MAX_NODES} values, {MAX_DEPTH} levels or \
+             {MAX_ALIASES} aliases"
+        );
+    }
+    let text = error.to_string();
     let text = text.lines().next().unwrap_or_default();
     let text = text.strip_prefix("error: ").unwrap_or(text);
-    let cut = text
-        .find(" at line ")
-        .or_else(|| text.find(" at position "))
-        // Advice for the author of a program, not of a file.
-        .or_else(|| text.find(", set DuplicateKeyPolicy"));
+    // Positions, and advice for the author of a program, not of a file.
+    let cut = [" at line ", " at position ", ", set DuplicateKeyPolicy"]
+        .iter()
+        .filter_map(|tail| text.find(tail))
+        .min();
     let text = cut.map_or(text, |cut| &text[..cut]);
     match text
         .strip_prefix("line ")

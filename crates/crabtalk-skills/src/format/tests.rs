@@ -152,6 +152,24 @@ fn values_that_lack_quotes_are_understood() {
 }
 
 #[test]
+fn the_ways_to_write_a_text_are_all_read() {
+    for (value, wanted) in [
+        (">-\n  two\n  lines", "two lines"),
+        ("|\n  two\n  lines", "two\nlines"),
+        ("two\n  lines", "two lines"),
+        ("\"quoted: \\\"yes\\\" 🦀\"", "quoted: \"yes\" 🦀"),
+        ("'it''s'", "it's"),
+        ("yes", "yes"),
+        ("2026-01-01", "2026-01-01"),
+    ] {
+        let text = format!("---\nname: a\ndescription: {value}\n---\nx");
+        let (document, findings) = read(&text).unwrap();
+        assert_eq!(document.description.as_deref(), Some(wanted));
+        assert_eq!(findings, [], "{value}");
+    }
+}
+
+#[test]
 fn a_missing_description_is_borrowed_from_the_body_or_refused() {
     let (document, _) = read("# Check feeds\n\nDo it.").unwrap();
     assert_eq!(document.description.as_deref(), Some("Check feeds"));
@@ -184,13 +202,21 @@ fn what_cannot_be_read_is_refused_by_name() {
     let wide = format!("---\nmetadata: [{}]\n---\nx", "1,".repeat(20_000));
     let long = format!("---\ndescription: {}\n---\nx", "x".repeat(70_000));
     for (text, line, what) in [
-        (&*bomb, 0, "the frontmatter is refused"),
+        (
+            &*bomb,
+            4,
+            "the frontmatter is refused: it holds or stands for more",
+        ),
         (&*merges, 0, "the frontmatter is refused"),
-        (&*wide, 0, "the frontmatter is refused"),
+        (
+            &*wide,
+            2,
+            "the frontmatter is refused: it holds or stands for more",
+        ),
         (
             &*many,
             3,
-            "the frontmatter is refused: duplicate mapping key",
+            "the frontmatter is refused: duplicate mapping key: k",
         ),
         (&*long, 1, "the limit is 65536"),
         ("---\nname: a\n", 1, "has no end"),
@@ -204,6 +230,7 @@ fn what_cannot_be_read_is_refused_by_name() {
         assert_eq!(finding.level, Level::Refused);
         assert!(finding.what.contains(what), "{start}: {finding}");
         assert!(finding.what.len() < 300, "{start}: {finding}");
+        assert!(!finding.what.contains("Policy"), "{finding}");
         if line > 0 {
             assert_eq!(finding.line, Some(line), "{start}: {finding}");
         }
