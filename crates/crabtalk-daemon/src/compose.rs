@@ -65,6 +65,7 @@ fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, Stri
         owners: config.owners.clone(),
         user_home: home.user_home().map(Into::into),
         memory_enabled: config.memory.enabled,
+        resume: config.runs.resume == config::Resume::Auto,
         limits: Limits {
             queued_runs: config.limits.queued_runs as usize,
             delegate_depth: config.limits.delegate_depth,

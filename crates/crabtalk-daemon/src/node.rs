@@ -11,7 +11,7 @@ use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
 use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, child_environment};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -69,7 +69,7 @@ impl Node {
                 hook: Arc::new(()),
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
-                resolve: Arc::new(|path: &Path| path.canonicalize().ok()),
+                resolve: Arc::new(resolve),
             },
             catalog,
         );
@@ -145,6 +145,19 @@ impl Node {
         self.tools.shut_down().await;
         self.children.sweep().await;
     }
+}
+
+/// Follows the links of a path; of a file that does not exist yet, those of
+/// its folder.
+fn resolve(path: &Path) -> Option<PathBuf> {
+    if let Ok(resolved) = path.canonicalize() {
+        return Some(resolved);
+    }
+    // A link that leads nowhere leads who knows where.
+    if path.is_symlink() {
+        return None;
+    }
+    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }
 
 fn os_tools(home: &Home, children: &Children) -> anyhow::Result<OsTools> {
