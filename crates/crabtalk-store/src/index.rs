@@ -4,23 +4,19 @@
 //! before; a file is a pair's only if its line 1 says so; names that exist are
 //! not taken again, whatever their case.
 
-use crate::error::{failed, unreadable};
-use crate::fs::{Access, FileLayer, LogFile, append_all};
+mod change;
+
+use crate::error::unreadable;
+use crate::fs::{Access, FileLayer};
 use crate::name;
-use crate::repair::{Tail, mend, torn_path};
 use crate::tail::{HeadRead, read_head};
-use crate::{encode, load};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Error, NewConversation};
+use crabtalk_domain::storage::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-
-/// Names tried for a new log: taken ones come from senders of one slug, which
-/// the second try tells apart already.
-const NAME_TRIES: u32 = 100;
 
 /// The names in the sessions folder.
 pub(crate) struct Index(Mutex<Names>);
@@ -47,14 +43,6 @@ struct Known {
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) seq: u32,
-}
-
-/// A log made just now.
-pub(crate) struct Created {
-    pub(crate) path: PathBuf,
-    pub(crate) file: Arc<dyn LogFile>,
-    /// All that is in it.
-    pub(crate) lines: Vec<u8>,
 }
 
 /// What bears a pair's name.
@@ -190,152 +178,6 @@ impl Names {
         Ok(files)
     }
 
-    /// Makes the first file of a pair that has none.
-    pub(crate) fn create(
-        &mut self,
-        key: &ConversationKey,
-        new: &NewConversation,
-        files: &Files,
-    ) -> Result<Created, Error> {
-        let fs = Arc::clone(&self.fs);
-        let mut lines = Vec::new();
-        encode::head(&mut lines, key, new);
-        load::first_state(&mut lines, new);
-        if let Some(abandoned) = &files.abandoned {
-            let path = self.dir.join(&abandoned.name);
-            let file = fs
-                .open(&path, Access::Append)
-                .map_err(|e| failed("open", &path, e))?;
-            mend(&*fs, &*file, &path, 0, Tail::Torn)?;
-            fill(&*file, &path, &lines)?;
-            return Ok(Created { path, file, lines });
-        }
-        fs.make_dir(&self.dir)
-            .map_err(|e| failed("create", &self.dir, e))?;
-        self.refresh()?;
-        let known = self.changing();
-        let (name, file) = self.create_file(key)?;
-        let path = self.dir.join(&name);
-        let filled = fill(&*file, &path, &lines);
-        if filled.is_err() && fs.remove(&path).is_err() {
-            tracing::warn!(log = %path.display(), "an unfinished log is left behind");
-        }
-        if filled.is_ok() {
-            self.insert(&name, hash(key.agent.as_str(), key.sender.as_str()));
-        }
-        self.changed(known);
-        filled.map(|()| Created { path, file, lines })
-    }
-
-    fn create_file(&self, key: &ConversationKey) -> Result<(String, Arc<dyn LogFile>), Error> {
-        let (agent, sender) = (key.agent.as_str(), key.sender.as_str());
-        let plain = std::iter::once((name::slug(sender), 1));
-        let distinct = (1..=NAME_TRIES).map(|seq| (name::distinct_slug(sender), seq));
-        for (slug, seq) in plain.chain(distinct) {
-            let name = name::compose(agent, &slug, seq);
-            if self.is_taken(&name) {
-                continue;
-            }
-            let path = self.dir.join(&name);
-            match self.fs.create(&path) {
-                Ok(file) => return Ok((name, file)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(failed("create", &path, e)),
-            }
-        }
-        let full = io::Error::new(io::ErrorKind::AlreadyExists, "every name for it is taken");
-        Err(failed("create a log in", &self.dir, full))
-    }
-
-    /// Whether the name, or the same with a title, exists in whatever case.
-    fn is_taken(&self, name: &str) -> bool {
-        let base = name
-            .strip_suffix(name::SUFFIX)
-            .unwrap_or(name)
-            .to_ascii_lowercase();
-        let folded = name::fold(&base);
-        let from = self
-            .ruled
-            .partition_point(|k| name::sort_key(&k.name) < folded);
-        let alike = self.ruled[from..]
-            .iter()
-            .take_while(|k| name::sort_key(&k.name).starts_with(&folded));
-        alike.map(|k| k.name.to_ascii_lowercase()).any(|other| {
-            other
-                .strip_prefix(&base)
-                .is_some_and(|rest| rest.starts_with(['_', '.']))
-        })
-    }
-
-    /// Gives a file a name that carries the title; `None` if it stays.
-    pub(crate) fn rename_for_title(
-        &mut self,
-        key: &ConversationKey,
-        path: &Path,
-        title: &str,
-    ) -> Result<Option<PathBuf>, Error> {
-        let Some(old) = path.file_name().and_then(|name| name.to_str()) else {
-            return Ok(None);
-        };
-        let Some(parts) = name::parts(old, key) else {
-            return Ok(None);
-        };
-        let new = name::with_title(parts.base, title);
-        if new == old {
-            return Ok(None);
-        }
-        let renamed = self.dir.join(&new);
-        let known = self.changing();
-        match self.fs.rename(path, &renamed) {
-            Ok(()) => {}
-            // Another file has it; the title stands in the log all the same.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
-            Err(e) => return Err(failed("rename", path, e)),
-        }
-        if let Err(error) = self.fs.rename(&torn_path(path), &torn_path(&renamed))
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(log = %path.display(), %error, "its torn lines keep the old name");
-        }
-        self.forget(old);
-        self.insert(&new, hash(key.agent.as_str(), key.sender.as_str()));
-        self.changed(known);
-        Ok(Some(renamed))
-    }
-
-    /// Moves a log, and what was torn from it, to the trash (STORE-8).
-    pub(crate) fn discard(&mut self, log: &str, trash: &Path) -> Result<(), Error> {
-        self.fs
-            .make_dir(trash)
-            .map_err(|e| failed("create", trash, e))?;
-        let path = self.dir.join(log);
-        let known = self.changing();
-        move_aside(&*self.fs, &path, trash, log).map_err(|e| {
-            if e.kind() == io::ErrorKind::NotFound {
-                Error::NotFound(log.to_owned())
-            } else {
-                failed("move to the trash", &path, e)
-            }
-        })?;
-        let torn = torn_path(&path);
-        if let Err(e) = move_aside(&*self.fs, &torn, trash, &format!("{log}.torn"))
-            && e.kind() != io::ErrorKind::NotFound
-        {
-            return Err(failed("move to the trash", &torn, e));
-        }
-        self.forget(log);
-        self.changed(known);
-        Ok(())
-    }
-
-    /// Makes removals durable, lest a power cut undoes them.
-    pub(crate) fn sync_discarded(&self, trash: &Path) -> Result<(), Error> {
-        for dir in [trash, &self.dir] {
-            self.fs.sync_dir(dir).map_err(|e| failed("sync", dir, e))?;
-        }
-        Ok(())
-    }
-
     fn insert(&mut self, name: &str, pair: u64) {
         let known = Known {
             name: name.into(),
@@ -400,30 +242,6 @@ impl Known {
         }
         Ok(())
     }
-}
-
-/// Writes the first lines; what is left of a failure is cut off again.
-fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
-    append_all(file, lines).map_err(|e| {
-        if file.truncate(0).is_err() {
-            tracing::warn!(log = %path.display(), "a torn first line is left for now");
-        }
-        failed("write the first line of", path, e)
-    })
-}
-
-/// Moves a file to a folder under a name that is free there.
-fn move_aside(fs: &dyn FileLayer, from: &Path, to: &Path, name: &str) -> io::Result<()> {
-    let mut target = to.join(name);
-    for n in 2.. {
-        match fs.rename(from, &target) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                target = to.join(format!("{name}.{n}"));
-            }
-            result => return result,
-        }
-    }
-    unreachable!("the numbers do not end before the names do")
 }
 
 fn hash(agent: &str, sender: &str) -> u64 {

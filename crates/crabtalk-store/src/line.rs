@@ -1,12 +1,14 @@
 //! Lines as they stand in a log (STORE-1), read leniently: what is absent is
 //! empty, unknown fields and lines are passed over.
 
+mod lenient;
+
 use crabtalk_domain::storage::{MetaRecord, RunPhase, RunRecord};
-use crabtalk_domain::{ConversationKey, Message, Role, Thinking, ToolCall, Usage};
+use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
+use lenient::{Blocks, Text};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
-use std::fmt;
 
 /// Where a marker, a run's end or a change of state stands among what lies
 /// before it, so that nobody has to read that to know. Absent in old logs.
@@ -353,90 +355,5 @@ impl RawRun {
             code,
             at,
         })
-    }
-}
-
-/// A string, or what other writers put in its place: null, or text parts.
-#[derive(Default)]
-struct Text(String);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        input.deserialize_any(TextVisitor)
-    }
-}
-
-struct TextVisitor;
-
-#[derive(Deserialize)]
-struct TextPart {
-    #[serde(default)]
-    text: String,
-}
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, null or a list of text parts")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-        Ok(Text(text.to_owned()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Text, E> {
-        Ok(Text(text))
-    }
-
-    fn visit_unit<E>(self) -> Result<Text, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
-        let mut text = String::new();
-        while let Some(part) = parts.next_element::<TextPart>()? {
-            text.push_str(&part.text);
-        }
-        Ok(Text(text))
-    }
-}
-
-/// Blocks of reasoning; other writers put one string there.
-#[derive(Default)]
-struct Blocks(Vec<Thinking>);
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawBlocks {
-    Blocks(Vec<RawThinking>),
-    Text(String),
-    Other(IgnoredAny),
-}
-
-#[derive(Deserialize)]
-struct RawThinking {
-    #[serde(default)]
-    text: String,
-    #[serde(default)]
-    signature: String,
-}
-
-impl<'de> Deserialize<'de> for Blocks {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Ok(Self(match RawBlocks::deserialize(input)? {
-            RawBlocks::Blocks(blocks) => blocks
-                .into_iter()
-                .map(|b| Thinking {
-                    text: b.text,
-                    signature: b.signature,
-                })
-                .collect(),
-            RawBlocks::Text(text) => vec![Thinking {
-                text,
-                signature: String::new(),
-            }],
-            RawBlocks::Other(_) => Vec::new(),
-        }))
     }
 }

@@ -68,6 +68,13 @@ async fn runs_and_requests_are_found_again() {
     assert_eq!(opened.open_run, Some(run(3, RunPhase::Start)));
     assert_eq!(opened.last_end, Some(run(2, RunPhase::End)));
     let ids = |opened: &Opened| opened.requests.iter().map(|r| r.1).collect::<Vec<_>>();
+    assert_eq!(opened.runs, [(1, 0), (2, 1), (3, 2)]);
+    assert!(!opened.has_summary);
+    let is_open = async |home: &Home| {
+        let list = home.store.list(None, None).await;
+        list.expect("lists")[0].has_open_run
+    };
+    assert!(is_open(&home).await);
     assert_eq!(ids(&opened), [1, 2, 3]);
     assert_eq!(opened.requests[0].0, "req-1");
 
@@ -95,6 +102,7 @@ async fn runs_and_requests_are_found_again() {
     assert_eq!((opened.last_run, opened.open_run.clone()), (4, None));
     assert_eq!(ids(&opened), [1, 2, 3, 4]);
     assert_eq!(opened.last_end, Some(run(4, RunPhase::End)));
+    assert!(opened.has_summary && !is_open(&home).await);
 }
 
 #[tokio::test]

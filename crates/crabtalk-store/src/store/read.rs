@@ -1,0 +1,210 @@
+//! Lists and pages: whatever only reads.
+//!
+//! Invariant: what is being appended meanwhile is seen whole or not at all,
+//! and what cannot be read hides nothing else.
+
+use super::Inner;
+use crate::archive::{Placed, markers};
+use crate::error::unreadable;
+use crate::fs::{Access, LogFile};
+use crate::index::Found;
+use crate::name;
+use crate::page::page;
+use crate::summary::Unlisted;
+use crate::tail::{HeadRead, read_head};
+use crabtalk_domain::ConversationKey;
+use crabtalk_domain::storage::{Error, Page, Source, Summary};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A log opened for reading.
+pub(super) struct ReadLog {
+    file: Arc<dyn LogFile>,
+    path: PathBuf,
+    /// Offset behind line 1.
+    floor: u64,
+}
+
+impl Inner {
+    pub(super) fn list(
+        &self,
+        agent: Option<&str>,
+        sender: Option<&str>,
+    ) -> Result<Vec<Summary>, Error> {
+        let names = match (agent, sender) {
+            (Some(agent), Some(sender)) => match ConversationKey::new(agent, sender) {
+                Ok(key) => self
+                    .files(&key)?
+                    .into_iter()
+                    .map(|found| found.name)
+                    .collect(),
+                Err(_) => return Ok(Vec::new()),
+            },
+            _ => self.index.lock().all()?,
+        };
+        let mut list = self.summaries(&names);
+        // A title may have renamed some meanwhile.
+        if list.len() < names.len() {
+            let known: HashSet<&str> = names.iter().map(String::as_str).collect();
+            let mut now = self.index.lock().all()?;
+            now.retain(|name| !known.contains(&**name));
+            list.extend(self.summaries(&now));
+        }
+        list.retain(|s| {
+            agent.is_none_or(|agent| s.key.agent.as_str() == agent)
+                && sender.is_none_or(|sender| s.key.sender.as_str() == sender)
+        });
+        mark_superseded(&mut list);
+        list.sort_by(|a, b| (&a.key, a.seq, &a.file).cmp(&(&b.key, b.seq, &b.file)));
+        Ok(list)
+    }
+
+    fn summaries(&self, names: &[String]) -> Vec<Summary> {
+        let summary = |name: &String| match self.summary(name) {
+            Ok(summary) => Some(summary),
+            Err(Unlisted::Torn) => None,
+            Err(Unlisted::Io(e)) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(Unlisted::Io(error)) => {
+                tracing::warn!(file = name, %error, "left out of the list");
+                None
+            }
+            Err(Unlisted::Broken(reason)) => {
+                tracing::warn!(file = name, reason, "left out of the list");
+                None
+            }
+        };
+        names.iter().filter_map(summary).collect()
+    }
+
+    fn summary(&self, file: &str) -> Result<Summary, Unlisted> {
+        let path = self.dir.join(file);
+        let log = self.fs.open(&path, Access::Read)?;
+        let digest = self.digests.get(&*log, &path, &self.scans)?;
+        let seq = name::parts(file, &digest.key).map_or(0, |parts| parts.seq);
+        Ok(Summary {
+            key: digest.key,
+            seq,
+            superseded: false,
+            meta: digest.meta,
+            file: file.to_owned(),
+            message_count: digest.messages,
+            has_open_run: digest.is_open,
+        })
+    }
+
+    pub(super) fn page(
+        &self,
+        source: &Source,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page, Error> {
+        let (log, from, to) = match source {
+            Source::Conversation(key) => (self.log_of(key)?, 0, u64::MAX),
+            Source::File(name) => (self.log_named(name)?, 0, u64::MAX),
+            Source::Archive(key, index) => {
+                let log = self.log_of(key)?;
+                let markers = self.markers(&log)?;
+                let at = (*index as usize).checked_sub(1);
+                let missing = || Error::NotFound(format!("archive {index} of {key}"));
+                let at = at.filter(|at| *at < markers.len()).ok_or_else(missing)?;
+                let from = at.checked_sub(1).map_or(0, |before| markers[before].end);
+                (log, from, markers[at].offset)
+            }
+        };
+        let len = log
+            .file
+            .stat()
+            .map_err(|e| unreadable("look at", &log.path, e))?
+            .len;
+        let end = to.min(len).min(before.unwrap_or(u64::MAX));
+        page(&*log.file, &log.path, log.floor.max(from), end, limit)
+    }
+
+    pub(super) fn markers(&self, log: &ReadLog) -> Result<Vec<Placed>, Error> {
+        markers(&*log.file, &log.path, log.floor, &self.scans)
+    }
+
+    pub(super) fn file(&self, file: &str) -> Result<Summary, Error> {
+        let log = self.log_named(file)?;
+        let mut summary = self.summary(file).map_err(|e| match e {
+            Unlisted::Torn => Error::NotFound(file.to_owned()),
+            Unlisted::Broken(reason) => Error::Broken {
+                file: log.path.clone(),
+                line: 1,
+                reason,
+            },
+            Unlisted::Io(e) => unreadable("read", &log.path, e),
+        })?;
+        let current = self.files(&summary.key)?.into_iter().next();
+        summary.superseded = current.is_none_or(|current| current.name != file);
+        Ok(summary)
+    }
+
+    fn files(&self, key: &ConversationKey) -> Result<Vec<Found>, Error> {
+        self.index.lock().find(key).map(|files| files.of_pair)
+    }
+
+    pub(super) fn log_of(&self, key: &ConversationKey) -> Result<ReadLog, Error> {
+        // Held while opening, so that no title renames it in between.
+        let mut names = self.index.lock();
+        let files = names.find(key)?;
+        match files.current(&self.dir)? {
+            Some(found) => self.open_to_read(&found.name),
+            None => Err(Error::NotFound(key.to_string())),
+        }
+    }
+
+    fn log_named(&self, file: &str) -> Result<ReadLog, Error> {
+        if !name::is_bare(file) {
+            return Err(Error::BadFileName(file.to_owned()));
+        }
+        self.open_to_read(file)
+    }
+
+    fn open_to_read(&self, name: &str) -> Result<ReadLog, Error> {
+        let path = self.dir.join(name);
+        let file = match self.fs.open(&path, Access::Read) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::NotFound(name.to_owned()));
+            }
+            Err(e) => return Err(unreadable("open", &path, e)),
+        };
+        match read_head(&*file).map_err(|e| unreadable("read", &path, e))? {
+            HeadRead::Good { end, .. } => Ok(ReadLog {
+                file,
+                path,
+                floor: end,
+            }),
+            HeadRead::Torn => Err(Error::NotFound(name.to_owned())),
+            HeadRead::Broken(reason) => Err(Error::Broken {
+                file: path,
+                line: 1,
+                reason,
+            }),
+        }
+    }
+}
+
+/// Of several files of a pair only the highest is the conversation; one whose
+/// name belongs elsewhere never is.
+fn mark_superseded(list: &mut [Summary]) {
+    let eligible =
+        |s: &Summary| name::parts(&s.file, &s.key).is_some() || !name::follows_rule(&s.file);
+    let mut current: HashMap<ConversationKey, (u32, String)> = HashMap::new();
+    for summary in list.iter().filter(|s| eligible(s)) {
+        let this = (summary.seq, summary.file.clone());
+        let highest = current
+            .entry(summary.key.clone())
+            .or_insert_with(|| this.clone());
+        if *highest < this {
+            *highest = this;
+        }
+    }
+    for summary in list {
+        let highest = current.get(&summary.key);
+        summary.superseded = highest.is_none_or(|(_, file)| *file != summary.file);
+    }
+}
