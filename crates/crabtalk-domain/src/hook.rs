@@ -1,8 +1,9 @@
 //! The extension point of the run loop (HOOK-1, 0075).
 
 use crate::tool::ToolSpec;
-use crate::{AgentConfig, AgentEvent, BoxFuture, ConversationKey, Message, Origin};
+use crate::{AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Message, Origin};
 use std::future::ready;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Why a hook turned a message away, before anything of it was kept.
@@ -12,6 +13,30 @@ pub struct Refusal {
     pub code: u32,
     /// What happened, to what, and what to do.
     pub message: String,
+}
+
+/// The run that a hook is called for.
+#[derive(Debug, Clone, Copy)]
+pub struct RunContext<'a> {
+    /// Its conversation.
+    pub key: &'a ConversationKey,
+    /// Where it comes from.
+    pub origin: &'a Origin,
+    /// The agent that speaks: the conversation's own, or a guest.
+    pub agent: &'a AgentConfig,
+    /// Where it works.
+    pub cwd: &'a Path,
+    /// Its number.
+    pub run: u64,
+    /// Whether it acts for an owner, and somebody may be asked.
+    pub for_owner: bool,
+}
+
+/// Lets a hook ask the people behind a run.
+pub trait People: Send + Sync {
+    /// The answer, or `None` where nobody can be asked. Dropping it withdraws
+    /// the question.
+    fn ask<'a>(&'a self, question: AskQuestion) -> BoxFuture<'a, Option<String>>;
 }
 
 /// Collects the schemas of tools that hooks contribute. Dispatch is separate.
@@ -50,8 +75,7 @@ pub trait Hook: Send + Sync {
     /// slash command.
     fn preprocess<'a>(
         &'a self,
-        _key: &'a ConversationKey,
-        _origin: &'a Origin,
+        _run: RunContext<'a>,
         content: String,
     ) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(ready(Ok(content)))
@@ -60,9 +84,9 @@ pub trait Hook: Send + Sync {
     /// Gives context for one run; the runtime marks it auto-injected (RUN-3).
     fn on_before_run<'a>(
         &'a self,
-        _key: &'a ConversationKey,
-        _origin: &'a Origin,
+        _run: RunContext<'a>,
         _history: &'a [Arc<Message>],
+        _people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
         Box::pin(ready(Vec::new()))
     }

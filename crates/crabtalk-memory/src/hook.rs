@@ -4,7 +4,9 @@ use crate::render::{self, Budget};
 use crate::text::cut;
 use crate::{Hit, Memory, Source, Viewer};
 use crabtalk_domain::tool::ToolProvider;
-use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Hook, Message, Role, ToolRegistry};
+use crabtalk_domain::{
+    AgentConfig, BoxFuture, Hook, Message, People, Role, RunContext, ToolRegistry,
+};
 use std::sync::Arc;
 
 /// Text that an automatic recall may add to a request: a long paragraph or
@@ -63,15 +65,15 @@ impl Hook for Memory {
     /// hand edit, too, is seen by the next run.
     fn on_before_run<'a>(
         &'a self,
-        key: &'a ConversationKey,
-        origin: &'a crabtalk_domain::Origin,
+        run: RunContext<'a>,
         history: &'a [Arc<Message>],
+        _people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
         Box::pin(async move {
             if !self.settings().enabled {
                 return Vec::new();
             }
-            let viewer = self.viewer(key, origin);
+            let viewer = self.viewer(run.key, run.origin);
             let overview = self.overview_block(&viewer).await;
             let recalled = self.recall_block(&viewer, history).await;
             overview

@@ -23,15 +23,13 @@ mod memory;
 mod project;
 mod render;
 mod tools;
-mod trust;
 mod view;
 
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
 pub use import::ImportReport;
 pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Parts, RecallScope, Settings, Source};
-pub use project::{Instruction, Project};
-pub use trust::{Trust, TrustedFolder, TrustedSkill};
+pub use project::{Instruction, Project, Trusts};
 pub use view::{Owners, Viewer};
 
 /// Days since 1970-01-01.

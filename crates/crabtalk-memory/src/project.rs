@@ -6,7 +6,6 @@
 
 use crate::Warning;
 use crate::disk;
-use crate::trust::Trust;
 use std::path::{Path, PathBuf};
 
 /// Files that are read, in this order.
@@ -18,6 +17,9 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 const MAX_TOTAL_BYTES: usize = 128 * 1024;
 /// Folders that are looked at on the way up.
 const MAX_FOLDERS: usize = 64;
+
+/// Whether an owner trusts a folder: that itself or one above it.
+pub type Trusts<'a> = &'a dyn Fn(&Path) -> bool;
 
 /// The text of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub struct Project {
 impl Project {
     /// Collects instructions from `cwd` upwards, ending below `home` and `/`.
     /// Reads files: not for an async thread.
-    pub fn collect(cwd: &Path, home: &Path, trust: &Trust) -> Self {
+    pub fn collect(cwd: &Path, home: &Path, trusts: Trusts<'_>) -> Self {
         let mut project = Self::default();
         let Ok(cwd) = cwd.canonicalize() else {
             return project;
@@ -59,12 +61,12 @@ impl Project {
             if files.is_empty() {
                 continue;
             }
-            if !trust.trusts_folder(folder) {
+            if !trusts(folder) {
                 project.untrusted.push(folder.to_owned());
                 continue;
             }
             for file in files.into_iter().rev() {
-                project.read(folder, file, trust, &mut left);
+                project.read(folder, file, trusts, &mut left);
             }
         }
         project.instructions.reverse();
@@ -85,8 +87,8 @@ impl Project {
         out
     }
 
-    fn read(&mut self, folder: &Path, file: PathBuf, trust: &Trust, left: &mut usize) {
-        match content(folder, &file, trust) {
+    fn read(&mut self, folder: &Path, file: PathBuf, trusts: Trusts<'_>, left: &mut usize) {
+        match content(folder, &file, trusts) {
             Ok(content) if content.trim().is_empty() => {}
             Ok(content) if content.len() > *left => self.warn(
                 file,
@@ -120,13 +122,13 @@ fn is_there(file: &Path) -> bool {
 }
 
 /// Reads a file that may be a link within what is trusted.
-fn content(folder: &Path, file: &Path, trust: &Trust) -> Result<String, String> {
+fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, String> {
     let target = file
         .canonicalize()
         .map_err(|e| format!("cannot be read: {e}"))?;
     let within = target
         .parent()
-        .is_some_and(|at| at.starts_with(folder) || trust.trusts_folder(at));
+        .is_some_and(|at| at.starts_with(folder) || trusts(at));
     if !within {
         return Err(format!(
             "is a link to {}, which is not trusted",
@@ -143,7 +145,7 @@ mod tests {
 
     struct Tree {
         root: tempfile::TempDir,
-        trust: Trust,
+        trusted: Vec<PathBuf>,
     }
 
     impl Tree {
@@ -155,20 +157,22 @@ mod tests {
                 fs::write(file, text).unwrap();
             }
             fs::create_dir_all(root.path().join("home/repo/src")).unwrap();
-            let trust = Trust::default();
-            Self { root, trust }
+            Self {
+                root,
+                trusted: Vec::new(),
+            }
         }
 
         fn trust(mut self, folder: &str) -> Self {
             let folder = self.root.path().join(folder).canonicalize().unwrap();
-            self.trust
-                .add_folder(&folder, "2026-03-01T12:00:00Z", "user");
+            self.trusted.push(folder);
             self
         }
 
         fn collect(&self, cwd: &str) -> Project {
             let home = self.root.path().join("home");
-            Project::collect(&self.root.path().join(cwd), &home, &self.trust)
+            let trusts = |at: &Path| self.trusted.iter().any(|folder| at.starts_with(folder));
+            Project::collect(&self.root.path().join(cwd), &home, &trusts)
         }
 
         fn names(&self, files: impl Iterator<Item = PathBuf>) -> Vec<String> {

@@ -9,6 +9,7 @@ mod announce;
 mod answer;
 mod compact;
 mod finish;
+mod people;
 mod start;
 mod steps;
 mod tools;

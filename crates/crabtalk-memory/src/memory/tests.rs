@@ -189,7 +189,7 @@ impl World {
         let origin = crabtalk_domain::Origin::local();
         let messages = self
             .memory
-            .on_before_run(&key(sender), &origin, &history)
+            .on_before_run(run_of(&key(sender), &origin, &agent()), &history, &Nobody)
             .await;
         assert!(messages.iter().all(|m| m.auto_injected));
         messages
@@ -658,14 +658,14 @@ async fn what_stands_in_the_history_is_not_recalled() {
     assert!(
         world
             .memory
-            .on_before_run(&owner, &origin, &with)
+            .on_before_run(run_of(&owner, &origin, &agent()), &with, &Nobody)
             .await
             .is_empty()
     );
     assert_eq!(
         world
             .memory
-            .on_before_run(&owner, &origin, &[ask])
+            .on_before_run(run_of(&owner, &origin, &agent()), &[ask], &Nobody)
             .await
             .len(),
         1
@@ -854,4 +854,34 @@ async fn notes_are_imported_as_copies_with_a_report() {
         .import(&viewer("user"), &notes.path().join("no"))
         .await;
     assert!(absent.unwrap_err().to_string().starts_with("cannot read "));
+}
+
+struct Nobody;
+
+impl crabtalk_domain::People for Nobody {
+    fn ask<'a>(
+        &'a self,
+        _: crabtalk_domain::AskQuestion,
+    ) -> crabtalk_domain::BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+fn agent() -> crabtalk_domain::AgentConfig {
+    crabtalk_domain::AgentConfig::new(key("user").agent, "")
+}
+
+fn run_of<'a>(
+    key: &'a ConversationKey,
+    origin: &'a crabtalk_domain::Origin,
+    agent: &'a crabtalk_domain::AgentConfig,
+) -> crabtalk_domain::RunContext<'a> {
+    crabtalk_domain::RunContext {
+        key,
+        origin,
+        agent,
+        cwd: std::path::Path::new("/"),
+        run: 1,
+        for_owner: true,
+    }
 }

@@ -9,7 +9,7 @@ use crate::registry::Shared;
 use crate::runtime::Inner;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, Message, Role, Usage};
+use crabtalk_domain::{AgentEvent, Message, Role, RunContext, Usage};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,6 +39,16 @@ pub(super) async fn start<'a>(
         None => Arc::clone(&primary),
     };
     let number = open.last_run + 1;
+    let cwd = run_cwd(shared, &request, catalog.user_home.as_deref());
+    let standing = standing(&request.origin, &key.sender, &catalog.owners, request.root);
+    let context = RunContext {
+        key,
+        origin: &request.origin,
+        agent: &speaker,
+        cwd: &cwd,
+        run: number,
+        for_owner: standing.is_owner && !standing.unattended,
+    };
     let started_as = RunRecord {
         id: number,
         phase: RunPhase::Start,
@@ -56,7 +66,7 @@ pub(super) async fn start<'a>(
     let mut records = vec![Record::Run(started_as.clone())];
     let said = match &cut {
         Some(_) => None,
-        None => Some(said(rt, &request).await?),
+        None => Some(said(rt, &request, &context).await?),
     };
     records.extend(said.iter().cloned().map(Record::Message));
     let position = shared.append(&records)?;
@@ -92,18 +102,11 @@ pub(super) async fn start<'a>(
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
 
-    let mut injected = rt
-        .hook
-        .on_before_run(key, &request.origin, &open.history)
-        .await;
-    for message in &mut injected {
-        message.auto_injected = true;
-    }
     let name = key.agent.as_str();
     let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
     Ok(Run {
-        cwd: run_cwd(shared, &request, catalog.user_home.as_deref()),
-        standing: standing(&request.origin, &key.sender, &catalog.owners, request.root),
+        cwd,
+        standing,
         budget: Budget::new(&primary, &*rt.model),
         rt,
         shared,
@@ -116,7 +119,7 @@ pub(super) async fn start<'a>(
         publisher,
         announcer,
         system: system.into(),
-        injected: Arc::new(injected),
+        injected: Arc::default(),
         injected_at,
         calls: None,
         has_text: false,
@@ -128,12 +131,12 @@ pub(super) async fn start<'a>(
 }
 
 /// What the sender says, as hooks rewrite it.
-async fn said(rt: &Inner, request: &RunRequest) -> Result<Arc<Message>, Error> {
-    let content = request.content.clone();
-    let content = rt
-        .hook
-        .preprocess(&request.key, &request.origin, content)
-        .await;
+async fn said(
+    rt: &Inner,
+    request: &RunRequest,
+    context: &RunContext<'_>,
+) -> Result<Arc<Message>, Error> {
+    let content = rt.hook.preprocess(*context, request.content.clone()).await;
     let mut message = Message::user(content.map_err(Error::Refused)?);
     message.at = rt.now();
     Ok(Arc::new(message))

@@ -1,11 +1,12 @@
 //! Request, answer, tool calls, and again (RUN-1).
 
 use super::answer::Answer;
+use super::people::Owner;
 use super::{Run, Stop};
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
 use crabtalk_domain::tool::ToolSpec;
-use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
+use crabtalk_domain::{AgentEvent, Message, Role, RunContext, ToolCallInfo};
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -15,6 +16,7 @@ impl Run<'_> {
             // The crash that cut it off came between its answer and its end.
             return Ok(());
         }
+        self.inject().await;
         let limit = self.speaker.max_iterations.max(1);
         for step in 0..limit {
             let tools = self.catalogue();
@@ -38,6 +40,33 @@ impl Run<'_> {
             }
         }
         Err(Stop::MaxIterations(limit))
+    }
+
+    /// Gets the context of this run from the hooks. They may ask somebody, so
+    /// it is part of what a kill cuts short.
+    async fn inject(&mut self) {
+        let people = Owner {
+            rt: Arc::clone(self.rt),
+            key: Arc::clone(&self.shared.key),
+            publisher: Arc::clone(&self.publisher),
+            standing: self.standing,
+        };
+        let context = RunContext {
+            key: &self.request.key,
+            origin: &self.request.origin,
+            agent: &self.speaker,
+            cwd: &self.cwd,
+            run: self.number,
+            for_owner: self.standing.is_owner && !self.standing.unattended,
+        };
+        let hook = Arc::clone(&self.rt.hook);
+        let mut injected = hook
+            .on_before_run(context, &self.open.history, &people)
+            .await;
+        for message in &mut injected {
+            message.auto_injected = true;
+        }
+        self.injected = Arc::new(injected);
     }
 
     /// Whether the last word of the history is the answer already.

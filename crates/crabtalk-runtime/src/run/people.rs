@@ -1,0 +1,46 @@
+//! The people behind a run, for hooks that have to ask them.
+
+use super::Publisher;
+use crate::asks::{Answer, PendingAsk};
+use crate::gate::Standing;
+use crate::runtime::Inner;
+use crabtalk_domain::{AgentEvent, Ask, AskKind, AskQuestion, BoxFuture, ConversationKey, People};
+use std::sync::Arc;
+
+/// Asks in the run's own stream, and an owner only: what a hook asks is about
+/// trust, which is not a stranger's to give.
+pub(super) struct Owner {
+    pub(super) rt: Arc<Inner>,
+    pub(super) key: Arc<ConversationKey>,
+    pub(super) publisher: Arc<Publisher>,
+    pub(super) standing: Standing,
+}
+
+impl People for Owner {
+    fn ask<'a>(&'a self, question: AskQuestion) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            if !self.standing.is_owner || self.standing.unattended {
+                return None;
+            }
+            let text = question.question.clone();
+            let ask = Arc::new(Ask {
+                id: self.rt.asks.new_id(),
+                kind: AskKind::Question,
+                questions: vec![question],
+                tool: String::new(),
+                detail: String::new(),
+            });
+            let mut wait = self.rt.asks.open(PendingAsk {
+                key: (*self.key).clone(),
+                ask: Arc::clone(&ask),
+                asked_at: self.rt.now(),
+                inbox: false,
+            });
+            self.publisher.publish(AgentEvent::AskUser(ask));
+            match wait.answer().await {
+                Some(Answer::Questions(answers)) => Some(answers[&text].as_str()?.to_owned()),
+                Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => None,
+            }
+        })
+    }
+}
