@@ -225,3 +225,55 @@ pub(crate) fn append_all(file: &dyn LogFile, mut bytes: &[u8]) -> io::Result<()>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_made_once_appended_patched_cut_and_synced() {
+        let home = tempfile::tempdir().expect("temp dir");
+        let path = home.path().join("log");
+        let file = OsFiles.create(&path).expect("creates");
+        let again = OsFiles.create(&path).err().expect("exists");
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        append_all(&*file, b"one two").expect("appends");
+        let patch = OsFiles.open(&path, Access::Patch).expect("opens");
+        assert_eq!(patch.write_at(b"ONE", 0).expect("patches"), 3);
+        append_all(&*file, b"!").expect("appends at the end all the same");
+        file.sync().expect("syncs");
+        OsFiles.sync_dir(home.path()).expect("syncs");
+        assert_eq!(std::fs::read(&path).expect("reads"), b"ONE two!");
+        file.truncate(3).expect("cuts");
+        assert_eq!(file.stat().expect("stat").len, 3);
+        OsFiles.remove(&path).expect("removes");
+        assert!(!file.stat().expect("stat").linked);
+    }
+
+    #[test]
+    fn a_rename_never_replaces() {
+        let home = tempfile::tempdir().expect("temp dir");
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        std::fs::write(&a, "a").expect("write");
+        std::fs::write(&b, "b").expect("write");
+        let error = OsFiles.rename(&a, &b).expect_err("taken");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&b).expect("reads"), b"b");
+        OsFiles.remove(&b).expect("removes");
+        OsFiles.rename(&a, &b).expect("renames");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_regular_file_is_refused_and_blocks_nobody() {
+        let home = tempfile::tempdir().expect("temp dir");
+        let pipe = home.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a pipe");
+        for path in [pipe.as_path(), home.path()] {
+            let error = OsFiles.open(path, Access::Read).err().expect("refused");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+        }
+    }
+}
