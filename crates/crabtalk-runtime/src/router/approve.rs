@@ -3,12 +3,11 @@
 
 use super::{CallContext, Router};
 use crate::asks::{Answer, PendingAsk};
-use crate::gate::Approval;
-use crate::gate::{Question, Verdict, judge};
+use crate::gate::{Approval, Question, Standing, Verdict, judge};
 use crabtalk_domain::tool::{Invocation, Subject, ToolSpec};
 use crabtalk_domain::{
     AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, ConversationKey, Origin,
-    Permission, Sender,
+    Permission, PermissionRule, Sender,
 };
 use std::future::ready;
 use std::sync::Arc;
@@ -20,6 +19,12 @@ pub trait ApprovalBook: Send + Sync {
 
     /// Keeps an approval. The error says what happened to which file.
     fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>>;
+
+    /// Rules that lift an `ask` for this call, for instance those of a trusted
+    /// skill that its run uses (SKILL-2). They never lift a `deny`.
+    fn preapproved<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {
+        Box::pin(ready(Vec::new()))
+    }
 }
 
 impl ApprovalBook for () {
@@ -32,6 +37,14 @@ impl ApprovalBook for () {
     }
 }
 
+/// A call and what is known of it.
+struct Case<'a> {
+    spec: &'a ToolSpec,
+    call: &'a Invocation,
+    subject: &'a Subject,
+    arguments: &'a str,
+}
+
 impl Router {
     /// Lets a call pass, or says why not.
     pub(super) async fn permit(
@@ -42,7 +55,31 @@ impl Router {
         subject: &Subject,
         arguments: &str,
     ) -> Result<(), String> {
-        let verdict = self.judge(context, spec, call, subject, arguments).await;
+        let rules = &context.agent.permissions;
+        // As if somebody could be asked: a trusted skill speaks first.
+        let attended = Standing {
+            unattended: false,
+            ..context.standing
+        };
+        let case = Case {
+            spec,
+            call,
+            subject,
+            arguments,
+        };
+        let mut verdict = self.judge(context, &case, rules, attended).await;
+        if verdict.permission == Permission::Ask {
+            let preapproved = self.approvals.preapproved(call).await;
+            if !preapproved.is_empty() {
+                let lifted = self.judge(context, &case, &preapproved, attended).await;
+                if lifted.permission == Permission::Allow {
+                    return Ok(());
+                }
+            }
+            if context.standing.unattended {
+                verdict = self.judge(context, &case, rules, context.standing).await;
+            }
+        }
         match verdict.permission {
             Permission::Allow => Ok(()),
             Permission::Deny => {
@@ -66,18 +103,17 @@ impl Router {
     async fn judge(
         &self,
         context: &CallContext,
-        spec: &ToolSpec,
-        call: &Invocation,
-        subject: &Subject,
-        arguments: &str,
+        case: &Case<'_>,
+        rules: &[PermissionRule],
+        standing: Standing,
     ) -> Verdict {
         let user_home = context.rt.catalog.load().user_home.clone();
         let (approvals, resolve) = (self.approvals.list(), Arc::clone(&self.resolve));
-        let (agent, standing) = (Arc::clone(&context.agent), context.standing);
-        let (tool, cwd) = (call.name.clone(), call.cwd.clone());
-        let (subject, arguments) = (subject.clone(), arguments.to_owned());
+        let (agent, rules) = (Arc::clone(&context.agent), rules.to_vec());
+        let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
+        let (subject, arguments) = (case.subject.clone(), case.arguments.to_owned());
         let sender = authority(context).to_string();
-        let default_permission = spec.default_permission;
+        let default_permission = case.spec.default_permission;
         let judged = move || {
             judge(&Question {
                 agent: agent.name.as_str(),
@@ -86,7 +122,7 @@ impl Router {
                 arguments: &arguments,
                 subject: &subject,
                 default_permission,
-                rules: &agent.permissions,
+                rules: &rules,
                 approvals: &approvals,
                 cwd: &cwd,
                 agent_cwd: agent.cwd.as_deref(),
