@@ -8,6 +8,7 @@
 mod agent;
 mod event;
 mod hook;
+mod ledger;
 mod message;
 mod names;
 mod origin;
@@ -20,6 +21,7 @@ pub mod tool;
 pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Scope, glob_matches};
 pub use event::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, End, ToolCallInfo};
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
+pub use ledger::{Ledger, Spent};
 pub use message::{Encoded, History, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
 pub use origin::Origin;
