@@ -1,0 +1,254 @@
+//! What bad input gets: a clear refusal, and nothing else breaks.
+
+use crate::rig::{Fields, ModelServer, RawClient, TestEnv, chunks, entries, stream_to_end};
+use crabtalk_proto::{Client, ClientError, SendMsg, StreamMsg};
+use crabtalk_testkit::scripted::Script;
+use std::fs;
+
+fn refused<T>(answer: Result<T, ClientError>) -> (u32, String) {
+    match answer {
+        Err(ClientError::Refused(status)) => (status.code, status.message),
+        Err(error) => panic!("not refused: {error}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+fn to(agent: &str, sender: &str, content: &str) -> SendMsg {
+    SendMsg {
+        agent: agent.into(),
+        sender: Some(sender.into()),
+        content: content.into(),
+        ..SendMsg::default()
+    }
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_refused_with_what_would() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    for (request, code, says) in [
+        (to("nobody", "u", "hi"), 404, "there are: crab"),
+        (to("crab", "u", ""), 400, "empty"),
+        (to("crab", "u", " \n\t"), 400, "empty"),
+        (to("../crab", "u", "hi"), 400, "is not a name"),
+        (to("crab", &"x".repeat(5000), "hi"), 400, "5000 bytes"),
+        (to("crab", "cron", "hi"), 403, "reserved"),
+        (to("crab", "delegate:1", "hi"), 403, "reserved"),
+    ] {
+        let (found, message) = refused(connection.send(request).await);
+        assert_eq!(found, code, "{message}");
+        assert!(message.contains(says), "{message}");
+    }
+    let cwd = SendMsg {
+        cwd: Some("/does/not/exist".into()),
+        ..to("crab", "u", "hi")
+    };
+    let (code, message) = refused(connection.send(cwd).await);
+    assert_eq!(code, 400);
+    assert!(message.contains("/does/not/exist"), "{message}");
+    assert!(env.logs().is_empty(), "a refusal made a conversation");
+    connection.send(to("crab", "u", "hi")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_frame_above_the_limit_is_413_and_the_end() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let mut client = RawClient::connect(&env).await;
+    client
+        .bytes(&(16 * 1024 * 1024 + 1_u32).to_be_bytes())
+        .await;
+    let (code, message) = client.read().await.error();
+    assert_eq!(code, 413);
+    assert!(message.contains("16777217"), "{message}");
+    assert!(client.next().await.is_none(), "the connection lives");
+    // Others are served as before.
+    env.connect().await.ping(Default::default()).await.unwrap();
+    drop(daemon);
+}
+
+#[tokio::test]
+async fn a_frame_that_cannot_be_read_is_400_and_the_connection_lives() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let mut client = RawClient::connect(&env).await;
+    const PING: u64 = 30;
+    const UNKNOWN: u64 = 999;
+    // Field 2 says that 120 bytes follow; none do.
+    for garbage in [&b"\xff\xff\xff\xff\xff"[..], b"\x12\x78"] {
+        client.payload(garbage).await;
+        let (code, message) = client.read().await.error();
+        assert_eq!(code, 400);
+        assert!(message.contains("malformed frame: "), "{message}");
+        let pong = client.ask(PING, Fields::default()).await;
+        assert_eq!(pong.fields(), [2]);
+    }
+    for nothing_known in [UNKNOWN, 198] {
+        let unknown = client.ask(nothing_known, Fields::default().text(1, "?"));
+        let (code, message) = unknown.await.error();
+        assert_eq!(code, 400);
+        assert!(message.contains(env!("CARGO_PKG_VERSION")), "{message}");
+        let pong = client.ask(PING, Fields::default()).await;
+        assert_eq!(pong.fields(), [2]);
+    }
+    // Known, but not built: named.
+    const PUBLISH_EVENT: u64 = 43;
+    let (code, message) = client
+        .ask(PUBLISH_EVENT, Fields::default().text(1, "x"))
+        .await
+        .error();
+    assert_eq!(code, 501, "{message}");
+    assert!(message.contains("publish_event"), "{message}");
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_within_a_frame_is_named_in_the_log() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let mut client = RawClient::connect(&env).await;
+    client.bytes(&[0, 0, 0, 9, 1, 2]).await;
+    drop(client);
+    crate::rig::eventually("the log to name it", async || {
+        let log = daemon.stderr();
+        log.contains("9 bytes were announced, 2 came").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_daemon_names_the_first_and_gives_up() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let pid = daemon.pid().as_raw_nonzero();
+    let link = env.root().join("link");
+    std::os::unix::fs::symlink(&env.home, &link).unwrap();
+    for home in [&env.home, &link] {
+        let home = home.to_str().unwrap();
+        let second = env.run(&["--home", home, "daemon", "run"]).await;
+        let says = second.fails(1);
+        assert!(says.contains(&format!("pid {pid} ")), "{says}");
+    }
+    env.connect().await.ping(Default::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_broken_log_stops_its_own_conversation_alone() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    for content in ["one", "two"] {
+        connection
+            .send(to("crab", "broken", content))
+            .await
+            .unwrap();
+    }
+    connection.send(to("crab", "whole", "three")).await.unwrap();
+    daemon.kill().await;
+
+    let log = env.logs().into_iter().find(|log| {
+        let text = fs::read_to_string(log).unwrap();
+        text.lines().next().unwrap().contains("\"broken\"")
+    });
+    let log = log.unwrap();
+    let mut lines: Vec<String> = fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let message = lines
+        .iter()
+        .position(|line| line.contains("\"one\""))
+        .unwrap();
+    lines[message] = "{\"role\":\"user\",\"content\":17".into();
+    fs::write(&log, lines.join("\n") + "\n").unwrap();
+    let bytes = fs::read(&log).unwrap();
+
+    let _daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let (code, says) = refused(connection.send(to("crab", "broken", "more")).await);
+    assert_eq!(code, 500);
+    let name = log.file_name().unwrap().to_str().unwrap();
+    assert!(says.contains(name), "{says}");
+    let place = format!("line {}", message + 1);
+    assert!(
+        says.contains(&place) || says.contains(&format!(":{}", message + 1)),
+        "{says}"
+    );
+    assert_eq!(fs::read(&log).unwrap(), bytes, "the broken log was touched");
+
+    connection.send(to("crab", "whole", "four")).await.unwrap();
+    assert_eq!(entries(&env, "crab", "whole").await.len(), 4);
+    let listed = connection
+        .list_conversations(Default::default())
+        .await
+        .unwrap();
+    assert!(listed.conversations.iter().any(|c| c.sender == "whole"));
+    assert_eq!(fs::read(&log).unwrap(), bytes, "the broken log was touched");
+}
+
+#[tokio::test]
+async fn errors_of_configuration_name_place_and_remedy() {
+    let env = TestEnv::new();
+    for (config, place, says) in [
+        ("default_agent = 5\n", "config.toml:1:17", "string"),
+        ("\n[storage]\nsync = \"often\"\n", "config.toml:3:8", "step"),
+        ("model = \"m\n", "config.toml:1:", "config.toml"),
+        (
+            "[provider.p]\nkind = \"opanai\"\nmodels = [\"m\"]\n",
+            "config.toml:2:8",
+            "openai",
+        ),
+    ] {
+        env.config(config);
+        let run = env.run(&["daemon", "run"]).await.fails(1);
+        assert!(run.contains(place) && run.contains(says), "{run}");
+        // A client that wants to start it tells the same.
+        let ask = env.run(&["ask", "hello"]).await.fails(3);
+        assert!(ask.contains(place) && ask.contains(says), "{ask}");
+    }
+    // An unknown key warns, with the nearest known one.
+    env.config("modle = \"offline\"\n");
+    let daemon = env.daemon().await;
+    let log = daemon.stderr();
+    assert!(
+        log.contains("config.toml:1:1") && log.contains("did you mean model?"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_file_that_is_broken_is_named_and_others_work() {
+    let env = TestEnv::new();
+    env.agent("good", "description: Works");
+    env.agent("bad", "description: Broken\nmax_iterations: many");
+    env.config("default_agent = \"good\"\n");
+    let daemon = env.daemon().await;
+    let log = daemon.stderr();
+    assert!(log.contains("bad.md:3:17"), "{log}");
+    let mut connection = env.connect().await;
+    connection.send(to("good", "u", "hi")).await.unwrap();
+    let (code, _) = refused(connection.send(to("bad", "u", "hi")).await);
+    assert_eq!(code, 404);
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_exist_names_those_that_do() {
+    let model = ModelServer::start(Script::openai([])).await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "model: skripted");
+    let _daemon = env.daemon().await;
+    let request = StreamMsg {
+        content: "hi".into(),
+        ..StreamMsg::default()
+    };
+    let events = stream_to_end(&env, request).await;
+    let end = crate::rig::end_of(&events);
+    assert_ne!(end.code, 0);
+    assert!(end.error.contains("skripted"), "{end:?}");
+    assert!(
+        end.error.replace("skripted", "").contains("scripted"),
+        "{end:?}"
+    );
+    assert_eq!(chunks(&events), "");
+}

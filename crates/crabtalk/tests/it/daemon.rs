@@ -1,0 +1,147 @@
+//! `crabtalk daemon`: start, stop, status, reload, logs; signals and sockets.
+
+use crate::rig::{ModelServer, RawClient, TestEnv, gone, within};
+use crabtalk_proto::{Client, Ping, StreamMsg};
+use crabtalk_testkit::scripted::{Script, openai};
+use futures_util::StreamExt;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn the_commands_start_and_stop_it() {
+    let env = TestEnv::new();
+    let started = json(&env.run(&["daemon", "start", "--json"]).await.ok());
+    assert_eq!(started["started"], true);
+    let again = json(&env.run(&["daemon", "start", "--json"]).await.ok());
+    assert_eq!(
+        (&again["started"], &again["pid"]),
+        (&Value::Bool(false), &started["pid"])
+    );
+    let status = json(&env.run(&["daemon", "status", "--json"]).await.ok());
+    assert_eq!(status["pid"], started["pid"]);
+    assert_eq!(status["home"], env.home.to_str().unwrap());
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&env.socket()), 0o600);
+    assert_eq!(mode(&env.home), 0o700);
+    assert!(env.run(&["daemon", "logs"]).await.ok().contains("ready"));
+
+    let stopped = env.run(&["daemon", "stop"]).await;
+    assert_eq!(stopped.stderr, "crabtalk: the daemon has ended\n");
+    assert!(!env.socket().exists());
+    let pid = i32::try_from(started["pid"].as_i64().unwrap()).unwrap();
+    gone(pid).await;
+    let nothing = env.run(&["daemon", "stop"]).await;
+    assert_eq!(
+        (nothing.code, nothing.stderr.as_str()),
+        (Some(0), "crabtalk: no daemon runs\n")
+    );
+    env.run(&["daemon", "status"]).await.fails(3);
+}
+
+#[tokio::test]
+async fn many_clients_that_start_it_at_once_start_one() {
+    let env = TestEnv::new();
+    let ask = async |text: &str| env.run(&["ask", text, "--as", text]).await.ok();
+    let answers = tokio::join!(ask("a"), ask("b"), ask("c"), ask("d"));
+    for answer in [answers.0, answers.1, answers.2, answers.3] {
+        assert!(answer.contains("You told me: "), "{answer}");
+    }
+    env.run(&["daemon", "stop"]).await.ok();
+    let log = std::fs::read_to_string(env.home.join("logs/daemon.log")).unwrap();
+    assert_eq!(log.matches(" ready ").count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn a_signal_ends_it_whatever_goes_on() {
+    let cut = openai::pieces(&["one", "two"]).stall_after(2);
+    let model = ModelServer::start(Script::openai([cut])).await;
+    let env = TestEnv::with_model(&model);
+    let daemon = env.daemon().await;
+    // Somebody who sent half a frame, and somebody who waits for an answer.
+    let mut half = RawClient::connect(&env).await;
+    half.bytes(&[0, 0, 0, 9, 1]).await;
+    let mut connection = env.connect().await;
+    let request = StreamMsg {
+        content: "hello".into(),
+        ..StreamMsg::default()
+    };
+    let mut events = std::pin::pin!(connection.stream(request));
+    for _ in 0..3 {
+        within("an event", events.next()).await.unwrap().unwrap();
+    }
+    let begin = Instant::now();
+    let status = daemon.terminate().await;
+    assert!(
+        begin.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert!(status.success(), "{status:?}");
+    assert!(!env.socket().exists());
+    // The stream got its End (WIRE-6).
+    let rest: Vec<_> = events.map(Result::unwrap).collect().await;
+    assert_ne!(crate::rig::end_of(&rest).code, 0);
+}
+
+#[tokio::test]
+async fn a_socket_that_nobody_listens_on_is_replaced() {
+    let env = TestEnv::new();
+    env.daemon().await.kill().await;
+    assert!(env.socket().exists());
+    let daemon = env.daemon().await;
+    env.connect().await.ping(Ping {}).await.unwrap();
+    drop(daemon);
+}
+
+#[tokio::test]
+async fn what_is_no_socket_is_left_alone() {
+    let env = TestEnv::new();
+    env.write(".crabtalk/daemon.sock", "precious");
+    let says = env.run(&["daemon", "run"]).await.fails(1);
+    assert!(
+        says.contains("daemon.sock exists and is no socket"),
+        "{says}"
+    );
+    assert_eq!(std::fs::read_to_string(env.socket()).unwrap(), "precious");
+}
+
+#[tokio::test]
+async fn a_socket_path_that_is_too_long_is_named() {
+    let env = TestEnv::new();
+    let home = env.root().join("x".repeat(120));
+    let home = home.to_str().unwrap();
+    let says = env.run(&["--home", home, "daemon", "run"]).await.fails(1);
+    assert!(
+        says.contains("too long") && says.contains("CRABTALK_HOME"),
+        "{says}"
+    );
+}
+
+/// The agent that answers when none is named.
+async fn speaker(env: &TestEnv) -> String {
+    let events = env.run(&["ask", "--json", "hello"]).await.ok();
+    let start = json(events.lines().next().unwrap());
+    start["agent"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_broken_file_on_reload_leaves_the_old_one_running() {
+    let env = TestEnv::new();
+    env.agent("one", "description: first");
+    env.config("default_agent = \"one\"\n");
+    let _daemon = env.daemon().await;
+    env.config("default_agent = [\"two\"]\n");
+    let says = env.run(&["daemon", "reload"]).await.fails(1);
+    assert!(says.contains("config.toml:1:17"), "{says}");
+    assert_eq!(speaker(&env).await, "one");
+
+    env.agent("two", "description: second");
+    env.config("default_agent = \"two\"\n");
+    env.run(&["daemon", "reload"]).await.ok();
+    assert_eq!(speaker(&env).await, "two");
+}

@@ -1,0 +1,61 @@
+//! A disk without room: a clear error, and work as before when there is some
+//! (STORE-5).
+
+use crate::rig::{Daemon, TestEnv, chunks, end_of, entries, stream_to_end};
+use crabtalk_proto::{Client, Ping, StreamMsg};
+use rustix::process::{Resource, Rlimit, prlimit};
+
+fn say(content: &str) -> StreamMsg {
+    StreamMsg {
+        content: content.into(),
+        ..StreamMsg::default()
+    }
+}
+
+/// Lets no file of the daemon grow beyond so many bytes: a full disk that
+/// needs no disk and no rights.
+fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
+    let limit = Rlimit {
+        current: bytes,
+        maximum: None,
+    };
+    prlimit(Some(daemon.pid()), Resource::Fsize, limit).unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_an_error_and_room_ends_it() {
+    let env = TestEnv::new();
+    env.agent("crab", "permissions: { bash: allow }");
+    let daemon = env.daemon_ignoring_size_signals().await;
+    stream_to_end(&env, say("before")).await;
+    let log = env.logs().pop().unwrap();
+    let size = std::fs::metadata(&log).unwrap().len();
+    let before = entries(&env, "crab", "user").await;
+
+    // Not even the user's message fits: it is refused, whole.
+    limit_files(&daemon, Some(size));
+    let refused = env.run(&["ask", "does not fit"]).await.fails(1);
+    assert!(refused.contains(".jsonl"), "{refused}");
+    assert_eq!(entries(&env, "crab", "user").await, before);
+    env.connect().await.ping(Ping {}).await.unwrap();
+
+    // The message fits, the answer does not: the run ends, and says why.
+    limit_files(&daemon, Some(size + 3000));
+    let long = "/tool bash {\"command\":\"seq 3000\"}";
+    let events = stream_to_end(&env, say(long)).await;
+    let end = end_of(&events);
+    assert_eq!(end.code, 500);
+    assert!(end.error.contains(".jsonl"), "{end:?}");
+
+    limit_files(&daemon, None);
+    let events = stream_to_end(&env, say("after")).await;
+    assert!(chunks(&events).contains("You told me: after"));
+    let now = entries(&env, "crab", "user").await;
+    assert_eq!(now[..before.len()], before[..]);
+    assert_eq!(now[now.len() - 2].content, "after");
+
+    // And it is all there for the next daemon.
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    assert_eq!(entries(&env, "crab", "user").await, now);
+}

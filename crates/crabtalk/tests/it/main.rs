@@ -1,0 +1,22 @@
+//! End-to-end tests: the real binary, its daemon, its command line, and a
+//! scripted model server in a process of its own.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says what it saw"
+)]
+
+mod rig;
+
+mod attach;
+mod bad_input;
+mod cli;
+mod daemon;
+mod disk;
+mod legacy;
+mod offline;
+mod processes;
+mod secrets;
+mod senders;
+mod terminal;
+mod why;

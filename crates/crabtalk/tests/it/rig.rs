@@ -1,0 +1,19 @@
+//! What every end-to-end test stands on.
+
+mod client;
+mod command;
+mod env;
+mod model;
+mod raw;
+mod tmux;
+mod tools;
+mod wait;
+
+pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
+pub(crate) use command::CRABTALK;
+pub(crate) use env::{Daemon, TestEnv, gone};
+pub(crate) use model::ModelServer;
+pub(crate) use raw::{Fields, Message, RawClient};
+pub(crate) use tmux::Tmux;
+pub(crate) use tools::has_tools;
+pub(crate) use wait::{eventually, within};

@@ -1,0 +1,77 @@
+//! What a protocol client of a test does again and again.
+
+use super::TestEnv;
+use super::wait::within;
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{
+    AskUserEvent, Client, ClientError, GetHistoryMsg, HistoryEntry, StreamEnd, StreamEvent,
+    StreamMsg,
+};
+use futures_util::{Stream, StreamExt};
+
+/// Runs an agent and gives all events, up to End.
+pub(crate) async fn stream_to_end(env: &TestEnv, request: StreamMsg) -> Vec<StreamEvent> {
+    let mut connection = env.connect().await;
+    let events = connection.stream(request);
+    within("the end of a run", events.map(Result::unwrap).collect()).await
+}
+
+/// The End that a stream must have come to.
+#[track_caller]
+pub(crate) fn end_of(events: &[StreamEvent]) -> StreamEnd {
+    match events.last().and_then(|event| event.event.clone()) {
+        Some(Event::End(end)) => end,
+        other => panic!("the last event is no End: {other:?}"),
+    }
+}
+
+/// The text of a stream.
+pub(crate) fn chunks(events: &[StreamEvent]) -> String {
+    let text = events.iter().filter_map(|event| match &event.event {
+        Some(Event::Chunk(chunk)) => Some(chunk.content.as_str()),
+        _ => None,
+    });
+    text.collect()
+}
+
+/// The kinds of a stream's events, repeated ones once.
+pub(crate) fn kinds(events: &[StreamEvent]) -> String {
+    let mut kinds: Vec<String> = events
+        .iter()
+        .map(|event| {
+            let name = format!("{:?}", event.event.as_ref().unwrap());
+            name.split('(').next().unwrap().to_owned()
+        })
+        .collect();
+    kinds.dedup();
+    kinds.join(" ")
+}
+
+/// Reads a stream up to the next ask.
+pub(crate) async fn asked(
+    events: &mut (impl Stream<Item = Result<StreamEvent, ClientError>> + Unpin),
+) -> AskUserEvent {
+    let find = async {
+        loop {
+            let event = events.next().await.expect("an ask before the end");
+            match event.unwrap().event {
+                Some(Event::AskUser(ask)) => return ask,
+                Some(Event::End(end)) => panic!("ended without an ask: {end:?}"),
+                _ => {}
+            }
+        }
+    };
+    within("an ask", find).await
+}
+
+/// A conversation's whole history.
+pub(crate) async fn entries(env: &TestEnv, agent: &str, sender: &str) -> Vec<HistoryEntry> {
+    let request = GetHistoryMsg {
+        agent: agent.into(),
+        sender: sender.into(),
+        ..GetHistoryMsg::default()
+    };
+    let page = env.connect().await.get_history(request).await.unwrap();
+    assert!(!page.more);
+    page.entries
+}

@@ -1,0 +1,290 @@
+//! A world of its own for every test: home, folder, environment, daemon.
+
+use super::ModelServer;
+use super::command::{self, Output};
+use super::wait::{eventually, within};
+use crabtalk_proto::{Client, HelloMsg};
+use crabtalk_transport::UnixConnection;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use tempfile::TempDir;
+use tokio::net::UnixDatagram;
+use tokio::process::{Child, Command};
+
+pub(crate) struct TestEnv {
+    dir: TempDir,
+    /// The user's home folder, with `.crabtalk` in it.
+    pub(crate) user_home: PathBuf,
+    pub(crate) home: PathBuf,
+    /// A folder to work in.
+    pub(crate) work: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+/// A daemon in the foreground; ends when it is dropped.
+pub(crate) struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl TestEnv {
+    /// A home without a daemon and without configuration.
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("ct").tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let env = Self {
+            user_home: root.join("me"),
+            home: root.join("me/.crabtalk"),
+            work: root.join("me/work"),
+            variables: Vec::new(),
+            dir,
+        };
+        fs::create_dir_all(&env.work).unwrap();
+        env
+    }
+
+    /// A home whose model is a scripted server.
+    pub(crate) fn with_model(model: &ModelServer) -> Self {
+        let env = Self::new();
+        env.config(&format!(
+            "model = \"scripted\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \"{}\"\n\
+             api_key = \"sk-test\"\nmodels = [\"scripted\"]\n",
+            model.url()
+        ));
+        env
+    }
+
+    /// Adds a variable to the environment of everything that is started.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home.join("daemon.sock")
+    }
+
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.home.join("sessions")
+    }
+
+    /// Conversation logs, by name.
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = fs::read_dir(self.sessions())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
+            .collect();
+        found.sort();
+        found
+    }
+
+    pub(crate) fn config(&self, text: &str) {
+        self.write(".crabtalk/config/config.toml", text);
+    }
+
+    /// Writes an agent's file.
+    pub(crate) fn agent(&self, name: &str, front: &str) {
+        let text = format!("---\n{front}\n---\nYou are {name}.\n");
+        self.write(&format!(".crabtalk/config/agents/{name}.md"), &text);
+    }
+
+    /// Writes a file below the user's home.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.user_home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Writes a script into the work folder.
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        let path = self.work.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A program in this world: its environment, no terminal, no input.
+    pub(crate) fn program(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        // A session of its own: questions never reach the terminal of whoever
+        // runs the tests.
+        let mut command = Command::new("setsid");
+        command.arg(program);
+        self.enter(&mut command);
+        command
+    }
+
+    fn enter(&self, command: &mut Command) {
+        let path = std::env::var("PATH").unwrap();
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", &self.user_home)
+            .env("CRABTALK_HOME", &self.home)
+            .env("CRABTALK_DETECT", "0")
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "xterm-256color")
+            .envs(self.variables.iter().map(|(n, v)| (n, v)))
+            .current_dir(&self.work)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+    }
+
+    /// Variables as a shell takes them, for programs that start others.
+    pub(crate) fn exports(&self) -> String {
+        let own = [
+            ("HOME", self.user_home.display().to_string()),
+            ("CRABTALK_HOME", self.home.display().to_string()),
+            ("CRABTALK_DETECT", "0".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+        ];
+        let more = self.variables.iter().map(|(n, v)| (n.as_str(), v.clone()));
+        own.into_iter()
+            .chain(more)
+            .map(|(name, value)| format!("{name}='{value}'"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// Runs `crabtalk` to its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(arguments, None).await
+    }
+
+    /// Runs `crabtalk` with something piped in.
+    pub(crate) async fn run_with(&self, arguments: &[&str], input: Option<&str>) -> Output {
+        let mut command = self.program(command::CRABTALK);
+        command.args(arguments);
+        command::run(command, input).await
+    }
+
+    /// Runs a shell script, in which `$CRABTALK` is the program.
+    pub(crate) async fn shell(&self, script: &str) -> Output {
+        let mut command = self.program("sh");
+        command.args(["-c", script]);
+        command.env("CRABTALK", command::CRABTALK);
+        command::run(command, None).await
+    }
+
+    /// Starts the daemon and waits until it says that it is ready.
+    pub(crate) async fn daemon(&self) -> Daemon {
+        // Not through `setsid`: what is started is what is to be killed.
+        self.daemon_by(Command::new(command::CRABTALK)).await
+    }
+
+    /// Starts a daemon that lives on when a file may not grow any more.
+    pub(crate) async fn daemon_ignoring_size_signals(&self) -> Daemon {
+        let mut command = Command::new("sh");
+        let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
+        command.args(["-c", script, command::CRABTALK]);
+        self.daemon_by(command).await
+    }
+
+    async fn daemon_by(&self, mut command: Command) -> Daemon {
+        let notify = self.root().join("notify");
+        let _ = fs::remove_file(&notify);
+        let ready = UnixDatagram::bind(&notify).unwrap();
+        let log = self.root().join("daemon.err");
+        self.enter(&mut command);
+        command
+            .args(["daemon", "run"])
+            .env("NOTIFY_SOCKET", &notify)
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut said = [0; 64];
+        let started = async {
+            tokio::select! {
+                read = ready.recv(&mut said) => read.unwrap(),
+                status = child.wait() => panic!(
+                    "the daemon ended at once ({status:?}): {}",
+                    fs::read_to_string(&log).unwrap()
+                ),
+            }
+        };
+        let count = within("the daemon to be ready", started).await;
+        assert_eq!(&said[..count], b"READY=1\n");
+        Daemon { child, log }
+    }
+
+    /// A connection as clients of this generation open it.
+    pub(crate) async fn connect(&self) -> UnixConnection {
+        let mut connection = self.connect_silently().await;
+        let hello = HelloMsg {
+            protocol_version: 1,
+            client: "e2e".into(),
+            ..HelloMsg::default()
+        };
+        connection.hello(hello).await.unwrap();
+        connection
+    }
+
+    /// A connection without Hello.
+    pub(crate) async fn connect_silently(&self) -> UnixConnection {
+        crabtalk_transport::connect(&self.socket()).await.unwrap()
+    }
+}
+
+impl Drop for TestEnv {
+    /// Ends a daemon that a client started and that a failed test left.
+    fn drop(&mut self) {
+        let Ok(stream) = std::os::unix::net::UnixStream::connect(self.socket()) else {
+            return;
+        };
+        if let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) {
+            let _ = kill_process(peer.pid, Signal::KILL);
+        }
+    }
+}
+
+impl Daemon {
+    pub(crate) fn pid(&self) -> Pid {
+        let pid = self.child.id().expect("it was not waited for");
+        Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// `kill -9`, and its end.
+    pub(crate) async fn kill(mut self) {
+        kill_process(self.pid(), Signal::KILL).unwrap();
+        within("a killed daemon to end", self.child.wait())
+            .await
+            .unwrap();
+    }
+
+    /// SIGTERM, and its end.
+    pub(crate) async fn terminate(mut self) -> ExitStatus {
+        kill_process(self.pid(), Signal::TERM).unwrap();
+        within("the daemon to end", self.child.wait())
+            .await
+            .unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("the daemon said:\n{}", self.stderr());
+        }
+    }
+}
+
+/// Waits until a process is gone.
+pub(crate) async fn gone(pid: i32) {
+    eventually("a process to be gone", async || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        match stat.as_deref().ok().and_then(|s| s.rsplit_once(") ")) {
+            None => Some(()),
+            Some((_, state)) => state.starts_with(['Z', 'X']).then_some(()),
+        }
+    })
+    .await;
+}

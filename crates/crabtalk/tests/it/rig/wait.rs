@@ -1,0 +1,31 @@
+//! Bounded waiting for states.
+
+use std::future::Future;
+use std::time::Duration;
+
+/// Far beyond what anything here takes, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Between two looks at a state that nobody announces.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Waits for something that must come.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(LIMIT, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited {LIMIT:?} for {what}"),
+    }
+}
+
+/// Looks at a state until it is there.
+pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    within(what, looking).await
+}

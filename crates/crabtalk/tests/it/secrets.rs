@@ -1,0 +1,98 @@
+//! Keys appear nowhere but in requests to their provider (MODEL-2, OPS-5).
+
+use crate::rig::{ModelServer, TestEnv};
+use crabtalk_proto::{Client, GetConfig};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
+use std::fs;
+use std::path::Path;
+
+const IN_FILE: &str = "sk-planted-in-file-0123456789";
+const IN_HEADER: &str = "planted-in-header-0123456789";
+const IN_ENVIRONMENT: &str = "sk-planted-in-environment-0123456789";
+
+/// Every file below a folder, its text and its path.
+fn files(folder: &Path, into: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, into);
+        } else if path.is_file() {
+            let bytes = fs::read(&path).unwrap();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            into.push((path.display().to_string(), text));
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_are_sent_to_their_provider_and_shown_nowhere() {
+    // A provider that repeats the key in its error, as some do.
+    let rude = |key: &str| {
+        Reply::error(
+            401,
+            "invalid_api_key",
+            &format!("Incorrect API key provided: {key}"),
+        )
+    };
+    let model = ModelServer::start(Script::openai([
+        rude(IN_FILE),
+        rude(IN_FILE),
+        rude(IN_ENVIRONMENT),
+        openai::text("fine"),
+    ]))
+    .await;
+    let mut env = TestEnv::new();
+    env.set("PLANTED_KEY", IN_ENVIRONMENT);
+    env.config(&format!(
+        "model = \"one\"\n\
+         [provider.file]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"{IN_FILE}\"\n\
+         models = [\"one\"]\nheaders = {{ x-extra = \"{IN_HEADER}\" }}\n\
+         [provider.env]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"${{PLANTED_KEY}}\"\n\
+         models = [\"two\"]\n",
+        url = model.url()
+    ));
+    env.agent("crab", "description: one");
+    env.agent("other", "model: two");
+    env.set("CRABTALK_LOG", "trace");
+    let daemon = env.daemon().await;
+
+    let mut shown = Vec::new();
+    for (arguments, code) in [
+        (&["ask", "hello"][..], 1),
+        (&["ask", "hello", "--json"], 1),
+        (&["ask", "hello", "--agent", "other"], 1),
+        (&["ask", "hello", "--agent", "other"], 0),
+        (&["history"], 0),
+        (&["daemon", "logs", "-n", "10000"], 0),
+    ] {
+        let output = env.run(arguments).await;
+        assert_eq!(output.code, Some(code), "{output:?}");
+        shown.push((format!("{arguments:?}"), output.stdout + &output.stderr));
+    }
+    let config = env.connect().await.get_config(GetConfig {}).await.unwrap();
+    assert!(config.config.contains("\"one\""), "{config:?}");
+    shown.push(("get_config".into(), config.config));
+    shown.push(("stderr".into(), daemon.stderr()));
+    files(&env.home, &mut shown);
+    for (place, text) in shown {
+        if place.ends_with("config/config.toml") {
+            continue;
+        }
+        for secret in [IN_FILE, IN_HEADER, IN_ENVIRONMENT] {
+            assert!(!text.contains(secret), "{place} shows {secret}:\n{text}");
+        }
+    }
+    assert_eq!(model.requests().await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_missing_key_is_named_and_never_replaced_by_the_demonstration() {
+    let env = TestEnv::new();
+    env.config(
+        "model = \"m\"\n[provider.p]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n\
+         api_key = \"${SURELY_NOT_SET}\"\nmodels = [\"m\"]\n",
+    );
+    let _daemon = env.daemon().await;
+    let says = env.run(&["ask", "hello"]).await.fails(1);
+    assert!(says.contains("SURELY_NOT_SET"), "{says}");
+}

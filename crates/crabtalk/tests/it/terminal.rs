@@ -1,0 +1,84 @@
+//! Approvals at the controlling terminal, and the chat, on a real terminal.
+
+use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
+use crabtalk_testkit::scripted::{Script, openai};
+use serde_json::json;
+
+#[tokio::test]
+async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
+    if !has_tools("approvals_are_answered_at_the_terminal", &["tmux"]) {
+        return;
+    }
+    let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
+    let model = ModelServer::start(Script::openai([
+        openai::tools("fix", &[("edit", edit)]),
+        openai::tools("rm", &[("bash", json!({"command": "rm -r precious"}))]),
+        openai::text("One letter added, nothing removed."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.script("greeting", "Helo\n");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::open(&env, "echo 'the diff' | \"$CRABTALK\" ask 'fix it'");
+
+    let screen = terminal.shows("Allow?", 1).await;
+    assert!(screen.contains("crab wants to use edit:"), "{screen}");
+    assert!(screen.contains("greeting"), "{screen}");
+    terminal.types("perhaps");
+    terminal.shows("Please answer y, a, n", 1).await;
+    terminal.types("y");
+    let screen = terminal.shows("Allow?", 2).await;
+    assert!(
+        screen.contains("crab wants to use bash:\n    rm -r precious"),
+        "{screen}"
+    );
+    terminal.types("n: it is precious");
+    let screen = terminal.shows("ended with 0", 1).await;
+    assert!(
+        screen.contains("One letter added, nothing removed."),
+        "{screen}"
+    );
+
+    assert_eq!(
+        std::fs::read_to_string(env.work.join("greeting")).unwrap(),
+        "Hello\n"
+    );
+    let history = entries(&env, "crab", "user").await;
+    assert_eq!(history[0].content, "fix it\n\nthe diff\n");
+    assert!(history[4].content.contains("it is precious"), "{history:?}");
+    assert_eq!(model.requests().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_chat_talks_asks_cancels_and_remembers() {
+    if !has_tools("a_chat_talks_asks_cancels_and_remembers", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::open(&env, "\"$CRABTALK\"");
+    terminal.shows("crabtalk", 1).await;
+    terminal.types("good day");
+    terminal.shows("You told me: good day", 1).await;
+    terminal.types("/tool bash {\"command\":\"echo sum-$((40 + 2))\"}");
+    let screen = terminal.shows("Allow?", 1).await;
+    assert!(screen.contains("crab wants to use bash:"), "{screen}");
+    terminal.types("yes");
+    terminal.shows("sum-42", 1).await;
+    terminal.types("/ask Which way?");
+    terminal.shows("crab asks (Question): Which way?", 1).await;
+    terminal.types("northwards");
+    terminal.shows("{\"Which way?\":\"northwards\"}", 1).await;
+    terminal.types("/slow 60000 never said");
+    terminal.shows("crab answers with offline", 3).await;
+    terminal.key("C-c");
+    terminal.shows("cancelled", 1).await;
+    terminal.types("/quit");
+    terminal.shows("ended with 0", 1).await;
+
+    // Whoever comes back sees what was said.
+    let again = Tmux::open(&env, "\"$CRABTALK\" chat");
+    again.shows("good day", 1).await;
+    again.key("C-d");
+    again.shows("ended with 0", 1).await;
+}
