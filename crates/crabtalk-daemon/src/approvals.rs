@@ -3,8 +3,10 @@
 //! Invariant: what is in memory is on disk; a file that cannot be read is
 //! never overwritten.
 
+use crate::skills::Skills;
 use crabtalk_config::{read_limited, write_atomic};
-use crabtalk_domain::BoxFuture;
+use crabtalk_domain::tool::Invocation;
+use crabtalk_domain::{BoxFuture, PermissionRule};
 use crabtalk_runtime::ApprovalBook;
 use crabtalk_runtime::gate::{Approval, approvals};
 use std::path::PathBuf;
@@ -16,16 +18,18 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) struct ApprovalFile {
     path: PathBuf,
+    skills: Arc<Skills>,
     now: arc_swap::ArcSwap<Vec<Approval>>,
     /// Held over one change of the file.
     changing: Mutex<()>,
 }
 
 impl ApprovalFile {
-    pub(crate) fn open(path: PathBuf) -> Result<Self, String> {
+    pub(crate) fn open(path: PathBuf, skills: Arc<Skills>) -> Result<Self, String> {
         let now = read(&path)?;
         Ok(Self {
             path,
+            skills,
             now: arc_swap::ArcSwap::from_pointee(now),
             changing: Mutex::new(()),
         })
@@ -65,5 +69,9 @@ impl ApprovalBook for ApprovalFile {
             self.now.store(Arc::new(all));
             Ok(())
         })
+    }
+
+    fn preapproved<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {
+        Box::pin(self.skills.preapproved(call))
     }
 }

@@ -10,10 +10,14 @@
 
 mod approvals;
 mod compose;
+mod context;
 mod logging;
+mod memory;
 mod models;
 mod node;
 mod session;
+mod settings;
+mod skills;
 mod start;
 
 pub use start::{Options, run};

@@ -2,18 +2,26 @@
 
 use crate::approvals::ApprovalFile;
 use crate::compose::{Composed, compose, sync_policy};
+use crate::context::Context;
+use crate::memory::{MemoryTools, memory};
 use crate::models::Models;
+use crate::settings::Settings;
+use crate::skills::{SkillTool, Skills};
+use arc_swap::ArcSwap;
 use crabtalk_config::{Config, Home};
 use crabtalk_domain::SystemClock;
-use crabtalk_domain::tool::ToolProvider;
+use crabtalk_domain::storage::Storage;
+use crabtalk_domain::tool::{Invocation, ToolProvider};
+use crabtalk_memory::Memory;
 use crabtalk_model::detect;
 use crabtalk_runtime::{Parts, Runtime};
+use crabtalk_skills::{Folder, Library, Source, TrustFile};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
 use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, child_environment};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Everything that sessions share.
@@ -24,7 +32,9 @@ pub(crate) struct Node {
     approvals: Arc<ApprovalFile>,
     children: Children,
     tools: Arc<OsTools>,
-    config: Mutex<Arc<Config>>,
+    memory: Arc<ArcSwap<Memory>>,
+    skills: Arc<Skills>,
+    settings: Arc<Settings>,
     started: Instant,
     open_connections: Arc<AtomicUsize>,
 }
@@ -48,25 +58,39 @@ impl Node {
         let options = detection(&config);
         let models = Models::new(providers, config.model.clone(), options);
         let models = Arc::new(models.map_err(anyhow::Error::msg)?);
-        let approvals = ApprovalFile::open(home.approvals_file()).map_err(anyhow::Error::msg)?;
-        let approvals = Arc::new(approvals);
+        let settings = Settings::new(config);
+        let config = settings.config();
+        let skills = skills(&home, &settings);
+        let approvals = ApprovalFile::open(home.approvals_file(), Arc::clone(&skills));
+        let approvals = Arc::new(approvals.map_err(anyhow::Error::msg)?);
         let children = Children::adopt().unwrap_or_else(|error| {
             tracing::warn!(%error, "this system has no reaper of orphans");
             Children::default()
         });
-        let store = FileStore::open(
+        let store: Arc<dyn Storage> = Arc::new(FileStore::open(
             home.sessions_dir(),
             home.trash_dir(),
             sync_policy(config.storage.sync),
             Arc::new(OsFiles),
-        );
-        let tools = Arc::new(os_tools(&home, &children)?);
+        ));
+        let tools = Arc::new(os_tools(&home, &children, &skills, &settings)?);
+        let memory = memory(&home, &settings, &store);
+        let memory = Arc::new(ArcSwap::from_pointee(memory));
+        let context = Context {
+            memory: Arc::clone(&memory),
+            skills: Arc::clone(&skills),
+            user_home: home.user_home().map(Into::into),
+        };
         let runtime = Runtime::new(
             Parts {
                 model: Arc::clone(&models) as _,
-                storage: Arc::new(store),
-                tools: vec![Arc::clone(&tools) as Arc<dyn ToolProvider>],
-                hook: Arc::new(()),
+                storage: store,
+                tools: vec![
+                    Arc::clone(&tools) as Arc<dyn ToolProvider>,
+                    Arc::new(SkillTool(Arc::clone(&skills))),
+                    Arc::new(MemoryTools(Arc::clone(&memory))),
+                ],
+                hook: Arc::new(context),
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 resolve: Arc::new(resolve),
@@ -80,7 +104,9 @@ impl Node {
             approvals,
             children,
             tools,
-            config: Mutex::new(Arc::new(config)),
+            memory,
+            skills,
+            settings,
             started: Instant::now(),
             open_connections: Arc::default(),
         })
@@ -94,13 +120,21 @@ impl Node {
         &self.models
     }
 
+    pub(crate) fn memory(&self) -> Arc<Memory> {
+        self.memory.load_full()
+    }
+
+    pub(crate) fn skills(&self) -> &Arc<Skills> {
+        &self.skills
+    }
+
     pub(crate) fn children(&self) -> &Children {
         &self.children
     }
 
     /// The configuration that is in force.
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.lock().expect("nothing panics under it"))
+        self.settings.config()
     }
 
     /// Connections at a time (WIRE-9).
@@ -134,7 +168,9 @@ impl Node {
         self.approvals.reload()?;
         self.models.replace(providers, config.model.clone())?;
         self.runtime.set_catalog(catalog);
-        *self.config.lock().expect("nothing panics under it") = Arc::new(config);
+        self.settings.replace(config);
+        let memory = memory(&self.home, &self.settings, self.runtime.storage());
+        self.memory.store(Arc::new(memory));
         tracing::info!("configuration reloaded");
         Ok(())
     }
@@ -160,12 +196,42 @@ fn resolve(path: &Path) -> Option<PathBuf> {
     Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }
 
-fn os_tools(home: &Home, children: &Children) -> anyhow::Result<OsTools> {
+/// The folders of skills, installed ones before imported ones.
+fn skills(home: &Home, settings: &Arc<Settings>) -> Arc<Skills> {
+    let mut folders = vec![Folder {
+        path: home.skills_dir(),
+        source: Source::Home,
+    }];
+    if settings.config().skills.import
+        && let Some(user_home) = home.user_home()
+    {
+        folders.push(Folder {
+            path: user_home.join(".claude/skills"),
+            source: Source::External,
+        });
+    }
+    let trust = TrustFile::new(home.trust_file());
+    Skills::new(Arc::clone(settings), Library::new(folders), trust)
+}
+
+fn os_tools(
+    home: &Home,
+    children: &Children,
+    skills: &Arc<Skills>,
+    settings: &Arc<Settings>,
+) -> anyhow::Result<OsTools> {
     let guardian = GuardianCommand::new(std::env::current_exe()?);
     let outputs = home.state_dir().join("outputs");
     let environment = child_environment(std::env::vars_os());
     let mut config = OsToolsConfig::new(guardian, home.root(), outputs, environment);
     config.children = children.clone();
+    let skills = Arc::clone(skills);
+    config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));
+    let (settings, identity) = (Arc::clone(settings), home.identity_file());
+    config.writable = Arc::new(move |_: &Invocation| {
+        let editable = settings.config().memory.soul_editable;
+        editable.then(|| identity.clone()).into_iter().collect()
+    });
     Ok(OsTools::new(config))
 }
 

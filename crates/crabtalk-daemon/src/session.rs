@@ -6,6 +6,7 @@
 
 mod events;
 mod history;
+mod knowledge;
 mod lists;
 mod runs;
 mod wire;
@@ -196,6 +197,14 @@ impl Server for Session {
 
     async fn get_archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
         self.archive(request).await
+    }
+
+    async fn search(&self, request: SearchMsg) -> Result<SearchResults, Status> {
+        self.find(request).await
+    }
+
+    async fn list_skills(&self, _: ListSkillsMsg) -> Result<SkillList, Status> {
+        self.skills().await
     }
 
     async fn set_conversation(&self, request: SetConversationMsg) -> Result<(), Status> {

@@ -45,6 +45,7 @@ pub fn run(
         .with_context(|| format!("cannot write {}", home.log_file().display()))?;
     // Commands of agents must not read keys out of this process.
     crabtalk_tools::conceal().context("cannot close this process to others")?;
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
@@ -57,6 +58,20 @@ pub fn run(
     runtime.shutdown_timeout(Duration::from_millis(200));
     drop(lock);
     served
+}
+
+/// Lets the process open as many files as the system allows it: a log in
+/// memory holds one, and so does a connection.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 async fn serve_home(home: Home) -> anyhow::Result<()> {

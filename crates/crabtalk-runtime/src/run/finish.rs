@@ -115,7 +115,7 @@ impl Run<'_> {
             })
             .collect();
         records.extend(late.iter().cloned().map(Record::Message));
-        records.extend(self.uptime());
+        records.push(self.uptime());
         let end = RunRecord {
             id: self.number,
             phase: RunPhase::End,
@@ -140,18 +140,16 @@ impl Run<'_> {
         self.announcer.flush().await
     }
 
-    fn uptime(&self) -> Option<Record> {
-        let secs = self.started.elapsed().as_secs();
-        if secs == 0 {
-            return None;
-        }
+    fn uptime(&self) -> Record {
+        // Written even when it has not grown: lists read state from the end.
+        let secs = (self.started.elapsed().as_millis() as u64 + 500) / 1000;
         let mut live = self.shared.live();
         live.meta.uptime_secs += secs;
         let uptime_secs = Some(live.meta.uptime_secs);
-        Some(Record::Meta(MetaRecord {
+        Record::Meta(MetaRecord {
             uptime_secs,
             ..MetaRecord::default()
-        }))
+        })
     }
 
     /// OPS-3: one line per run.

@@ -1,0 +1,181 @@
+//! What a node adds to agents and runs: environment, memory, skills, project
+//! instructions. The daemon's implementation of the runtime's hook.
+//!
+//! Invariant: instructions of a project reach a model only after an owner
+//! trusted their folder (MEM-4).
+
+use crate::skills::Skills;
+use arc_swap::ArcSwap;
+use crabtalk_domain::{
+    AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
+    Message, People, Refusal, RunContext, SystemClock,
+};
+use crabtalk_memory::{Memory, Project};
+use crabtalk_runtime::gate::scope;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is answered to the question of trust.
+const TRUST: &str = "Trust";
+
+pub(crate) struct Context {
+    /// Made anew by a reload, since its settings may change.
+    pub(crate) memory: Arc<ArcSwap<Memory>>,
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) user_home: Option<PathBuf>,
+}
+
+impl Hook for Context {
+    fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
+        Box::pin(async move {
+            let memory = self.memory.load_full();
+            let mut agent = if remembers(&agent, &memory) {
+                memory.on_build_agent(agent).await
+            } else {
+                agent
+            };
+            agent.prompt = format!("{}\n\n{}", agent.prompt.trim_end(), environment());
+            agent
+        })
+    }
+
+    fn preprocess<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        content: String,
+    ) -> BoxFuture<'a, Result<String, Refusal>> {
+        Box::pin(self.skills.resolve_slash(run, content))
+    }
+
+    fn on_before_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        history: &'a [Arc<Message>],
+        people: &'a dyn People,
+    ) -> BoxFuture<'a, Vec<Message>> {
+        Box::pin(async move {
+            let mut notes = vec![format!(
+                "<environment>\nworking directory: {}\ndate: {:.10}\n</environment>",
+                run.cwd.display(),
+                SystemClock.now().to_string()
+            )];
+            notes.extend(self.project(run, people).await);
+            if let Some(skills) = self.skills.advertised(run).await {
+                notes.push(format!("<skills>\n{skills}\n</skills>"));
+            }
+            let mut messages = vec![Message::injected(notes.join("\n\n"))];
+            let memory = self.memory.load_full();
+            if remembers(run.agent, &memory) {
+                messages.extend(memory.on_before_run(run, history, people).await);
+            }
+            messages
+        })
+    }
+
+    fn on_event(&self, key: &ConversationKey, event: &AgentEvent) {
+        if let AgentEvent::End(_) = event {
+            self.skills.end_run(key);
+        }
+    }
+}
+
+/// Whether an agent uses memory at all: it is on, and in its scope.
+fn remembers(agent: &AgentConfig, memory: &Memory) -> bool {
+    let enabled = memory.settings().enabled;
+    enabled && scope::allows_tool(&agent.scope, "recall", enabled)
+}
+
+/// The system that commands run on; the same for every request, so that a
+/// provider's cache keeps the prompt.
+fn environment() -> String {
+    let shell = std::env::var("SHELL").unwrap_or_else(|_| "sh".into());
+    format!(
+        "<system>\nos: {}\narchitecture: {}\nshell: {shell}\n</system>",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
+impl Context {
+    /// Instructions of the project, once an owner has trusted them; else a
+    /// note that they are left out.
+    async fn project(&self, run: RunContext<'_>, people: &dyn People) -> Option<String> {
+        let mut project = self.collect(run.cwd).await?;
+        if !project.untrusted.is_empty() && run.for_owner {
+            let mut trusted = false;
+            for folder in &project.untrusted {
+                trusted |= self.ask_for_trust(folder, people).await;
+            }
+            if trusted {
+                project = self.collect(run.cwd).await?;
+            }
+        }
+        for warning in &project.warnings {
+            tracing::warn!("{}: {}", warning.file.display(), warning.reason);
+        }
+        let mut text = project.block();
+        for folder in &project.untrusted {
+            tracing::info!(folder = %folder.display(), "untrusted project instructions are left out");
+            text.push_str(&format!(
+                "<project>\nThe instructions in {} are left out: nobody has trusted that folder. The \
+                 owner can, with `crabtalk trust add {}`.\n</project>\n",
+                folder.display(),
+                folder.display()
+            ));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+
+    async fn collect(&self, cwd: &Path) -> Option<Project> {
+        let (skills, cwd) = (Arc::clone(&self.skills), cwd.to_owned());
+        let home = self.user_home.clone().unwrap_or_else(|| PathBuf::from("/"));
+        let collected = tokio::task::spawn_blocking(move || {
+            let trust = skills.trust().load().unwrap_or_else(|error| {
+                tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
+                crabtalk_skills::Trust::default()
+            });
+            // Trust reaches down: a folder's owner speaks for what is in it.
+            let trusts = |at: &Path| at.ancestors().any(|above| trust.trusts_folder(above));
+            Project::collect(&cwd, &home, &trusts)
+        });
+        collected.await.ok()
+    }
+
+    async fn ask_for_trust(&self, folder: &Path, people: &dyn People) -> bool {
+        let option = |label: &str, description: &str| AskOption {
+            label: label.into(),
+            description: description.into(),
+        };
+        let question = AskQuestion {
+            question: format!(
+                "Follow the instructions for agents that {} contains, now and later?",
+                folder.display()
+            ),
+            header: "Trust".into(),
+            options: vec![
+                option(TRUST, "agents read them in every run there"),
+                option("Not now", "they are left out; the question comes again"),
+            ],
+            multi_select: false,
+        };
+        if people.ask(question).await.as_deref() != Some(TRUST) {
+            return false;
+        }
+        let (skills, folder) = (Arc::clone(&self.skills), folder.to_owned());
+        let at = format!("{:.3}", SystemClock.now());
+        let kept = tokio::task::spawn_blocking(move || {
+            skills
+                .trust()
+                .add_folder(&folder, &at, "client:local")
+                .map_err(|e| e.to_string())
+        });
+        match kept.await {
+            Ok(Ok(_)) => true,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "trust could not be kept");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The memory of a node, as its settings want it.
+
+use crate::settings::Settings;
+use arc_swap::ArcSwap;
+use crabtalk_config::{Home, RecallScope};
+use crabtalk_domain::storage::Storage;
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::{BoxFuture, SystemClock};
+use crabtalk_memory::{Memory, Parts};
+use std::sync::Arc;
+
+/// Opens the memory; nothing is read before it is asked something.
+pub(crate) fn memory(home: &Home, settings: &Arc<Settings>, storage: &Arc<dyn Storage>) -> Memory {
+    let wanted = &settings.config().memory;
+    let owners = Arc::clone(settings);
+    Memory::new(Parts {
+        config: home.config_dir(),
+        settings: crabtalk_memory::Settings {
+            enabled: wanted.enabled,
+            recall_limit: wanted.recall_limit as usize,
+            soul_editable: wanted.soul_editable,
+            recall_scope: match wanted.recall_scope {
+                RecallScope::Conversation => crabtalk_memory::RecallScope::Conversation,
+                RecallScope::Agent => crabtalk_memory::RecallScope::Agent,
+            },
+        },
+        storage: Arc::clone(storage),
+        owners: Arc::new(move |sender: &str| owners.is_owner(sender)),
+        clock: Arc::new(SystemClock),
+    })
+}
+
+/// The tools of whatever memory is in force.
+pub(crate) struct MemoryTools(pub(crate) Arc<ArcSwap<Memory>>);
+
+impl ToolProvider for MemoryTools {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let memory = self.0.load();
+        if memory.settings().enabled {
+            memory.specs()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        let memory = self.0.load_full();
+        Box::pin(async move { memory.subject(call).await })
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        let memory = self.0.load_full();
+        Box::pin(async move { memory.call(call, subject).await })
+    }
+}

@@ -1,0 +1,27 @@
+//! The configuration in force, for the parts that read it as they work.
+
+use arc_swap::ArcSwap;
+use crabtalk_config::Config;
+use std::sync::Arc;
+
+/// Swapped whole by a reload.
+pub(crate) struct Settings(ArcSwap<Config>);
+
+impl Settings {
+    pub(crate) fn new(config: Config) -> Arc<Self> {
+        Arc::new(Self(ArcSwap::from_pointee(config)))
+    }
+
+    pub(crate) fn config(&self) -> Arc<Config> {
+        self.0.load_full()
+    }
+
+    pub(crate) fn replace(&self, config: Config) {
+        self.0.store(Arc::new(config));
+    }
+
+    /// Whether a sender has the owner's authority.
+    pub(crate) fn is_owner(&self, sender: &str) -> bool {
+        self.0.load().owners.iter().any(|owner| owner == sender)
+    }
+}

@@ -1,0 +1,272 @@
+//! Skills of a node: the slash command, the `skill` tool, and what a trusted
+//! skill pre-approves (SKILL-1, SKILL-2).
+//!
+//! Invariant: scope is asked for the skill's own name, on every way in.
+
+use crate::settings::Settings;
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::{
+    AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext,
+};
+use crabtalk_runtime::gate::scope;
+use crabtalk_skills::{Answer, Error, Library, Skill, TrustFile};
+use serde_json::json;
+use std::collections::HashMap;
+use std::future::ready;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Skills named to an agent in its prompt; more are found by asking.
+const MAX_ADVERTISED: usize = 50;
+
+/// Skills that one run may use at a time.
+const MAX_IN_USE: usize = 32;
+
+/// The skills in use by a conversation's run.
+struct InUse {
+    run: u64,
+    skills: Vec<Skill>,
+}
+
+pub(crate) struct Skills {
+    settings: Arc<Settings>,
+    library: Library,
+    trust: TrustFile,
+    spec: Arc<ToolSpec>,
+    in_use: Mutex<HashMap<ConversationKey, InUse>>,
+}
+
+impl Skills {
+    pub(crate) fn new(settings: Arc<Settings>, library: Library, trust: TrustFile) -> Arc<Self> {
+        let spec = Arc::new(ToolSpec {
+            name: "skill".into(),
+            description: "Load a skill: instructions for a kind of work, with its files. Give its \
+                 name, or a word to search for; give nothing to list them all."
+                .into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "the skill's name, or a search word"},
+                    "arguments": {"type": "string", "description": "what the skill is to work on"}
+                }
+            }),
+            default_permission: Permission::Allow,
+        });
+        Arc::new(Self {
+            settings,
+            library,
+            trust,
+            spec,
+            in_use: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn library(&self) -> &Library {
+        &self.library
+    }
+
+    pub(crate) fn trust(&self) -> &TrustFile {
+        &self.trust
+    }
+
+    fn in_use(&self) -> MutexGuard<'_, HashMap<ConversationKey, InUse>> {
+        self.in_use.lock().expect("nothing panics under it")
+    }
+
+    fn start_using(&self, key: &ConversationKey, run: u64, skill: Skill) {
+        let mut in_use = self.in_use();
+        let entry = in_use.entry(key.clone()).or_insert(InUse {
+            run,
+            skills: Vec::new(),
+        });
+        if entry.run != run {
+            *entry = InUse {
+                run,
+                skills: Vec::new(),
+            };
+        }
+        entry
+            .skills
+            .retain(|known| known.summary.folder != skill.summary.folder);
+        entry.skills.push(skill);
+        if entry.skills.len() > MAX_IN_USE {
+            entry.skills.remove(0);
+        }
+    }
+
+    /// A run is over: what its skills allowed is over too.
+    pub(crate) fn end_run(&self, key: &ConversationKey) {
+        self.in_use().remove(key);
+    }
+
+    fn allows(&self, agent: &AgentConfig) -> impl Fn(&str) -> bool + Send + use<> {
+        let patterns = agent.scope.clone();
+        let config = self.settings.config();
+        move |name: &str| {
+            scope::allows_skill(&patterns, name)
+                && !config
+                    .skills
+                    .disabled
+                    .iter()
+                    .any(|off| off.eq_ignore_ascii_case(name))
+        }
+    }
+
+    /// A message that begins with `/skill` becomes what the skill says.
+    pub(crate) async fn resolve_slash(
+        self: &Arc<Self>,
+        run: RunContext<'_>,
+        content: String,
+    ) -> Result<String, Refusal> {
+        if !content.starts_with('/') {
+            return Ok(content);
+        }
+        let (skills, allows) = (Arc::clone(self), self.allows(run.agent));
+        let (cwd, said) = (run.cwd.to_owned(), content.clone());
+        let found = tokio::task::spawn_blocking(move || {
+            skills.library.resolve_slash(&said, Some(&cwd), &allows)
+        });
+        match found.await {
+            Ok(Ok(Some(slash))) => {
+                self.start_using(run.key, run.run, slash.skill);
+                Ok(slash.text)
+            }
+            Ok(Ok(None)) => Ok(content),
+            Ok(Err(error)) => Err(refusal(run, &error)),
+            Err(_) => Err(Refusal {
+                code: 500,
+                message: "the skills could not be read".into(),
+            }),
+        }
+    }
+
+    /// The skills that an agent is told of, as lines for its context.
+    pub(crate) async fn advertised(self: &Arc<Self>, run: RunContext<'_>) -> Option<String> {
+        let config = self.settings.config();
+        if !scope::allows_tool(&run.agent.scope, "skill", config.memory.enabled) {
+            return None;
+        }
+        let (skills, allows) = (Arc::clone(self), self.allows(run.agent));
+        let cwd = run.cwd.to_owned();
+        let listed =
+            tokio::task::spawn_blocking(move || skills.library.list(Some(&cwd), &allows)).await;
+        let listed = listed.ok()?.skills;
+        if listed.is_empty() {
+            return None;
+        }
+        let mut text = crabtalk_skills::render_list(&listed[..listed.len().min(MAX_ADVERTISED)]);
+        if listed.len() > MAX_ADVERTISED {
+            text.push_str(&format!(
+                "\n({} more; search with the skill tool)",
+                listed.len() - MAX_ADVERTISED
+            ));
+        }
+        Some(text)
+    }
+
+    /// Folders of installed skills in an agent's scope: their files are
+    /// readable although the home is closed (GATE-3).
+    pub(crate) fn readable(&self, agent: &AgentConfig) -> Vec<PathBuf> {
+        let listed = self.library.list(None, &self.allows(agent));
+        listed
+            .skills
+            .into_iter()
+            .map(|skill| skill.folder)
+            .collect()
+    }
+
+    /// What trusted skills in use allow at this moment.
+    pub(crate) async fn preapproved(self: &Arc<Self>, call: &Invocation) -> Vec<PermissionRule> {
+        let skills = {
+            let in_use = self.in_use();
+            let entry = in_use.get(&call.key).filter(|entry| entry.run == call.run);
+            entry.map(|entry| entry.skills.clone()).unwrap_or_default()
+        };
+        if skills.iter().all(|skill| skill.allowed_tools.is_empty()) {
+            return Vec::new();
+        }
+        let this = Arc::clone(self);
+        let patterns = tokio::task::spawn_blocking(move || {
+            let trust = this
+                .trust
+                .load()
+                .map_err(|error| tracing::warn!(%error, "no trust"))
+                .ok();
+            let of = |skill: &Skill| trust.as_ref().map(|trust| trust.preapproved(skill));
+            skills.iter().filter_map(of).flatten().collect::<Vec<_>>()
+        });
+        let rule = |pattern: crabtalk_skills::ToolPattern| PermissionRule {
+            tool: pattern.tool,
+            pattern: pattern.pattern,
+            permission: Permission::Allow,
+        };
+        patterns
+            .await
+            .unwrap_or_default()
+            .into_iter()
+            .map(rule)
+            .collect()
+    }
+}
+
+fn refusal(run: RunContext<'_>, error: &Error) -> Refusal {
+    let message = error.to_string();
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "only the first is a matter of rights"
+    )]
+    let code = match error {
+        Error::OutOfScope { .. } => {
+            tracing::warn!(
+                target: "security",
+                agent = %run.agent.name,
+                sender = %run.key.sender,
+                origin = %run.origin,
+                "scope violation: {message}"
+            );
+            403
+        }
+        _ => 400,
+    };
+    Refusal { code, message }
+}
+
+/// The `skill` tool.
+pub(crate) struct SkillTool(pub(crate) Arc<Skills>);
+
+impl ToolProvider for SkillTool {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        vec![Arc::clone(&self.0.spec)]
+    }
+
+    fn subject<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        Box::pin(ready(Ok(Subject::Other)))
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, _: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let text = |name: &str| call.arguments[name].as_str().unwrap_or_default().to_owned();
+            let (query, arguments) = (text("name"), text("arguments"));
+            let skills = Arc::clone(&self.0);
+            let (allows, cwd) = (self.0.allows(&call.agent), call.cwd.clone());
+            let found = tokio::task::spawn_blocking(move || {
+                skills.library.find(query.trim(), Some(&cwd), &allows)
+            });
+            match found.await {
+                Ok(Ok(Answer::Skill(skill))) => {
+                    let output = skill.render(&arguments);
+                    self.0.start_using(&call.key, call.run, *skill);
+                    ToolOutput::ok(output)
+                }
+                Ok(Ok(Answer::Matches(matches))) if matches.is_empty() => {
+                    ToolOutput::error("no skill matches; call without a name to list them all")
+                }
+                Ok(Ok(Answer::Matches(matches))) => {
+                    ToolOutput::ok(crabtalk_skills::render_list(&matches))
+                }
+                Ok(Err(error)) => ToolOutput::error(error.to_string()),
+                Err(_) => ToolOutput::error("the skills could not be read"),
+            }
+        })
+    }
+}
