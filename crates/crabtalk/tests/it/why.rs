@@ -1,7 +1,9 @@
 //! The paragraph for which all of this exists: `git diff | crabtalk ask "fix
 //! the failing test"` in a real repository, with the person's approval.
 
-use crate::rig::{ModelServer, TestEnv, entries, eventually, has_tools, stream_to_end, within};
+use crate::rig::{
+    ModelServer, TestEnv, entries, eventually, has_tools, kinds, stream_to_end, within,
+};
 use crabtalk_proto::{Client, HistoryEntry, ListAsksMsg, ReplyToAsk, StreamMsg, ToolCallInfo};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
@@ -164,7 +166,12 @@ async fn a_kill_in_mid_run_loses_nothing_that_was_said() {
     assert!(after[2].content.contains("milk"));
 
     // The next turn is one that a provider takes: the server checks it.
-    stream_to_end(&env, request).await;
+    let events = stream_to_end(&env, request).await;
+    // Whoever comes back is told of the interruption (STORE-7).
+    assert_eq!(
+        kinds(&events),
+        "Start Interrupted TextStart Chunk TextEnd End"
+    );
     let after = entries(&env, "crab", "user").await;
     assert_eq!(roles(&after), "user assistant tool user assistant");
     assert_eq!(after[4].content, "Here again.");
