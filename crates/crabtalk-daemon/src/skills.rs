@@ -132,7 +132,7 @@ impl Skills {
                 Ok(slash.text)
             }
             Ok(Ok(None)) => Ok(content),
-            Ok(Err(error)) => Err(refusal(run, &error)),
+            Ok(Err(error)) => Err(refusal(&error)),
             Err(_) => Err(Refusal {
                 code: 500,
                 message: "the skills could not be read".into(),
@@ -209,23 +209,15 @@ impl Skills {
     }
 }
 
-fn refusal(run: RunContext<'_>, error: &Error) -> Refusal {
+fn refusal(error: &Error) -> Refusal {
     let message = error.to_string();
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "only the first is a matter of rights"
     )]
     let code = match error {
-        Error::OutOfScope { .. } => {
-            tracing::warn!(
-                target: "security",
-                agent = %run.agent.name,
-                sender = %run.key.sender,
-                origin = %run.origin,
-                "scope violation: {message}"
-            );
-            403
-        }
+        // The runtime counts and logs it.
+        Error::OutOfScope { .. } => 403,
         _ => 400,
     };
     Refusal { code, message }
@@ -241,6 +233,25 @@ impl ToolProvider for SkillTool {
 
     fn subject<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
         Box::pin(ready(Ok(Subject::Other)))
+    }
+
+    fn out_of_scope<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let query = call.arguments["name"].as_str()?.trim().to_owned();
+            if call.agent.scope.skills.is_empty() {
+                return None;
+            }
+            let (skills, scope) = (Arc::clone(&self.0), call.agent.scope.clone());
+            let cwd = call.cwd.clone();
+            let found = tokio::task::spawn_blocking(move || {
+                let allows = |name: &str| scope::allows_skill(&scope, name);
+                skills.library.find(&query, Some(&cwd), &allows)
+            });
+            match found.await {
+                Ok(Err(Error::OutOfScope { name })) => Some(name),
+                Ok(Ok(_) | Err(_)) | Err(_) => None,
+            }
+        })
     }
 
     fn call<'a>(&'a self, call: &'a Invocation, _: &'a Subject) -> BoxFuture<'a, ToolOutput> {

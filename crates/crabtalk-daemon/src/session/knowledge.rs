@@ -29,19 +29,25 @@ impl Session {
         let memory = self.node.memory();
         let viewer = memory.viewer(&key, &Origin::local());
         let hits = memory.recall(&viewer, &request.query, limit).await;
-        Ok(SearchResults { hits: hits.into_iter().map(|hit| found(hit, &key)).collect() })
+        Ok(SearchResults {
+            hits: hits.into_iter().map(|hit| found(hit, &key)).collect(),
+        })
     }
 
     pub(super) async fn skills(&self) -> Result<SkillList, Status> {
         let skills = Arc::clone(self.node.skills());
         let listed = tokio::task::spawn_blocking(move || skills.library().list(None, &|_| true));
-        let listed = listed.await.map_err(|_| Status::internal("the skills could not be read"))?;
+        let listed = listed
+            .await
+            .map_err(|_| Status::internal("the skills could not be read"))?;
         for warning in &listed.warnings {
             tracing::warn!("{warning}");
         }
         let disabled = self.node.config().skills.disabled.clone();
         let info = |skill: crabtalk_skills::Summary| SkillInfo {
-            enabled: !disabled.iter().any(|off| off.eq_ignore_ascii_case(&skill.name)),
+            enabled: !disabled
+                .iter()
+                .any(|off| off.eq_ignore_ascii_case(&skill.name)),
             name: skill.name,
             source: skill.folder.to_string_lossy().into_owned(),
             source_kind: match skill.source {
@@ -49,7 +55,9 @@ impl Session {
                 SkillSource::External => SourceKind::External.into(),
             },
         };
-        Ok(SkillList { skills: listed.skills.into_iter().map(info).collect() })
+        Ok(SkillList {
+            skills: listed.skills.into_iter().map(info).collect(),
+        })
     }
 }
 
@@ -57,10 +65,18 @@ fn found(hit: Hit, asked: &ConversationKey) -> SearchHit {
     let source = match hit.source {
         Source::Entry { sender } if sender.is_empty() => "memory".to_owned(),
         Source::Entry { sender } => format!("memory, from {sender}"),
-        Source::Archive { conversation, index, .. } if conversation == *asked => {
+        Source::Archive {
+            conversation,
+            index,
+            ..
+        } if conversation == *asked => {
             format!("archive {index}")
         }
-        Source::Archive { conversation, index, .. } => format!("archive {index} of {conversation}"),
+        Source::Archive {
+            conversation,
+            index,
+            ..
+        } => format!("archive {index} of {conversation}"),
     };
     SearchHit {
         source,
