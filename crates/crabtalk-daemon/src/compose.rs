@@ -157,10 +157,9 @@ fn model(model: &config::Model) -> ModelConfig {
         name: model.name.clone(),
         id: model.id.clone(),
         context: model.context,
-        price: model.price.map(|price| Price {
-            input: price.input,
-            output: price.output,
-        }),
+        price: model
+            .price
+            .map(|price| Price::new(price.input, price.output)),
     }
 }
 

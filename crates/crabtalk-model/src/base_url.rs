@@ -2,12 +2,16 @@
 //! Invariant: whatever address of a provider a person copies from its
 //! documentation leads to the same endpoint.
 
+use crate::bedrock;
 use crate::config::Kind;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
 /// Tails of full endpoint addresses that people paste.
 const ENDPOINTS: [&str; 4] = ["/chat/completions", "/messages", "/completions", "/models"];
+
+/// Where Google's compatible API lives beside its own.
+const GOOGLE_COMPATIBLE: &str = "/openai";
 
 /// An address that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,8 +31,11 @@ pub(crate) struct Endpoint {
     pub(crate) port: u16,
     /// The `Host` header.
     pub(crate) authority: String,
-    /// The request target of the streaming call.
+    /// The request target of the streaming call, or what the model is appended
+    /// to where it is part of the address.
     pub(crate) target: String,
+    /// Appended after the model; empty where it is no part of the address.
+    tail: String,
 }
 
 impl Endpoint {
@@ -37,6 +44,8 @@ impl Endpoint {
         let default = match kind {
             Kind::OpenAi => "https://api.openai.com/v1",
             Kind::Anthropic => "https://api.anthropic.com/v1",
+            Kind::Google => "https://generativelanguage.googleapis.com/v1beta",
+            Kind::Bedrock => "https://bedrock-runtime.us-east-1.amazonaws.com",
             Kind::Ollama => "http://127.0.0.1:11434/v1",
             Kind::Azure | Kind::Offline => "",
         };
@@ -68,14 +77,34 @@ impl Endpoint {
                 "a password in it would be sent in clear; use api_key or headers",
             ));
         }
-        let target = target(kind, parts.path_and_query.as_ref());
-        Ok(Self {
-            tls,
-            ..Self::at(&authority, tls, target)
-        })
+        let given = parts.path_and_query.as_ref();
+        let (target, tail) = match kind {
+            Kind::Google => google(given),
+            Kind::Bedrock => bedrock(given),
+            Kind::OpenAi | Kind::Anthropic | Kind::Azure | Kind::Ollama | Kind::Offline => {
+                (target(kind, given), String::new())
+            }
+        };
+        Ok(Self::at(&authority, tls, target, tail))
     }
 
-    fn at(authority: &Authority, tls: bool, target: String) -> Self {
+    /// The request target for a model.
+    pub(crate) fn target_of(&self, model_id: &str) -> String {
+        if self.tail.is_empty() {
+            return self.target.clone();
+        }
+        // Some name a model with the collection that it is in.
+        let name = model_id.strip_prefix("models/").unwrap_or(model_id);
+        format!("{}{}{}", self.target, bedrock::escape(name), self.tail)
+    }
+
+    /// Whether it is on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let ip = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    }
+
+    fn at(authority: &Authority, tls: bool, target: String, tail: String) -> Self {
         let host = authority
             .host()
             .trim_start_matches('[')
@@ -88,6 +117,7 @@ impl Endpoint {
             port,
             authority: authority.as_str().to_owned(),
             target,
+            tail,
         }
     }
 
@@ -99,6 +129,7 @@ impl Endpoint {
             port,
             authority: format!("127.0.0.1:{port}"),
             target: target.to_owned(),
+            tail: String::new(),
         }
     }
 
@@ -106,7 +137,11 @@ impl Endpoint {
     pub(crate) fn shown(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or_default();
-        format!("{scheme}://{}{path}", self.authority)
+        format!(
+            "{scheme}://{}{}",
+            self.authority,
+            path.trim_end_matches('/')
+        )
     }
 }
 
@@ -136,6 +171,29 @@ fn target(kind: Kind, given: Option<&PathAndQuery>) -> String {
         Some(query) => format!("{base}{endpoint}?{query}"),
         None => format!("{base}{endpoint}"),
     }
+}
+
+/// Before and after a model of Google's.
+fn google(given: Option<&PathAndQuery>) -> (String, String) {
+    let path = given.map_or("", PathAndQuery::path);
+    let path = path.split("/models").next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix(GOOGLE_COMPATIBLE).unwrap_or(path);
+    let base = if path.is_empty() { "/v1beta" } else { path };
+    let query = given.and_then(PathAndQuery::query);
+    let query = query
+        .filter(|query| *query != "alt=sse")
+        .map_or(String::new(), |query| format!("&{query}"));
+    let tail = format!(":streamGenerateContent?alt=sse{query}");
+    (format!("{base}/models/"), tail)
+}
+
+/// Before and after a model of Bedrock's.
+fn bedrock(given: Option<&PathAndQuery>) -> (String, String) {
+    let path = given.map_or("", PathAndQuery::path);
+    let path = path.split("/model/").next().unwrap_or_default();
+    let base = path.trim_end_matches('/');
+    (format!("{base}/model/"), "/converse-stream".to_owned())
 }
 
 /// An address as logs and errors may show it: no user, password or query.
@@ -238,6 +296,71 @@ mod tests {
             (endpoint.host.as_str(), endpoint.port),
             ("x.azure.com", 443)
         );
+    }
+
+    #[test]
+    fn a_model_is_part_of_the_address_where_it_has_to_be() {
+        let gemini = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
+        let claude = "/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream";
+        let google = "https://generativelanguage.googleapis.com";
+        for (kind, given, id, want) in [
+            (Kind::Google, None, "gemini-2.5-flash", gemini),
+            (
+                Kind::Google,
+                Some("".into()),
+                "models/gemini-2.5-flash",
+                gemini,
+            ),
+            (
+                Kind::Google,
+                Some("/v1beta/".into()),
+                "gemini-2.5-flash",
+                gemini,
+            ),
+            (
+                Kind::Google,
+                Some("/v1beta/openai/".into()),
+                "gemini-2.5-flash",
+                gemini,
+            ),
+            (
+                Kind::Google,
+                Some("/v1beta/models/x:generateContent".into()),
+                "gemini-2.5-flash",
+                gemini,
+            ),
+            (
+                Kind::Google,
+                Some("/v1?x=1".to_owned()),
+                "g",
+                "/v1/models/g:streamGenerateContent?alt=sse&x=1",
+            ),
+            (
+                Kind::Bedrock,
+                None,
+                "eu.anthropic.claude-sonnet-4-5-v1:0",
+                claude,
+            ),
+            (
+                Kind::Bedrock,
+                Some("/model/x/converse".into()),
+                "eu.anthropic.claude-sonnet-4-5-v1:0",
+                claude,
+            ),
+            (
+                Kind::Bedrock,
+                Some("/proxy/".into()),
+                "arn:aws:x/y",
+                "/proxy/model/arn%3Aaws%3Ax%2Fy/converse-stream",
+            ),
+        ] {
+            let url = given.map(|path: String| format!("{google}{path}"));
+            let endpoint = Endpoint::new(kind, url.as_deref()).expect("a good address");
+            assert_eq!(endpoint.target_of(id), want, "{url:?}");
+        }
+        let endpoint = Endpoint::new(Kind::OpenAi, None).expect("its own address");
+        assert_eq!(endpoint.target_of("any"), "/v1/chat/completions");
+        assert!(!endpoint.is_loopback());
     }
 
     #[test]

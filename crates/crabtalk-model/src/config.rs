@@ -1,6 +1,7 @@
 //! What a provider is, as values; where they come from is not known here.
 //! Invariant: a [`Secret`] leaves this crate only in a request's header.
 
+use crate::price::Price;
 use std::fmt;
 use std::time::Duration;
 
@@ -46,6 +47,10 @@ pub enum Kind {
     OpenAi,
     /// Anthropic's messages.
     Anthropic,
+    /// Google's Gemini.
+    Google,
+    /// Amazon Bedrock's `ConverseStream`.
+    Bedrock,
     /// OpenAI's format at a deployment's address, with Azure's key header.
     Azure,
     /// OpenAI's format at a local Ollama, without a key.
@@ -56,9 +61,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind that is built.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::OpenAi,
         Self::Anthropic,
+        Self::Google,
+        Self::Bedrock,
         Self::Azure,
         Self::Ollama,
         Self::Offline,
@@ -69,6 +76,8 @@ impl Kind {
         match self {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
+            Self::Google => "google",
+            Self::Bedrock => "bedrock",
             Self::Azure => "azure",
             Self::Ollama => "ollama",
             Self::Offline => "offline",
@@ -87,15 +96,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a million tokens cost, in whatever money the owner counts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    /// A million tokens of requests.
-    pub input: f64,
-    /// A million tokens of answers.
-    pub output: f64,
-}
-
 /// A model of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
@@ -105,7 +105,7 @@ pub struct ModelConfig {
     pub id: String,
     /// Tokens that it reads; `None` asks the built-in table.
     pub context: Option<u64>,
-    /// What it costs.
+    /// What it costs; `None` asks the built-in table.
     pub price: Option<Price>,
 }
 
@@ -131,7 +131,8 @@ pub struct ProviderConfig {
     pub kind: Kind,
     /// Where it is; `None` is the kind's own address.
     pub base_url: Option<String>,
-    /// Its key.
+    /// Its key; for Bedrock one of its own keys, or an access key written as
+    /// `id:secret` or `id:secret:session token`.
     pub api_key: Option<Secret>,
     /// Why there is no key although one was configured, for instance "the
     /// environment variable X is not set". Calls then fail with this reason.
@@ -183,8 +184,11 @@ impl ProviderConfig {
             .is_some_and(|key| !key.expose().is_empty());
         // A server of one's own may need none; the public ones always do.
         let needs_key = match self.kind {
-            Kind::OpenAi | Kind::Anthropic => self.base_url.is_none() && self.headers.is_empty(),
-            Kind::Azure => self.headers.is_empty(),
+            Kind::OpenAi | Kind::Anthropic | Kind::Google => {
+                self.base_url.is_none() && self.headers.is_empty()
+            }
+            // Amazon's endpoints have many names, but none is free.
+            Kind::Azure | Kind::Bedrock => self.headers.is_empty(),
             Kind::Ollama | Kind::Offline => false,
         };
         (needs_key && !has_key).then(|| "no api_key is configured".to_owned())
@@ -238,6 +242,9 @@ mod tests {
             (Kind::OpenAi, None, true),
             (Kind::OpenAi, Some("http://127.0.0.1:8080"), false),
             (Kind::Anthropic, None, true),
+            (Kind::Google, None, true),
+            (Kind::Google, Some("http://127.0.0.1:8080"), false),
+            (Kind::Bedrock, None, true),
             (Kind::Azure, Some("https://x.openai.azure.com"), true),
             (Kind::Ollama, None, false),
             (Kind::Offline, None, false),
@@ -265,6 +272,6 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::parse(kind.as_str()), Some(kind));
         }
-        assert_eq!(Kind::parse("google"), None);
+        assert_eq!(Kind::parse("gemini"), None);
     }
 }

@@ -25,7 +25,7 @@ const MAX_MODELS: usize = 100;
 
 /// What a key in the environment stands for: variable, variable of another
 /// address, kind, and the models offered, the active one first.
-const KEYS: [(&str, &str, Kind, &[&str]); 2] = [
+const KEYS: [(&str, &str, Kind, &[&str]); 4] = [
     (
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
@@ -38,10 +38,27 @@ const KEYS: [(&str, &str, Kind, &[&str]); 2] = [
         Kind::Anthropic,
         &["claude-sonnet-4-6", "claude-opus-4-6", "claude-haiku-4-5"],
     ),
+    // Google's own programs know it under both names.
+    (
+        "GEMINI_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+        Kind::Google,
+        GEMINIS,
+    ),
+    (
+        "GOOGLE_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+        Kind::Google,
+        GEMINIS,
+    ),
 ];
 
-/// Keys of providers that are not spoken to yet.
-const NOT_BUILT: [(&str, &str); 2] = [("GEMINI_API_KEY", "google"), ("GOOGLE_API_KEY", "google")];
+/// Google's names for whatever is current.
+const GEMINIS: &[&str] = &["gemini-flash-latest", "gemini-pro-latest"];
+
+/// A key whose models depend on account and region. Access keys of Amazon's
+/// accounts are for anything, and mean nothing here.
+const BEDROCK_KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
 
 /// Where local servers listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,8 +104,8 @@ pub struct Detected {
 /// A key that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{variable} is set, but the kind {kind:?} is not built yet; configure another provider in \
-     config.toml, or unset the variable"
+    "{variable} is set, but which models of the kind {kind:?} its account may use is not known; \
+     name one in a [provider.NAME] of config.toml, or unset the variable"
 )]
 pub struct Error {
     /// The variable.
@@ -120,17 +137,17 @@ pub async fn find(options: &Options) -> Result<Detected, Error> {
             return Ok(Detected { provider, why });
         }
     }
-    if let Some((variable, kind)) = NOT_BUILT.into_iter().find(|(name, _)| key(name).is_some()) {
+    if key(BEDROCK_KEY).is_some() {
         return Err(Error {
-            variable: variable.into(),
-            kind: kind.into(),
+            variable: BEDROCK_KEY.into(),
+            kind: Kind::Bedrock.as_str().into(),
         });
     }
     if !options.probe {
         return Ok(Detected {
             provider: ProviderConfig::offline(),
             why: "using the offline demonstration, because there is no key in the environment \
-                  (OPENAI_API_KEY, ANTHROPIC_API_KEY) and looking for local model servers is \
+                  (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and looking for local model servers is \
                   switched off"
                 .into(),
         });
@@ -181,7 +198,7 @@ async fn local(ports: Ports) -> Detected {
     }
     let why = format!(
         "using the offline demonstration, because there is no key in the environment \
-         (OPENAI_API_KEY, ANTHROPIC_API_KEY) and no model server on loopback (Ollama {}, \
+         (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and no model server on loopback (Ollama {}, \
          llama.cpp {}, LM Studio {}){empty}",
         ports.ollama, ports.llama_cpp, ports.lm_studio
     );

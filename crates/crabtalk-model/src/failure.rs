@@ -106,8 +106,9 @@ impl Peer {
         id: &str,
         known: &str,
     ) -> Error {
-        let report = Report::of_body(body);
-        let retry_after = retry_after(headers, Timestamp::now());
+        let mut report = Report::of_body(body);
+        report.add_headers(headers);
+        let retry_after = retry_after(headers, Timestamp::now()).or(report.retry_after);
         let kind = report.kind(Some(status), retry_after);
         let said = if report.message.is_empty() {
             String::new()
@@ -176,7 +177,14 @@ struct Report {
     /// `code` and `type` fields.
     code: String,
     class: String,
+    /// Google's word for it, where its status says too little.
+    reason: String,
+    /// Told in the body where there is no header for it.
+    retry_after: Option<Duration>,
 }
+
+/// Where Bedrock says what kind of error it is.
+const BEDROCK_ERROR: &str = "x-amzn-errortype";
 
 impl Report {
     fn of_body(body: &[u8]) -> Self {
@@ -204,16 +212,37 @@ impl Report {
             error.get("message"),
             error.get("detail"),
             json.get("message"),
+            json.get("Message"),
             Some(error),
         ]
         .into_iter()
         .map(text)
         .find(|message| !message.is_empty())
         .unwrap_or_default();
+        let details = || error.get("details").and_then(Value::as_array);
+        let detail = |field: &str| {
+            let mut all = details().into_iter().flatten();
+            all.find_map(|detail| detail.get(field)?.as_str())
+        };
+        let class = text(error.get("type"));
         Self {
             message,
             code: text(error.get("code")),
-            class: text(error.get("type")),
+            reason: detail("reason").unwrap_or_default().to_owned(),
+            class: if class.is_empty() {
+                text(error.get("status"))
+            } else {
+                class
+            },
+            retry_after: detail("retryDelay").and_then(seconds),
+        }
+    }
+
+    fn add_headers(&mut self, headers: &HeaderMap) {
+        let class = headers.get(BEDROCK_ERROR).and_then(|v| v.to_str().ok());
+        if let Some(class) = class.filter(|_| self.class.is_empty()) {
+            // The name may be followed by where it is defined.
+            self.class = class.split(':').next().unwrap_or_default().to_owned();
         }
     }
 
@@ -226,11 +255,19 @@ impl Report {
             Some(413) => return ErrorKind::TooLong,
             Some(408) => ErrorKind::Timeout,
             Some(429) => ErrorKind::RateLimited { retry_after },
+            // A model of Bedrock's that failed.
+            Some(424) => ErrorKind::Provider { retry_after },
             Some(404) if self.is_about_model() => ErrorKind::UnknownModel,
             Some(400..=499) => ErrorKind::Invalid,
             Some(300..=399) => ErrorKind::Invalid,
             Some(_) | None => ErrorKind::Provider { retry_after },
         };
+        if self.reason == "API_KEY_INVALID" {
+            return ErrorKind::Refused;
+        }
+        if says("ValidationException") && self.message.contains("model identifier") {
+            return ErrorKind::UnknownModel;
+        }
         // A quota that is used up does not come back in a moment.
         if says("insufficient_quota") || says("billing_error") {
             kind = ErrorKind::Refused;
@@ -243,10 +280,10 @@ impl Report {
                 ("authentication_error" | "permission_error", _) | (_, "invalid_api_key") => {
                     ErrorKind::Refused
                 }
-                ("rate_limit_error" | "rate_limit_exceeded", _) | (_, "rate_limit_exceeded") => {
-                    ErrorKind::RateLimited { retry_after }
-                }
-                ("invalid_request_error", _) => ErrorKind::Invalid,
+                ("throttlingException", _)
+                | ("rate_limit_error" | "rate_limit_exceeded", _)
+                | (_, "rate_limit_exceeded") => ErrorKind::RateLimited { retry_after },
+                ("invalid_request_error" | "validationException", _) => ErrorKind::Invalid,
                 ("content_filter", _) | (_, "content_filter") => ErrorKind::Filtered,
                 _ => kind,
             };
@@ -283,10 +320,17 @@ impl Report {
             "input is too long",
             "context window exceeds limit",
             "too many tokens in the prompt",
+            "exceeds the maximum number of tokens",
         ]
         .iter()
         .any(|words| said.contains(words))
     }
+}
+
+/// A time as Google writes it: `35s`.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds = text.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// `Retry-After`, in seconds or as a date.

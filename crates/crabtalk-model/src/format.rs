@@ -11,10 +11,17 @@ use std::collections::BTreeMap;
 pub(crate) const OPENAI: u32 = 1;
 /// See [`OPENAI`].
 pub(crate) const ANTHROPIC: u32 = 2;
+/// See [`OPENAI`].
+pub(crate) const GOOGLE: u32 = 3;
+/// See [`OPENAI`].
+pub(crate) const BEDROCK: u32 = 4;
 /// Added where speakers are tagged.
 pub(crate) const WITH_GUESTS: u32 = 0x10;
 /// Added where calls and results are written as text.
 pub(crate) const WITHOUT_TOOLS: u32 = 0x20;
+
+/// Added where a call without a proof of reasoning gets a substitute.
+pub(crate) const WITH_PROOFS: u32 = 0x40;
 
 /// Appends a value as JSON.
 pub(crate) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
@@ -31,6 +38,21 @@ pub(crate) fn arguments(call: &ToolCall) -> Cow<'_, str> {
     match serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) {
         Ok(_) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(serde_json::json!({ "invalid_arguments": text }).to_string()),
+    }
+}
+
+/// A call's id in the alphabet that Anthropic and Bedrock allow; other
+/// providers use more.
+pub(crate) fn strict_id(id: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if id.chars().all(allowed) {
+        Cow::Borrowed(id)
+    } else {
+        Cow::Owned(
+            id.chars()
+                .map(|c| if allowed(c) { c } else { '_' })
+                .collect(),
+        )
     }
 }
 

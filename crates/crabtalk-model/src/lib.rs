@@ -21,16 +21,24 @@ mod stream;
 mod template;
 
 mod anthropic;
-mod format;
+mod bedrock;
+mod google;
 mod openai;
+
+mod claude;
+mod format;
+mod signature;
+mod turns;
 
 mod offline;
 
 mod failure;
 mod known;
+mod price;
 mod random;
 
 pub use base_url::Error as BaseUrlError;
-pub use config::{Kind, ModelConfig, Price, ProviderConfig, Secret};
+pub use config::{Kind, ModelConfig, ProviderConfig, Secret};
+pub use price::{Price, cost};
 pub use provider::ConfigError;
 pub use registry::{Error, ModelInfo, Registry};

@@ -9,7 +9,8 @@ use crate::http::{self as wire, Pool, Tls};
 use crate::offline::Offline;
 use crate::random::Random;
 use crate::stream::{Answer, Format};
-use crate::{anthropic, openai};
+use crate::{anthropic, bedrock, google, openai};
+use bedrock::Credentials;
 use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request};
 use http::header::{
@@ -84,13 +85,20 @@ pub(crate) struct Provider {
     headers: HeaderMap,
     pub(crate) pool: Arc<Pool>,
     peer: Arc<Peer>,
+    /// Of an Amazon account, whose requests are signed.
+    credentials: Option<Credentials>,
 }
 
 impl Provider {
     pub(crate) fn new(config: ProviderConfig) -> Result<Self, ConfigError> {
         let endpoint = match config.kind {
             Kind::Offline => None,
-            Kind::OpenAi | Kind::Anthropic | Kind::Azure | Kind::Ollama => {
+            Kind::OpenAi
+            | Kind::Anthropic
+            | Kind::Google
+            | Kind::Bedrock
+            | Kind::Azure
+            | Kind::Ollama => {
                 let endpoint = Endpoint::new(config.kind, config.base_url.as_deref());
                 Some(endpoint.map_err(|source| ConfigError::BaseUrl {
                     provider: config.name.clone(),
@@ -104,12 +112,18 @@ impl Provider {
         };
         let mut secrets: Vec<String> = config.headers.iter().map(|(_, v)| v.clone()).collect();
         secrets.extend(config.api_key.as_ref().map(|key| key.expose().to_owned()));
+        secrets.extend(
+            credentials(&config)
+                .into_iter()
+                .flat_map(Credentials::secrets),
+        );
         let peer = Arc::new(Peer {
             provider: config.name.clone(),
             url: endpoint.as_ref().map_or("offline".into(), Endpoint::shown),
             secrets,
         });
         Ok(Self {
+            credentials: credentials(&config),
             config,
             endpoint,
             headers,
@@ -135,16 +149,14 @@ impl Provider {
             return Ok(Source::Offline(Offline::answer(request)));
         };
         let (body, format) = match self.config.kind {
-            Kind::Anthropic => (
-                anthropic::body(&model.id, request),
-                Format::anthropic(anthropic::Decoder::default()),
-            ),
-            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
-                openai::body(&model.id, request),
-                Format::openai(openai::Decoder::default()),
-            ),
+            Kind::Anthropic => (anthropic::body(&model.id, request), Format::anthropic()),
+            Kind::Google => (google::body(&model.id, request), Format::google()),
+            Kind::Bedrock => (bedrock::body(&model.id, request), Format::bedrock()),
+            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => {
+                (openai::body(&model.id, request), Format::openai())
+            }
         };
-        let request = self.post(endpoint, body);
+        let request = self.post(endpoint, &model.id, body)?;
         let response = wire::call(
             &self.pool,
             endpoint,
@@ -177,16 +189,50 @@ impl Provider {
         self.peer.error(kind, message)
     }
 
-    fn post(&self, endpoint: &Endpoint, body: Bytes) -> http::Request<Full<Bytes>> {
+    /// Whether it is a server on this machine, which costs nothing.
+    pub(crate) fn is_local(&self) -> bool {
+        self.endpoint.as_ref().is_none_or(Endpoint::is_loopback)
+    }
+
+    fn post(
+        &self,
+        endpoint: &Endpoint,
+        model_id: &str,
+        body: Bytes,
+    ) -> Result<http::Request<Full<Bytes>>, Error> {
+        let target = endpoint.target_of(model_id);
+        let mut headers = self.headers.clone();
+        if let Some(credentials) = &self.credentials {
+            let now = jiff::Timestamp::now();
+            for (name, value) in credentials.sign(&endpoint.authority, &target, &body, now) {
+                let name = HeaderName::from_static(name);
+                let mut value = HeaderValue::try_from(value).map_err(|_| self.bad_key())?;
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+        }
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = endpoint
-            .target
-            .parse()
-            .expect("parsed as part of the address");
-        *request.headers_mut() = self.headers.clone();
-        request
+        *request.uri_mut() = target.parse().expect("its parts are a path and escaped");
+        *request.headers_mut() = headers;
+        Ok(request)
     }
+
+    fn bad_key(&self) -> Error {
+        let error = ConfigError::Key {
+            provider: self.config.name.clone(),
+        };
+        self.peer
+            .error(ErrorKind::NotConfigured, &error.to_string())
+    }
+}
+
+/// The account of a key that signs instead of being sent.
+fn credentials(config: &ProviderConfig) -> Option<Credentials> {
+    let key = config.api_key.as_ref()?;
+    (config.kind == Kind::Bedrock)
+        .then(|| Credentials::read(key.expose()))
+        .flatten()
 }
 
 /// Whether the server answers with one document instead of a stream.
@@ -200,17 +246,26 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn headers(config: &ProviderConfig, endpoint: &Endpoint) -> Result<HeaderMap, ConfigError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let accept = if config.kind == Kind::Bedrock {
+        "application/vnd.amazon.eventstream"
+    } else {
+        "text/event-stream"
+    };
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
     let agent = concat!("crabtalk/", env!("CARGO_PKG_VERSION"));
     headers.insert(USER_AGENT, HeaderValue::from_static(agent));
     let host = HeaderValue::from_str(&endpoint.authority).expect("parsed as an authority");
     headers.insert(HOST, host);
     let key = config.api_key.as_ref().map_or("", |key| key.expose());
-    if !key.is_empty() {
+    let is_signed = credentials(config).is_some();
+    if !key.is_empty() && !is_signed {
         let (name, value) = match config.kind {
             Kind::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
             Kind::Azure => (HeaderName::from_static("api-key"), key.to_owned()),
-            Kind::OpenAi | Kind::Ollama | Kind::Offline => (AUTHORIZATION, format!("Bearer {key}")),
+            Kind::Google => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
+            Kind::OpenAi | Kind::Bedrock | Kind::Ollama | Kind::Offline => {
+                (AUTHORIZATION, format!("Bearer {key}"))
+            }
         };
         let mut value = HeaderValue::try_from(value).map_err(|_| ConfigError::Key {
             provider: config.name.clone(),

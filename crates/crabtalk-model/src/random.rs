@@ -35,6 +35,16 @@ impl Random {
     }
 }
 
+/// Whether an id is one of [`Random::call_id`].
+pub(crate) fn is_made_up(id: &str) -> bool {
+    id.strip_prefix("call_").is_some_and(|rest| {
+        rest.len() == 16
+            && rest
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +61,6 @@ mod tests {
         );
         assert_eq!(random.upper_half(Duration::ZERO), Duration::ZERO);
         assert_ne!(random.call_id(), random.call_id());
+        assert!(is_made_up(&random.call_id()) && !is_made_up("call_abc"));
     }
 }

@@ -2,9 +2,10 @@
 //! Invariants: a change makes a new table and swaps it in, so that streams go
 //! on as they began; no two models share a name.
 
-use crate::config::{Kind, ModelConfig, Price, ProviderConfig};
+use crate::config::{Kind, ModelConfig, ProviderConfig};
 use crate::http::Tls;
 use crate::known;
+use crate::price::Price;
 use crate::provider::{ConfigError, Provider, Shared};
 use crate::random::Random;
 use crate::retry::{Candidate, Plan, Reply};
@@ -63,8 +64,10 @@ pub struct ModelInfo {
     pub kind: Kind,
     /// Tokens that it reads, where that is known.
     pub context: Option<u64>,
-    /// What it costs, where that is configured.
+    /// What it costs, where that is configured or known.
     pub price: Option<Price>,
+    /// Whether the price is a built-in figure, which may be out of date.
+    pub price_is_approximate: bool,
     /// Whether an empty name means it.
     pub active: bool,
 }
@@ -268,11 +271,19 @@ impl Registry {
                 provider: provider.config.name.clone(),
                 kind: provider.config.kind,
                 context: context(provider, model),
-                price: model.price,
+                price: price(provider, model),
+                price_is_approximate: model.price.is_none() && price(provider, model).is_some(),
                 active: model.name == table.active,
             })
         };
         table.names.iter().filter_map(info).collect()
+    }
+
+    /// What a model costs: as configured, else about what its provider lists.
+    /// `None` where nobody knows, and for servers on this machine.
+    pub fn price(&self, model: &str) -> Option<Price> {
+        let found = self.table.load().find(model).ok()?;
+        price(&found.provider, &found.model)
     }
 
     /// The providers as they are configured; keys do not print.
@@ -334,10 +345,20 @@ fn build(
 
 fn context(provider: &Provider, model: &ModelConfig) -> Option<u64> {
     model.context.or_else(|| match provider.config.kind {
-        Kind::OpenAi | Kind::Anthropic | Kind::Azure => known::context(&model.id),
+        Kind::OpenAi | Kind::Anthropic | Kind::Google | Kind::Bedrock | Kind::Azure => {
+            known::context(&model.id)
+        }
         // A local server gives a model less than it could read, and does not say.
         Kind::Ollama | Kind::Offline => None,
     })
+}
+
+fn price(provider: &Provider, model: &ModelConfig) -> Option<Price> {
+    let known = known::price(&model.id);
+    match model.price {
+        Some(price) => Some(price.with_rebate_of(known)),
+        None => known.filter(|_| !provider.is_local()),
+    }
 }
 
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -4,11 +4,13 @@
 //! unfinished one closes it.
 
 use crate::anthropic;
+use crate::bedrock::{self, Frames};
 use crate::failure::Peer;
+use crate::google;
 use crate::http::Body;
 use crate::openai;
 use crate::random::Random;
-use crate::sse;
+use crate::sse::{self, Event};
 use crate::template::Template;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
 use serde_json::Value;
@@ -39,6 +41,8 @@ pub(crate) enum Broken {
     Nonsense(String),
     /// The provider says itself that it failed.
     Reported(Value),
+    /// An event longer than any answer has.
+    TooLong,
 }
 
 impl Broken {
@@ -88,32 +92,44 @@ pub(crate) struct Format {
 enum Decoder {
     OpenAi(openai::Decoder),
     Anthropic(anthropic::Decoder),
+    Google(google::Decoder),
+    Bedrock(bedrock::Decoder),
 }
 
 impl Format {
-    pub(crate) fn openai(decoder: openai::Decoder) -> Self {
-        Self {
-            decoder: Decoder::OpenAi(decoder),
-            template: Template::default(),
-        }
+    pub(crate) fn openai() -> Self {
+        Self::new(Decoder::OpenAi(openai::Decoder::default()))
     }
 
-    pub(crate) fn anthropic(decoder: anthropic::Decoder) -> Self {
+    pub(crate) fn anthropic() -> Self {
+        Self::new(Decoder::Anthropic(anthropic::Decoder::default()))
+    }
+
+    pub(crate) fn google() -> Self {
+        Self::new(Decoder::Google(google::Decoder::default()))
+    }
+
+    pub(crate) fn bedrock() -> Self {
+        Self::new(Decoder::Bedrock(bedrock::Decoder::default()))
+    }
+
+    fn new(decoder: Decoder) -> Self {
         Self {
-            decoder: Decoder::Anthropic(decoder),
+            decoder,
             template: Template::default(),
         }
     }
 
     /// Takes in an event, on the short way if there is one.
-    pub(crate) fn read(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+    pub(crate) fn read(&mut self, event: &Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
+        let data = event.data;
         if let Some(chunk) = self.template.apply(data) {
             self.template.hit();
             out.push(chunk);
             return Ok(());
         }
         let before = out.queue.len();
-        self.parse(data, out)?;
+        self.parse(event, out)?;
         if out.queue.len() == before + 1
             && let Some(chunk) = out.queue.back()
             && self.is_amid()
@@ -124,10 +140,12 @@ impl Format {
     }
 
     /// Takes in an event by reading it.
-    pub(crate) fn parse(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+    pub(crate) fn parse(&mut self, event: &Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
         match &mut self.decoder {
-            Decoder::OpenAi(decoder) => decoder.event(data, out),
-            Decoder::Anthropic(decoder) => decoder.event(data, out),
+            Decoder::OpenAi(decoder) => decoder.event(event.data, out),
+            Decoder::Anthropic(decoder) => decoder.event(event.data, out),
+            Decoder::Google(decoder) => decoder.event(event.data, out),
+            Decoder::Bedrock(decoder) => decoder.event(event.name, event.data, out),
         }
     }
 
@@ -136,6 +154,8 @@ impl Format {
         match &self.decoder {
             Decoder::OpenAi(decoder) => decoder.is_amid(),
             Decoder::Anthropic(decoder) => decoder.is_amid(),
+            // Every event of theirs differs: figures here, padding there.
+            Decoder::Google(_) | Decoder::Bedrock(_) => false,
         }
     }
 
@@ -143,6 +163,8 @@ impl Format {
         match &mut self.decoder {
             Decoder::OpenAi(decoder) => decoder.event(data, out),
             Decoder::Anthropic(decoder) => decoder.whole(data, out),
+            Decoder::Google(decoder) => decoder.whole(data, out),
+            Decoder::Bedrock(decoder) => decoder.whole(data, out),
         }
     }
 
@@ -150,6 +172,9 @@ impl Format {
         match &self.decoder {
             Decoder::OpenAi(decoder) => decoder.is_done(),
             Decoder::Anthropic(decoder) => decoder.is_done(),
+            // It has no terminator but the end of the body.
+            Decoder::Google(_) => false,
+            Decoder::Bedrock(decoder) => decoder.is_done(),
         }
     }
 
@@ -157,6 +182,8 @@ impl Format {
         match &self.decoder {
             Decoder::OpenAi(decoder) => decoder.stop(),
             Decoder::Anthropic(decoder) => decoder.stop(),
+            Decoder::Google(decoder) => Ok(decoder.stop()),
+            Decoder::Bedrock(decoder) => Ok(decoder.stop()),
         }
     }
 }
@@ -164,8 +191,29 @@ impl Format {
 /// What a body consists of.
 enum Shape {
     Events(sse::Decoder),
+    /// Bedrock's binary framing.
+    Frames(Frames),
     /// One JSON document, from servers that do not stream.
     Whole(Vec<u8>),
+}
+
+impl Shape {
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Events(events) => events.push(bytes),
+            Self::Frames(frames) => frames.push(bytes),
+            Self::Whole(whole) => whole.extend_from_slice(bytes),
+        }
+    }
+
+    /// The next whole event; never one of a document.
+    fn next(&mut self) -> Result<Option<Event<'_>>, Broken> {
+        match self {
+            Self::Events(events) => events.next().map_err(|sse::TooLong| Broken::TooLong),
+            Self::Frames(frames) => frames.next(),
+            Self::Whole(_) => Ok(None),
+        }
+    }
 }
 
 /// One answer of one provider.
@@ -192,10 +240,12 @@ impl Answer {
         peer: Arc<Peer>,
         random: Arc<Random>,
     ) -> Self {
-        let shape = if streams {
-            Shape::Events(sse::Decoder::new())
-        } else {
-            Shape::Whole(Vec::new())
+        let shape = match &format.decoder {
+            _ if !streams => Shape::Whole(Vec::new()),
+            Decoder::Bedrock(_) => Shape::Frames(Frames::default()),
+            Decoder::OpenAi(_) | Decoder::Anthropic(_) | Decoder::Google(_) => {
+                Shape::Events(sse::Decoder::new())
+            }
         };
         Self {
             body: Some(body),
@@ -242,38 +292,32 @@ impl Answer {
     }
 
     fn take_in(&mut self, bytes: &[u8]) {
-        match &mut self.shape {
-            Shape::Whole(whole) => {
-                whole.extend_from_slice(bytes);
-                if whole.len() > MAX_WHOLE_BYTES {
-                    self.fail(ErrorKind::Malformed, "sent an answer that has no end");
-                }
+        self.shape.push(bytes);
+        if let Shape::Whole(whole) = &self.shape {
+            if whole.len() > MAX_WHOLE_BYTES {
+                self.fail(ErrorKind::Malformed, "sent an answer that has no end");
             }
-            Shape::Events(events) => {
-                if let Some(opening) = &mut self.opening {
-                    let room = MAX_OPENING_BYTES.saturating_sub(opening.len());
-                    opening.extend_from_slice(&bytes[..room.min(bytes.len())]);
-                }
-                events.push(bytes);
-                self.read_events(false);
-            }
+            return;
         }
+        if let Some(opening) = &mut self.opening {
+            let room = MAX_OPENING_BYTES.saturating_sub(opening.len());
+            opening.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        }
+        self.read_events(false);
     }
 
     /// Reads the events that are there.
     fn read_events(&mut self, at_end: bool) {
-        let Shape::Events(events) = &mut self.shape else {
-            return;
-        };
         loop {
-            let event = match events.next() {
+            let event = match self.shape.next() {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
-                Err(sse::TooLong) => {
-                    return self.fail(ErrorKind::Malformed, "sent an event that has no end");
+                Err(broken) => {
+                    let opening = self.opening.take().unwrap_or_default();
+                    return self.fail_with(explain(&self.peer, broken, &opening));
                 }
             };
-            if let Err(broken) = self.format.read(event.data, &mut self.out) {
+            if let Err(broken) = self.format.read(&event, &mut self.out) {
                 // Half an event at the end is a cut, whatever else is wrong.
                 if at_end && matches!(broken, Broken::Json(_)) {
                     return;
@@ -378,6 +422,7 @@ impl Answer {
 fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
     match broken {
         Broken::Reported(error) => peer.in_stream(&error),
+        Broken::TooLong => peer.error(ErrorKind::Malformed, "sent an event that has no end"),
         Broken::Json(reason) | Broken::Nonsense(reason) => {
             let came = peer.quote_bytes(came);
             let message =

@@ -64,6 +64,21 @@ async fn a_key_decides_before_anything_else() {
             None,
         ),
         (
+            vec![("GEMINI_API_KEY", "sk-planted")],
+            Kind::Google,
+            "gemini-flash-latest",
+            None,
+        ),
+        (
+            vec![
+                ("GOOGLE_API_KEY", "sk-planted"),
+                ("GOOGLE_GEMINI_BASE_URL", "http://h"),
+            ],
+            Kind::Google,
+            "gemini-flash-latest",
+            Some("http://h"),
+        ),
+        (
             vec![
                 ("OPENAI_API_KEY", "sk-planted"),
                 ("OPENAI_BASE_URL", "http://h/v1"),
@@ -85,18 +100,17 @@ async fn a_key_decides_before_anything_else() {
 }
 
 #[tokio::test]
-async fn a_key_of_a_kind_that_is_not_built_is_an_error() {
-    for variable in ["GEMINI_API_KEY", "GOOGLE_API_KEY"] {
-        let error = find(&with_env(&[(variable, "planted")]))
-            .await
-            .expect_err(variable);
-        let text = error.to_string();
-        assert!(
-            text.contains(variable) && text.contains("not built"),
-            "{text}"
-        );
-        assert!(!text.contains("planted"), "{text}");
-    }
+async fn a_key_whose_models_are_not_known_is_an_error() {
+    let variable = "AWS_BEARER_TOKEN_BEDROCK";
+    let error = find(&with_env(&[(variable, "planted")]))
+        .await
+        .expect_err("no model to choose");
+    let text = error.to_string();
+    assert!(
+        text.contains(variable) && text.contains("[provider.NAME]"),
+        "{text}"
+    );
+    assert!(!text.contains("planted"), "{text}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! Invariant: calls are numbered densely in the order they begin, though the
 //! provider numbers them among all blocks.
 
-use super::REDACTED;
+use crate::signature::Signature;
 use crate::stream::{Broken, Chunks};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
@@ -234,10 +234,8 @@ impl Decoder {
                 say(Chunk::ThinkingSignature, block.signature, out);
             }
             "redacted_thinking" => {
-                out.push(Chunk::ThinkingSignature(format!(
-                    "{REDACTED}{}",
-                    block.data
-                )));
+                let signature = Signature::Redacted(&block.data).write();
+                out.push(Chunk::ThinkingSignature(signature));
             }
             "tool_use" => {
                 if block.name.is_empty() {

@@ -1,20 +1,25 @@
 use super::*;
 use crate::random::Random;
+use crate::sse::Event;
 use crate::stream::{Chunks, Format};
-use crate::{anthropic, openai};
 use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 
 /// What a decoder makes of events, with the short cut or without.
+fn whole(data: &str) -> Event<'_> {
+    let data = data.as_bytes();
+    Event { name: b"", data }
+}
+
 fn read(mut format: Format, events: &[String], short: bool) -> (Vec<Chunk>, bool) {
     let mut out = Chunks::new(Arc::new(Random::new(1)));
     let mut chunks = Vec::new();
     for event in events {
         let read = if short {
-            format.read(event.as_bytes(), &mut out)
+            format.read(&whole(event), &mut out)
         } else {
-            format.parse(event.as_bytes(), &mut out)
+            format.parse(&whole(event), &mut out)
         };
         chunks.extend(out.drain());
         if read.is_err() {
@@ -68,9 +73,9 @@ proptest! {
         events in prop::collection::vec(openai_event(), 0..20),
         others in prop::collection::vec(anthropic_event(), 0..20),
     ) {
-        let openai = || Format::openai(openai::Decoder::default());
+        let openai = Format::openai;
         prop_assert_eq!(read(openai(), &events, true), read(openai(), &events, false));
-        let anthropic = || Format::anthropic(anthropic::Decoder::default());
+        let anthropic = Format::anthropic;
         prop_assert_eq!(read(anthropic(), &others, true), read(anthropic(), &others, false));
     }
 }

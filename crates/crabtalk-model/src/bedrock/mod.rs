@@ -1,0 +1,14 @@
+//! Amazon Bedrock, as `ConverseStream` speaks it.
+
+mod decode;
+mod encode;
+mod frames;
+mod sign;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::body;
+pub(crate) use frames::Frames;
+pub(crate) use sign::{Credentials, escape};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+use super::*;
+use crate::random::Random;
+use crate::stream::{Broken, Chunks};
+use crabtalk_domain::model::Response;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const HOST: &str = "bedrock-runtime.eu-west-1.amazonaws.com";
+const PATH: &str = "/model/eu.anthropic.claude-sonnet-4-5-v1%3A0/converse-stream";
+const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+fn signed(key: &str) -> Vec<(&'static str, String)> {
+    let now: Timestamp = "2015-08-30T12:36:00Z".parse().expect("a time");
+    let credentials = Credentials::read(key).expect("an access key");
+    credentials.sign(HOST, PATH, b"{\"messages\":[]}", now)
+}
+
+/// The signatures are those that Amazon's own library makes.
+#[test]
+fn requests_are_signed_as_amazon_signs_them() {
+    let scope = "Credential=AKIDEXAMPLE/20150830/eu-west-1/bedrock/aws4_request";
+    let date = ("x-amz-date", "20150830T123600Z".to_owned());
+    let authorization = |names: &str, signature: &str| {
+        let text =
+            format!("AWS4-HMAC-SHA256 {scope}, SignedHeaders={names}, Signature={signature}");
+        ("authorization", text)
+    };
+    assert_eq!(
+        signed(&format!("AKIDEXAMPLE:{SECRET}")),
+        [
+            date.clone(),
+            authorization(
+                "content-type;host;x-amz-date",
+                "3f7f247e458ea34348d1fbeb1024b747bac50ece32ac747a1d9b26ba92fcfe97",
+            ),
+        ]
+    );
+    assert_eq!(
+        signed(&format!("AKIDEXAMPLE:{SECRET}:TOKEN/+==")),
+        [
+            date,
+            authorization(
+                "content-type;host;x-amz-date;x-amz-security-token",
+                "6184636e6d06dffb786ab3014505d42eb35e398dc033a2ef3480d9319552d0c2",
+            ),
+            ("x-amz-security-token", "TOKEN/+==".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn a_key_without_a_secret_is_sent_as_it_is() {
+    for key in ["", "ABSKQmVkcm9jaw==", ":", "id:", ":secret"] {
+        assert!(Credentials::read(key).is_none(), "{key}");
+    }
+    let secrets: Vec<_> = Credentials::read("id:secret:a:b")
+        .expect("an access key")
+        .secrets()
+        .collect();
+    assert_eq!(secrets, ["secret", "a:b"]);
+}
+
+#[test]
+fn a_host_says_where_it_is() {
+    for (host, region) in [
+        (HOST, "eu-west-1"),
+        ("bedrock-runtime-fips.us-west-2.amazonaws.com", "us-west-2"),
+        (
+            "vpce-1.bedrock-runtime.ap-south-1.vpce.amazonaws.com",
+            "ap-south-1",
+        ),
+        ("127.0.0.1:1", "us-east-1"),
+    ] {
+        assert_eq!(sign::region(host), region, "{host}");
+    }
+}
+
+/// A frame with these text headers.
+fn frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    let mut head = Vec::new();
+    for (name, value) in headers {
+        head.push(name.len() as u8);
+        head.extend_from_slice(name.as_bytes());
+        head.push(7);
+        head.extend_from_slice(&(value.len() as u16).to_be_bytes());
+        head.extend_from_slice(value.as_bytes());
+    }
+    let mut out = ((16 + head.len() + payload.len()) as u32)
+        .to_be_bytes()
+        .to_vec();
+    out.extend_from_slice(&(head.len() as u32).to_be_bytes());
+    out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
+    out.extend_from_slice(&head);
+    out.extend_from_slice(payload);
+    out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
+    out
+}
+
+fn event(name: &str, payload: &str) -> Vec<u8> {
+    frame(
+        &[(":message-type", "event"), (":event-type", name)],
+        payload.as_bytes(),
+    )
+}
+
+fn drain(frames: &mut Frames, out: &mut Vec<(String, String)>) -> Result<(), Broken> {
+    while let Some(event) = frames.next()? {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        out.push((text(event.name), text(event.data)));
+    }
+    Ok(())
+}
+
+/// One that Amazon's own library reads, with headers of every type.
+#[test]
+fn a_frame_of_amazons_is_read() {
+    let bytes = include_bytes!("frame.bin");
+    let mut frames = Frames::default();
+    frames.push(bytes);
+    let mut got = Vec::new();
+    drain(&mut frames, &mut got).expect("a good frame");
+    assert_eq!(got, [("messageStop".to_owned(), "{\"a\":1}".to_owned())]);
+}
+
+#[test]
+fn exceptions_and_nonsense_are_told_apart() {
+    let exception = frame(
+        &[
+            (":message-type", "exception"),
+            (":exception-type", "throttlingException"),
+        ],
+        br#"{"message":"slow down"}"#,
+    );
+    let error = frame(
+        &[
+            (":message-type", "error"),
+            (":error-code", "InternalError"),
+            (":error-message", "oops"),
+        ],
+        b"",
+    );
+    let mut flipped = event("x", "{}");
+    *flipped.last_mut().expect("not empty") ^= 1;
+    let mut short = 5u32.to_be_bytes().to_vec();
+    short.extend_from_slice(&9u32.to_be_bytes());
+    short.extend_from_slice(&crc32fast::hash(&short).to_be_bytes());
+    let mut endless = u32::MAX.to_be_bytes().to_vec();
+    endless.extend_from_slice(&9u32.to_be_bytes());
+    endless.extend_from_slice(&crc32fast::hash(&endless).to_be_bytes());
+    for (bytes, want) in [
+        (exception, "slow down"),
+        (error, "oops"),
+        (flipped, "checksum"),
+        (short, "lengths"),
+        (endless, "TooLong"),
+        (b"<html>Welcome</html>".to_vec(), "no frame"),
+    ] {
+        let mut frames = Frames::default();
+        frames.push(&bytes);
+        let broken = frames.next().expect_err(want);
+        assert!(format!("{broken:?}").contains(want), "{broken:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn frames_do_not_depend_on_where_the_network_splits(
+        payloads in prop::collection::vec("[a-z]{0,40}", 1..5),
+        cuts in prop::collection::vec(1usize..60, 1..20),
+    ) {
+        let bytes: Vec<u8> = payloads.iter().flat_map(|p| event("e", p)).collect();
+        let mut frames = Frames::default();
+        let mut got = Vec::new();
+        let mut rest = bytes.as_slice();
+        let mut cuts = cuts.iter().cycle();
+        while !rest.is_empty() {
+            let at = (*cuts.next().expect("it cycles")).min(rest.len());
+            frames.push(&rest[..at]);
+            drain(&mut frames, &mut got).expect("good frames");
+            rest = &rest[at..];
+        }
+        let want: Vec<_> = payloads.into_iter().map(|p| ("e".to_owned(), p)).collect();
+        prop_assert_eq!(got, want);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let mut frames = Frames::default();
+        frames.push(&bytes);
+        drop(drain(&mut frames, &mut Vec::new()));
+        // The same as headers of a frame whose checksums are right.
+        let mut out = ((16 + bytes.len()) as u32).to_be_bytes().to_vec();
+        out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+        out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
+        out.extend_from_slice(&bytes);
+        out.extend_from_slice(&crc32fast::hash(&out).to_be_bytes());
+        let mut frames = Frames::default();
+        frames.push(&out);
+        drop(drain(&mut frames, &mut Vec::new()));
+    }
+
+    #[test]
+    fn nothing_a_server_sends_makes_it_panic(events in prop::collection::vec(any_event(), 0..8)) {
+        let mut decoder = Decoder::default();
+        let mut out = Chunks::new(Arc::new(Random::new(1)));
+        let mut response = Response::default();
+        for (name, data) in &events {
+            let read = decoder.event(name.as_bytes(), data.as_bytes(), &mut out);
+            out.drain().for_each(|chunk| response.push(chunk));
+            if read.is_err() {
+                break;
+            }
+        }
+        for call in response.tool_calls {
+            prop_assert!(!call.id.is_empty() && !call.name.is_empty());
+        }
+    }
+}
+
+/// Events of every type with fields that fit, do not fit, or are missing.
+fn any_event() -> impl Strategy<Value = (&'static str, String)> {
+    let name = prop_oneof![
+        Just("messageStart"),
+        Just("contentBlockStart"),
+        Just("contentBlockDelta"),
+        Just("contentBlockStop"),
+        Just("messageStop"),
+        Just("metadata"),
+        Just("new"),
+    ];
+    let field = prop_oneof![
+        Just(r#""p":"abc""#),
+        Just(r#""delta":{"text":"x"}"#),
+        Just(r#""delta":{"toolUse":{"input":"{"}}"#),
+        Just(r#""delta":{"reasoningContent":{"signature":"s"}}"#),
+        Just(r#""delta":null"#),
+        Just(r#""start":{"toolUse":{"toolUseId":"a","name":"t"}}"#),
+        Just(r#""start":{"toolUse":{}}"#),
+        Just(r#""stopReason":"tool_use""#),
+        Just(r#""usage":{"inputTokens":18446744073709551615,"cacheWriteInputTokens":1}"#),
+    ];
+    (name, 0u32..3, field).prop_map(|(name, index, field)| {
+        (name, format!("{{\"contentBlockIndex\":{index},{field}}}"))
+    })
+}

@@ -1,0 +1,68 @@
+//! What Claude's reasoning asks of a request, wherever Claude runs.
+
+use crate::known;
+use crate::signature::Signature;
+use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::{Message, Role};
+
+/// Reasoning tokens where thinking is on, within the output.
+const THINKING_BUDGET: u64 = 8_000;
+
+/// The `thinking` object, where it is wanted and allowed.
+pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option<String> {
+    if !request.thinking || !may_think(request) {
+        return None;
+    }
+    Some(if thinks_adaptively(model_id) {
+        "{\"type\":\"adaptive\"}".to_owned()
+    } else {
+        let budget = THINKING_BUDGET.min(output / 2);
+        format!("{{\"type\":\"enabled\",\"budget_tokens\":{budget}}}")
+    })
+}
+
+/// Newer models decide themselves how much they think.
+fn thinks_adaptively(model_id: &str) -> bool {
+    let Some(rest) = known::bare(model_id).strip_prefix("claude-") else {
+        return false;
+    };
+    let mut parts = rest
+        .split(['-', '.'])
+        .skip_while(|part| part.parse::<u32>().is_err());
+    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+    let major = number().unwrap_or(0);
+    // A date follows the version in full names.
+    let minor = number().filter(|minor| *minor < 100).unwrap_or(0);
+    major > 4 || (major == 4 && minor >= 6)
+}
+
+/// Whether thinking can be asked for. A forced call excludes it, and so does
+/// a call group in progress that began without: it has to start with a signed
+/// block.
+fn may_think(request: &Request) -> bool {
+    if !matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::None) {
+        return false;
+    }
+    let messages: Vec<&Message> = request.messages().filter(|m| !m.auto_injected).collect();
+    // Words beside results, as steering puts them, do not end the group.
+    let begins = |at: &usize| {
+        messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool)
+    };
+    let turn = (0..messages.len()).rev().find(begins);
+    messages[turn.map_or(0, |at| at + 1)..]
+        .iter()
+        .filter(|message| !message.tool_calls.is_empty())
+        .all(|message| {
+            message
+                .thinking
+                .iter()
+                .any(|block| is_claudes(&block.signature))
+        })
+}
+
+fn is_claudes(signature: &str) -> bool {
+    match Signature::read(signature) {
+        Signature::Claude(_) | Signature::Redacted(_) | Signature::BedrockRedacted(_) => true,
+        Signature::GoogleCall(..) | Signature::GoogleText(_) | Signature::Missing => false,
+    }
+}

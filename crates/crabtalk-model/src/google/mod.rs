@@ -1,0 +1,35 @@
+//! Google's Gemini, as `streamGenerateContent` speaks it.
+
+mod decode;
+mod encode;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::body;
+
+/// Version of a Gemini by its name, without the dot: `gemini-2.5-pro` is 25.
+/// `None` for aliases such as `gemini-flash-latest` and for other models.
+fn version(model_id: &str) -> Option<u32> {
+    let rest = crate::known::bare(model_id).strip_prefix("gemini-")?;
+    let number = rest.split('-').next()?;
+    let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    Some(major * 10 + minor.min(9))
+}
+
+/// Whether it is one of Google's own family.
+fn is_gemini(model_id: &str) -> bool {
+    crate::known::bare(model_id).starts_with("gemini-")
+}
+
+/// Whether it can be asked to show what it thinks; older ones refuse that.
+fn thinks(model_id: &str) -> bool {
+    is_gemini(model_id) && version(model_id).is_none_or(|version| version >= 25)
+}
+
+/// Whether it refuses calls in the history that do not prove who made them.
+fn wants_proofs(model_id: &str) -> bool {
+    is_gemini(model_id) && version(model_id).is_none_or(|version| version >= 30)
+}
+
+#[cfg(test)]
+mod tests;
