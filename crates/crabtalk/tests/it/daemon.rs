@@ -4,6 +4,7 @@ use crate::rig::{ModelServer, RawClient, TestEnv, gone, within};
 use crabtalk_proto::{Client, Ping, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -86,6 +87,28 @@ async fn a_signal_ends_it_whatever_goes_on() {
     // The stream got its End (WIRE-6).
     let rest: Vec<_> = events.map(Result::unwrap).collect().await;
     assert_ne!(crate::rig::end_of(&rest).code, 0);
+}
+
+#[tokio::test]
+async fn running_out_of_descriptors_ends_nobody() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let mut known = env.connect().await;
+    let limit = |count| {
+        let limit = Rlimit {
+            current: Some(count),
+            ..getrlimit(Resource::Nofile)
+        };
+        prlimit(Some(daemon.pid()), Resource::Nofile, limit).unwrap()
+    };
+    // None is left, whatever it has open by now.
+    let before = limit(3);
+    let mut waiting = env.connect_silently().await;
+    // Whoever is connected is served, and the newcomer when there is room.
+    known.ping(Ping {}).await.unwrap();
+    limit(before.current.unwrap());
+    let answer = within("the newcomer's answer", waiting.ping(Ping {})).await;
+    answer.unwrap();
 }
 
 #[tokio::test]

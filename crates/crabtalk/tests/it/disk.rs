@@ -3,7 +3,7 @@
 
 use crate::rig::{Daemon, TestEnv, chunks, end_of, entries, stream_to_end};
 use crabtalk_proto::{Client, Ping, StreamMsg};
-use rustix::process::{Resource, Rlimit, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -17,7 +17,7 @@ fn say(content: &str) -> StreamMsg {
 fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
     let limit = Rlimit {
         current: bytes,
-        maximum: None,
+        ..getrlimit(Resource::Fsize)
     };
     prlimit(Some(daemon.pid()), Resource::Fsize, limit).unwrap();
 }
