@@ -11,6 +11,7 @@
 mod approvals;
 mod compose;
 mod context;
+mod delegates;
 mod logging;
 mod memory;
 mod models;

@@ -3,6 +3,7 @@
 use crate::approvals::ApprovalFile;
 use crate::compose::{Composed, compose, sync_policy};
 use crate::context::Context;
+use crate::delegates::DelegateFile;
 use crate::memory::{MemoryTools, memory};
 use crate::models::Models;
 use crate::settings::Settings;
@@ -81,6 +82,8 @@ impl Node {
             skills: Arc::clone(&skills),
             user_home: home.user_home().map(Into::into),
         };
+        let numbers = home.state_dir().join("delegates");
+        let delegates = DelegateFile::new(numbers, Arc::clone(&store));
         let runtime = Runtime::new(
             Parts {
                 model: Arc::clone(&models) as _,
@@ -94,6 +97,7 @@ impl Node {
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 resolve: Arc::new(resolve),
+                delegates: Arc::new(delegates),
             },
             catalog,
         );

@@ -248,7 +248,7 @@ impl ToolProvider for SkillTool {
                 skills.library.find(&query, Some(&cwd), &allows)
             });
             match found.await {
-                Ok(Err(Error::OutOfScope { name })) => Some(name),
+                Ok(Err(Error::OutOfScope(name))) => Some(name),
                 Ok(Ok(_) | Err(_)) | Err(_) => None,
             }
         })

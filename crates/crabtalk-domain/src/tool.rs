@@ -92,6 +92,19 @@ pub trait ToolProvider: Send + Sync {
     /// What the call would touch, or why it makes no sense.
     fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>>;
 
+    /// What the call names beside its tool, such as a skill, that is out of the
+    /// agent's scope (GATE-1). Asked before permission is.
+    fn out_of_scope<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Whether the call only reads what is the conversation's own, such as the
+    /// output of its earlier calls: that needs nobody's approval (GATE-3). May
+    /// touch the disk.
+    fn is_own(&self, _call: &Invocation, _subject: &Subject) -> bool {
+        false
+    }
+
     /// Executes a call that passed the gate on this subject. Dropping the
     /// future cancels it and ends whatever it started.
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput>;

@@ -41,7 +41,13 @@ pub struct PendingAsk {
 
 struct Waiting {
     pending: PendingAsk,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<Answered>,
+}
+
+/// An answer, and the principal who gave it.
+pub(crate) struct Answered {
+    pub(crate) answer: Answer,
+    pub(crate) by: String,
 }
 
 /// Every pending ask of the daemon, oldest first.
@@ -103,6 +109,7 @@ impl AskDesk {
         key: &ConversationKey,
         ask_id: Option<&str>,
         content: &str,
+        by: &str,
     ) -> Result<(), Error> {
         let mut waiting = self.waiting();
         let found = waiting.iter().position(|w| match ask_id {
@@ -119,7 +126,10 @@ impl AskDesk {
         let asked = waiting.remove(at);
         drop(waiting);
         // The run may have gone this instant; then the answer is moot.
-        let _ = asked.answer.send(answer);
+        let _ = asked.answer.send(Answered {
+            answer,
+            by: by.to_owned(),
+        });
         Ok(())
     }
 }
@@ -128,12 +138,17 @@ impl AskDesk {
 pub(crate) struct AskWait {
     desk: Arc<AskDesk>,
     id: String,
-    receiver: oneshot::Receiver<Answer>,
+    receiver: oneshot::Receiver<Answered>,
 }
 
 impl AskWait {
     /// The answer, or `None` when the runtime goes down.
     pub(crate) async fn answer(&mut self) -> Option<Answer> {
+        self.answered().await.map(|answered| answered.answer)
+    }
+
+    /// The answer and who gave it.
+    pub(crate) async fn answered(&mut self) -> Option<Answered> {
         (&mut self.receiver).await.ok()
     }
 }

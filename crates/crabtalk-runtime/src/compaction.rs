@@ -70,12 +70,12 @@ pub(crate) async fn on_demand(
     }
     let catalog = rt.catalog.load_full();
     let agent = catalog.agent(shared.key.agent.as_str())?;
-    let agent = rt.hook.on_build_agent((**agent).clone()).await;
+    let agent = rt.build_agent(agent).await;
     let name = shared.key.agent.as_str();
     let system = framing::system_prompt(&agent.prompt, None, name, open.has_guests);
     let job = Job {
         system: system.into(),
-        tools: Arc::new(rt.router.specs(&agent, catalog.memory_enabled)),
+        tools: Arc::new(rt.router.specs(&agent, &catalog)),
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,

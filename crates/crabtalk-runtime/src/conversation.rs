@@ -7,7 +7,7 @@
 use crate::events::RunLog;
 use crate::history::{self, UNKNOWN};
 use crate::registry::{Current, Live, Shared};
-use crate::run::{self, RunRequest};
+use crate::run::{self, Publisher, RunRequest};
 use crate::runtime::Inner;
 use crate::{Error, compaction, framing};
 use crabtalk_domain::storage::{
@@ -33,6 +33,23 @@ pub(crate) const REMEMBERED_REQUESTS: usize = 256;
 pub(crate) struct Job {
     pub(crate) request: RunRequest,
     pub(crate) log: Arc<RunLog>,
+    /// Ends it, also before it has begun.
+    pub(crate) cancel: CancellationToken,
+    /// Where its asks are shown, if not in its own stream: at the root of a
+    /// delegation (RUN-9).
+    pub(crate) audience: Option<Arc<Publisher>>,
+}
+
+impl Job {
+    /// A run whose asks are its own.
+    pub(crate) fn new(request: RunRequest, log: Arc<RunLog>) -> Self {
+        Self {
+            request,
+            log,
+            cancel: CancellationToken::new(),
+            audience: None,
+        }
+    }
 }
 
 /// Changes to what a conversation is called and where it works.
@@ -46,7 +63,7 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// What the task takes, in order.
 pub(crate) enum Command {
-    Run(Job),
+    Run(Box<Job>),
     Compact {
         focus: Option<String>,
         reply: Reply<String>,
@@ -146,7 +163,7 @@ impl Conversation {
         match command {
             Command::Run(job) => {
                 self.shared.live().queued.pop_front();
-                self.run(job).await;
+                self.run(*job).await;
             }
             Command::Compact { focus, reply } => {
                 // Whoever asked may have gone.
@@ -221,14 +238,13 @@ impl Conversation {
 
     /// Executes one run and tells its readers how it ended, whatever happens.
     async fn run(&mut self, job: Job) {
-        let Job { request, log } = job;
-        if let Err(error) = self.ensure_open(Some(self.creation(&request))).await {
-            return log.refuse(error);
+        if let Err(error) = self.ensure_open(Some(self.creation(&job.request))).await {
+            return job.log.refuse(error);
         }
         if self.rt.catalog.load().resume {
             self.resume().await;
         }
-        let known = request.request_id.as_ref().and_then(|id| {
+        let known = job.request.request_id.as_ref().and_then(|id| {
             let requests = &self.open.as_ref()?.requests;
             requests
                 .iter()
@@ -237,9 +253,9 @@ impl Conversation {
         });
         match (known, &self.open) {
             // It never runs twice (CONV-9).
-            (Some(run), Some(open)) => open.replay(run, &request, &log),
-            (None, Some(_)) => self.execute(request, log, None).await,
-            (_, None) => log.refuse(Error::ShuttingDown),
+            (Some(run), Some(open)) => open.replay(run, &job.request, &job.log),
+            (None, Some(_)) => self.execute(job, None).await,
+            (_, None) => job.log.refuse(Error::ShuttingDown),
         }
     }
 
@@ -261,32 +277,27 @@ impl Conversation {
             ..RunRequest::new((*self.shared.key).clone(), "")
         };
         tracing::info!(conversation = %self.shared.key, run = cut.id, "carrying on an interrupted run");
-        self.execute(request, Arc::default(), Some(cut)).await;
+        self.execute(Job::new(request, Arc::default()), Some(cut))
+            .await;
     }
 
-    async fn execute(&mut self, request: RunRequest, log: Arc<RunLog>, cut: Option<RunRecord>) {
+    async fn execute(&mut self, job: Job, cut: Option<RunRecord>) {
         if self.rt.shutdown.is_cancelled() {
-            return log.refuse(Error::ShuttingDown);
+            return job.log.refuse(Error::ShuttingDown);
         }
         let Some(open) = self.open.as_mut() else {
-            return log.refuse(Error::ShuttingDown);
+            return job.log.refuse(Error::ShuttingDown);
         };
-        let cancel = CancellationToken::new();
         {
             let mut live = self.shared.live();
             live.current = Some(Current {
-                log: Arc::clone(&log),
-                cancel: cancel.clone(),
-                request_id: request.request_id.clone().unwrap_or_default(),
+                log: Arc::clone(&job.log),
+                cancel: job.cancel.clone(),
+                request_id: job.request.request_id.clone().unwrap_or_default(),
             });
             live.steers = Some(Vec::new());
         }
-        let work = run::Work {
-            request,
-            log,
-            cancel,
-            cut,
-        };
+        let work = run::Work { job, cut };
         if !run::execute(&self.rt, &self.shared, open, work).await {
             // Memory and disk may differ: the disk is right.
             self.open = None;

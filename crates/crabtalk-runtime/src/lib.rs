@@ -28,6 +28,6 @@ pub use catalog::{Catalog, Limits};
 pub use error::Error;
 pub use events::{HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription};
 pub use registry::LiveInfo;
-pub use router::{ApprovalBook, Resolve};
+pub use router::{ApprovalBook, DelegateNumbers, Resolve};
 pub use run::RunRequest;
 pub use runtime::{Parts, Runtime};

@@ -5,18 +5,26 @@
 
 mod approve;
 mod builtin;
+mod delegate;
 
 pub use approve::ApprovalBook;
+pub use delegate::DelegateNumbers;
 
-use crate::gate::{Standing, scope};
+use crate::catalog::Catalog;
+use crate::gate::scope::Kind;
+use crate::gate::{Standing, Violation, scope};
 use crate::run::Publisher;
 use crate::runtime::Inner;
+use approve::Case;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{AgentConfig, ConversationKey, Origin, ToolCall};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+
+/// Longest result of a call, in bytes: more than any model reads at once, far
+/// less than a frame or a history can bear.
+const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// Follows the links of a path; `None` where they lead nowhere. May block.
 pub type Resolve = Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>;
@@ -51,9 +59,24 @@ pub(crate) struct CallContext {
     pub(crate) cwd: PathBuf,
     /// With whose authority it acts.
     pub(crate) standing: Standing,
-    pub(crate) publisher: Arc<Publisher>,
+    /// Where its asks are shown.
+    pub(crate) audience: Arc<Publisher>,
     /// What was advertised for the step.
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
+}
+
+impl CallContext {
+    /// Counts and logs that the run tried to reach what is out of scope.
+    fn violation(&self, kind: Kind, name: String) -> Violation {
+        let violation = Violation {
+            agent: self.agent.name.clone(),
+            sender: self.key.sender.clone(),
+            kind,
+            name,
+        };
+        self.rt.violation(&violation, &self.origin);
+        violation
+    }
 }
 
 /// Every tool there is, and the gate before them.
@@ -77,17 +100,24 @@ impl Router {
     }
 
     /// The tools in an agent's scope, in a stable order.
-    pub(crate) fn specs(&self, agent: &AgentConfig, memory_enabled: bool) -> Vec<Arc<ToolSpec>> {
+    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Vec<Arc<ToolSpec>> {
         let foreign = self.providers.iter().flat_map(|provider| provider.specs());
         builtin::specs()
             .into_iter()
+            .chain([delegate::spec(agent, catalog)])
             .chain(foreign)
-            .filter(|spec| scope::allows_tool(&agent.scope, &spec.name, memory_enabled))
+            .filter(|spec| scope::allows_tool(&agent.scope, &spec.name, catalog.memory_enabled))
             .collect()
     }
 
     /// Judges a call and executes it if it may.
     pub(crate) async fn execute(&self, context: &CallContext, call: &ToolCall) -> Outcome {
+        let mut outcome = self.judge_and_call(context, call).await;
+        cap(&mut outcome.output.content);
+        outcome
+    }
+
+    async fn judge_and_call(&self, context: &CallContext, call: &ToolCall) -> Outcome {
         let Some(spec) = context.tools.iter().find(|spec| spec.name == call.name) else {
             return self.refuse_unknown(context, call).into();
         };
@@ -114,16 +144,30 @@ impl Router {
             Ok(subject) => subject,
             Err(error) => return ToolOutput::error(error).into(),
         };
-        if let Err(refusal) = self
-            .permit(context, spec, &invocation, &subject, &call.arguments)
-            .await
+        if let Some(provider) = provider
+            && let Some(skill) = provider.out_of_scope(&invocation).await
         {
+            let violation = context.violation(Kind::Skill, skill);
+            return ToolOutput::error(violation.to_string()).into();
+        }
+        let case = Case {
+            spec,
+            provider,
+            call: &invocation,
+            subject: &subject,
+            arguments: &call.arguments,
+        };
+        if let Err(refusal) = self.permit(context, case).await {
             return ToolOutput::error(refusal).into();
         }
         match provider {
             Some(provider) => provider.call(&invocation, &subject).await.into(),
             None => builtin::call(context, &invocation).await,
         }
+    }
+
+    pub(crate) fn resolve(&self) -> Resolve {
+        Arc::clone(&self.resolve)
     }
 
     fn provider(&self, name: &str) -> Option<&Arc<dyn ToolProvider>> {
@@ -152,20 +196,24 @@ impl Router {
                 call.name
             ));
         }
-        context.rt.violations.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(
-            target: "security",
-            agent = %context.agent.name,
-            sender = %context.key.sender,
-            origin = %context.origin,
-            tool = %call.name,
-            "scope violation: a tool out of scope was called"
-        );
+        context.violation(Kind::Tool, call.name.clone());
         ToolOutput::error(format!(
             "{:?} is outside the scope of {}; it has: {names}",
             call.name, context.agent.name
         ))
     }
+}
+
+/// Cuts what no model could read, and says so.
+fn cap(content: &mut String) {
+    if content.len() <= MAX_OUTPUT_BYTES {
+        return;
+    }
+    let left = content.len() - MAX_OUTPUT_BYTES;
+    content.truncate(content.floor_char_boundary(MAX_OUTPUT_BYTES));
+    content.push_str(&format!(
+        "\n[cut: {left} more bytes; ask for less at a time]"
+    ));
 }
 
 /// Arguments are an object; models leave them out where there are none.

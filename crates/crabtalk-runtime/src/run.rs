@@ -15,8 +15,7 @@ mod steps;
 mod tools;
 
 use crate::compaction;
-use crate::conversation::Open;
-use crate::events::RunLog;
+use crate::conversation::{Job, Open};
 use crate::gate::Standing;
 use crate::registry::Shared;
 use crate::runtime::Inner;
@@ -32,7 +31,6 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio_util::sync::CancellationToken;
 
 /// What somebody wants run.
 #[derive(Debug, Clone)]
@@ -121,6 +119,9 @@ struct Run<'a> {
     cwd: PathBuf,
     standing: Standing,
     publisher: Arc<Publisher>,
+    /// Where its asks are shown: its own stream, or that of the root of a
+    /// delegation (RUN-9).
+    audience: Arc<Publisher>,
     announcer: Announcer,
     system: Arc<str>,
     injected: Arc<Vec<Message>>,
@@ -142,9 +143,7 @@ impl Run<'_> {
 
 /// A run to execute.
 pub(crate) struct Work {
-    pub(crate) request: RunRequest,
-    pub(crate) log: Arc<RunLog>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) job: Job,
     /// The run that this one carries on.
     pub(crate) cut: Option<RunRecord>,
 }
@@ -157,8 +156,8 @@ pub(crate) async fn execute(
     work: Work,
 ) -> bool {
     rt.running.fetch_add(1, Ordering::Relaxed);
-    let log = Arc::clone(&work.log);
-    let request = &work.request;
+    let log = Arc::clone(&work.job.log);
+    let request = &work.job.request;
     let speaker = request
         .guest
         .clone()
@@ -181,13 +180,8 @@ pub(crate) async fn execute(
 }
 
 async fn run(rt: &Arc<Inner>, shared: &Arc<Shared>, open: &mut Open, work: Work) -> bool {
-    let Work {
-        request,
-        log,
-        cancel,
-        cut,
-    } = work;
-    let mut run = match start::start(rt, shared, open, request, &log, cut).await {
+    let (log, cancel) = (Arc::clone(&work.job.log), work.job.cancel.clone());
+    let mut run = match start::start(rt, shared, open, work).await {
         Ok(run) => run,
         Err(error) => {
             let intact = !matches!(error, crate::Error::Storage(_));

@@ -5,14 +5,16 @@ use crate::asks::{AskDesk, PendingAsk};
 use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, HubSubscription, RunLog, Subscription};
+use crate::gate::rules::LOCAL_PRINCIPAL;
+use crate::gate::{Violation, scope};
 use crate::registry::{LiveInfo, Registry};
-use crate::router::{ApprovalBook, Resolve, Router};
+use crate::router::{ApprovalBook, DelegateNumbers, Resolve, Router};
 use crate::run::RunRequest;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::Model;
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::ToolProvider;
-use crabtalk_domain::{Clock, ConversationKey, Hook};
+use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Origin};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +38,8 @@ pub struct Parts {
     pub approvals: Arc<dyn ApprovalBook>,
     /// Follows links, for files that a command names.
     pub resolve: Resolve,
+    /// Numbers for `delegate:<n>`, none of which is ever given twice.
+    pub delegates: Arc<dyn DelegateNumbers>,
 }
 
 pub(crate) struct Inner {
@@ -51,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) violations: AtomicU64,
     pub(crate) running: AtomicU64,
+    pub(crate) delegates: Arc<dyn DelegateNumbers>,
     tasks: TaskTracker,
 }
 
@@ -58,6 +63,34 @@ impl Inner {
     /// Now, as logs and lists write it.
     pub(crate) fn now(&self) -> String {
         format!("{:.3}", self.clock.now())
+    }
+
+    /// An agent as its runs know it: composed by the hooks, told of its scope
+    /// (0082).
+    pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> AgentConfig {
+        let mut agent = self.hook.on_build_agent(agent.clone()).await;
+        let block = scope::prompt_block(&agent.scope);
+        if !block.is_empty() {
+            if !agent.prompt.is_empty() {
+                agent.prompt.push_str("\n\n");
+            }
+            agent.prompt.push_str(&block);
+        }
+        agent
+    }
+
+    /// Counts and logs an attempt to reach what is out of scope (GATE-1).
+    pub(crate) fn violation(&self, violation: &Violation, origin: &Origin) {
+        self.violations.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            target: "security",
+            agent = %violation.agent,
+            sender = %violation.sender,
+            origin = %origin,
+            kind = %violation.kind,
+            name = %violation.name,
+            "scope violation"
+        );
     }
 }
 
@@ -82,6 +115,7 @@ impl Runtime {
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
             running: AtomicU64::new(0),
+            delegates: parts.delegates,
             tasks: TaskTracker::new(),
         }))
     }
@@ -111,10 +145,19 @@ impl Runtime {
         if let Some(log) = self.known_request(&request) {
             return Ok(log.subscribe(0));
         }
-        let log = Arc::new(RunLog::default());
-        let subscription = log.subscribe(0);
-        let key = request.key.clone();
-        self.command(&key, Command::Run(Job { request, log }))?;
+        self.submit_job(Job::new(request, Arc::default()))
+    }
+
+    /// The handle of a runtime that is known from inside.
+    pub(crate) fn of(inner: &Arc<Inner>) -> Self {
+        Self(Arc::clone(inner))
+    }
+
+    /// Submits a run that has been checked.
+    pub(crate) fn submit_job(&self, job: Job) -> Result<Subscription, Error> {
+        let subscription = job.log.subscribe(0);
+        let key = job.request.key.clone();
+        self.command(&key, Command::Run(Box::new(job)))?;
         Ok(subscription)
     }
 
@@ -196,7 +239,19 @@ impl Runtime {
         ask_id: Option<&str>,
         content: &str,
     ) -> Result<(), Error> {
-        self.0.asks.reply(key, ask_id, content)
+        self.reply_from(key, ask_id, content, LOCAL_PRINCIPAL)
+    }
+
+    /// [`Runtime::reply`] by a client of this principal, who is kept beside
+    /// what is allowed for good.
+    pub fn reply_from(
+        &self,
+        key: &ConversationKey,
+        ask_id: Option<&str>,
+        content: &str,
+        by: &str,
+    ) -> Result<(), Error> {
+        self.0.asks.reply(key, ask_id, content, by)
     }
 
     /// Pending asks, oldest first; `None` means any.

@@ -14,7 +14,7 @@ use crabtalk_domain::{Origin, Permission, PermissionRule, Sender, glob_matches};
 use std::path::{Path, PathBuf};
 
 /// The principal of the owner's own socket.
-const LOCAL_PRINCIPAL: &str = "local";
+pub(crate) const LOCAL_PRINCIPAL: &str = "local";
 
 /// Devices that hold nothing and reach nobody.
 const HARMLESS_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
@@ -83,6 +83,9 @@ pub struct Question<'a> {
     pub user_home: Option<&'a Path>,
     /// With whose authority.
     pub standing: Standing,
+    /// Whether the file is the conversation's own, such as an output of its
+    /// commands, which it may read unasked (GATE-3).
+    pub is_own: bool,
     /// Follows links of a file that a redirection names; `None` if it cannot
     /// be told where they lead. The shell opens the file later by its name, so
     /// this closes honest mistakes, and the sandbox closes races.
@@ -165,6 +168,9 @@ impl<'a> Question<'a> {
     fn answered(&self, opinion: Opinion, detail: &str) -> Opinion {
         if opinion.permission != Permission::Ask {
             return opinion;
+        }
+        if self.is_own && matches!(self.subject, Subject::Path { write: false, .. }) {
+            return Opinion::new(Permission::Allow, "it is the conversation's own");
         }
         if self.standing.unattended {
             let reason = format!(

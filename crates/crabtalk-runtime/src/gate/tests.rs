@@ -33,6 +33,7 @@ struct Call<'a> {
     cwd: &'a str,
     agent_cwd: Option<&'a str>,
     standing: Standing,
+    is_own: bool,
     resolve: &'a dyn Fn(&Path) -> Option<PathBuf>,
 }
 
@@ -74,6 +75,7 @@ impl<'a> Call<'a> {
             cwd: "/w/p",
             agent_cwd: None,
             standing: OWNER,
+            is_own: false,
             resolve: &lexical,
         }
     }
@@ -107,6 +109,7 @@ impl<'a> Call<'a> {
             agent_cwd: self.agent_cwd.map(Path::new),
             user_home: Some(Path::new("/home/u")),
             standing: self.standing,
+            is_own: self.is_own,
             resolve: self.resolve,
         })
     }
@@ -421,6 +424,25 @@ fn file_rules_are_paths() {
             ..Call::file("", "read", "/home/u/.ssh/id")
         };
         assert_eq!(call.says(), Ask, "{cwd}");
+    }
+}
+
+#[test]
+fn what_is_its_own_a_conversation_reads_unasked() {
+    for (rules, tool, standing, want) in [
+        ("", "read", OWNER, Allow),
+        ("", "read", OTHER, Allow),
+        ("", "read", NOBODY, Allow),
+        ("read: ask", "read", OWNER, Allow),
+        ("read: deny", "read", OWNER, Deny),
+        ("", "edit", OWNER, Ask),
+    ] {
+        let call = Call {
+            is_own: true,
+            standing,
+            ..Call::file(rules, tool, "/h/state/outputs/x")
+        };
+        assert_eq!(call.says(), want, "{rules:?} {tool}");
     }
 }
 

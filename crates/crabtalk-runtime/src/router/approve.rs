@@ -2,12 +2,12 @@
 //! (GATE-2, GATE-4).
 
 use super::{CallContext, Router};
-use crate::asks::{Answer, PendingAsk};
+use crate::asks::{Answer, Answered, PendingAsk};
 use crate::gate::{Approval, Question, Standing, Verdict, judge};
-use crabtalk_domain::tool::{Invocation, Subject, ToolSpec};
+use crabtalk_domain::tool::{Invocation, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, ConversationKey, Origin,
-    Permission, PermissionRule, Sender,
+    AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, Origin, Permission,
+    PermissionRule, Sender,
 };
 use std::future::ready;
 use std::sync::Arc;
@@ -38,34 +38,24 @@ impl ApprovalBook for () {
 }
 
 /// A call and what is known of it.
-struct Case<'a> {
-    spec: &'a ToolSpec,
-    call: &'a Invocation,
-    subject: &'a Subject,
-    arguments: &'a str,
+pub(super) struct Case<'a> {
+    pub(super) spec: &'a ToolSpec,
+    /// `None` for a tool of the runtime itself.
+    pub(super) provider: Option<&'a Arc<dyn ToolProvider>>,
+    pub(super) call: &'a Invocation,
+    pub(super) subject: &'a Subject,
+    pub(super) arguments: &'a str,
 }
 
 impl Router {
     /// Lets a call pass, or says why not.
-    pub(super) async fn permit(
-        &self,
-        context: &CallContext,
-        spec: &ToolSpec,
-        call: &Invocation,
-        subject: &Subject,
-        arguments: &str,
-    ) -> Result<(), String> {
+    pub(super) async fn permit(&self, context: &CallContext, case: Case<'_>) -> Result<(), String> {
+        let call = case.call;
         let rules = &context.agent.permissions;
         // As if somebody could be asked: a trusted skill speaks first.
         let attended = Standing {
             unattended: false,
             ..context.standing
-        };
-        let case = Case {
-            spec,
-            call,
-            subject,
-            arguments,
         };
         let mut verdict = self.judge(context, &case, rules, attended).await;
         if verdict.permission == Permission::Ask {
@@ -108,13 +98,21 @@ impl Router {
         standing: Standing,
     ) -> Verdict {
         let user_home = context.rt.catalog.load().user_home.clone();
-        let (approvals, resolve) = (self.approvals.list(), Arc::clone(&self.resolve));
+        // What is there for whoever can be asked counts for nobody else.
+        let approvals = if context.standing.unattended {
+            Arc::default()
+        } else {
+            self.approvals.list()
+        };
+        let resolve = Arc::clone(&self.resolve);
+        let (provider, call) = (case.provider.cloned(), case.call.clone());
         let (agent, rules) = (Arc::clone(&context.agent), rules.to_vec());
         let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
         let (subject, arguments) = (case.subject.clone(), case.arguments.to_owned());
         let sender = authority(context).to_string();
         let default_permission = case.spec.default_permission;
         let judged = move || {
+            let is_own = provider.is_some_and(|provider| provider.is_own(&call, &subject));
             judge(&Question {
                 agent: agent.name.as_str(),
                 sender: &sender,
@@ -128,6 +126,7 @@ impl Router {
                 agent_cwd: agent.cwd.as_deref(),
                 user_home: user_home.as_deref(),
                 standing,
+                is_own,
                 resolve: &*resolve,
             })
         };
@@ -164,38 +163,48 @@ impl Router {
         });
         // Strangers must not answer for the owner: their streams do not show it.
         let inbox = !context.standing.is_owner;
-        let key = shown_in(context);
         let pending = PendingAsk {
-            key,
+            key: context.audience.key().clone(),
             ask: Arc::clone(&ask),
             asked_at: rt.now(),
             inbox,
         };
         let mut wait = rt.asks.open(pending);
         let event = AgentEvent::AskUser(ask);
-        if inbox {
-            context.publisher.publish_to_watchers(&event);
+        let answered = if inbox {
+            context.audience.publish_to_watchers(&event);
+            let timeout = rt.catalog.load().limits.ask_timeout;
+            match tokio::time::timeout(timeout, wait.answered()).await {
+                Ok(answered) => answered,
+                Err(_) => return Err("denied: nobody answered the approval in time".into()),
+            }
         } else {
-            context.publisher.publish(event);
-        }
-        let timeout = rt.catalog.load().limits.ask_timeout;
-        let answer = match tokio::time::timeout(timeout, wait.answer()).await {
-            Ok(answer) => answer,
-            Err(_) => return Err("denied: nobody answered the approval in time".into()),
+            // An owner's own question waits as long as the owner does.
+            context.audience.publish(event);
+            wait.answered().await
+        };
+        let Some(Answered { answer, by }) = answered else {
+            return Err("denied: the approval was withdrawn".into());
         };
         match answer {
-            Some(Answer::AllowOnce) => Ok(()),
-            Some(Answer::AllowAlways) => {
-                self.keep_approval(context, call, verdict).await;
+            Answer::AllowOnce => Ok(()),
+            Answer::AllowAlways => {
+                self.keep_approval(context, call, verdict, by).await;
                 Ok(())
             }
-            Some(Answer::Deny(reason)) if reason.is_empty() => Err("denied by the user".into()),
-            Some(Answer::Deny(reason)) => Err(format!("denied by the user: {reason}")),
-            Some(Answer::Questions(_)) | None => Err("denied: the approval was withdrawn".into()),
+            Answer::Deny(reason) if reason.is_empty() => Err("denied by the user".into()),
+            Answer::Deny(reason) => Err(format!("denied by the user: {reason}")),
+            Answer::Questions(_) => Err("denied: the approval was withdrawn".into()),
         }
     }
 
-    async fn keep_approval(&self, context: &CallContext, call: &Invocation, verdict: &Verdict) {
+    async fn keep_approval(
+        &self,
+        context: &CallContext,
+        call: &Invocation,
+        verdict: &Verdict,
+        by: String,
+    ) {
         let approval = Approval {
             agent: context.agent.name.to_string(),
             sender: authority(context).to_string(),
@@ -203,7 +212,7 @@ impl Router {
             exact: verdict.detail.clone(),
             cwd: call.cwd.to_string_lossy().into_owned(),
             at: context.rt.now(),
-            by: context.origin.to_string(),
+            by,
         };
         if let Err(error) = self.approvals.add(approval).await {
             // The call was approved all the same; it will be asked again.
@@ -217,14 +226,6 @@ fn authority(context: &CallContext) -> &Sender {
     match &context.origin {
         Origin::Delegate { root, .. } => &root.sender,
         Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &context.key.sender,
-    }
-}
-
-/// The conversation whose people see the ask: the root's for a delegate.
-fn shown_in(context: &CallContext) -> ConversationKey {
-    match &context.origin {
-        Origin::Delegate { root, .. } => root.clone(),
-        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => context.key.clone(),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Tools of the runtime itself: `set_title` and `ask_user`.
+//! Tools of the runtime itself: `set_title`, `ask_user` and `delegate`.
 
-use super::{CallContext, Effect, Outcome};
+use super::{CallContext, Effect, Outcome, delegate};
 use crate::asks::{Answer, PendingAsk};
 use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
 use crabtalk_domain::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, Permission};
@@ -75,12 +75,13 @@ pub(super) fn specs() -> Vec<Arc<ToolSpec>> {
 }
 
 pub(super) fn is_builtin(name: &str) -> bool {
-    SPECS.iter().any(|spec| spec.name == name)
+    name == delegate::NAME || SPECS.iter().any(|spec| spec.name == name)
 }
 
 pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
     match call.name.as_str() {
         "set_title" => set_title(&call.arguments),
+        delegate::NAME => delegate::call(context, &call.arguments).await.into(),
         _ => ask_user(context, &call.arguments).await.into(),
     }
 }
@@ -115,13 +116,13 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
         detail: String::new(),
     });
     let pending = PendingAsk {
-        key: context.key.clone(),
+        key: context.audience.key().clone(),
         ask: Arc::clone(&ask),
         asked_at: context.rt.now(),
         inbox: false,
     };
     let mut wait = context.rt.asks.open(pending);
-    context.publisher.publish(AgentEvent::AskUser(ask));
+    context.audience.publish(AgentEvent::AskUser(ask));
     match wait.answer().await {
         Some(Answer::Questions(answers)) => ToolOutput::ok(answers.to_string()),
         Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => {

@@ -24,6 +24,11 @@ impl Publisher {
         Self { rt, key, run, log }
     }
 
+    /// Whose conversation it tells of.
+    pub(crate) fn key(&self) -> &ConversationKey {
+        &self.key
+    }
+
     pub(crate) fn publish(&self, event: AgentEvent) {
         self.publish_to_watchers(&event);
         self.log.publish(event);

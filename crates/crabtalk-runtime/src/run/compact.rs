@@ -38,11 +38,10 @@ impl Run<'_> {
         let primary = Arc::clone(&self.primary);
         let name = self.request.key.agent.as_str();
         let system = framing::system_prompt(&primary.prompt, None, name, self.open.has_guests);
-        let memory_enabled = self.rt.catalog.load().memory_enabled;
         let job = compaction::Job {
             agent: &primary,
             system: system.into(),
-            tools: Arc::new(self.rt.router.specs(&primary, memory_enabled)),
+            tools: Arc::new(self.rt.router.specs(&primary, &self.rt.catalog.load())),
             focus: None,
             min_replaced: 0,
         };

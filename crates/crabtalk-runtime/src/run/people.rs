@@ -4,15 +4,15 @@ use super::Publisher;
 use crate::asks::{Answer, PendingAsk};
 use crate::gate::Standing;
 use crate::runtime::Inner;
-use crabtalk_domain::{AgentEvent, Ask, AskKind, AskQuestion, BoxFuture, ConversationKey, People};
+use crabtalk_domain::{AgentEvent, Ask, AskKind, AskQuestion, BoxFuture, People};
 use std::sync::Arc;
 
 /// Asks in the run's own stream, and an owner only: what a hook asks is about
 /// trust, which is not a stranger's to give.
 pub(super) struct Owner {
     pub(super) rt: Arc<Inner>,
-    pub(super) key: Arc<ConversationKey>,
-    pub(super) publisher: Arc<Publisher>,
+    /// Where it is shown: at the root of a delegation.
+    pub(super) audience: Arc<Publisher>,
     pub(super) standing: Standing,
 }
 
@@ -31,12 +31,12 @@ impl People for Owner {
                 detail: String::new(),
             });
             let mut wait = self.rt.asks.open(PendingAsk {
-                key: (*self.key).clone(),
+                key: self.audience.key().clone(),
                 ask: Arc::clone(&ask),
                 asked_at: self.rt.now(),
                 inbox: false,
             });
-            self.publisher.publish(AgentEvent::AskUser(ask));
+            self.audience.publish(AgentEvent::AskUser(ask));
             match wait.answer().await {
                 Some(Answer::Questions(answers)) => Some(answers[&text].as_str()?.to_owned()),
                 Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => None,

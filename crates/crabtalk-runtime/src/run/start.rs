@@ -1,10 +1,10 @@
 //! From a request to a started run: what was said is on disk, then Start.
 
-use super::{Announcer, Publisher, Run, RunRequest};
+use super::{Announcer, Publisher, Run, RunRequest, Work};
 use crate::compaction::Budget;
-use crate::conversation::{Open, interruption};
-use crate::events::RunLog;
-use crate::gate::standing;
+use crate::conversation::{Job, Open, interruption};
+use crate::gate::scope::Kind;
+use crate::gate::{Violation, standing};
 use crate::registry::Shared;
 use crate::runtime::Inner;
 use crate::{Error, framing};
@@ -17,10 +17,15 @@ pub(super) async fn start<'a>(
     rt: &'a Arc<Inner>,
     shared: &'a Arc<Shared>,
     open: &'a mut Open,
-    request: RunRequest,
-    log: &Arc<RunLog>,
-    cut: Option<RunRecord>,
+    work: Work,
 ) -> Result<Run<'a>, Error> {
+    let Work { job, cut } = work;
+    let Job {
+        request,
+        log,
+        audience,
+        ..
+    } = job;
     let catalog = rt.catalog.load_full();
     let key = &request.key;
     // The primary as its own guest is a normal turn (RUN-2).
@@ -29,13 +34,9 @@ pub(super) async fn start<'a>(
         .clone()
         .filter(|guest| *guest != key.agent.as_str());
     let primary = catalog.agent(key.agent.as_str())?;
-    let primary = Arc::new(rt.hook.on_build_agent((**primary).clone()).await);
+    let primary = Arc::new(rt.build_agent(primary).await);
     let speaker = match &guest {
-        Some(guest) => Arc::new(
-            rt.hook
-                .on_build_agent((**catalog.agent(guest)?).clone())
-                .await,
-        ),
+        Some(guest) => Arc::new(rt.build_agent(catalog.agent(guest)?).await),
         None => Arc::clone(&primary),
     };
     let number = open.last_run + 1;
@@ -77,7 +78,7 @@ pub(super) async fn start<'a>(
         Arc::clone(rt),
         Arc::clone(&shared.key),
         number,
-        Arc::clone(log),
+        log,
     ));
     let model = match speaker.model.as_str() {
         "" => rt.model.active_model(),
@@ -116,6 +117,7 @@ pub(super) async fn start<'a>(
         primary,
         started_as,
         number,
+        audience: audience.unwrap_or_else(|| Arc::clone(&publisher)),
         publisher,
         announcer,
         system: system.into(),
@@ -137,9 +139,26 @@ async fn said(
     context: &RunContext<'_>,
 ) -> Result<Arc<Message>, Error> {
     let content = rt.hook.preprocess(*context, request.content.clone()).await;
+    let content = content.inspect_err(|refusal| {
+        // The way in of slash commands: what is out of scope is refused so.
+        if refusal.code == 403 {
+            let violation = Violation {
+                agent: context.agent.name.clone(),
+                sender: request.key.sender.clone(),
+                kind: Kind::Skill,
+                name: first_word(&request.content).to_owned(),
+            };
+            rt.violation(&violation, &request.origin);
+        }
+    });
     let mut message = Message::user(content.map_err(Error::Refused)?);
     message.at = rt.now();
     Ok(Arc::new(message))
+}
+
+/// The command of a slash command, for the log.
+fn first_word(content: &str) -> &str {
+    content.split_whitespace().next().unwrap_or_default()
 }
 
 /// CONV-6: the message's, else the conversation's, else the user's home.

@@ -47,8 +47,7 @@ impl Run<'_> {
     async fn inject(&mut self) {
         let people = Owner {
             rt: Arc::clone(self.rt),
-            key: Arc::clone(&self.shared.key),
-            publisher: Arc::clone(&self.publisher),
+            audience: Arc::clone(&self.audience),
             standing: self.standing,
         };
         let context = RunContext {
@@ -99,8 +98,7 @@ impl Run<'_> {
         if self.is_guest() {
             return Arc::default();
         }
-        let catalog = self.rt.catalog.load();
-        Arc::new(self.rt.router.specs(&self.speaker, catalog.memory_enabled))
+        Arc::new(self.rt.router.specs(&self.speaker, &self.rt.catalog.load()))
     }
 
     async fn ask_model(

@@ -29,7 +29,7 @@ impl Run<'_> {
             agent: Arc::clone(&self.speaker),
             cwd: self.cwd.clone(),
             standing: self.standing,
-            publisher: Arc::clone(&self.publisher),
+            audience: Arc::clone(&self.audience),
             tools,
         });
         let mut running: FuturesUnordered<_> = calls

@@ -1,6 +1,7 @@
 //! The runtime on doubles, seen from outside.
 
 mod compaction;
+mod delegation;
 mod guests;
 mod requests;
 mod rig;

@@ -7,7 +7,8 @@ use crabtalk_domain::{
 use crabtalk_runtime::{Catalog, Error, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -133,6 +134,15 @@ pub(crate) fn rig(replies: Vec<Reply>) -> Rig {
 }
 
 pub(crate) fn rig_on(model: ScriptedModel, store: MemoryStore, catalog: Catalog) -> Rig {
+    rig_resolving(model, store, catalog, |_| None)
+}
+
+pub(crate) fn rig_resolving(
+    model: ScriptedModel,
+    store: MemoryStore,
+    catalog: Catalog,
+    resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
+) -> Rig {
     let tools = Arc::new(Tools::default());
     let parts = Parts {
         model: Arc::new(model.clone()),
@@ -141,7 +151,8 @@ pub(crate) fn rig_on(model: ScriptedModel, store: MemoryStore, catalog: Catalog)
         hook: Arc::new(()),
         clock: Arc::new(ManualClock::default()),
         approvals: Arc::new(()),
-        resolve: Arc::new(|_| None),
+        resolve: Arc::new(resolve),
+        delegates: Arc::new(AtomicU64::new(1)),
     };
     Rig {
         runtime: Runtime::new(parts, catalog),

@@ -1,0 +1,285 @@
+//! `delegate`: members work in conversations of their own, all at once
+//! (RUN-9).
+//!
+//! Invariants: a member is in the delegating agent's scope; a member's run
+//! lives at most as long as the call, so that whatever ends the call ends
+//! everything below it; what goes wrong with one is its result, no failure of
+//! the others.
+
+use super::CallContext;
+use crate::Error;
+use crate::catalog::Catalog;
+use crate::conversation::Job;
+use crate::events::Subscription;
+use crate::gate::scope::{self, Kind};
+use crate::run::RunRequest;
+use crate::runtime::Runtime;
+use crabtalk_domain::tool::{ToolOutput, ToolSpec};
+use crabtalk_domain::{AgentConfig, AgentEvent, BoxFuture, ConversationKey, Origin, Permission};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio_util::sync::DropGuard;
+
+pub(super) const NAME: &str = "delegate";
+
+/// Members at work for one call: a team that one person can still follow.
+const MAX_TASKS: usize = 16;
+
+/// Members that the tool's description names; the rest is in the scope block.
+const MAX_LISTED: usize = 50;
+
+/// Longest description of a member there, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 200;
+
+/// Gives `delegate:<n>` its numbers (CONV-10).
+pub trait DelegateNumbers: Send + Sync {
+    /// A number that was never given before, restarts included. The error
+    /// says what happened to which file.
+    fn next(&self) -> BoxFuture<'_, Result<u64, String>>;
+}
+
+/// Numbers of a runtime whose conversations do not outlive it either.
+impl DelegateNumbers for AtomicU64 {
+    fn next(&self) -> BoxFuture<'_, Result<u64, String>> {
+        let number = self.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(Ok(number)))
+    }
+}
+
+/// The tool as an agent sees it: with the members that it has.
+pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
+    let mut description = String::from(
+        "Let other agents work on tasks, all at the same time, each in a conversation of its own, \
+         and wait for their answers. A member knows nothing of this conversation: a task says all \
+         that matters.",
+    );
+    let members = catalog
+        .agents
+        .values()
+        .filter(|member| scope::allows_member(&agent.scope, member.name.as_str()));
+    for (index, member) in members.take(MAX_LISTED).enumerate() {
+        if index == 0 {
+            description.push_str("\n\nMembers:");
+        }
+        let about: String = member
+            .description
+            .chars()
+            .take(MAX_DESCRIPTION_CHARS)
+            .collect();
+        let colon = if about.is_empty() { "" } else { ": " };
+        let _ = write!(description, "\n- {}{colon}{about}", member.name);
+    }
+    Arc::new(ToolSpec {
+        name: NAME.into(),
+        description,
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "tasks": {
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": MAX_TASKS,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "agent": {"type": "string", "description": "a member's name"},
+                            "task": {"type": "string", "description": "what to do, in full"},
+                            "cwd": {
+                                "type": "string",
+                                "description": "where to work: a folder below the working directory"
+                            }
+                        },
+                        "required": ["agent", "task"]
+                    }
+                }
+            },
+            "required": ["tasks"]
+        }),
+        default_permission: Permission::Allow,
+    })
+}
+
+/// What one member is to do.
+struct Task {
+    agent: String,
+    task: String,
+    cwd: Option<String>,
+}
+
+/// Reads the arguments leniently: models also send one task alone.
+fn tasks(arguments: &Value) -> Result<Vec<Task>, String> {
+    let list: Vec<&Value> = match arguments["tasks"].as_array() {
+        Some(list) => list.iter().collect(),
+        None => vec![arguments],
+    };
+    if list.is_empty() || list.len() > MAX_TASKS {
+        return Err(format!("give 1 to {MAX_TASKS} tasks at once"));
+    }
+    let text = |value: &Value| {
+        let text = value.as_str()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    let task = |value: &&Value| {
+        Some(Task {
+            agent: text(&value["agent"])?,
+            task: text(&value["task"])?,
+            cwd: text(&value["cwd"]),
+        })
+    };
+    list.iter()
+        .map(task)
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| "every task needs an \"agent\" and a \"task\"".into())
+}
+
+pub(super) async fn call(context: &CallContext, arguments: &Value) -> ToolOutput {
+    let tasks = match tasks(arguments) {
+        Ok(tasks) => tasks,
+        Err(error) => return ToolOutput::error(error),
+    };
+    let above = match &context.origin {
+        Origin::Delegate { depth, .. } => *depth,
+        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => 0,
+    };
+    let limit = context.rt.catalog.load().limits.delegate_depth;
+    if above >= limit {
+        return ToolOutput::error(format!(
+            "{above} delegations lie above this run, the limit (limits.delegate_depth) is {limit}: \
+             do it yourself"
+        ));
+    }
+    let members = tasks.iter().map(|task| member(context, task, above + 1));
+    let results = futures_util::future::join_all(members).await;
+    let failed = results.iter().all(|result| result.get("error").is_some());
+    let content = Value::Array(results).to_string();
+    ToolOutput {
+        content,
+        is_error: failed,
+    }
+}
+
+/// Runs one member to its end; a failure is its result.
+async fn member(context: &CallContext, task: &Task, depth: u32) -> Value {
+    match begin(context, task, depth).await {
+        Ok(Begun {
+            key,
+            run,
+            _ends_with_the_call,
+        }) => match answer(run).await {
+            Ok(answer) => {
+                json!({"agent": task.agent, "sender": key.sender.as_str(), "answer": answer})
+            }
+            Err(error) => {
+                json!({"agent": task.agent, "sender": key.sender.as_str(), "error": error})
+            }
+        },
+        Err(error) => json!({"agent": task.agent, "error": error}),
+    }
+}
+
+/// A member at work.
+struct Begun {
+    key: ConversationKey,
+    run: Subscription,
+    /// Cancels the run when the call is dropped; a run that has ended does
+    /// not mind.
+    _ends_with_the_call: DropGuard,
+}
+
+async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, String> {
+    let rt = &context.rt;
+    let agent = &context.agent;
+    if !scope::allows_member(&agent.scope, &task.agent) {
+        let violation = context.violation(Kind::Member, task.agent.clone());
+        return Err(violation.to_string());
+    }
+    let catalog = rt.catalog.load_full();
+    let found = catalog.agent(&task.agent).map_err(|e| e.to_string())?;
+    let cwd = match &task.cwd {
+        Some(cwd) => Some(below(context, Path::new(cwd)).await?),
+        // The owner said where that member works.
+        None if found.cwd.is_some() => None,
+        None => Some(context.cwd.clone()),
+    };
+    let number = rt.delegates.next().await?;
+    let key = ConversationKey::new(found.name.as_str(), &format!("delegate:{number}"))
+        .map_err(|e| e.to_string())?;
+    let root = match &context.origin {
+        Origin::Delegate { root, .. } => root.clone(),
+        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => context.key.clone(),
+    };
+    let request = RunRequest {
+        cwd,
+        origin: Origin::Delegate {
+            root,
+            parent: context.key.clone(),
+            run: context.run,
+            depth,
+        },
+        root: Some(context.standing),
+        ..RunRequest::new(key.clone(), task.task.clone())
+    };
+    let job = Job {
+        audience: Some(Arc::clone(&context.audience)),
+        ..Job::new(request, Arc::default())
+    };
+    let guard = job.cancel.clone().drop_guard();
+    let run = Runtime::of(rt).submit_job(job).map_err(|e| e.to_string())?;
+    Ok(Begun {
+        key,
+        run,
+        _ends_with_the_call: guard,
+    })
+}
+
+/// A folder for a member. Reading below one's own folder needs no approval, so
+/// a member gets none that the delegating run has not.
+async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
+    let (own, resolve) = (context.cwd.clone(), context.rt.router.resolve());
+    let wanted = own.join(cwd);
+    let shown = wanted.display().to_string();
+    let resolved = tokio::task::spawn_blocking(move || {
+        let own = resolve(&own)?;
+        resolve(&wanted).filter(|path| path.starts_with(own))
+    })
+    .await;
+    resolved.ok().flatten().ok_or_else(|| {
+        format!(
+            "the cwd {shown} does not lie below the working directory {}",
+            context.cwd.display()
+        )
+    })
+}
+
+/// The text of a run's last step, or why there is none.
+async fn answer(mut run: Subscription) -> Result<String, String> {
+    let mut answer = String::new();
+    loop {
+        let next = run.next().await.map_err(|e: Arc<Error>| e.to_string())?;
+        match next.map(|next| next.event) {
+            Some(AgentEvent::ToolStart(_)) => answer.clear(),
+            Some(AgentEvent::Text(text)) => answer.push_str(&text),
+            Some(AgentEvent::End(end)) if end.code == 0 => return Ok(answer),
+            Some(AgentEvent::End(end)) => return Err(end.error),
+            None => return Err("the run ended without saying how".into()),
+            Some(
+                AgentEvent::Start { .. }
+                | AgentEvent::UserMessage { .. }
+                | AgentEvent::ThinkingStart
+                | AgentEvent::Thinking(_)
+                | AgentEvent::ThinkingEnd
+                | AgentEvent::TextStart
+                | AgentEvent::TextEnd
+                | AgentEvent::ToolResult { .. }
+                | AgentEvent::ToolsComplete
+                | AgentEvent::AskUser(_)
+                | AgentEvent::Steered(_)
+                | AgentEvent::Compacted { .. }
+                | AgentEvent::Interrupted { .. },
+            ) => {}
+        }
+    }
+}

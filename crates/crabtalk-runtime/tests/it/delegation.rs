@@ -1,0 +1,410 @@
+//! Members at work for a run (RUN-9).
+
+use crate::rig::*;
+use crabtalk_domain::{ConversationKey, Origin, Permission, Role};
+use crabtalk_runtime::{Catalog, RunRequest};
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// `crab` may send `ada` and `bob`, `ada` may send `bob`; the tool `danger`
+/// asks.
+fn team() -> Catalog {
+    let mut catalog = catalog();
+    for (name, members) in [
+        ("crab", &["ada", "bob"][..]),
+        ("ada", &["bob"]),
+        ("bob", &[]),
+    ] {
+        let mut member = agent(name);
+        member.description = format!("{name} works");
+        member.scope.members = members.iter().map(|m| (*m).to_owned()).collect();
+        // With members alone the tools of these tests would be out of scope.
+        member.scope.tools = vec!["*".into()];
+        catalog.agents.insert(member.name.clone(), Arc::new(member));
+    }
+    catalog
+}
+
+fn member(agent: &str, number: u64) -> ConversationKey {
+    ConversationKey::new(agent, &format!("delegate:{number}")).expect("valid")
+}
+
+fn send(tasks: &[(&str, &str)]) -> Reply {
+    let tasks: Vec<Value> = tasks
+        .iter()
+        .map(|(agent, task)| json!({"agent": agent, "task": task}))
+        .collect();
+    Reply::tool("delegate", json!({"tasks": tasks}))
+}
+
+/// What a model is asked, by its last message: members are told apart by
+/// their tasks, whatever comes first.
+fn team_rig(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Rig {
+    let model = ScriptedModel::answering(move |request| {
+        let last = request.messages().last().map(|m| match m.role {
+            Role::Tool => format!("result {}", m.content),
+            Role::User | Role::Assistant => m.content.clone(),
+        });
+        answer(&last.unwrap_or_default())
+    });
+    rig_on(model, MemoryStore::default(), team())
+}
+
+fn result(events: &[String]) -> Value {
+    let line = events.iter().find(|e| e.starts_with("result"));
+    let line = line.expect("a result");
+    let json = line.split_once(' ').expect("a text").1;
+    serde_json::from_str(json).expect("JSON")
+}
+
+#[tokio::test]
+async fn members_work_at_once_in_conversations_of_their_own() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[("ada", "one"), ("bob", "two")]),
+        "one" | "two" => Reply::hang(),
+        _ => Reply::text("both are done"),
+    });
+    let run = rig.submit("go");
+    // Both hang at once, so neither waits for the other.
+    rig.model.until(|p| p.hung == 2).await;
+    rig.model.release();
+    rig.model.release();
+    let events = read(run).await;
+    assert_eq!(
+        result(&events),
+        json!([
+            {"agent": "ada", "sender": "delegate:1", "answer": "released"},
+            {"agent": "bob", "sender": "delegate:2", "answer": "released"},
+        ])
+    );
+    let mut lines = rig.store.lines(&member("ada", 1));
+    lines.retain(|line| line != "meta");
+    assert_eq!(
+        lines,
+        [
+            "run 1 start",
+            "user: one",
+            "assistant: released",
+            "run 1 end 0"
+        ]
+    );
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn the_tool_names_the_members_and_only_agents_with_members_have_it() {
+    let rig = team_rig(|_| Reply::text("hi"));
+    rig.run("hi").await;
+    let bob = ConversationKey::new("bob", "user").expect("valid");
+    let request = RunRequest::new(bob, "hi");
+    read(rig.try_submit(request).expect("accepted")).await;
+    let requests = rig.model.requests();
+    let delegate = |n: usize| requests[n].tools.iter().find(|t| t.name == "delegate");
+    let described = &delegate(0).expect("crab has members").description;
+    assert!(
+        described.ends_with("Members:\n- ada: ada works\n- bob: bob works"),
+        "{described}"
+    );
+    assert!(delegate(1).is_none());
+    assert!(
+        requests[0]
+            .system
+            .ends_with("<scope>\ntools: *\nmembers: ada, bob\n</scope>"),
+        "{}",
+        requests[0].system
+    );
+}
+
+#[tokio::test]
+async fn failures_are_results_of_their_members() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[
+            ("ada", "fail"),
+            ("bob", "work"),
+            ("eve", "x"),
+            ("crab", "y"),
+        ]),
+        "fail" => Reply::cut("half"),
+        "work" => Reply::text("worked"),
+        _ => Reply::text("ok"),
+    });
+    let events = rig.run("go").await;
+    let results = result(&events);
+    let error = |n: usize| results[n]["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error(0).contains("cut off"), "{results}");
+    assert_eq!(results[1]["answer"], "worked");
+    for (n, name) in [(2, "eve"), (3, "crab")] {
+        assert!(
+            error(n).starts_with(&format!(
+                "the member {name:?} is not in the scope of agent crab"
+            )),
+            "{results}"
+        );
+    }
+    assert_eq!(rig.runtime.violations(), 2);
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+}
+
+#[tokio::test]
+async fn all_members_failing_is_an_error_and_an_unknown_member_is_named() {
+    let mut catalog = team();
+    let mut crab = agent("crab");
+    crab.scope.members = vec!["*".into()];
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let replies = vec![send(&[("nobody", "x")]), Reply::text("ok")];
+    let rig = rig_on(ScriptedModel::new(replies), MemoryStore::default(), catalog);
+    let events = rig.run("go").await;
+    let line = events.iter().find(|e| e.starts_with("result!"));
+    assert!(
+        line.is_some_and(|l| l.contains("there is no agent \\\"nobody\\\"")),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_kill_at_the_top_ends_everything_below() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[("ada", "mid"), ("ada", "mid"), ("ada", "mid")]),
+        "mid" => send(&[("bob", "leaf"), ("bob", "leaf"), ("bob", "leaf")]),
+        "leaf" => Reply::tool("wait", json!({})),
+        _ => Reply::text("never"),
+    });
+    let run = rig.submit("go");
+    rig.tools.until_waiting(9).await;
+    let attached = rig
+        .runtime
+        .live_all()
+        .into_iter()
+        .filter(|live| live.running);
+    let keys: Vec<ConversationKey> = attached.map(|live| live.key).collect();
+    assert_eq!(keys.len(), 1 + 3 + 9);
+    let logs: Vec<_> = keys
+        .iter()
+        .filter_map(|key| rig.runtime.attach(key))
+        .collect();
+    rig.runtime.kill(&key()).expect("in flight");
+    assert_eq!(
+        read(run).await.last().map(String::as_str),
+        Some("end 499 cancelled")
+    );
+    rig.tools.until_waiting(0).await;
+    for log in logs {
+        let events = read(log.subscribe_to_end()).await;
+        assert_eq!(events.last().map(String::as_str), Some("end 499 cancelled"));
+    }
+    assert_eq!(rig.runtime.load().1, 0);
+}
+
+#[tokio::test]
+async fn a_killed_member_is_a_failure_of_its_parent_alone() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[("ada", "one"), ("bob", "two")]),
+        "one" => Reply::hang(),
+        "two" => Reply::text("fine"),
+        _ => Reply::text("ok"),
+    });
+    let run = rig.submit("go");
+    rig.model.until(|p| p.hung == 1).await;
+    rig.runtime.kill(&member("ada", 1)).expect("in flight");
+    let events = read(run).await;
+    assert_eq!(
+        result(&events),
+        json!([
+            {"agent": "ada", "sender": "delegate:1", "error": "cancelled"},
+            {"agent": "bob", "sender": "delegate:2", "answer": "fine"},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn delegation_has_a_depth() {
+    let mut catalog = team();
+    catalog.limits.delegate_depth = 1;
+    let model = ScriptedModel::answering(|request| {
+        match request.messages().last().map(|m| m.content.as_str()) {
+            Some("go") => send(&[("ada", "deeper")]),
+            Some("deeper") => send(&[("bob", "too deep")]),
+            Some(last) => Reply::text(last),
+            None => Reply::text(""),
+        }
+    });
+    let rig = rig_on(model, MemoryStore::default(), catalog);
+    let events = rig.run("go").await;
+    let answer = result(&events)[0]["answer"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    assert!(
+        answer.starts_with(
+            "1 delegations lie above this run, the limit (limits.delegate_depth) is 1"
+        ),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_member_asks_is_shown_at_the_root() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[("ada", "middle")]),
+        "middle" => send(&[("bob", "leaf")]),
+        "leaf" => Reply::tool("danger", json!({})),
+        "result done" => Reply::tool(
+            "ask_user",
+            json!({"questions": [{"question": "Colour?", "options": [{"label": "Red"}]}]}),
+        ),
+        _ => Reply::text("ok"),
+    });
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask Allow bob to run danger").await;
+    let pending = rig.runtime.asks(Some("crab"), Some("user"));
+    assert_eq!(pending.len(), 1);
+    assert!(rig.runtime.asks(Some("bob"), None).is_empty());
+    // Without an id: it was shown in this conversation's stream.
+    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    read_until(&mut run, "ask Colour?").await;
+    rig.runtime.reply(&key(), None, "red").expect("pending");
+    assert_eq!(read(run).await.last().map(String::as_str), Some("end 0"));
+    let bob = rig.store.lines(&member("bob", 2));
+    assert!(bob.contains(&"tool: done".to_owned()), "{bob:?}");
+    assert!(
+        bob.contains(&r#"tool: {"Colour?":"Red"}"#.to_owned()),
+        "{bob:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_members_authority_is_that_of_the_root() {
+    let model = || {
+        ScriptedModel::answering(|request| {
+            match request.messages().last().map(|m| m.content.as_str()) {
+                Some("go") => send(&[("bob", "leaf")]),
+                Some("leaf") => Reply::tool("danger", json!({})),
+                Some(last) => Reply::text(last),
+                None => Reply::text(""),
+            }
+        })
+    };
+    // Nobody is there to be asked for a cron entry's member.
+    let rig = rig_on(model(), MemoryStore::default(), team());
+    let mut request = RunRequest::new(ConversationKey::new("crab", "cron").expect("valid"), "go");
+    request.origin = Origin::Cron { id: 1 };
+    let events = read(rig.try_submit(request).expect("accepted")).await;
+    assert!(
+        result(&events)[0]["answer"].to_string().contains("denied"),
+        "{events:?}"
+    );
+    assert!(rig.runtime.asks(None, None).is_empty());
+
+    // A stranger's member asks the owner, not the stranger.
+    let rig = rig_on(model(), MemoryStore::default(), team());
+    let stranger = ConversationKey::new("crab", "tg:1").expect("valid");
+    let mut watch = rig.runtime.watch();
+    let run = rig
+        .try_submit(RunRequest::new(stranger.clone(), "go"))
+        .expect("accepted");
+    let asked = loop {
+        let event = watch.next().await.expect("open").expect("not slow");
+        if let crabtalk_domain::AgentEvent::AskUser(ask) = &event.event {
+            assert_eq!(*event.key, stranger);
+            break Arc::clone(ask);
+        }
+    };
+    let error = rig
+        .runtime
+        .reply(&stranger, None, "yes")
+        .expect_err("not his");
+    assert_eq!(error.code(), 404);
+    rig.runtime
+        .reply(&stranger, Some(&asked.id), "Deny: no")
+        .expect("by id");
+    let events = read(run).await;
+    assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");
+    assert!(
+        result(&events)[0]["answer"]
+            .to_string()
+            .contains("denied by the user: no")
+    );
+}
+
+#[tokio::test]
+async fn a_member_gets_no_folder_that_its_parent_has_not() {
+    let cases = [
+        ("sub", None, Some("/w/sub")),
+        (".", None, Some("/w")),
+        ("/w/sub", None, Some("/w/sub")),
+        ("..", Some("does not lie below"), None),
+        ("/etc", Some("does not lie below"), None),
+        ("~/.ssh", Some("does not lie below"), None),
+        ("link", Some("does not lie below"), None),
+    ];
+    for (cwd, error, works_in) in cases {
+        let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": cwd}]});
+        let model = ScriptedModel::new(vec![
+            Reply::tool("delegate", tasks),
+            Reply::text("leaf done"),
+            Reply::text("done"),
+        ]);
+        let rig = rig_resolving(model, MemoryStore::default(), team(), |path| {
+            match path.to_str()? {
+                "/w" | "/w/." => Some("/w".into()),
+                "/w/sub" => Some("/w/sub".into()),
+                "/w/.." => Some("/".into()),
+                "/w/link" => Some("/etc".into()),
+                "/etc" => Some("/etc".into()),
+                _ => None,
+            }
+        });
+        let mut request = RunRequest::new(key(), "go");
+        request.cwd = Some("/w".into());
+        let events = read(rig.try_submit(request).expect("accepted")).await;
+        let result = result(&events);
+        match error {
+            Some(error) => assert!(
+                result[0]["error"].to_string().contains(error),
+                "{cwd}: {result}"
+            ),
+            None => assert_eq!(result[0]["answer"], "leaf done", "{cwd}"),
+        }
+        let live = rig
+            .runtime
+            .live(&member("bob", 1))
+            .map(|live| live.meta.cwd);
+        assert_eq!(live.as_deref(), works_in, "{cwd}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_is_steered_while_its_parent_waits() {
+    let rig = team_rig(|last| match last {
+        "go" => send(&[("bob", "leaf")]),
+        "leaf" => Reply::tool("wait", json!({})),
+        last => Reply::text(format!("heard {last}")),
+    });
+    let mut run = rig.submit("go");
+    rig.tools.until_waiting(1).await;
+    rig.runtime
+        .steer(&member("bob", 1), "left".into())
+        .expect("running");
+    rig.runtime.steer(&key(), "right".into()).expect("running");
+    rig.tools.release.notify_waiters();
+    let events = read_until(&mut run, "steered right").await;
+    assert_eq!(result(&events)[0]["answer"], "heard left");
+    assert_eq!(read(run).await.last().map(String::as_str), Some("end 0"));
+}
+
+#[tokio::test]
+async fn rules_apply_to_delegate_as_to_any_tool() {
+    let mut catalog = team();
+    let mut crab = (**catalog.agent("crab").expect("there")).clone();
+    crab.permissions = vec![rule("delegate", Permission::Deny)];
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let replies = vec![send(&[("ada", "x")]), Reply::text("ok")];
+    let rig = rig_on(ScriptedModel::new(replies), MemoryStore::default(), catalog);
+    let events = rig.run("go").await;
+    assert!(
+        events.iter().any(|e| e.starts_with("result! denied")),
+        "{events:?}"
+    );
+    assert!(rig.store.lines(&member("ada", 1)).is_empty());
+}
