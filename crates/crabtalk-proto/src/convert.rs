@@ -87,6 +87,9 @@ wrap_responses! {
     Archive(ArchiveContent);
     SearchResults(SearchResults);
     AskList(AskList);
+    MemoryList(MemoryList);
+    MemoryEntry(MemoryEntry);
+    MemoryImport(MemoryImport);
 }
 
 /// What was done and has no answer beyond that is answered by a Pong.

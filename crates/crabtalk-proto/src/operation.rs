@@ -45,6 +45,16 @@ macro_rules! operations {
                 get_archive: GetArchive(GetArchiveMsg) -> ArchiveContent;
                 /// Searches memory and archives (MEM-2).
                 search: Search(SearchMsg) -> SearchResults;
+                /// Lists memory entries that a sender sees (MEM-2).
+                list_memory: ListMemory(ListMemoryMsg) -> MemoryList;
+                /// Reads a memory entry.
+                get_memory: GetMemory(GetMemoryMsg) -> MemoryEntry;
+                /// Writes a memory entry.
+                remember: Remember(RememberMsg) -> ();
+                /// Deletes a memory entry.
+                forget: Forget(ForgetMsg) -> ();
+                /// Takes Markdown notes into memory.
+                import_memory: ImportMemory(ImportMemoryMsg) -> MemoryImport;
                 /// Lists agents.
                 list_agents: ListAgents(ListAgentsMsg) -> AgentList;
                 /// Reads an agent.
