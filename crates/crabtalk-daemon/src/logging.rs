@@ -8,27 +8,27 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 /// At this size the log is put aside as `.1` and a new one begun.
 const MAX_LOG_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Levels unless `CRABTALK_LOG` says otherwise.
-const DEFAULT_FILTER: &str = "info";
+const DEFAULT_LEVEL: tracing::Level = tracing::Level::INFO;
 
 pub(crate) fn init(path: &Path, to_stderr: bool) -> io::Result<()> {
     let log = Log {
         file: Mutex::new(Rotating::open(path)?),
         to_stderr,
     };
-    let filter =
-        EnvFilter::try_from_env("CRABTALK_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(log)
-        .finish();
+    let levels = std::env::var("CRABTALK_LOG").ok();
+    let filter = levels
+        .and_then(|levels| levels.parse().ok())
+        .unwrap_or_else(|| Targets::new().with_default(DEFAULT_LEVEL));
+    let layer = fmt::layer().with_ansi(false).with_writer(log);
+    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
     // A second daemon in one process, as tests have it, keeps the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);
     Ok(())

@@ -179,6 +179,27 @@ impl Node {
         Ok(())
     }
 
+    /// Carries on the runs that a crash cut off, if that is wanted (STORE-7).
+    /// For after the daemon is ready: it looks into every conversation's log.
+    pub(crate) async fn resume_runs(&self) {
+        if !self.runtime.catalog().resume {
+            return;
+        }
+        let listed = self.runtime.storage().list(None, None).await;
+        let listed = listed.unwrap_or_else(|error| {
+            tracing::warn!(%error, "interrupted runs wait until their conversations are used");
+            Vec::new()
+        });
+        for summary in listed {
+            if summary.superseded || !summary.has_open_run {
+                continue;
+            }
+            if let Err(error) = self.runtime.resume(&summary.key) {
+                tracing::warn!(conversation = %summary.key, %error, "cannot carry on a run");
+            }
+        }
+    }
+
     /// Ends every run and closes every log.
     pub(crate) async fn shutdown(&self) {
         self.runtime.shutdown().await;

@@ -8,6 +8,7 @@ mod events;
 mod history;
 mod knowledge;
 mod lists;
+mod memories;
 mod runs;
 mod wire;
 
@@ -201,6 +202,26 @@ impl Server for Session {
 
     async fn search(&self, request: SearchMsg) -> Result<SearchResults, Status> {
         self.find(request).await
+    }
+
+    async fn list_memory(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
+        self.memory_page(request).await
+    }
+
+    async fn get_memory(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Status> {
+        self.memory_entry(request).await
+    }
+
+    async fn remember(&self, request: RememberMsg) -> Result<(), Status> {
+        self.remember_entry(request).await
+    }
+
+    async fn forget(&self, request: ForgetMsg) -> Result<(), Status> {
+        self.forget_entry(request).await
+    }
+
+    async fn import_memory(&self, request: ImportMemoryMsg) -> Result<MemoryImport, Status> {
+        self.import_notes(request).await
     }
 
     async fn list_skills(&self, _: ListSkillsMsg) -> Result<SkillList, Status> {

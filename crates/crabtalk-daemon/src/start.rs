@@ -105,8 +105,14 @@ async fn serve_home(home: Home) -> anyhow::Result<()> {
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     tokio::pin!(serving);
+    let resuming = async {
+        node.resume_runs().await;
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         () = &mut serving => {}
+        // Beside the clients, who need not wait for it; it never resolves.
+        () = resuming => {}
         // Ends what falls to the daemon when a command kills its guardian.
         watched = node.children().watch() => watched.context("cannot watch for orphans")?,
         stopped = wait_for_stop(&node) => stopped?,

@@ -189,15 +189,20 @@ fn tool_choice(text: &str) -> ToolChoice {
 
 /// A working directory has to be there, and be named from the root.
 pub(super) fn check_cwd(cwd: &str) -> Result<PathBuf, Status> {
-    let path = Path::new(cwd);
+    check_folder("cwd", cwd)
+}
+
+/// A folder that a client names has to be there, and be named from the root.
+pub(super) fn check_folder(what: &str, folder: &str) -> Result<PathBuf, Status> {
+    let path = Path::new(folder);
     if !path.is_absolute() {
         return Err(Status::bad_request(format!(
-            "the cwd {cwd:?} is not absolute"
+            "the {what} {folder:?} is not absolute"
         )));
     }
     if !path.is_dir() {
         return Err(Status::bad_request(format!(
-            "the cwd {cwd:?} is not a folder"
+            "the {what} {folder:?} is not a folder"
         )));
     }
     Ok(path.to_owned())

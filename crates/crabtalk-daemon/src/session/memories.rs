@@ -1,0 +1,139 @@
+//! Memory entries for clients, as the addressed conversation's sender sees and
+//! may change them (MEM-2).
+
+use super::{Session, runs};
+use crabtalk_domain::{Origin, Sender};
+use crabtalk_memory::{Entry, Error, NewEntry, Viewer};
+use crabtalk_proto::*;
+
+/// Entries of a page when the client does not say.
+const DEFAULT_PAGE: usize = 200;
+
+/// Most entries of a page. Names and descriptions are bounded, so that such a
+/// page stays well below the frame's limit (WIRE-1).
+const MAX_PAGE: usize = 1000;
+
+impl Session {
+    /// Who looks into memory for a client.
+    fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Status> {
+        self.mark_modern();
+        let key = self.key(agent, sender)?;
+        Ok(self.node.memory().viewer(&key, &Origin::local()))
+    }
+
+    pub(super) async fn memory_page(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
+        let viewer = self.viewer(&request.agent, &request.sender)?;
+        let limit = match request.limit as usize {
+            0 => DEFAULT_PAGE,
+            limit => limit.min(MAX_PAGE),
+        };
+        let memory = self.node.memory();
+        let offset = request.offset as usize;
+        // File names in reasons are an owner's business.
+        let warnings = if offset == 0 && viewer.is_owner {
+            memory.warnings().await
+        } else {
+            Vec::new()
+        };
+        let mut entries = memory.entries(&viewer).await;
+        entries.sort_by(|a, b| (&a.name, &a.sender).cmp(&(&b.name, &b.sender)));
+        let more = entries.len() > offset.saturating_add(limit);
+        let page = entries.into_iter().skip(offset).take(limit);
+        Ok(MemoryList {
+            entries: page
+                .map(|entry| MemoryEntry {
+                    content: String::new(),
+                    ..to_wire(entry)
+                })
+                .collect(),
+            more,
+            warnings: warnings.iter().map(passed_over).collect(),
+        })
+    }
+
+    pub(super) async fn memory_entry(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Status> {
+        let viewer = self.viewer(&request.agent, &request.sender)?;
+        let entry = self.node.memory().entry(&viewer, &request.name).await;
+        entry.map(to_wire).map_err(|e| refusal(&e))
+    }
+
+    pub(super) async fn remember_entry(&self, request: RememberMsg) -> Result<(), Status> {
+        let viewer = self.viewer(&request.agent, &request.sender)?;
+        refuse_reserved(&viewer.sender)?;
+        if request.shared == Some(true) && !viewer.is_owner {
+            return Err(refusal(&Error::OwnersOnly("share an entry")));
+        }
+        let entry = NewEntry {
+            name: request.name,
+            description: request.description,
+            content: request.content,
+            shared: request.shared,
+        };
+        let remembered = self.node.memory().remember(&viewer, entry).await;
+        remembered.map_err(|e| refusal(&e))
+    }
+
+    pub(super) async fn forget_entry(&self, request: ForgetMsg) -> Result<(), Status> {
+        let viewer = self.viewer(&request.agent, &request.sender)?;
+        let forgotten = self.node.memory().forget(&viewer, &request.name).await;
+        forgotten.map_err(|e| refusal(&e))
+    }
+
+    pub(super) async fn import_notes(
+        &self,
+        request: ImportMemoryMsg,
+    ) -> Result<MemoryImport, Status> {
+        let viewer = self.viewer(&request.agent, &request.sender)?;
+        if !viewer.is_owner {
+            return Err(refusal(&Error::OwnersOnly("import notes")));
+        }
+        let folder = runs::check_folder("path", &request.path)?;
+        let imported = self.node.memory().import(&viewer, &folder).await;
+        let report = imported.map_err(|e| refusal(&e))?;
+        let to_wire = |(file, name): (std::path::PathBuf, String)| ImportedMemory {
+            file: file.to_string_lossy().into_owned(),
+            name,
+        };
+        Ok(MemoryImport {
+            imported: report.imported.into_iter().map(to_wire).collect(),
+            skipped: report.skipped.iter().map(passed_over).collect(),
+        })
+    }
+}
+
+/// Nobody may speak as the daemon itself (CONV-8).
+fn refuse_reserved(sender: &Sender) -> Result<(), Status> {
+    if sender.is_reserved() {
+        let error = crabtalk_runtime::Error::ReservedSender(sender.to_string());
+        return Err(super::status(&error));
+    }
+    Ok(())
+}
+
+fn passed_over(warning: &crabtalk_memory::Warning) -> String {
+    format!("{} {}", warning.file.display(), warning.reason)
+}
+
+fn to_wire(entry: Entry) -> MemoryEntry {
+    MemoryEntry {
+        name: entry.name,
+        description: entry.description,
+        agent: entry.agent,
+        sender: entry.sender,
+        shared: entry.shared,
+        created: entry.created,
+        updated: entry.updated,
+        content: entry.content,
+    }
+}
+
+fn refusal(error: &Error) -> Status {
+    let code = match error {
+        Error::BadName(_) | Error::TooLarge { .. } => 400,
+        Error::OwnersOnly(_) | Error::NotYours(_) => 403,
+        Error::NotFound(_) => 404,
+        Error::Ambiguous { .. } | Error::TooMany { .. } => 409,
+        Error::Broken { .. } | Error::Io { .. } | Error::Storage(_) => 500,
+    };
+    Status::new(code, error.to_string())
+}
