@@ -1,6 +1,6 @@
 //! Replies in Anthropic's format.
 
-use super::{Action, Reply};
+use super::{Action, End, Part, Reply};
 use serde_json::{Value, json};
 
 /// An event: its type is in the data and before it.
@@ -65,6 +65,45 @@ impl Block {
 
 /// An answer of blocks, with a ping among them.
 pub fn blocks(blocks: &[Block]) -> Reply {
+    let calls = blocks.iter().any(|block| matches!(block, Block::Tool(..)));
+    blocks_until(blocks, if calls { "tool_use" } else { "end_turn" })
+}
+
+/// An answer of parts.
+pub fn answer(parts: &[Part], end: End) -> Reply {
+    let block = |part: &Part| match part {
+        Part::Text(pieces) => Block::Text(pieces.clone()),
+        Part::Thinking { text, proof } => Block::Thinking(text.clone(), proof.clone()),
+        Part::Call {
+            id,
+            name,
+            arguments,
+        } => Block::Tool(id.clone(), name.clone(), arguments.clone()),
+    };
+    let reason = match end {
+        End::Done => "end_turn",
+        End::Calls => "tool_use",
+        End::Length => "max_tokens",
+        End::Filtered => "refusal",
+    };
+    blocks_until(&parts.iter().map(block).collect::<Vec<_>>(), reason)
+}
+
+/// An answer that is not streamed.
+pub fn whole(text: &str) -> Value {
+    json!({
+        "type": "message", "role": "assistant", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": text}],
+    })
+}
+
+/// A refusal with a status.
+pub fn refusal(status: u16, class: &str, message: &str) -> Reply {
+    let error = json!({"type": class, "message": message});
+    Reply::json(status, &json!({"type": "error", "error": error}))
+}
+
+fn blocks_until(blocks: &[Block], reason: &str) -> Reply {
     let usage = json!({
         "input_tokens": 6, "output_tokens": 1,
         "cache_creation_input_tokens": 3, "cache_read_input_tokens": 4,
@@ -86,8 +125,6 @@ pub fn blocks(blocks: &[Block]) -> Reply {
             &json!({"type": "content_block_stop", "index": index}),
         ));
     }
-    let calls = blocks.iter().any(|block| matches!(block, Block::Tool(..)));
-    let reason = if calls { "tool_use" } else { "end_turn" };
     actions.extend([
         event(&json!({
             "type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null},

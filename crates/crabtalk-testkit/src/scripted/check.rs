@@ -1,5 +1,8 @@
 //! What a provider would refuse in a request.
 
+mod bedrock;
+mod google;
+
 use super::Format;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -8,11 +11,21 @@ use std::collections::BTreeSet;
 const MAX_MARKS: usize = 4;
 
 /// Everything wrong with a request's body.
-pub(super) fn problems(format: Format, body: &Value) -> Vec<String> {
-    let mut found = Vec::new();
+pub(super) fn problems(format: Format, path: &str, body: &Value) -> Vec<String> {
     if !body.is_object() {
         return vec!["the body is no JSON object".into()];
     }
+    match format {
+        Format::OpenAi => common(body, openai),
+        Format::Anthropic => common(body, anthropic),
+        Format::Google => google::problems(path, body),
+        Format::Bedrock => bedrock::problems(path, body),
+    }
+}
+
+/// What two formats have in common, and the rest.
+fn common(body: &Value, rest: impl Fn(&Value, &[Value], &mut Vec<String>)) -> Vec<String> {
+    let mut found = Vec::new();
     if body["model"].as_str().is_none_or(str::is_empty) {
         found.push("no model".into());
     }
@@ -26,10 +39,7 @@ pub(super) fn problems(format: Format, body: &Value) -> Vec<String> {
     if messages.is_empty() {
         found.push("no messages".into());
     }
-    match format {
-        Format::OpenAi => openai(body, messages, &mut found),
-        Format::Anthropic => anthropic(body, messages, &mut found),
-    }
+    rest(body, messages, &mut found);
     if let Some(framed) = messages.iter().position(is_framed_twice) {
         found.push(format!(
             "message {framed}: a <from> tag within a <from> tag"

@@ -6,13 +6,17 @@
 //! provider would refuse is answered 400 and recorded as a problem; a client
 //! that goes away in mid-answer is counted.
 
+pub mod answer;
 pub mod anthropic;
+pub mod bedrock;
 mod check;
 mod connection;
+pub mod google;
 pub mod openai;
 mod script;
 mod server;
 
+pub use answer::{End, Part};
 pub use script::{Action, Format, Reply, Script};
 pub use server::{Progress, Received, Server, serve};
 

@@ -1,6 +1,7 @@
 //! Replies in OpenAI's format.
 
-use super::{Action, Reply};
+use super::answer::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
+use super::{Action, End, Part, Reply};
 use serde_json::{Value, json};
 
 /// Data of an event with this delta.
@@ -68,6 +69,49 @@ pub fn tools(id: &str, calls: &[(&str, Value)]) -> Reply {
         )
     });
     ended(events.collect(), "tool_calls")
+}
+
+/// An answer of parts; the format has no proof of reasoning.
+pub fn answer(parts: &[Part], end: End) -> Reply {
+    let mut events = vec![delta(&json!({"role": "assistant", "content": ""}))];
+    let mut calls = 0;
+    for part in parts {
+        match part {
+            Part::Text(pieces) => {
+                events.extend(pieces.iter().map(|p| delta(&json!({ "content": p }))));
+            }
+            Part::Thinking { text, .. } => {
+                events.push(delta(&json!({ "reasoning_content": text })));
+            }
+            Part::Call {
+                id,
+                name,
+                arguments,
+            } => {
+                events.push(fragment(calls, Some((id, name)), ""));
+                events.extend(arguments.iter().map(|piece| fragment(calls, None, piece)));
+                calls += 1;
+            }
+        }
+    }
+    let reason = match end {
+        End::Done => "stop",
+        End::Calls => "tool_calls",
+        End::Length => "length",
+        End::Filtered => "content_filter",
+    };
+    events.extend([
+        finish(reason),
+        usage(PROMPT_TOKENS, ANSWER_TOKENS, CACHED_TOKENS),
+        "[DONE]".to_owned(),
+    ]);
+    Reply::events(events)
+}
+
+/// An answer that is not streamed.
+pub fn whole(text: &str) -> Value {
+    let message = json!({"role": "assistant", "content": text});
+    json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 }
 
 /// Events with a proper end: reason, figures, terminator.

@@ -13,6 +13,10 @@ pub enum Format {
     OpenAi,
     /// Messages.
     Anthropic,
+    /// `streamGenerateContent`.
+    Google,
+    /// `ConverseStream`.
+    Bedrock,
 }
 
 /// One thing that the server does with the connection.
@@ -127,15 +131,23 @@ impl Reply {
         self
     }
 
-    /// Sends every event in chunks of one byte.
+    /// Sends every event and piece in chunks of one byte.
     #[must_use]
-    pub fn dribbled(mut self) -> Self {
-        for action in &mut self.actions {
-            if let Action::Event(data) = action {
-                *action = Action::Dribble(format!("data: {data}\n\n"));
-            }
+    pub fn dribbled(self) -> Self {
+        let dribble = |action| match action {
+            Action::Event(data) => vec![Action::Dribble(format!("data: {data}\n\n"))],
+            Action::Body(text) => vec![Action::Dribble(text)],
+            Action::Bytes(bytes) => bytes.into_iter().map(|b| Action::Bytes(vec![b])).collect(),
+            Action::Head { .. }
+            | Action::Dribble(_)
+            | Action::Raw(_)
+            | Action::SleepMs(_)
+            | Action::Stall
+            | Action::Cut => vec![action],
+        };
+        Self {
+            actions: self.actions.into_iter().flat_map(dribble).collect(),
         }
-        self
     }
 }
 
@@ -168,6 +180,14 @@ impl Script {
     pub fn anthropic(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             format: Format::Anthropic,
+            ..Self::openai(replies)
+        }
+    }
+
+    /// Replies in a format.
+    pub fn new(format: Format, replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            format,
             ..Self::openai(replies)
         }
     }

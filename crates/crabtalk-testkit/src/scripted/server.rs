@@ -100,7 +100,7 @@ impl State {
     pub(super) fn call(&self, path: String, headers: Vec<(String, String)>, body: &[u8]) -> Reply {
         let json = serde_json::from_slice(body).unwrap_or(Value::Null);
         let mut book = self.book();
-        let problems = check::problems(book.script.format, &json);
+        let problems = check::problems(book.script.format, &path, &json);
         let text = String::from_utf8_lossy(body).into_owned();
         let refusal = problems.join("; ");
         book.requests.push(Received {
@@ -180,7 +180,12 @@ impl Server {
         self.address
     }
 
-    /// The same as a `base_url`.
+    /// Where it listens, as a `base_url` of any kind.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The same with the path that most kinds have.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }

@@ -2,7 +2,12 @@ use super::*;
 use serde_json::{Value, json};
 
 fn checked(format: Format, body: Value) -> String {
-    check::problems(format, &body).join("; ")
+    let path = match format {
+        Format::OpenAi | Format::Anthropic => "/v1",
+        Format::Google => "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse",
+        Format::Bedrock => "/model/amazon.titan-v1%3A0/converse-stream",
+    };
+    check::problems(format, path, &body).join("; ")
 }
 
 fn openai_body(messages: Value) -> Value {
@@ -61,6 +66,73 @@ fn anthropic_requests_are_held_to_the_rules() {
         body["max_tokens"] = json!(10);
         body["tools"] = json!([{"name": "t"}]);
         let found = checked(Format::Anthropic, body);
+        assert_eq!(found.is_empty(), problem.is_empty(), "{found} {messages}");
+        assert!(found.contains(problem), "{found} / {problem}");
+    }
+}
+
+#[test]
+fn google_requests_are_held_to_the_rules() {
+    let text = |role: &str| json!({"role": role, "parts": [{"text": "a"}]});
+    let part = json!({"functionCall": {"name": "t", "args": {}}, "thoughtSignature": "s"});
+    let call = json!({"role": "model", "parts": [part]});
+    let mut unproved = call.clone();
+    unproved["parts"][0]["thoughtSignature"] = Value::Null;
+    let result = json!({"role": "user", "parts": [
+        {"functionResponse": {"name": "t", "response": {"output": "r"}}},
+    ]});
+    for (contents, problem) in [
+        (json!([text("user"), call, result]), ""),
+        (json!([]), "not specified"),
+        (json!([text("user"), text("user"), text("user")]), "role"),
+        (json!([text("user"), text("model")]), "last content"),
+        (json!([text("user"), call, text("user")]), "calls [\"t\"]"),
+        (json!([result]), "results [\"t\"]"),
+        (json!([text("user"), unproved, result]), "thought_signature"),
+        (json!([{"role": "user", "parts": []}]), "no parts"),
+        (
+            json!([{"role": "user", "parts": [{"text": ""}]}]),
+            "bad part",
+        ),
+    ] {
+        let found = checked(Format::Google, json!({ "contents": contents }));
+        assert_eq!(found.is_empty(), problem.is_empty(), "{found} {contents}");
+        assert!(found.contains(problem), "{found} / {problem}");
+    }
+    let unknown = json!({"contents": [text("user")], "model": "m"});
+    assert!(checked(Format::Google, unknown).contains("unknown name \"model\""));
+}
+
+#[test]
+fn bedrock_requests_are_held_to_the_rules() {
+    let text = |role: &str| json!({"role": role, "content": [{"text": "a"}]});
+    let call = json!({"role": "assistant", "content": [
+        {"toolUse": {"toolUseId": "1", "name": "t", "input": {}}},
+    ]});
+    let result = json!({"role": "user", "content": [
+        {"toolResult": {"toolUseId": "1", "content": [{"text": "r"}]}},
+    ]});
+    for (messages, problem) in [
+        (json!([text("user"), call, result]), ""),
+        (json!([text("user"), text("user"), text("user")]), "role"),
+        (json!([text("user"), text("assistant")]), "last message"),
+        (json!([text("user"), call, text("user")]), "has no result"),
+        (json!([result]), "out of place"),
+        (json!([{"role": "user", "content": []}]), "no blocks"),
+        (
+            json!([{"role": "user", "content": [{"text": " "}]}]),
+            "bad block",
+        ),
+        (
+            json!([{"role": "user", "content": [
+                {"text": "a"}, {"cachePoint": {"type": "default"}},
+            ]}]),
+            "1 cache points",
+        ),
+    ] {
+        let tools = json!({"tools": [{"toolSpec": {"name": "t"}}]});
+        let body = json!({"messages": messages, "toolConfig": tools});
+        let found = checked(Format::Bedrock, body);
         assert_eq!(found.is_empty(), problem.is_empty(), "{found} {messages}");
         assert!(found.contains(problem), "{found} / {problem}");
     }

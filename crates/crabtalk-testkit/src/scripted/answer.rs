@@ -1,0 +1,126 @@
+//! An answer and a refusal in any format, for tests that hold them all to the
+//! same cases.
+
+use super::{Action, Format, Reply, anthropic, bedrock, google, openai};
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text in pieces.
+    Text(Vec<String>),
+    /// Reasoning, with a proof where the format has one.
+    Thinking {
+        /// What was thought.
+        text: String,
+        /// What has to come back.
+        proof: String,
+    },
+    /// A call of a tool.
+    Call {
+        /// Its id.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments as JSON text, in pieces.
+        arguments: Vec<String>,
+    },
+}
+
+impl Part {
+    /// Text in pieces.
+    pub fn text(pieces: &[&str]) -> Self {
+        Self::Text(owned(pieces))
+    }
+
+    /// Reasoning.
+    pub fn thinking(text: &str, proof: &str) -> Self {
+        Self::Thinking {
+            text: text.into(),
+            proof: proof.into(),
+        }
+    }
+
+    /// A call whose arguments come in pieces.
+    pub fn call(id: &str, name: &str, arguments: &[&str]) -> Self {
+        Self::Call {
+            id: id.into(),
+            name: name.into(),
+            arguments: owned(arguments),
+        }
+    }
+}
+
+fn owned(pieces: &[&str]) -> Vec<String> {
+    pieces.iter().map(|piece| (*piece).into()).collect()
+}
+
+/// Why an answer stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All is said.
+    Done,
+    /// Tools are to be called.
+    Calls,
+    /// It reached its limit.
+    Length,
+    /// A filter stopped it.
+    Filtered,
+}
+
+/// What the figures of every [`answer`] say, whatever they are called.
+pub const PROMPT_TOKENS: u64 = 13;
+/// Of those, what came from the cache.
+pub const CACHED_TOKENS: u64 = 4;
+/// Tokens of the answer.
+pub const ANSWER_TOKENS: u64 = 5;
+
+/// A whole answer.
+pub fn answer(format: Format, parts: &[Part], end: End) -> Reply {
+    match format {
+        Format::OpenAi => openai::answer(parts, end),
+        Format::Anthropic => anthropic::answer(parts, end),
+        Format::Google => google::answer(parts, end),
+        Format::Bedrock => bedrock::answer(parts, end),
+    }
+}
+
+/// The same from a server that does not stream.
+pub fn whole(format: Format, text: &str) -> Reply {
+    let body = match format {
+        Format::OpenAi => openai::whole(text),
+        Format::Anthropic => anthropic::whole(text),
+        Format::Google => google::whole(text),
+        Format::Bedrock => bedrock::whole(text),
+    };
+    Reply::json(200, &body)
+}
+
+/// A refusal with a status, in the shape that the provider gives it.
+pub fn refusal(format: Format, status: u16, class: &str, message: &str) -> Reply {
+    match format {
+        Format::OpenAi => Reply::error(status, class, message),
+        Format::Anthropic => anthropic::refusal(status, class, message),
+        Format::Google => google::refusal(status, class, message),
+        Format::Bedrock => bedrock::refusal(status, class, message),
+    }
+}
+
+/// An error in the midst of an answer.
+pub fn failure(format: Format, class: &str, message: &str) -> Action {
+    match format {
+        Format::OpenAi => Action::Event(
+            serde_json::json!({"error": {"message": message, "type": class}}).to_string(),
+        ),
+        Format::Anthropic => anthropic::error(class, message),
+        Format::Google => google::failure(message),
+        Format::Bedrock => bedrock::exception(class, message),
+    }
+}
+
+/// An event that is not what it should be.
+pub fn nonsense(format: Format) -> Action {
+    match format {
+        Format::OpenAi | Format::Anthropic | Format::Google => Action::Event("{oops".into()),
+        Format::Bedrock => Action::Bytes(bedrock::frame("contentBlockDelta", "{oops")),
+    }
+}
