@@ -1,0 +1,161 @@
+//! Conversations that have grown.
+
+use super::{SHORT, millis};
+use crate::bench::daemon::Home;
+use crate::bench::direct::{Direct, request};
+use crate::bench::server::{ModelServer, Plan};
+use crate::bench::stats::Row;
+use anyhow::Context;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::time::Duration;
+
+/// Archived bytes.
+const ARCHIVED: u64 = 500_000_000;
+
+/// Messages of the working history.
+const MESSAGES: usize = 10_000;
+
+/// Daemons that open the conversation.
+const OPENS: usize = 7;
+
+/// Turns after the first.
+const LATER: usize = 40;
+
+/// Turns whose time on processors is summed up: enough ticks of 10 ms.
+const TURNS: u32 = 200;
+
+/// Rounds of them.
+const ROUNDS: usize = 5;
+
+/// As in the relay's case: syncs run beside the model.
+const PLAN: Plan = Plan {
+    latency_us: 10_000,
+    group: 1,
+    ..SHORT
+};
+
+fn message(role: &str, number: usize) -> String {
+    let text = "It was said before, at length, and with many words that say little. ";
+    format!(
+        "{{\"role\":\"{role}\",\"content\":\"{number}: {text}\",\"at\":\"2026-01-01T00:00:00Z\"}}\n"
+    )
+}
+
+fn pair(number: usize) -> String {
+    message("user", number) + &message("assistant", number)
+}
+
+/// A conversation with so many bytes behind a marker.
+fn archived(home: &Home, sender: &str) -> anyhow::Result<()> {
+    let path = home.conversation("crab", sender, "")?;
+    let mut log = BufWriter::new(OpenOptions::new().append(true).open(path)?);
+    let (mut bytes, mut number) = (0, 0);
+    while bytes < ARCHIVED {
+        let pair = pair(number);
+        log.write_all(pair.as_bytes())?;
+        bytes += pair.len() as u64;
+        number += 1;
+    }
+    log.write_all(
+        b"{\"compact\":\"Much was said.\",\"title\":\"talk\",\"archived_at\":\"2026-01-01T00:00:00Z\"}\n",
+    )?;
+    log.write_all(pair(0).as_bytes())?;
+    Ok(log.flush()?)
+}
+
+pub(super) fn archive(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let home = Home::new(server, "step", &[("crab", PLAN)])?;
+    archived(&home, "old")?;
+    let (mut extra, mut peaks, mut later) = (Vec::new(), Vec::new(), Vec::new());
+    for open in 0..OPENS {
+        let daemon = home.start()?;
+        let mut client = daemon.client()?;
+        client.turn("crab", "warm")?;
+        let short = pair(0);
+        let sender = format!("short-{open}");
+        home.conversation("crab", &sender, &short)?;
+        let of_short = client.turn("crab", &sender)?.first;
+        let of_old = client.turn("crab", "old")?.first;
+        extra.push(millis(of_old) - millis(of_short));
+        for _ in 0..LATER / OPENS {
+            let of_old = client.turn("crab", "old")?.first;
+            let of_short = client.turn("crab", &sender)?.first;
+            later.push(millis(of_old) - millis(of_short));
+        }
+        peaks.push(daemon.peak_mib()?);
+        daemon.stop()?;
+    }
+    Ok(vec![
+        Row::at_most(
+            "500 MB of archives: added to the first chunk on opening",
+            "ms",
+            3.0,
+            extra,
+        ),
+        Row::at_most("500 MB of archives: peak memory", "MiB", 16.0, peaks),
+        Row::at_most(
+            "500 MB of archives: added to later first chunks",
+            "ms",
+            0.1,
+            later,
+        ),
+    ])
+}
+
+/// Time of this thread on processors.
+fn own_cpu() -> anyhow::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text.split(' ').next().context("a strange schedstat")?;
+    Ok(Duration::from_nanos(nanos.parse()?))
+}
+
+pub(super) fn history(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let home = Home::new(server, "step", &[("crab", SHORT)])?;
+    let mut lines = String::new();
+    for number in 0..MESSAGES / 2 {
+        write!(lines, "{}", pair(number))?;
+    }
+    home.conversation("crab", "long", &lines)?;
+    home.conversation("crab", "short", &pair(0))?;
+    let daemon = home.start()?;
+    let mut client = daemon.client()?;
+    let mut direct = Direct::connect(&server.address)?;
+    let (mut ratios, mut of_turns, mut of_posts, mut of_short) = (vec![], vec![], vec![], vec![]);
+    client.turn("crab", "long")?;
+    client.turn("crab", "short")?;
+    for _ in 0..ROUNDS {
+        let before = daemon.cpu()?;
+        for _ in 0..TURNS {
+            client.turn("crab", "short")?;
+        }
+        let short = (daemon.cpu()? - before) / TURNS;
+        let before = daemon.cpu()?;
+        for _ in 0..TURNS {
+            client.turn("crab", "long")?;
+        }
+        let ours = (daemon.cpu()? - before) / TURNS;
+        let ready = request(SHORT, &server.last_body()?);
+        let before = own_cpu()?;
+        for _ in 0..TURNS {
+            direct.turn(&ready)?;
+        }
+        let theirs = (own_cpu()? - before) / TURNS;
+        of_turns.push(millis(ours));
+        of_posts.push(millis(theirs));
+        of_short.push(millis(short));
+        ratios.push(millis(ours) / millis(theirs));
+    }
+    Ok(vec![
+        Row::at_most(
+            "10,000 messages of history: CPU of a turn to that of posting the ready bytes",
+            "",
+            1.25,
+            ratios,
+        ),
+        Row::beside("the same, CPU of a turn", "ms", of_turns),
+        Row::beside("the same, CPU of posting the ready bytes", "ms", of_posts),
+        Row::beside("CPU of a turn with a short history", "ms", of_short),
+    ])
+}

@@ -1,0 +1,190 @@
+//! What a chunk costs on its way through the daemon.
+
+use super::millis;
+use crate::bench::daemon::{Home, program};
+use crate::bench::direct::{Direct, request};
+use crate::bench::server::{ModelServer, Plan};
+use crate::bench::stats::Row;
+use anyhow::{Context, ensure};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Pairs of first chunks; the added time is small beside the noise of one.
+const FIRST_PAIRS: usize = 400;
+
+/// A model's time to its first token, in which syncs run: less than any real
+/// one takes.
+const LATENCY_US: u64 = 10_000;
+
+/// A backlogged source: as many chunks as make the time of one measurable.
+const BACKLOG: Plan = Plan {
+    latency_us: 0,
+    chunks: 200_000,
+    gap_us: 0,
+    group: 0,
+};
+
+/// As many writes as chunks.
+const EACH: Plan = Plan {
+    latency_us: 0,
+    chunks: 50_000,
+    gap_us: 0,
+    group: 1,
+};
+
+const ROUNDS: usize = 9;
+
+pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let slow = Plan {
+        latency_us: LATENCY_US,
+        chunks: 3,
+        gap_us: 1_000,
+        group: 1,
+    };
+    let instant = Plan {
+        latency_us: 0,
+        ..slow
+    };
+    for (sync, plan, what, target) in [
+        (
+            "step",
+            slow,
+            "added to the first chunk, sync = step",
+            Some(0.12),
+        ),
+        (
+            "never",
+            slow,
+            "added to the first chunk, sync = never",
+            Some(0.12),
+        ),
+        (
+            "never",
+            instant,
+            "the same, a model without latency, sync = never",
+            None,
+        ),
+        (
+            "step",
+            instant,
+            "the same, a model without latency, sync = step",
+            None,
+        ),
+    ] {
+        let home = Home::new(server, sync, &[("crab", plan)])?;
+        let daemon = home.start()?;
+        let mut client = daemon.client()?;
+        client.turn("crab", "user")?;
+        let request = request(plan, &server.last_body()?);
+        let mut direct = Direct::connect(&server.address)?;
+        direct.turn(&request)?;
+        let mut added = Vec::new();
+        for pair in 0..FIRST_PAIRS {
+            // A conversation of its own now and then keeps histories short.
+            let sender = format!("user-{}", pair / 20);
+            if pair % 20 == 0 {
+                client.turn("crab", &sender)?;
+            }
+            let ours = client.turn("crab", &sender)?.first;
+            let theirs = direct.turn(&request)?.first;
+            added.push(millis(ours) - millis(theirs));
+        }
+        rows.push(match target {
+            Some(target) => Row::at_most(what, "ms", target, added),
+            None => Row::beside(what, "ms", added),
+        });
+    }
+    Ok(rows)
+}
+
+pub(super) fn cpu(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let home = Home::new(server, "step", &[("crab", BACKLOG)])?;
+    let daemon = home.start()?;
+    let mut client = daemon.client()?;
+    client.turn("crab", "warm")?;
+    let mut per_chunk = Vec::new();
+    for round in 0..ROUNDS {
+        let before = daemon.cpu()?;
+        client.turn("crab", &format!("user-{round}"))?;
+        let spent = daemon.cpu()? - before;
+        per_chunk.push(spent.as_secs_f64() * 1e6 / BACKLOG.chunks as f64);
+    }
+    Ok(vec![Row::at_most(
+        "CPU per chunk, backlogged source",
+        "µs",
+        4.0,
+        per_chunk,
+    )])
+}
+
+pub(super) fn throughput(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (plan, what, target) in [
+        (EACH, "throughput to direct, event by event", Some(0.9)),
+        (BACKLOG, "throughput to direct, backlogged source", None),
+    ] {
+        let home = Home::new(server, "step", &[("crab", plan)])?;
+        let daemon = home.start()?;
+        let mut client = daemon.client()?;
+        client.turn("crab", "warm")?;
+        let request = request(plan, &server.last_body()?);
+        let mut direct = Direct::connect(&server.address)?;
+        let mut ratios = Vec::new();
+        for round in 0..ROUNDS {
+            let theirs = direct.turn(&request)?.whole;
+            let ours = client.turn("crab", &format!("user-{round}"))?.whole;
+            ratios.push(theirs.as_secs_f64() / ours.as_secs_f64());
+        }
+        rows.push(match target {
+            Some(target) => Row::at_least(what, "", target, ratios),
+            None => Row::beside(what, "", ratios),
+        });
+    }
+    Ok(rows)
+}
+
+/// Where profiles are left for `callgrind_annotate`.
+fn profile(chunks: usize) -> PathBuf {
+    std::env::temp_dir().join(format!("crabtalk-callgrind-{chunks}.out"))
+}
+
+/// Instructions of the whole daemon, from start to end, for one answer.
+fn counted(server: &ModelServer, chunks: usize) -> anyhow::Result<f64> {
+    let plan = Plan { chunks, ..BACKLOG };
+    let home = Home::new(server, "step", &[("crab", plan)])?;
+    let out = profile(chunks);
+    let valgrind = [
+        "valgrind".into(),
+        "--tool=callgrind".into(),
+        format!("--callgrind-out-file={}", out.display()),
+    ];
+    let daemon = home.start_as(&program()?, &valgrind)?;
+    daemon.client()?.turn("crab", "user")?;
+    daemon.stop()?;
+    let text = std::fs::read_to_string(&out)?;
+    let total = text.lines().find_map(|line| {
+        let total = line
+            .strip_prefix("summary: ")
+            .or_else(|| line.strip_prefix("totals: "));
+        total?.trim().parse().ok()
+    });
+    total.context("callgrind gave no total")
+}
+
+pub(super) fn instructions(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let valgrind = Command::new("valgrind")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    ensure!(valgrind.is_ok(), "there is no valgrind on PATH");
+    let (few, many) = (2_000, 22_000);
+    // What start and end cost is in both.
+    let difference = counted(server, many)? - counted(server, few)?;
+    Ok(vec![Row::at_most(
+        "instructions per relayed chunk, whole daemon",
+        "",
+        12_000.0,
+        [difference / (many - few) as f64],
+    )])
+}

@@ -1,0 +1,69 @@
+//! Starting, and what an idle daemon costs.
+
+use super::{SHORT, millis};
+use crate::bench::daemon::Home;
+use crate::bench::server::ModelServer;
+use crate::bench::stats::Row;
+use std::fmt::Write;
+
+/// Starts of each kind.
+const STARTS: usize = 25;
+
+/// Conversations on disk.
+const MANY: usize = 10_000;
+
+/// Daemons whose memory is looked at.
+const IDLE: usize = 5;
+
+pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let empty = Home::new(server, "step", &[("crab", SHORT)])?;
+    let full = Home::new(server, "step", &[("crab", SHORT)])?;
+    for number in 0..MANY {
+        let mut lines = String::new();
+        for turn in 0..5 {
+            writeln!(
+                lines,
+                r#"{{"role":"user","content":"question {turn}","at":"2026-01-01T00:00:00Z"}}"#
+            )?;
+            writeln!(
+                lines,
+                r#"{{"role":"assistant","content":"answer {turn}","at":"2026-01-01T00:00:00Z"}}"#
+            )?;
+        }
+        full.conversation("crab", &format!("user-{number}"), &lines)?;
+    }
+    let (mut of_empty, mut of_full) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        for (home, times) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
+            let daemon = home.start()?;
+            times.push(millis(daemon.pong));
+            daemon.stop()?;
+        }
+    }
+    Ok(vec![
+        Row::at_most("start to first Pong, empty home", "ms", 6.0, of_empty),
+        Row::at_most(
+            format!("start to first Pong, {MANY} conversations on disk"),
+            "ms",
+            6.0,
+            of_full,
+        ),
+    ])
+}
+
+pub(super) fn memory(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let (mut idle, mut after) = (Vec::new(), Vec::new());
+    for _ in 0..IDLE {
+        let home = Home::new(server, "step", &[("crab", SHORT)])?;
+        let daemon = home.start()?;
+        idle.push(daemon.rss_mib()?);
+        daemon.client()?.turn("crab", "user")?;
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        after.push(daemon.rss_mib()?);
+        daemon.stop()?;
+    }
+    Ok(vec![
+        Row::at_most("idle memory, after the first Pong", "MiB", 8.0, idle),
+        Row::at_most("idle memory, a second after a run", "MiB", 8.0, after),
+    ])
+}

@@ -1,0 +1,87 @@
+//! A client of the daemon that does nothing but read, in blocking calls.
+
+use super::direct::Timing;
+use anyhow::{bail, ensure};
+use bytes::BytesMut;
+use crabtalk_proto::{
+    ClientMessage, Ping, ServerMessage, StreamEvent, StreamMsg, codec, server_message, stream_event,
+};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+/// A connection to the daemon.
+pub(crate) struct Client {
+    stream: UnixStream,
+    chunk: Vec<u8>,
+    input: BytesMut,
+}
+
+impl Client {
+    pub(crate) fn connect(socket: &Path) -> std::io::Result<Self> {
+        Ok(Self {
+            stream: UnixStream::connect(socket)?,
+            chunk: vec![0; 64 * 1024],
+            input: BytesMut::new(),
+        })
+    }
+
+    fn send(&mut self, message: impl Into<ClientMessage>) -> anyhow::Result<()> {
+        let mut frame = BytesMut::new();
+        codec::encode(&message.into(), &mut frame)?;
+        self.stream.write_all(&frame)?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> anyhow::Result<ServerMessage> {
+        loop {
+            if let Some(message) = codec::decode(&mut self.input)? {
+                return Ok(message);
+            }
+            let count = self.stream.read(&mut self.chunk)?;
+            ensure!(count > 0, "the daemon closed the connection");
+            self.input.extend_from_slice(&self.chunk[..count]);
+        }
+    }
+
+    /// Asks whether it is there.
+    pub(crate) fn ping(&mut self) -> anyhow::Result<()> {
+        self.send(Ping {})?;
+        match self.receive()?.msg {
+            Some(server_message::Msg::Pong(_)) => Ok(()),
+            other => bail!("no Pong: {other:?}"),
+        }
+    }
+
+    /// One turn, read to its end.
+    pub(crate) fn turn(&mut self, agent: &str, sender: &str) -> anyhow::Result<Timing> {
+        let begun = Instant::now();
+        self.send(StreamMsg {
+            agent: agent.into(),
+            content: "Say something.".into(),
+            sender: Some(sender.into()),
+            ..StreamMsg::default()
+        })?;
+        let mut first = None;
+        loop {
+            match self.receive()?.msg {
+                Some(server_message::Msg::Stream(StreamEvent { event, .. })) => match event {
+                    Some(stream_event::Event::Chunk(_)) => {
+                        first.get_or_insert_with(|| begun.elapsed());
+                    }
+                    Some(stream_event::Event::End(end)) => {
+                        ensure!(end.code == 0, "the run failed: {} {}", end.code, end.error);
+                        let whole = begun.elapsed();
+                        return Ok(Timing {
+                            first: first.unwrap_or(whole),
+                            whole,
+                        });
+                    }
+                    Some(_) | None => {}
+                },
+                other => bail!("no event of a run: {other:?}"),
+            }
+        }
+    }
+}
