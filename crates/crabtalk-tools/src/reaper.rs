@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 #[cfg(target_os = "linux")]
 use {
     crate::processes::{self, Process},
-    rustix::process::{Pid, Signal, WaitOptions, waitpid},
+    rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid},
     std::collections::HashSet,
     std::sync::{Mutex, MutexGuard, PoisonError},
     std::time::{Duration, Instant},
@@ -85,7 +85,12 @@ impl Children {
     /// once, at its start; children that exist by then stay known.
     pub fn adopt() -> io::Result<Self> {
         rustix::process::set_child_subreaper(Pid::from_raw(1))?;
-        let known = processes::children_of(own_pid())?.into_iter().collect();
+        // To look for them is to read all of /proc, for what hardly ever is.
+        let known = if has_children() {
+            processes::children_of(own_pid())?.into_iter().collect()
+        } else {
+            HashSet::new()
+        };
         Ok(Self(Arc::new(Register {
             adopts: true,
             known: Mutex::new(known),
@@ -224,6 +229,14 @@ fn end(orphan: Process) -> bool {
 #[cfg(target_os = "linux")]
 fn own_pid() -> i32 {
     std::process::id().cast_signed()
+}
+
+/// Whether this process has children, as the kernel knows without a search.
+#[cfg(target_os = "linux")]
+fn has_children() -> bool {
+    // Leaves a child that has ended to whoever waits for it.
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, look), Err(rustix::io::Errno::CHILD))
 }
 
 #[cfg(target_os = "linux")]
