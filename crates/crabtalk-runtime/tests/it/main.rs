@@ -1,5 +1,6 @@
 //! The runtime on doubles, seen from outside.
 
+mod asks;
 mod compaction;
 mod delegation;
 mod guests;

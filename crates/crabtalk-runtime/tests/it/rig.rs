@@ -4,7 +4,8 @@ use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolS
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Permission, PermissionRule,
 };
-use crabtalk_runtime::{Catalog, Error, Parts, RunRequest, Runtime, Subscription};
+use crabtalk_runtime::gate::Approval;
+use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -95,11 +96,27 @@ impl ToolProvider for Tools {
     }
 }
 
+/// Approvals in memory.
+#[derive(Default)]
+pub(crate) struct Book(Mutex<Arc<Vec<Approval>>>);
+
+impl ApprovalBook for Book {
+    fn list(&self) -> Arc<Vec<Approval>> {
+        Arc::clone(&self.0.lock().expect("not poisoned"))
+    }
+
+    fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>> {
+        Arc::make_mut(&mut self.0.lock().expect("not poisoned")).push(approval);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
 pub(crate) struct Rig {
     pub(crate) runtime: Runtime,
     pub(crate) model: ScriptedModel,
     pub(crate) store: MemoryStore,
     pub(crate) tools: Arc<Tools>,
+    pub(crate) approvals: Arc<Book>,
 }
 
 pub(crate) fn agent(name: &str) -> AgentConfig {
@@ -144,13 +161,14 @@ pub(crate) fn rig_resolving(
     resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
 ) -> Rig {
     let tools = Arc::new(Tools::default());
+    let approvals = Arc::new(Book::default());
     let parts = Parts {
         model: Arc::new(model.clone()),
         storage: Arc::new(store.clone()),
         tools: vec![Arc::clone(&tools) as Arc<dyn ToolProvider>],
         hook: Arc::new(()),
         clock: Arc::new(ManualClock::default()),
-        approvals: Arc::new(()),
+        approvals: Arc::clone(&approvals) as _,
         resolve: Arc::new(resolve),
         delegates: Arc::new(AtomicU64::new(1)),
     };
@@ -159,6 +177,7 @@ pub(crate) fn rig_resolving(
         model,
         store,
         tools,
+        approvals,
     }
 }
 

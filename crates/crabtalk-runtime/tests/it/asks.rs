@@ -1,0 +1,207 @@
+//! Who is asked, who may answer, and what happens when nobody does (RUN-7,
+//! GATE-4).
+
+use crate::rig::*;
+use crabtalk_domain::{AgentEvent, ConversationKey, Origin};
+use crabtalk_runtime::{ApprovalBook, HubSubscription, RunRequest};
+use crabtalk_testkit::Reply;
+use serde_json::json;
+use std::time::Duration;
+
+fn stranger() -> ConversationKey {
+    ConversationKey::new("crab", "tg:1").expect("valid")
+}
+
+fn danger() -> Vec<Reply> {
+    vec![Reply::tool("danger", json!({})), Reply::text("ok")]
+}
+
+/// The next ask that watchers of the daemon are told of: whose, and its id.
+async fn asked(watch: &mut HubSubscription) -> (ConversationKey, String) {
+    loop {
+        let event = watch.next().await.expect("open").expect("not slow");
+        if let AgentEvent::AskUser(ask) = &event.event {
+            return ((*event.key).clone(), ask.id.clone());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_strangers_approval_goes_to_the_inbox_and_is_answered_by_id() {
+    let rig = rig(danger());
+    let mut watch = rig.runtime.watch();
+    let run = rig
+        .try_submit(RunRequest::new(stranger(), "go"))
+        .expect("accepted");
+    let (whose, id) = asked(&mut watch).await;
+    assert_eq!(whose, stranger());
+    let listed = rig.runtime.asks(None, Some("tg:1"));
+    assert_eq!(listed.len(), 1);
+    assert!(listed[0].inbox);
+    for reply in ["1", "yes", "Allow always"] {
+        let error = rig.runtime.reply(&stranger(), None, reply);
+        assert_eq!(error.expect_err("not theirs").code(), 404);
+    }
+    rig.runtime
+        .reply(&key(), Some(&id), "Allow once")
+        .expect("by id");
+    let events = read(run).await;
+    assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");
+    assert!(events.contains(&"result done".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inbox_nobody_looks_into_denies_in_the_end() {
+    let rig = rig(danger());
+    let started = tokio::time::Instant::now();
+    let run = rig
+        .try_submit(RunRequest::new(stranger(), "go"))
+        .expect("accepted");
+    let events = read(run).await;
+    assert!(
+        events.contains(&"result! denied: nobody answered the approval in time".to_owned()),
+        "{events:?}"
+    );
+    assert_eq!(started.elapsed().as_secs(), 86_400);
+    assert!(rig.runtime.asks(None, None).is_empty());
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owners_question_waits_for_days() {
+    let rig = rig(danger());
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    drop(run);
+    tokio::time::sleep(Duration::from_secs(30 * 86_400)).await;
+    assert_eq!(rig.runtime.asks(None, None).len(), 1);
+    let log = rig.runtime.attach(&key()).expect("in flight");
+    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    let events = read(log.subscribe(0)).await;
+    assert!(events.contains(&"result done".to_owned()), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_strangers_own_question_is_shown_to_the_stranger() {
+    let question = json!({"questions": [{"question": "Colour?"}]});
+    let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
+    let mut run = rig
+        .try_submit(RunRequest::new(stranger(), "go"))
+        .expect("accepted");
+    read_until(&mut run, "ask Colour?").await;
+    rig.runtime.reply(&stranger(), None, "blue").expect("shown");
+    assert_eq!(read(run).await[0], r#"result {"Colour?":"blue"}"#);
+}
+
+#[tokio::test]
+async fn several_asks_wait_at_once_and_the_oldest_is_meant() {
+    let rig = rig(vec![
+        Reply::tools([("danger", json!({"n": 1})), ("danger", json!({"n": 2}))]),
+        Reply::text("ok"),
+    ]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    read_until(&mut run, "ask").await;
+    let details: Vec<String> = rig
+        .runtime
+        .asks(None, None)
+        .iter()
+        .map(|pending| pending.ask.detail.clone())
+        .collect();
+    let second = rig.runtime.asks(None, None)[1].ask.id.clone();
+    assert_eq!(details.len(), 2);
+    rig.runtime
+        .reply(&key(), None, "Deny: first")
+        .expect("oldest");
+    let left = rig.runtime.asks(None, None);
+    assert_eq!((left.len(), left[0].ask.id.as_str()), (1, second.as_str()));
+    rig.runtime
+        .reply(&key(), Some(&second), "1")
+        .expect("second");
+    let events = read(run).await;
+    assert!(events.contains(&"result! denied by the user: first".to_owned()));
+    assert!(events.contains(&"result done".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_allowed_always_is_kept_with_who_and_where() {
+    let rig = rig([danger(), danger(), danger()].concat());
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    rig.runtime
+        .reply_from(&key(), None, "Allow always", "laptop")
+        .expect("pending");
+    read(run).await;
+    let kept = rig.approvals.list();
+    let approval = &kept[0];
+    assert_eq!(
+        (
+            approval.agent.as_str(),
+            approval.sender.as_str(),
+            approval.tool.as_str(),
+            approval.exact.as_str(),
+            approval.cwd.as_str(),
+            approval.by.as_str(),
+        ),
+        ("crab", "user", "danger", "{}", "/", "laptop")
+    );
+    assert_eq!(approval.at, "2026-01-02T03:04:05.000Z");
+    // Asked no more, here; and it stands for nobody else.
+    let events = rig.run("again").await;
+    assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");
+    let mut request = RunRequest::new(key(), "by the clock");
+    request.origin = Origin::Cron { id: 1 };
+    let events = read(rig.try_submit(request).expect("accepted")).await;
+    assert!(
+        events.iter().any(|e| e.starts_with("result! denied")),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_huge_result_is_cut_and_says_so() {
+    let text = "é".repeat(600 * 1024);
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": text})),
+        Reply::text("ok"),
+    ]);
+    let events = rig.run("go").await;
+    let result = events
+        .iter()
+        .find(|e| e.starts_with("result"))
+        .expect("a result");
+    assert!(result.len() < 1024 * 1024 + 100);
+    assert!(
+        result.ends_with("\n[cut: 180224 more bytes; ask for less at a time]"),
+        "{}",
+        &result[result.len() - 80..]
+    );
+}
+
+#[tokio::test]
+async fn what_is_out_of_scope_is_neither_offered_nor_called_after_reload_too() {
+    let rig = rig(vec![
+        Reply::tools([("danger", json!({})), ("echo", json!({"text": "x"}))]),
+        Reply::text("ok"),
+    ]);
+    let mut narrow = catalog();
+    let mut crab = agent("crab");
+    crab.scope.tools = vec!["ask_user".into()];
+    narrow
+        .agents
+        .insert(crab.name.clone(), std::sync::Arc::new(crab));
+    rig.runtime.set_catalog(narrow);
+    let events = rig.run("go").await;
+    for tool in ["danger", "echo"] {
+        let refusal = format!("result! {tool:?} is outside the scope of crab; it has: ask_user");
+        assert!(events.contains(&refusal), "{events:?}");
+    }
+    assert_eq!(rig.runtime.violations(), 2);
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    let offered: Vec<_> = rig.model.requests()[0]
+        .tools
+        .iter()
+        .map(|t| t.name.clone())
+        .collect();
+    assert_eq!(offered, ["ask_user"]);
+}
