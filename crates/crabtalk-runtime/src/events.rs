@@ -7,6 +7,7 @@
 //! Invariants: `seq` counts from 1 without a gap; Start is first; exactly one
 //! End is last; after the End nothing is added.
 
+mod entry;
 mod hub;
 mod log;
 

@@ -48,7 +48,8 @@ impl MemoryStore {
         self.state().hold_syncs = hold;
     }
 
-    /// Everything that was appended, as short lines.
+    /// What was appended, as short lines; changes of state other than the title
+    /// are left out.
     pub fn lines(&self, key: &ConversationKey) -> Vec<String> {
         let state = self.state();
         state
@@ -57,6 +58,7 @@ impl MemoryStore {
             .into_iter()
             .flat_map(|log| &log.records)
             .map(line)
+            .filter(|line| line != "meta")
             .collect()
     }
 
@@ -320,21 +322,30 @@ impl Storage for MemoryStore {
         let Some(log) = state.logs.get(key) else {
             return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
         };
-        let mut entries: Vec<Entry> = log
-            .messages()
-            .into_iter()
+        let older = |at: &usize| before.is_none_or(|before| (*at as u64) < before);
+        let messages = log
+            .records
+            .iter()
+            .enumerate()
+            .rev()
+            .filter_map(|(at, r)| match r {
+                Record::Message(message) if older(&at) => Some((at, message)),
+                Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => {
+                    None
+                }
+            });
+        let mut entries: Vec<Entry> = messages
+            .take(limit + 1)
             .map(|(at, message)| Entry {
                 index: at as u64,
-                message,
+                message: (**message).clone(),
                 compact: false,
             })
-            .filter(|entry| before.is_none_or(|before| entry.index < before))
             .collect();
-        let skip = entries.len().saturating_sub(limit);
-        let page = Page {
-            entries: entries.split_off(skip),
-            more: skip > 0,
-        };
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        entries.reverse();
+        let page = Page { entries, more };
         Box::pin(ready(Ok(page)))
     }
 

@@ -1,9 +1,20 @@
 //! One run's events, held once for all readers.
+//!
+//! What a run says is in the conversation's log as well. Where a run grows
+//! beyond [`MAX_BYTES`], texts, calls and results of its earlier steps are let
+//! go here and read from there when somebody wants the replay.
 
+use super::entry::{Body, Entry};
 use crate::Error;
-use crabtalk_domain::{AgentEvent, End};
-use std::sync::{Arc, Mutex, MutexGuard};
+use crabtalk_domain::storage::{Position, Source, Storage};
+use crabtalk_domain::{AgentEvent, ConversationKey, End};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::Notify;
+
+/// Texts of one run that are held in memory (WIRE-9): the replay of all but
+/// very long runs, and little enough for a thousand conversations.
+pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// An event with its place in the run.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +26,19 @@ pub struct Sequenced {
 }
 
 /// The events of one run, from its submission on.
-#[derive(Debug)]
 pub struct RunLog {
     state: Mutex<State>,
     changed: Notify,
+    /// Where texts that were let go are read again.
+    store: OnceLock<(Arc<dyn Storage>, Arc<ConversationKey>)>,
+}
+
+impl std::fmt::Debug for RunLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunLog")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -30,51 +50,16 @@ struct State {
     refused: Option<Arc<Error>>,
     end: Option<End>,
     run: u64,
-}
-
-#[derive(Debug)]
-enum Entry {
-    One { seq: u64, event: AgentEvent },
-    Deltas(Deltas),
-}
-
-/// Consecutive pieces of one text, kept as the whole text and the place where
-/// each piece ends.
-#[derive(Debug)]
-struct Deltas {
-    first: u64,
-    thinking: bool,
-    text: String,
-    ends: Vec<u32>,
-}
-
-impl Deltas {
-    fn last(&self) -> u64 {
-        self.first + self.ends.len() as u64 - 1
-    }
-
-    /// The pieces after `seen` up to `upto`, merged.
-    fn piece(&self, seen: u64, upto: u64) -> AgentEvent {
-        let offset = |seq: u64| match seq.checked_sub(self.first) {
-            Some(at) => self.ends[at as usize] as usize,
-            None => 0,
-        };
-        let text = self.text[offset(seen)..offset(upto)].to_owned();
-        if self.thinking {
-            AgentEvent::Thinking(text)
-        } else {
-            AgentEvent::Text(text)
-        }
-    }
-}
-
-impl Entry {
-    fn last(&self) -> u64 {
-        match self {
-            Self::One { seq, .. } => *seq,
-            Self::Deltas(deltas) => deltas.last(),
-        }
-    }
+    /// Bytes of texts in memory.
+    bytes: usize,
+    /// Entries in front of this belong to answers that are in the log.
+    answered: usize,
+    /// Entries in front of this were looked at for letting go.
+    let_go: usize,
+    /// Where the answer whose calls are announced next is in the log.
+    calls_at: Option<Position>,
+    /// Where results are in the log that are announced later.
+    results_at: HashMap<String, Position>,
 }
 
 impl Default for RunLog {
@@ -82,6 +67,7 @@ impl Default for RunLog {
         Self {
             state: Mutex::default(),
             changed: Notify::new(),
+            store: OnceLock::new(),
         }
     }
 }
@@ -106,15 +92,49 @@ impl RunLog {
         } else if let AgentEvent::End(end) = &event {
             state.end = Some(end.clone());
         }
-        if let AgentEvent::Text(text) = &event {
-            state.push_delta(seq, false, text);
-        } else if let AgentEvent::Thinking(text) = &event {
-            state.push_delta(seq, true, text);
-        } else {
-            state.entries.push(Entry::One { seq, event });
+        state.push(seq, event);
+        if state.bytes > MAX_BYTES && self.store.get().is_some() {
+            state.let_go();
         }
         drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// Says where its texts can be read again.
+    pub(crate) fn set_store(&self, storage: Arc<dyn Storage>, key: Arc<ConversationKey>) {
+        // Set once, when the run starts.
+        let _ = self.store.set((storage, key));
+    }
+
+    /// The answer that was streamed is in the log, up to this position.
+    pub(crate) fn answer_stored(&self, at: Position) {
+        let mut state = self.state();
+        let from = state.answered;
+        let (mut text, mut thinking) = (0, 0);
+        let mut notice = false;
+        for entry in &mut state.entries[from..] {
+            if let Body::Deltas(deltas) = &mut entry.body {
+                let offset = if deltas.thinking {
+                    &mut thinking
+                } else {
+                    &mut text
+                };
+                // The notice of a compaction is no part of any answer.
+                if !notice {
+                    deltas.offset = *offset;
+                    *offset += deltas.len();
+                    entry.stored = Some(at);
+                }
+            }
+            notice = matches!(&entry.body, Body::Event(AgentEvent::Compacted { .. }));
+        }
+        state.answered = state.entries.len();
+        state.calls_at = Some(at);
+    }
+
+    /// A result is in the log; it is announced later.
+    pub(crate) fn result_stored(&self, call_id: &str, at: Position) {
+        self.state().results_at.insert(call_id.to_owned(), at);
     }
 
     /// Tells every reader that the run never starts.
@@ -131,6 +151,12 @@ impl RunLog {
     /// How the run ended, once it has.
     pub fn end(&self) -> Option<End> {
         self.state().end.clone()
+    }
+
+    /// Bytes of texts in memory.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.state().bytes
     }
 
     /// Reads from the event behind `after`, or from the beginning with 0.
@@ -152,29 +178,49 @@ impl RunLog {
 }
 
 impl State {
-    fn push_delta(&mut self, seq: u64, thinking: bool, text: &str) {
-        let open = match self.entries.last_mut() {
-            Some(Entry::Deltas(deltas)) if deltas.thinking == thinking => {
-                // Past 4 GiB of one text the offsets would not fit: begin anew.
-                u32::try_from(deltas.text.len() + text.len())
-                    .is_ok()
-                    .then_some(deltas)
-            }
-            Some(_) | None => None,
-        };
-        match open {
-            Some(deltas) => {
-                deltas.text.push_str(text);
-                deltas.ends.push(deltas.text.len() as u32);
-            }
-            None => self.entries.push(Entry::Deltas(Deltas {
-                first: seq,
-                thinking,
-                text: text.to_owned(),
-                ends: vec![text.len() as u32],
-            })),
+    fn push(&mut self, seq: u64, event: AgentEvent) {
+        self.bytes += Entry::weight(&event);
+        if let AgentEvent::Text(text) = &event {
+            self.push_delta(seq, false, text);
+        } else if let AgentEvent::Thinking(text) = &event {
+            self.push_delta(seq, true, text);
+        } else if let AgentEvent::ToolStart(_) = &event {
+            let stored = self.calls_at.take();
+            self.entries.push(Entry::one(seq, event, stored));
+        } else if let AgentEvent::ToolResult { call_id, .. } = &event {
+            let stored = self.results_at.remove(call_id);
+            self.entries.push(Entry::one(seq, event, stored));
+        } else {
+            self.entries.push(Entry::one(seq, event, None));
         }
     }
+
+    fn push_delta(&mut self, seq: u64, thinking: bool, text: &str) {
+        let open = self
+            .entries
+            .last_mut()
+            .filter(|entry| entry.stored.is_none());
+        if !open.is_some_and(|entry| entry.append(thinking, text)) {
+            self.entries.push(Entry::delta(seq, thinking, text));
+        }
+    }
+
+    /// Lets texts go that are in the log, oldest first, until half is free.
+    fn let_go(&mut self) {
+        while self.bytes > MAX_BYTES / 2 && self.let_go < self.answered {
+            self.bytes -= self.entries[self.let_go].let_go();
+            self.let_go += 1;
+        }
+    }
+}
+
+/// What a reader finds at its place.
+enum Look {
+    Ready(Result<Option<Sequenced>, Arc<Error>>),
+    /// Nothing new yet.
+    Wait,
+    /// A text that is in the conversation's log only, up to this position.
+    Stored(Position),
 }
 
 /// A reader's place in a run.
@@ -197,45 +243,77 @@ impl Subscription {
             let log = Arc::clone(&self.log);
             let changed = log.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look, so that no event falls between.
-            if let Some(ready) = self.try_next() {
-                return ready;
+            let mut look = self.look();
+            if let Look::Wait = look {
+                // Registered before the second look, so that no event falls
+                // between.
+                changed.as_mut().enable();
+                look = self.look();
             }
-            changed.as_mut().enable();
-            if let Some(ready) = self.try_next() {
-                return ready;
+            match look {
+                Look::Ready(ready) => return ready,
+                Look::Wait => changed.await,
+                Look::Stored(at) => {
+                    if let Some(read) = self.read_stored(at).await {
+                        return Ok(Some(read));
+                    }
+                }
             }
-            changed.await;
         }
     }
 
     /// The next event if it is there already.
     pub fn try_next(&mut self) -> Option<Result<Option<Sequenced>, Arc<Error>>> {
+        match self.look() {
+            Look::Ready(ready) => Some(ready),
+            Look::Wait | Look::Stored(_) => None,
+        }
+    }
+
+    fn look(&mut self) -> Look {
         let state = self.log.state();
         if let Some(error) = &state.refused {
-            return Some(Err(Arc::clone(error)));
+            return Look::Ready(Err(Arc::clone(error)));
         }
         while let Some(entry) = state.entries.get(self.entry) {
             if entry.last() <= self.seen {
-                // A delta block that may still grow is looked at again.
+                // A text that may still grow is looked at again.
                 if self.entry + 1 == state.entries.len() && state.end.is_none() {
-                    return None;
+                    return Look::Wait;
                 }
                 self.entry += 1;
                 continue;
             }
-            let (seq, event) = match entry {
-                Entry::One { seq, event } => (*seq, event.clone()),
-                Entry::Deltas(deltas) => {
-                    let upto = deltas.last().min(self.replay_upto).max(self.seen + 1);
-                    let upto = upto.max(deltas.first);
-                    (upto, deltas.piece(self.seen, upto))
-                }
+            let upto = entry.upto(self.seen, self.replay_upto);
+            let Some(event) = entry.event(self.seen, upto) else {
+                return entry.stored.map_or(Look::Wait, Look::Stored);
             };
-            self.seen = seq;
-            return Some(Ok(Some(Sequenced { seq, event })));
+            self.seen = upto;
+            return Look::Ready(Ok(Some(Sequenced { seq: upto, event })));
         }
-        state.end.is_some().then_some(Ok(None))
+        if state.end.is_some() {
+            Look::Ready(Ok(None))
+        } else {
+            Look::Wait
+        }
+    }
+
+    /// Reads the entry at its place from the conversation's log. `None`: it
+    /// cannot be read, and is passed over.
+    async fn read_stored(&mut self, at: Position) -> Option<Sequenced> {
+        let (storage, key) = self.log.store.get()?;
+        let source = Source::Conversation((**key).clone());
+        let page = storage.page(&source, Some(at.0), 1).await;
+        let page = page.map_err(|error| tracing::warn!(%key, %error, "a replay has a gap"));
+        let state = self.log.state();
+        let entry = state.entries.get(self.entry)?;
+        let upto = entry.upto(self.seen, self.replay_upto);
+        // A page holds whole groups of results, in the order of their calls.
+        let mut messages = page.unwrap_or_default().entries.into_iter().rev();
+        let message = messages.find(|found| entry.is_of(&found.message));
+        let event = message.and_then(|found| entry.event_of(&found.message, self.seen, upto));
+        self.seen = upto;
+        event.map(|event| Sequenced { seq: upto, event })
     }
 
     /// The log that it reads.

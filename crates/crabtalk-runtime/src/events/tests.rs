@@ -120,3 +120,147 @@ async fn a_refusal_reaches_every_reader() {
         assert_eq!(reader.next().await.expect_err("refused").code(), 400);
     }
 }
+
+mod long {
+    use super::super::log::MAX_BYTES;
+    use super::*;
+    use crabtalk_domain::storage::{ConversationLog, NewConversation, Record, Storage};
+    use crabtalk_domain::{ConversationKey, Message, ToolCall, ToolCallInfo};
+    use crabtalk_testkit::MemoryStore;
+
+    struct Long {
+        key: Arc<ConversationKey>,
+        disk: Box<dyn ConversationLog>,
+        log: Arc<RunLog>,
+        said: Vec<AgentEvent>,
+    }
+
+    impl Long {
+        async fn new() -> Self {
+            let key = Arc::new(ConversationKey::new("crab", "user").expect("valid"));
+            let store = MemoryStore::default();
+            let opened = store.open(&key, Some(NewConversation::default())).await;
+            let disk = opened.expect("in memory").expect("created").log;
+            let log = Arc::new(RunLog::default());
+            log.set_store(Arc::new(store), Arc::clone(&key));
+            Self {
+                key,
+                disk,
+                log,
+                said: Vec::new(),
+            }
+        }
+
+        fn publish(&mut self, event: AgentEvent) {
+            self.said.push(event.clone());
+            self.log.publish(event);
+        }
+
+        fn append(&mut self, message: Message) -> crabtalk_domain::storage::Position {
+            self.disk
+                .append(&[Record::Message(Arc::new(message))])
+                .expect("in memory")
+        }
+
+        /// Thinks, says, calls two tools; the results come in reverse.
+        fn step(&mut self, step: usize) {
+            let piece = |what: &str| format!("{what}{step} ").repeat(2_000);
+            let thinking = [piece("t"), piece("u")];
+            let text = [piece("a"), piece("ä"), piece("c")];
+            for event in thinking.iter().cloned().map(AgentEvent::Thinking) {
+                self.publish(event);
+            }
+            for event in text.iter().cloned().map(AgentEvent::Text) {
+                self.publish(event);
+            }
+            let ids = [format!("{step}x"), format!("{step}y")];
+            let mut message = Message::assistant(text.concat());
+            message.thinking.push(crabtalk_domain::Thinking {
+                text: thinking.concat(),
+                signature: String::new(),
+            });
+            let call = |id: &String| ToolCall {
+                id: id.clone(),
+                name: "tool".into(),
+                arguments: piece("args"),
+            };
+            message.tool_calls = ids.iter().map(call).collect();
+            let info = |call: &ToolCall| ToolCallInfo {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            };
+            let calls = message.tool_calls.iter().map(info).collect();
+            let at = self.append(message);
+            self.log.answer_stored(at);
+            self.publish(AgentEvent::ToolStart(calls));
+            for id in ids.iter().rev() {
+                let output = piece(id);
+                let at = self.append(Message::tool(id, output.clone(), false));
+                self.log.result_stored(id, at);
+                self.publish(AgentEvent::ToolResult {
+                    call_id: id.clone(),
+                    output,
+                    duration_ms: 7,
+                    is_error: false,
+                });
+            }
+            self.publish(AgentEvent::ToolsComplete);
+        }
+    }
+
+    /// Texts put together, everything else as it is.
+    fn merged(events: impl IntoIterator<Item = AgentEvent>) -> Vec<AgentEvent> {
+        let mut out: Vec<AgentEvent> = Vec::new();
+        for event in events {
+            match (out.last_mut(), event) {
+                (Some(AgentEvent::Text(text)), AgentEvent::Text(more)) => text.push_str(&more),
+                (Some(AgentEvent::Thinking(text)), AgentEvent::Thinking(more)) => {
+                    text.push_str(&more);
+                }
+                (_, event) => out.push(event),
+            }
+        }
+        out
+    }
+
+    #[tokio::test]
+    async fn a_long_run_is_replayed_whole_from_bounded_memory() {
+        let mut long = Long::new().await;
+        long.publish(start());
+        for step in 0..60 {
+            long.step(step);
+            assert!(
+                long.log.bytes() <= MAX_BYTES + 200_000,
+                "{}",
+                long.log.bytes()
+            );
+        }
+        long.publish(AgentEvent::Compacted {
+            tokens_before: 2,
+            tokens_after: 1,
+            title: String::new(),
+            failed: String::new(),
+        });
+        long.publish(text("[context compacted]"));
+        long.step(60);
+        long.publish(AgentEvent::End(End::default()));
+        let said: usize = long
+            .said
+            .iter()
+            .map(super::super::entry::Entry::weight)
+            .sum();
+        assert!(said > MAX_BYTES, "{said}");
+        for after in [0, 3, 12, 300] {
+            let mut reader = long.log.subscribe(after);
+            let (mut seen, mut events) = (after, Vec::new());
+            while let Some(next) = reader.next().await.expect("not refused") {
+                assert!(next.seq > seen, "{} after {seen} of {}", next.seq, long.key);
+                seen = next.seq;
+                events.push(next.event);
+            }
+            let want = merged(long.said.iter().skip(after as usize).cloned());
+            assert!(merged(events) == want, "the replay after {after} differs");
+        }
+    }
+}

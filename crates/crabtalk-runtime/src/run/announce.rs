@@ -2,6 +2,7 @@
 
 use crate::events::{HubEvent, RunLog};
 use crate::runtime::Inner;
+use crabtalk_domain::storage::Position;
 use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey, storage};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +28,16 @@ impl Publisher {
     /// Whose conversation it tells of.
     pub(crate) fn key(&self) -> &ConversationKey {
         &self.key
+    }
+
+    /// What was streamed last is in the log.
+    pub(super) fn answer_stored(&self, at: Position) {
+        self.log.answer_stored(at);
+    }
+
+    /// A result is in the log, to be announced later.
+    pub(super) fn result_stored(&self, call_id: &str, at: Position) {
+        self.log.result_stored(call_id, at);
     }
 
     pub(crate) fn publish(&self, event: AgentEvent) {

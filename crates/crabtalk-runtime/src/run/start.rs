@@ -74,6 +74,7 @@ pub(super) async fn start<'a>(
     let synced = shared.synced(position);
     let injected_at = open.begin_run(shared, &request, number, said.clone());
 
+    log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::new(Publisher::new(
         Arc::clone(rt),
         Arc::clone(&shared.key),

@@ -173,7 +173,8 @@ impl Run<'_> {
             };
         }
         let message = self.message(response);
-        self.append(message)?;
+        let position = self.append(message)?;
+        self.publisher.answer_stored(position);
         match stop {
             Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
             Some(StopReason::Done | StopReason::ToolCalls | StopReason::Length) | None => Ok(()),
@@ -208,6 +209,7 @@ impl Run<'_> {
         });
         let announced = AgentEvent::ToolStart(infos.collect());
         let position = self.append(message)?;
+        self.publisher.answer_stored(position);
         self.calls = Some(super::Calls {
             results: vec![None; calls.len()],
             calls,

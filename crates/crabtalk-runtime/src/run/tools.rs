@@ -82,6 +82,8 @@ impl Run<'_> {
             duration_ms: took.as_millis() as u64,
             is_error,
         };
+        self.publisher
+            .result_stored(&message.tool_call_id, position);
         calls.results[index] = Some(message);
         self.announcer
             .after(self.shared.synced(position), vec![event]);
