@@ -94,6 +94,7 @@ impl Node {
                     Arc::new(MemoryTools(Arc::clone(&memory))),
                 ],
                 hook: Arc::new(context),
+                ledger: Arc::new(()),
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 resolve: Arc::new(resolve),

@@ -18,6 +18,7 @@ use crate::conversation::Open;
 use crate::registry::Shared;
 use crate::run::Publisher;
 use crate::runtime::Inner;
+use crate::spending::{self, Account};
 use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
 use crabtalk_domain::storage::{MetaRecord, Record, RunRecord, archive_title};
@@ -115,7 +116,13 @@ pub(crate) async fn compact(
     running: Option<RunRecord>,
 ) -> Result<Done, Error> {
     let tokens_before = plan::tokens(&open.history);
-    let mut summary = summarise(rt, open, job, &plan).await?;
+    let account = Account {
+        ledger: &*rt.ledger,
+        key: &shared.key,
+        run: open.last_run,
+        agent: job.agent,
+    };
+    let mut summary = summarise(rt, account, open, job, &plan).await?;
     if let Some(question) = plan.open_question(&open.history) {
         summary = prompt::with_question(&summary, &question);
     }
@@ -150,6 +157,7 @@ pub(crate) async fn compact(
 
 async fn summarise(
     rt: &Inner,
+    account: Account<'_>,
     open: &Open,
     job: &Job<'_>,
     plan: &Plan,
@@ -163,7 +171,9 @@ async fn summarise(
     while attempt < ATTEMPTS {
         let in_pieces = window.filter(|window| plan::tokens(archived) > window / 10 * 8);
         let summary = match in_pieces {
-            Some(window) => pieces::summarise(rt, job, archived, &instruction, window).await,
+            Some(window) => {
+                pieces::summarise(rt, account, job, archived, &instruction, window).await
+            }
             None => {
                 // The second attempt leaves the tools away: some servers let a
                 // model call them although it must not.
@@ -180,7 +190,7 @@ async fn summarise(
                     tool_choice: ToolChoice::None,
                     ..Request::new(Arc::clone(&job.system), Arc::new(archived.to_vec()))
                 };
-                rt.model.send(request).await.map(text)
+                spending::send(rt, account, request).await.map(text)
             }
         };
         attempt += 1;

@@ -22,6 +22,7 @@ mod registry;
 mod router;
 mod run;
 mod runtime;
+mod spending;
 
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};

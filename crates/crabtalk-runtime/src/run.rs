@@ -10,6 +10,7 @@ mod answer;
 mod compact;
 mod finish;
 mod people;
+mod repeats;
 mod start;
 mod steps;
 mod tools;
@@ -27,6 +28,7 @@ use crabtalk_domain::{
     AgentConfig, AgentEvent, ConversationKey, End, Message, Origin, ToolCall, Usage, model, storage,
 };
 use futures_util::FutureExt;
+use repeats::Repeats;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,6 +81,8 @@ enum Stop {
     OnlyToolCalls(String),
     /// The model gave an empty answer.
     Empty(String),
+    /// The same call with the same result over and over (MODEL-7).
+    Repeated(String),
     Cancelled,
     ShuttingDown,
 }
@@ -127,6 +131,7 @@ struct Run<'a> {
     injected: Arc<Vec<Message>>,
     injected_at: usize,
     calls: Option<Calls>,
+    repeats: Repeats,
     /// Whether the run has said anything yet.
     has_text: bool,
     usage: Usage,

@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use crabtalk_domain::model::Model;
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::ToolProvider;
-use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Origin};
+use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,8 @@ pub struct Parts {
     pub tools: Vec<Arc<dyn ToolProvider>>,
     /// The extension point; `Arc::new(())` for none.
     pub hook: Arc<dyn Hook>,
+    /// What model calls are booked in and allowed by; `Arc::new(())` for none.
+    pub ledger: Arc<dyn Ledger>,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// Calls that were approved for good.
@@ -47,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) router: Router,
     pub(crate) hook: Arc<dyn Hook>,
+    pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) catalog: ArcSwap<Catalog>,
     pub(crate) registry: Registry,
@@ -107,6 +110,7 @@ impl Runtime {
             storage: parts.storage,
             router: Router::new(parts.tools, parts.approvals, parts.resolve),
             hook: parts.hook,
+            ledger: parts.ledger,
             clock: parts.clock,
             catalog: ArcSwap::from_pointee(catalog),
             registry: Registry::default(),

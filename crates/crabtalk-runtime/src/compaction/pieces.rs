@@ -3,6 +3,7 @@
 
 use super::{Job, text};
 use crate::runtime::Inner;
+use crate::spending::{self, Account};
 use crabtalk_domain::model::{Error, Request};
 use crabtalk_domain::{Message, Role, estimate_tokens};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ const MIN_PIECE_TOKENS: u64 = 256;
 /// Folds the pieces into one summary.
 pub(super) async fn summarise(
     rt: &Inner,
+    account: Account<'_>,
     job: &Job<'_>,
     history: &[Arc<Message>],
     instruction: &str,
@@ -39,7 +41,7 @@ pub(super) async fn summarise(
                 Arc::new(vec![Arc::new(Message::user(told))]),
             )
         };
-        summary = text(rt.model.send(request).await?);
+        summary = text(spending::send(rt, account, request).await?);
     }
     Ok(summary)
 }

@@ -2,6 +2,7 @@
 
 use super::Stop;
 use super::announce::{Announcer, Publisher};
+use crate::spending::Bill;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Response};
 use crabtalk_domain::{AgentEvent, BoxStream};
 use futures_util::StreamExt;
@@ -18,16 +19,16 @@ enum Block {
 pub(super) struct Answer<'a> {
     publisher: &'a Publisher,
     speaker: &'a str,
-    response: Response,
+    bill: Bill<'a>,
     block: Block,
 }
 
 impl<'a> Answer<'a> {
-    pub(super) fn new(publisher: &'a Publisher, speaker: &'a str) -> Self {
+    pub(super) fn new(publisher: &'a Publisher, speaker: &'a str, bill: Bill<'a>) -> Self {
         Self {
             publisher,
             speaker,
-            response: Response::default(),
+            bill,
             block: Block::None,
         }
     }
@@ -49,17 +50,17 @@ impl<'a> Answer<'a> {
         };
         while let Some(chunk) = next {
             self.take(chunk?);
-            if self.response.stop.is_some() {
+            if self.bill.is_complete() {
                 break;
             }
             next = stream.next().await;
         }
         self.enter(Block::None);
-        if self.response.stop.is_none() {
+        if !self.bill.is_complete() {
             let message = format!("the model's answer was cut off ({})", self.speaker);
             return Err(Error::new(ErrorKind::Malformed, message).into());
         }
-        Ok(self.response)
+        Ok(self.bill.into_response())
     }
 
     fn take(&mut self, chunk: Chunk) {
@@ -81,7 +82,7 @@ impl<'a> Answer<'a> {
             | Chunk::Usage(_)
             | Chunk::Stop(_) => {}
         }
-        self.response.push(chunk);
+        self.bill.push(chunk);
     }
 
     fn enter(&mut self, block: Block) {

@@ -1,5 +1,6 @@
 //! However a run stops, what it leaves is valid and its readers are told.
 
+use super::repeats::REPEATS;
 use super::{Run, Stop};
 use crate::error::{storage_code, with_source};
 use crate::events::RunLog;
@@ -30,6 +31,12 @@ impl Stop {
             Self::OnlyToolCalls(guest) => (
                 422,
                 format!("the guest {guest} wanted to call a tool, which guests cannot"),
+            ),
+            Self::Repeated(tool) => (
+                422,
+                format!(
+                    "the agent called {tool} {REPEATS} times with the same arguments and got the same result each time; tell it what to do differently"
+                ),
             ),
             Self::Empty(model) => (502, format!("{model} gave an empty answer; try again")),
             Self::Cancelled => (499, "cancelled".into()),

@@ -1,5 +1,6 @@
 //! From a request to a started run: what was said is on disk, then Start.
 
+use super::repeats::Repeats;
 use super::{Announcer, Publisher, Run, RunRequest, Work};
 use crate::compaction::Budget;
 use crate::conversation::{Job, Open, interruption};
@@ -125,6 +126,7 @@ pub(super) async fn start<'a>(
         injected: Arc::default(),
         injected_at,
         calls: None,
+        repeats: Repeats::default(),
         has_text: false,
         usage: Usage::default(),
         provider: String::new(),

@@ -2,7 +2,9 @@
 
 use super::answer::Answer;
 use super::people::Owner;
+use super::repeats::Repeats;
 use super::{Run, Stop};
+use crate::spending::Account;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
 use crabtalk_domain::tool::ToolSpec;
@@ -31,7 +33,9 @@ impl Run<'_> {
             } else {
                 self.keep_calls(response).await?;
                 self.run_tools(tools).await?;
-                self.take_steers(false)?;
+                if self.take_steers(false)? {
+                    self.repeats = Repeats::default();
+                }
                 true
             };
             self.make_room(reported).await?;
@@ -124,9 +128,16 @@ impl Run<'_> {
             },
             thinking: self.speaker.thinking,
         };
+        let account = Account {
+            ledger: &*self.rt.ledger,
+            key: &self.request.key,
+            run: self.number,
+            agent: &self.speaker,
+        };
+        let bill = account.open(&request)?;
         let stream = self.rt.model.stream(request);
         let speaker = self.speaker.name.as_str();
-        let response = Answer::new(&self.publisher, speaker)
+        let response = Answer::new(&self.publisher, speaker, bill)
             .read(stream, &mut self.announcer)
             .await?;
         self.provider.clone_from(&response.provider);

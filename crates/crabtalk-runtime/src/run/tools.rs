@@ -54,9 +54,10 @@ impl Run<'_> {
                 else => break,
             }
         }
+        let repeated = self.calls.as_ref().and_then(|c| self.repeats.find(c));
         self.close_calls();
         self.announcer.next(vec![AgentEvent::ToolsComplete]);
-        Ok(())
+        repeated.map_or(Ok(()), |tool| Err(Stop::Repeated(tool)))
     }
 
     fn keep_result(&mut self, index: usize, outcome: Outcome, took: Duration) -> Result<(), Stop> {

@@ -22,9 +22,11 @@ fn is_compaction(request: &Request) -> bool {
     request.closing.is_some()
 }
 
-/// Calls `echo` with a text of so many tokens.
+/// Calls `echo` with a text of so many tokens, another one each time.
 fn echo(tokens: usize) -> Reply {
-    Reply::tool("echo", json!({"text": "x".repeat(tokens * 4)}))
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let call = CALLS.fetch_add(1, Ordering::SeqCst);
+    Reply::tool("echo", json!({"text": format!("{call:x>0$}", tokens * 4)}))
 }
 
 #[tokio::test]

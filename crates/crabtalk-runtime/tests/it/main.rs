@@ -7,3 +7,4 @@ mod guests;
 mod requests;
 mod rig;
 mod runs;
+mod spending;

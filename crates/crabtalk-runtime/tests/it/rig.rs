@@ -2,7 +2,8 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Permission, PermissionRule,
+    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Ledger, Permission,
+    PermissionRule, Spent, Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
@@ -111,12 +112,44 @@ impl ApprovalBook for Book {
     }
 }
 
+/// Notes what is spent, and closes when told to.
+#[derive(Default)]
+pub(crate) struct Purse {
+    pub(crate) booked: Mutex<Vec<String>>,
+    pub(crate) closes_after: Mutex<Option<usize>>,
+}
+
+impl Ledger for Purse {
+    fn check(&self, agent: &AgentConfig) -> Result<(), model::Error> {
+        let limit = *self.closes_after.lock().expect("not poisoned");
+        let booked = self.booked.lock().expect("not poisoned").len();
+        if limit.is_some_and(|limit| booked >= limit) {
+            let message = format!("{} has spent it all", agent.name);
+            return Err(model::Error::new(model::ErrorKind::Budget, message));
+        }
+        Ok(())
+    }
+
+    fn record(&self, spent: Spent<'_>) {
+        let Usage {
+            prompt_tokens,
+            completion_tokens,
+            ..
+        } = spent.usage;
+        self.booked.lock().expect("not poisoned").push(format!(
+            "{} {} {} {}/{} {prompt_tokens}+{completion_tokens}",
+            spent.key, spent.run, spent.agent.name, spent.provider, spent.model
+        ));
+    }
+}
+
 pub(crate) struct Rig {
     pub(crate) runtime: Runtime,
     pub(crate) model: ScriptedModel,
     pub(crate) store: MemoryStore,
     pub(crate) tools: Arc<Tools>,
     pub(crate) approvals: Arc<Book>,
+    pub(crate) ledger: Arc<Purse>,
 }
 
 pub(crate) fn agent(name: &str) -> AgentConfig {
@@ -162,6 +195,7 @@ pub(crate) fn rig_resolving(
 ) -> Rig {
     let tools = Arc::new(Tools::default());
     let approvals = Arc::new(Book::default());
+    let ledger = Arc::new(Purse::default());
     let parts = Parts {
         model: Arc::new(model.clone()),
         storage: Arc::new(store.clone()),
@@ -171,6 +205,7 @@ pub(crate) fn rig_resolving(
         approvals: Arc::clone(&approvals) as _,
         resolve: Arc::new(resolve),
         delegates: Arc::new(AtomicU64::new(1)),
+        ledger: Arc::clone(&ledger) as _,
     };
     Rig {
         runtime: Runtime::new(parts, catalog),
@@ -178,6 +213,7 @@ pub(crate) fn rig_resolving(
         store,
         tools,
         approvals,
+        ledger,
     }
 }
 

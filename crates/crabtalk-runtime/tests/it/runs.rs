@@ -54,6 +54,7 @@ async fn tools_run_at_once_and_history_keeps_the_order_of_calls() {
             "result fast"
         ]
     );
+    rig.tools.until_waiting(1).await;
     rig.tools.release.notify_waiters();
     assert_eq!(
         read(run).await,

@@ -1,0 +1,136 @@
+//! Notices that a run turns in circles (MODEL-7).
+//!
+//! Invariant: a call counts as repeated only while nothing new happens: one
+//! with other arguments or another result begins the count anew, so that
+//! looking at the same thing between changes is no circle.
+
+use super::Calls;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Equal calls with equal results that end a run: a model that has not
+/// understood an answer four times will not the fifth time.
+pub(super) const REPEATS: u32 = 5;
+
+/// Different calls that are remembered; with more than that a run gets on.
+const MAX_KNOWN: usize = 4096;
+
+/// What a run has called so far.
+#[derive(Default)]
+pub(super) struct Repeats {
+    known: HashSet<u64>,
+    /// Steps in which a call was made since the last new one.
+    counts: HashMap<u64, u32>,
+}
+
+impl Repeats {
+    /// Takes in the calls of a step, and answers with the tool that is called
+    /// over and over.
+    pub(super) fn find(&mut self, step: &Calls) -> Option<String> {
+        let mut found = None;
+        let mut seen = HashSet::new();
+        for (call, result) in step.calls.iter().zip(&step.results) {
+            let Some(result) = result else { continue };
+            let mut hasher = DefaultHasher::new();
+            call.name.hash(&mut hasher);
+            // White space and the order of keys make no other call.
+            match serde_json::from_str::<serde_json::Value>(&call.arguments) {
+                Ok(arguments) => arguments.to_string().hash(&mut hasher),
+                Err(_) => call.arguments.hash(&mut hasher),
+            }
+            result.content.hash(&mut hasher);
+            let signature = hasher.finish();
+            if self.known.len() >= MAX_KNOWN {
+                self.known.clear();
+            }
+            if self.known.insert(signature) {
+                self.counts.clear();
+                found = None;
+            }
+            // Twice at once is no circle.
+            if !seen.insert(signature) {
+                continue;
+            }
+            let count = self.counts.entry(signature).or_default();
+            *count += 1;
+            if *count >= REPEATS {
+                found.get_or_insert_with(|| call.name.clone());
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_domain::{Message, ToolCall};
+    use std::sync::Arc;
+
+    /// Steps of calls, each as `tool arguments result`; answers at which step
+    /// the run ends and for what.
+    fn check(steps: &[&[&str]]) -> Option<(usize, String)> {
+        let mut repeats = Repeats::default();
+        steps.iter().enumerate().find_map(|(at, step)| {
+            let parts = step.iter().map(|call| call.splitn(3, ' '));
+            let (calls, results) = parts
+                .map(|mut part| {
+                    let mut next = || part.next().unwrap_or_default().to_owned();
+                    let call = ToolCall {
+                        name: next(),
+                        arguments: next(),
+                        ..ToolCall::default()
+                    };
+                    let result = Message::tool(String::new(), next(), false);
+                    (call, Some(Arc::new(result)))
+                })
+                .unzip();
+            repeats
+                .find(&Calls { calls, results })
+                .map(|tool| (at + 1, tool))
+        })
+    }
+
+    #[test]
+    fn the_fifth_equal_call_with_an_equal_result_ends_it() {
+        let same: &[&str] = &["read {\"a\":1,\"b\":2} x"];
+        let spaced: &[&str] = &["read {\"b\":2,\"a\":1} x"];
+        assert_eq!(
+            check(&[same, spaced, same, spaced, same]),
+            Some((5, "read".to_owned()))
+        );
+        assert_eq!(check(&[same; 4]), None);
+    }
+
+    #[test]
+    fn another_result_or_another_argument_is_no_circle() {
+        let results: Vec<String> = (0..20).map(|i| format!("poll {{}} {i}")).collect();
+        let steps: Vec<[&str; 1]> = results.iter().map(|r| [r.as_str()]).collect();
+        let steps: Vec<&[&str]> = steps.iter().map(|s| s.as_slice()).collect();
+        assert_eq!(check(&steps), None);
+    }
+
+    #[test]
+    fn looking_again_between_changes_is_no_circle() {
+        let edits: Vec<String> = (0..10).map(|i| format!("edit {{\"n\":{i}}} ok")).collect();
+        let mut steps: Vec<[&str; 1]> = Vec::new();
+        for edit in &edits {
+            steps.push([edit.as_str()]);
+            steps.push(["test {} failed"]);
+        }
+        let steps: Vec<&[&str]> = steps.iter().map(|s| s.as_slice()).collect();
+        assert_eq!(check(&steps), None);
+    }
+
+    #[test]
+    fn two_calls_in_turn_are_a_circle_and_many_at_once_are_not() {
+        let turn: Vec<&[&str]> = (0..12)
+            .map(|i| -> &[&str] {
+                if i % 2 == 0 { &["a {} x"] } else { &["b {} y"] }
+            })
+            .collect();
+        let (_, tool) = check(&turn).expect("a circle");
+        assert!(tool == "a" || tool == "b");
+        assert_eq!(check(&[&["a {} x"; 10]]), None);
+    }
+}

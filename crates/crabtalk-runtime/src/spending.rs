@@ -1,0 +1,121 @@
+//! Model calls that are allowed beforehand and booked afterwards (MODEL-7).
+//!
+//! Invariants: no call is made that the ledger did not allow; whatever a
+//! provider began to answer is booked once, also when the call is cancelled or
+//! cut, and estimated where the provider gives no figures.
+
+use crate::compaction;
+use crate::runtime::Inner;
+use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
+use crabtalk_domain::{
+    AgentConfig, ConversationKey, History, Ledger, Spent, Usage, estimate_tokens,
+};
+use futures_util::StreamExt;
+use std::sync::Arc;
+
+/// Who pays for a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Account<'a> {
+    pub(crate) ledger: &'a dyn Ledger,
+    pub(crate) key: &'a ConversationKey,
+    pub(crate) run: u64,
+    pub(crate) agent: &'a AgentConfig,
+}
+
+impl<'a> Account<'a> {
+    /// Begins a call, if the ledger allows it.
+    pub(crate) fn open(self, request: &Request) -> Result<Bill<'a>, Error> {
+        self.ledger.check(self.agent)?;
+        Ok(Bill {
+            account: self,
+            system: Arc::clone(&request.system),
+            history: Arc::clone(&request.history),
+            response: Response::default(),
+        })
+    }
+}
+
+/// An answer in the making. It is booked when it is taken or dropped.
+pub(crate) struct Bill<'a> {
+    account: Account<'a>,
+    system: Arc<str>,
+    history: History,
+    response: Response,
+}
+
+impl Bill<'_> {
+    pub(crate) fn push(&mut self, chunk: Chunk) {
+        self.response.push(chunk);
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.response.stop.is_some()
+    }
+
+    /// The answer, booked.
+    pub(crate) fn into_response(mut self) -> Response {
+        self.book();
+        std::mem::take(&mut self.response)
+    }
+
+    fn book(&self) {
+        let Response {
+            provider, model, ..
+        } = &self.response;
+        // Before the provider answers, nothing was spent.
+        if provider.is_empty() {
+            return;
+        }
+        let usage = self.response.usage.unwrap_or_else(|| self.estimate());
+        self.account.ledger.record(Spent {
+            key: self.account.key,
+            run: self.account.run,
+            agent: self.account.agent,
+            provider,
+            model,
+            usage: &usage,
+        });
+    }
+
+    /// A budget must hold with servers that report nothing, too.
+    fn estimate(&self) -> Usage {
+        let thinking = self.response.thinking.iter().map(|t| t.text.as_str());
+        let calls = self
+            .response
+            .tool_calls
+            .iter()
+            .map(|c| c.arguments.as_str());
+        let said = thinking
+            .chain(calls)
+            .chain([self.response.content.as_str()]);
+        Usage {
+            prompt_tokens: compaction::tokens(&self.history) + estimate_tokens(&self.system),
+            completion_tokens: said.map(estimate_tokens).sum(),
+            ..Usage::default()
+        }
+    }
+}
+
+impl Drop for Bill<'_> {
+    fn drop(&mut self) {
+        self.book();
+    }
+}
+
+/// A whole answer that nobody watches.
+pub(crate) async fn send(
+    rt: &Inner,
+    account: Account<'_>,
+    request: Request,
+) -> Result<Response, Error> {
+    let mut bill = account.open(&request)?;
+    let mut stream = rt.model.stream(request);
+    while let Some(chunk) = stream.next().await {
+        bill.push(chunk?);
+        if bill.is_complete() {
+            return Ok(bill.into_response());
+        }
+    }
+    let message = "the model's answer was cut off";
+    Err(Error::new(ErrorKind::Malformed, message))
+}

@@ -1,0 +1,131 @@
+//! What a run answers for (MODEL-7).
+
+use crate::rig::*;
+use crabtalk_domain::Usage;
+use crabtalk_domain::model::{Chunk, StopReason};
+use crabtalk_runtime::RunRequest;
+use crabtalk_testkit::model::Step;
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+
+fn used(prompt_tokens: u64, completion_tokens: u64) -> Usage {
+    Usage {
+        prompt_tokens,
+        completion_tokens,
+        ..Usage::default()
+    }
+}
+
+fn booked(rig: &Rig) -> Vec<String> {
+    rig.ledger.booked.lock().expect("not poisoned").clone()
+}
+
+#[tokio::test]
+async fn every_call_is_booked_once_for_the_agent_that_spoke() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "a"})).usage(used(10, 1)),
+        Reply::text("done").usage(used(20, 2)),
+        Reply::text("I am ada").usage(used(30, 3)),
+        Reply::text("A summary of it.").usage(used(40, 4)),
+    ]);
+    rig.run("go").await;
+    let mut guest = RunRequest::new(key(), "and you?");
+    guest.guest = Some("ada".into());
+    read(rig.try_submit(guest).expect("accepted")).await;
+    rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert_eq!(
+        booked(&rig),
+        [
+            "(crab, user) 1 crab scripted/scripted 10+1",
+            "(crab, user) 1 crab scripted/scripted 20+2",
+            "(crab, user) 2 ada scripted/scripted 30+3",
+            "(crab, user) 2 crab scripted/scripted 40+4",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_spent_budget_ends_the_run_before_the_next_call() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "a"})),
+        Reply::text("never asked for"),
+    ]);
+    *rig.ledger.closes_after.lock().expect("not poisoned") = Some(1);
+    let events = rig.run("go").await;
+    let last = events.last().map(String::as_str);
+    assert_eq!(last, Some("end 402 crab has spent it all"));
+    assert_eq!(rig.model.requests().len(), 1);
+    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 1);
+    let refused = rig.runtime.compact(&key(), None).await;
+    assert_eq!(refused.expect_err("refused").code(), 402);
+    assert_eq!(rig.model.requests().len(), 1);
+    assert_eq!(
+        rig.lines(),
+        [
+            "run 1 start",
+            "user: go",
+            r#"assistant:  ["echo"]"#,
+            "tool: a",
+            "run 1 end 402"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_killed_or_cut_answer_costs_what_it_cost() {
+    let rig = rig(vec![
+        Reply::hang_after("half an answer").usage(used(10, 1)),
+        Reply::cut("half").usage(used(20, 2)),
+    ]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "half an answer").await;
+    rig.runtime.kill(&key()).expect("in flight");
+    read(run).await;
+    rig.run("again").await;
+    assert_eq!(
+        booked(&rig),
+        [
+            "(crab, user) 1 crab scripted/scripted 10+1",
+            "(crab, user) 2 crab scripted/scripted 20+2",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_server_without_figures_is_booked_by_estimate() {
+    let rig = rig(vec![Reply::Steps(vec![
+        Step::Send(Chunk::Text("x".repeat(400))),
+        Step::Send(Chunk::Stop(StopReason::Done)),
+    ])]);
+    rig.run(&"y".repeat(800)).await;
+    let booked = booked(&rig);
+    let (tokens, completion) = booked[0]
+        .rsplit_once(' ')
+        .expect("figures")
+        .1
+        .split_once('+')
+        .expect("two");
+    assert!(
+        tokens.parse::<u64>().expect("a number") >= 200,
+        "{booked:?}"
+    );
+    assert_eq!(completion, "100");
+}
+
+#[tokio::test]
+async fn the_same_call_over_and_over_ends_the_run() {
+    let model = ScriptedModel::answering(|_| Reply::tool("echo", json!({"text": "again"})));
+    let rig = rig_on(model, MemoryStore::default(), catalog());
+    let events = rig.run("go").await;
+    let last = events.last().expect("an end");
+    assert!(
+        last.starts_with("end 422 the agent called echo 5 times with the same arguments"),
+        "{last}"
+    );
+    assert_eq!(rig.model.requests().len(), 5);
+    assert_eq!(
+        rig.lines().last().map(String::as_str),
+        Some("run 1 end 422")
+    );
+    rig.model_was_content();
+}
