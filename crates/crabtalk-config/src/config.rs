@@ -15,7 +15,7 @@ pub use provider::{Mcp, McpTransport, Model, Price, Provider, ProviderKind};
 use crate::file::read_limited;
 use crate::{Env, Error, Warning};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest configuration file; the largest real ones have a few kilobytes.
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
@@ -41,6 +41,8 @@ pub struct Config {
     pub storage: Storage,
     /// `[runs]`.
     pub runs: Runs,
+    /// `[sandbox]`.
+    pub sandbox: Sandbox,
     /// `[limits]`.
     pub limits: Limits,
     /// `[skills]`.
@@ -100,6 +102,17 @@ pub struct Runs {
     pub ask_timeout_secs: u64,
     /// Whether bash runs in the sandbox unless the agent says otherwise (GATE-5).
     pub sandbox: bool,
+}
+
+/// What a sandboxed command may reach beside its working folder (GATE-5).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Sandbox {
+    /// Whether it may talk to the network.
+    pub network: bool,
+    /// Opened for reading; absolute.
+    pub read: Vec<PathBuf>,
+    /// Opened for changes; absolute.
+    pub write: Vec<PathBuf>,
 }
 
 /// What happens to a run that a crash cut off (STORE-7).

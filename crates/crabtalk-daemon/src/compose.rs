@@ -5,6 +5,7 @@ use crabtalk_domain::{AgentConfig, AgentName, Budget, Permission, PermissionRule
 use crabtalk_model::{Kind, ModelConfig, Price, ProviderConfig, Secret};
 use crabtalk_runtime::{Catalog, Limits};
 use crabtalk_store::SyncPolicy;
+use crabtalk_tools::SandboxConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,5 +169,16 @@ pub(crate) fn sync_policy(policy: config::SyncPolicy) -> SyncPolicy {
         config::SyncPolicy::Step => SyncPolicy::Step,
         config::SyncPolicy::Run => SyncPolicy::Run,
         config::SyncPolicy::Never => SyncPolicy::Never,
+    }
+}
+
+/// GATE-5. Whether it holds for an agent is in the agent's own settings.
+pub(crate) fn sandbox(config: &config::Config) -> SandboxConfig {
+    let sandbox = &config.sandbox;
+    SandboxConfig {
+        always: false,
+        network: sandbox.network,
+        read: sandbox.read.clone(),
+        write: sandbox.write.clone(),
     }
 }

@@ -1,7 +1,7 @@
 //! A node: what is configured, and the runtime that runs on it.
 
 use crate::approvals::ApprovalFile;
-use crate::compose::{Composed, compose, sync_policy};
+use crate::compose::{Composed, compose, sandbox, sync_policy};
 use crate::context::Context;
 use crate::delegates::DelegateFile;
 use crate::memory::{MemoryTools, memory};
@@ -173,6 +173,7 @@ impl Node {
         self.approvals.reload()?;
         self.models.replace(providers, config.model.clone())?;
         self.runtime.set_catalog(catalog);
+        self.tools.set_sandbox(sandbox(&config));
         self.settings.replace(config);
         let memory = memory(&self.home, &self.settings, self.runtime.storage());
         self.memory.store(Arc::new(memory));
@@ -251,6 +252,7 @@ fn os_tools(
     let environment = child_environment(std::env::vars_os());
     let mut config = OsToolsConfig::new(guardian, home.root(), outputs, environment);
     config.children = children.clone();
+    config.sandbox = sandbox(&settings.config());
     let skills = Arc::clone(skills);
     config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));
     let (settings, identity) = (Arc::clone(settings), home.identity_file());

@@ -2,7 +2,8 @@
 
 use crate::bash::{BashArguments, Order, Shell};
 use crate::files::{
-    Closed, EditArguments, Intent, ReadArguments, Resolver, WriteArguments, edit, read, write,
+    Closed, EditArguments, Intent, ReadArguments, Resolver, WriteArguments, edit, is_below, read,
+    write,
 };
 use crate::guardian::{GuardianCommand, SandboxPolicy};
 use crate::reaper::Children;
@@ -96,6 +97,8 @@ pub struct OsTools {
     user_home: Option<PathBuf>,
     programs: Vec<PathBuf>,
     edits: Arc<[std::sync::Mutex<()>; EDIT_LOCKS]>,
+    /// Swapped whole when the owner changes it.
+    sandbox: std::sync::RwLock<Arc<SandboxConfig>>,
 }
 
 impl OsTools {
@@ -127,8 +130,23 @@ impl OsTools {
             user_home,
             programs,
             edits: Arc::new(std::array::from_fn(|_| std::sync::Mutex::new(()))),
+            sandbox: std::sync::RwLock::new(Arc::new(config.sandbox.clone())),
             config,
         }
+    }
+
+    /// Changes the sandbox of the commands that start from now on.
+    pub fn set_sandbox(&self, sandbox: SandboxConfig) {
+        let mut now = self
+            .sandbox
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *now = Arc::new(sandbox);
+    }
+
+    fn sandbox(&self) -> Arc<SandboxConfig> {
+        let now = self.sandbox.read();
+        Arc::clone(&now.unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     /// Ends every command and waits until nothing of them is left. Calls
@@ -192,7 +210,7 @@ impl OsTools {
         let timeout = arguments
             .timeout_ms
             .map_or(self.config.timeout, Duration::from_millis);
-        let sandbox = if call.agent.sandbox || self.config.sandbox.always {
+        let sandbox = if call.agent.sandbox || self.sandbox().always {
             Some(self.policy(call).await?)
         } else {
             None
@@ -211,7 +229,7 @@ impl OsTools {
     }
 
     async fn policy(&self, call: &Invocation) -> Result<SandboxPolicy, Failure> {
-        let (config, cwd) = (self.config.sandbox.clone(), call.cwd.clone());
+        let (config, cwd) = (self.sandbox(), call.cwd.clone());
         let (home, readable) = (self.config.home.clone(), self.readable(call));
         let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
         blocking(move |_| {
@@ -285,6 +303,15 @@ impl ToolProvider for OsTools {
                 other => Err(format!("there is no tool {other}")),
             }
         })
+    }
+
+    fn is_own(&self, call: &Invocation, subject: &Subject) -> bool {
+        match subject {
+            Subject::Path { path, write: false } => {
+                self.readable(call).iter().any(|open| is_below(path, open))
+            }
+            Subject::Path { write: true, .. } | Subject::Command(_) | Subject::Other => false,
+        }
     }
 
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {

@@ -595,3 +595,21 @@ async fn a_write_that_fails_leaves_the_old_content_and_no_rest() {
     assert_eq!(std::fs::read_to_string(world.cwd.join("f")).unwrap(), "old");
     assert_eq!(std::fs::read_dir(&world.cwd).unwrap().count(), 1);
 }
+
+#[tokio::test]
+async fn a_conversations_own_outputs_are_its_own_and_nobody_elses() {
+    let world = World::new();
+    let tools = world.tools();
+    let call = world.call("read", json!({"path": "x"}));
+    let outputs = tools.outputs_of(&call.key);
+    std::fs::create_dir_all(&outputs).unwrap();
+    let file = |folder: &std::path::Path, write: bool| Subject::Path {
+        path: folder.join("bash-1-1.txt"),
+        write,
+    };
+    assert!(tools.is_own(&call, &file(&outputs, false)));
+    assert!(!tools.is_own(&call, &file(&outputs, true)));
+    assert!(!tools.is_own(&call, &file(&world.cwd, false)));
+    let other = crabtalk_domain::ConversationKey::new("crab", "somebody").unwrap();
+    assert!(!tools.is_own(&call, &file(&tools.outputs_of(&other), false)));
+}

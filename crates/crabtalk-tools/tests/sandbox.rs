@@ -249,3 +249,23 @@ async fn the_node_can_ask_for_it_for_everyone() {
         "{output:?}"
     );
 }
+
+#[tokio::test]
+async fn the_sandbox_changes_for_the_commands_to_come() {
+    let world = World::new();
+    let tools = world.tools();
+    let outside = world.root.join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let write = format!("touch {}/f && echo written", outside.display());
+    let Some(before) = boxed(&world, &tools, &write).await else {
+        return;
+    };
+    assert!(!before.content.contains("written"), "{before:?}");
+    tools.set_sandbox(crabtalk_tools::SandboxConfig {
+        write: vec![outside.clone()],
+        ..crabtalk_tools::SandboxConfig::default()
+    });
+    let after = boxed(&world, &tools, &write).await;
+    assert!(after.is_some_and(|o| o.content.contains("written")));
+    assert!(outside.join("f").exists());
+}

@@ -9,7 +9,6 @@ use crate::reader::{Section, Source};
 use crate::tree::{Entry, from_toml};
 use crate::{Secret, Written, home::expand_tilde};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// MODEL-3.
 const MAX_RETRIES: u32 = 2;
@@ -72,6 +71,7 @@ impl Reader<'_> {
             memory: memory(root.section_or_empty("memory")?)?,
             storage: storage(root.section_or_empty("storage")?)?,
             runs: runs(root.section_or_empty("runs")?)?,
+            sandbox: self.sandbox(root.section_or_empty("sandbox")?)?,
             limits: limits(root.section_or_empty("limits")?)?,
             skills: skills(root.section_or_empty("skills")?)?,
         })
@@ -282,6 +282,31 @@ impl Reader<'_> {
             Ok((entry.key.clone(), Secret::new(value.value())))
         });
         secrets.collect()
+    }
+
+    fn sandbox(&self, mut section: Section<'_>) -> Result<Sandbox, Error> {
+        let sandbox = Sandbox {
+            network: section.boolean("network")?.unwrap_or(false),
+            read: self.folders(&mut section, "read")?,
+            write: self.folders(&mut section, "write")?,
+        };
+        section.finish();
+        Ok(sandbox)
+    }
+
+    /// Absolute paths; `~` is the user's home.
+    fn folders(&self, section: &mut Section<'_>, key: &'static str) -> Result<Vec<PathBuf>, Error> {
+        let user_home = (self.env)("HOME").map(PathBuf::from);
+        let mut folders = Vec::new();
+        for text in section.exact_strings(key)? {
+            let path = expand_tilde(&text, user_home.as_deref());
+            if !path.is_absolute() {
+                let message = format!("{text:?} is not absolute: begin it with / or ~/");
+                return section.fail(section.at, key, &message);
+            }
+            folders.push(path);
+        }
+        Ok(folders)
     }
 
     /// A path of the file: `~` is the user's home, relative means beside it.

@@ -84,6 +84,10 @@ detect = false
 resume = "auto"
 ask_timeout_secs = 60
 sandbox = true
+[sandbox]
+network = true
+read = ["~/notes", "/a,b"]
+write = ["/srv/cache"]
 [limits]
 queued_runs = 1
 tokens_per_day = 5
@@ -123,6 +127,14 @@ disabled = ["x"]
         (1, Some(5))
     );
     assert!(config.skills.import);
+    assert_eq!(
+        config.sandbox,
+        Sandbox {
+            network: true,
+            read: vec!["/me/notes".into(), "/a,b".into()],
+            write: vec!["/srv/cache".into()],
+        }
+    );
 }
 
 #[test]
@@ -271,6 +283,23 @@ fn providers_say_what_would_be_right() {
     fails(
         "[mcp.m]\ncommand = \"m\"\nargs = \"a b\"\n",
         "config.toml:3:8: mcp.m.args: expected a list of strings, as in [\"one\", \"two\"], found a string",
+    );
+}
+
+#[test]
+fn the_sandbox_opens_whole_paths_only() {
+    assert_eq!(config("").sandbox, Sandbox::default());
+    fails(
+        "[sandbox]\nread = [\"notes\"]\n",
+        "config.toml:1:1: sandbox.read: \"notes\" is not absolute: begin it with / or ~/",
+    );
+    fails(
+        "[sandbox]\nnetwork = \"yes\"\n",
+        "config.toml:2:11: sandbox.network: expected a boolean (true or false), found a string",
+    );
+    warns(
+        "[sandbox]\nreads = [\"/x\"]\n",
+        &["config.toml:2:1: sandbox.reads: unknown key, ignored; did you mean read?"],
     );
 }
 

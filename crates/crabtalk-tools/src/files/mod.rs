@@ -15,7 +15,7 @@ mod write;
 
 pub(crate) use edit::{EditArguments, edit};
 pub(crate) use read::{ReadArguments, read};
-pub(crate) use resolve::{Closed, Intent, Resolver};
+pub(crate) use resolve::{Closed, Intent, Resolver, is_below};
 pub(crate) use write::{WriteArguments, write};
 
 use std::io;

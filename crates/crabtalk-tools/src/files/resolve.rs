@@ -163,7 +163,7 @@ impl Closed<'_> {
 
 /// Whether `path` is `folder` or lies in it. Folders are also compared by
 /// identity, since bind mounts and case-folding disks give them other names.
-fn is_below(path: &Path, folder: &Path) -> bool {
+pub(crate) fn is_below(path: &Path, folder: &Path) -> bool {
     let Ok(folder) = std::fs::canonicalize(folder) else {
         return path.starts_with(folder);
     };
