@@ -87,6 +87,8 @@ wrap_responses! {
     Archive(ArchiveContent);
     SearchResults(SearchResults);
     AskList(AskList);
+    ApprovalList(ApprovalList);
+    Rights(AgentRights);
     MemoryList(MemoryList);
     MemoryEntry(MemoryEntry);
     MemoryImport(MemoryImport);

@@ -23,6 +23,12 @@ macro_rules! operations {
                 reply_to_ask: ReplyToAsk(ReplyToAsk) -> ();
                 /// Lists pending asks.
                 list_asks: ListAsks(ListAsksMsg) -> AskList;
+                /// Lists what an owner allowed for good (GATE-4).
+                list_approvals: ListApprovals(ListApprovalsMsg) -> ApprovalList;
+                /// Takes back what was allowed for good.
+                remove_approval: RemoveApproval(RemoveApprovalMsg) -> ();
+                /// Reads what an agent may do, in effect (GATE-2).
+                get_rights: GetRights(GetRightsMsg) -> AgentRights;
                 /// Lists conversations in memory.
                 list_active_conversations:
                     ListActiveConversations(ListActiveConversationsMsg) -> ActiveConversationList;

@@ -11,6 +11,7 @@ pub mod approvals;
 pub mod bash;
 pub mod path;
 mod pattern;
+pub mod rights;
 pub mod rules;
 pub mod scope;
 
@@ -18,5 +19,6 @@ pub mod scope;
 pub(crate) mod tests;
 
 pub use approvals::Approval;
+pub use rights::ToolRights;
 pub use rules::{Question, Standing, Verdict, detail, judge, standing};
 pub use scope::Violation;

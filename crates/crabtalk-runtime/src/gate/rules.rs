@@ -299,7 +299,7 @@ impl<'a> Question<'a> {
                         });
                         Opinion::new(
                             Permission::Ask,
-                            format!("{reason}, and may match {}", name_of(rule)),
+                            format!("{reason}, and may match `{}`", name_of(rule)),
                         )
                     })
                 }
@@ -427,14 +427,24 @@ fn opinion_of(rule: &PermissionRule) -> Opinion {
     };
     Opinion::new(
         rule.permission,
-        format!("{verb} by the rule {}", name_of(rule)),
+        format!("{verb} by the rule `{}`", name_of(rule)),
     )
 }
 
-fn name_of(rule: &PermissionRule) -> String {
+/// A rule's left side, as files have it.
+pub(super) fn name_of(rule: &PermissionRule) -> String {
     match &rule.pattern {
-        Some(pattern) => format!("`{}({pattern})`", rule.tool),
-        None => format!("`{}`", rule.tool),
+        Some(pattern) => format!("{}({pattern})", rule.tool),
+        None => rule.tool.clone(),
+    }
+}
+
+/// A permission, as files have it.
+pub(super) fn verb_of(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
     }
 }
 
