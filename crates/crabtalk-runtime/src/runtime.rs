@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, HubSubscription, RunLog, Subscription};
 use crate::gate::rules::LOCAL_PRINCIPAL;
-use crate::gate::{Violation, scope};
+use crate::gate::{ToolRights, Violation, rights, scope};
 use crate::registry::{LiveInfo, Registry};
 use crate::router::{ApprovalBook, DelegateNumbers, Resolve, Router};
 use crate::run::RunRequest;
@@ -355,6 +355,16 @@ impl Runtime {
             self.0.registry.len(),
             self.0.running.load(Ordering::Relaxed),
         )
+    }
+
+    /// What an agent may do, in effect: its tools in scope, and what the gate
+    /// says of each.
+    pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
+        let catalog = self.0.catalog.load();
+        let agent = catalog.agent(agent)?;
+        let specs = self.0.router.specs(agent, &catalog);
+        let tools = specs.iter().map(|spec| rights::rights(agent, spec));
+        Ok((Arc::clone(agent), tools.collect()))
     }
 
     /// Scope violations since the start (GATE-1).
