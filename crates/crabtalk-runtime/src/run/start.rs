@@ -2,6 +2,7 @@
 
 use super::repeats::Repeats;
 use super::{Announcer, Publisher, Run, RunRequest, Work};
+use crate::catalog::Catalog;
 use crate::compaction::Budget;
 use crate::conversation::{Job, Open, interruption};
 use crate::gate::scope::Kind;
@@ -10,7 +11,7 @@ use crate::registry::Shared;
 use crate::runtime::Inner;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, Message, Role, RunContext, Usage};
+use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, RunContext, Usage};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,17 +30,11 @@ pub(super) async fn start<'a>(
     } = job;
     let catalog = rt.catalog.load_full();
     let key = &request.key;
-    // The primary as its own guest is a normal turn (RUN-2).
-    let guest = request
-        .guest
-        .clone()
-        .filter(|guest| *guest != key.agent.as_str());
-    let primary = catalog.agent(key.agent.as_str())?;
-    let primary = Arc::new(rt.build_agent(primary).await);
-    let speaker = match &guest {
-        Some(guest) => Arc::new(rt.build_agent(catalog.agent(guest)?).await),
-        None => Arc::clone(&primary),
-    };
+    let Speakers {
+        guest,
+        primary,
+        speaker,
+    } = speakers(rt, &catalog, &request).await?;
     let number = open.last_run + 1;
     let cwd = run_cwd(shared, &request, catalog.user_home.as_deref());
     let standing = standing(&request.origin, &key.sender, &catalog.owners, request.root);
@@ -51,20 +46,7 @@ pub(super) async fn start<'a>(
         run: number,
         for_owner: standing.is_owner && !standing.unattended,
     };
-    let started_as = RunRecord {
-        id: number,
-        phase: RunPhase::Start,
-        origin: request.origin.to_string(),
-        request_id: request.request_id.clone().unwrap_or_default(),
-        guest: guest.clone().unwrap_or_default(),
-        cwd: request
-            .cwd
-            .iter()
-            .map(|cwd| cwd.to_string_lossy().into_owned())
-            .collect(),
-        code: 0,
-        at: rt.now(),
-    };
+    let started_as = start_record(&request, &guest, number, rt.now());
     let mut records = vec![Record::Run(started_as.clone())];
     let said = match &cut {
         Some(_) => None,
@@ -86,18 +68,13 @@ pub(super) async fn start<'a>(
         "" => rt.model.active_model(),
         model => model.to_owned(),
     };
-    let agent = speaker.name.to_string();
     publisher.publish(AgentEvent::Start {
-        agent,
+        agent: speaker.name.to_string(),
         run: number,
         model: model.clone(),
     });
     if let Some(said) = &said {
-        publisher.publish(AgentEvent::UserMessage {
-            content: said.content.clone(),
-            guest: guest.clone().unwrap_or_default(),
-            origin: request.origin.to_string(),
-        });
+        publisher.publish(said_event(&started_as, said));
     }
     if let Some(cut) = cut.or_else(|| open.interrupted.take()) {
         publisher.publish(interruption(cut.id));
@@ -133,6 +110,62 @@ pub(super) async fn start<'a>(
         model,
         started: tokio::time::Instant::now(),
     })
+}
+
+/// Who takes part in a turn.
+struct Speakers {
+    guest: Option<String>,
+    /// The conversation's own agent.
+    primary: Arc<AgentConfig>,
+    /// Who answers: the guest, or the primary.
+    speaker: Arc<AgentConfig>,
+}
+
+async fn speakers(rt: &Inner, catalog: &Catalog, request: &RunRequest) -> Result<Speakers, Error> {
+    let own = request.key.agent.as_str();
+    // The primary as its own guest is a normal turn (RUN-2).
+    let guest = request.guest.clone().filter(|guest| guest != own);
+    let primary = Arc::new(rt.build_agent(catalog.agent(own)?).await);
+    let speaker = match &guest {
+        Some(guest) => Arc::new(rt.build_agent(catalog.agent(guest)?).await),
+        None => Arc::clone(&primary),
+    };
+    Ok(Speakers {
+        guest,
+        primary,
+        speaker,
+    })
+}
+
+/// What other clients are told of the message that a run answers.
+fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
+    AgentEvent::UserMessage {
+        content: said.content.clone(),
+        guest: started_as.guest.clone(),
+        origin: started_as.origin.clone(),
+    }
+}
+
+/// What the log says of a run that begins.
+fn start_record(
+    request: &RunRequest,
+    guest: &Option<String>,
+    number: u64,
+    at: String,
+) -> RunRecord {
+    let cwd = request.cwd.as_ref();
+    RunRecord {
+        id: number,
+        phase: RunPhase::Start,
+        origin: request.origin.to_string(),
+        request_id: request.request_id.clone().unwrap_or_default(),
+        guest: guest.clone().unwrap_or_default(),
+        cwd: cwd
+            .map(|cwd| cwd.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        code: 0,
+        at,
+    }
 }
 
 /// What the sender says, as hooks rewrite it.
