@@ -3,7 +3,7 @@
 mod support;
 
 use crabtalk_domain::model::{Chunk, ErrorKind, Model};
-use crabtalk_model::{Error, Kind, ModelConfig, ProviderConfig, Registry};
+use crabtalk_model::{Error, Kind, ModelConfig, Price, ProviderConfig, Registry};
 use crabtalk_testkit::scripted::openai;
 use crabtalk_testkit::scripted::{Script, Server};
 use futures_util::StreamExt;
@@ -129,6 +129,56 @@ fn context_limits_are_configured_or_known() {
     ] {
         assert_eq!(registry.context_limit(model), limit, "{model}");
     }
+}
+
+#[test]
+fn prices_are_configured_or_about_what_is_listed() {
+    let mut known = named("a", &[]);
+    known.base_url = None;
+    known.models = vec![
+        ModelConfig::new("gpt-4o-mini"),
+        ModelConfig {
+            id: "gpt-4o".into(),
+            price: Some(Price::new(5.0, 20.0)),
+            ..ModelConfig::new("mine")
+        },
+        ModelConfig::new("mystery"),
+    ];
+    let mut local = provider("b", Kind::OpenAi, "http://127.0.0.1:1", &["local"]);
+    local.models[0].id = "gpt-4o".into();
+    let registry = registry(vec![known, local], None).expect("good");
+    let input = |model: &str| {
+        registry
+            .price(model)
+            .map(|price| (price.input, price.cached))
+    };
+    assert_eq!(input("gpt-4o-mini"), Some((0.15, Some(0.075))));
+    // The rebate for what was cached is the listed one.
+    assert_eq!(input("mine"), Some((5.0, Some(2.5))));
+    assert_eq!(input("mystery"), None);
+    assert_eq!(input("local"), None);
+    assert_eq!(input("gone"), None);
+    let about: Vec<_> = registry
+        .models()
+        .into_iter()
+        .map(|model| {
+            (
+                model.name,
+                model.price.is_some(),
+                model.price_is_approximate,
+            )
+        })
+        .collect();
+    let want = [
+        ("gpt-4o-mini", true, true),
+        ("mine", true, false),
+        ("mystery", false, false),
+        ("local", false, false),
+    ];
+    assert_eq!(
+        about,
+        want.map(|(name, has, about)| (name.to_owned(), has, about))
+    );
 }
 
 #[tokio::test]

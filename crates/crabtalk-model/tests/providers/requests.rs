@@ -1,0 +1,264 @@
+//! What a provider is asked; its server refuses what the provider would.
+
+use crate::dialect::{Dialect, with_tools};
+use crate::support::{calling, request};
+use crate::{Case, Cell};
+use crabtalk_domain::Message;
+use crabtalk_domain::model::{Request, Response, ToolChoice};
+use crabtalk_testkit::scripted::{End, Format, Part};
+use std::sync::Arc;
+
+pub(crate) const CASES: [Case; 8] = [
+    Case::new("address and key are where they belong", |d| {
+        Box::pin(address(d))
+    }),
+    Case::new("results go back to their calls", |d| Box::pin(results(d))),
+    Case::new("thinking is kept for the next turn", |d| Box::pin(proof(d))),
+    Case::new("another provider's thinking does no harm", |d| {
+        Box::pin(foreign(d))
+    }),
+    Case::new("any history is accepted", |d| Box::pin(any_history(d))),
+    Case::new("a tool can be demanded or forbidden", |d| {
+        Box::pin(choice(d))
+    }),
+    Case::new("two requests share their prefix byte by byte", |d| {
+        Box::pin(prefix(d))
+    }),
+    Case::new("the cache is told where to look", |d| Box::pin(marks(d))),
+];
+
+/// Sends requests which the server has to find right, and gives their bodies.
+async fn bodies(dialect: Dialect, requests: &[Request]) -> Vec<String> {
+    let bench = dialect
+        .bench(requests.iter().map(|_| dialect.text(&["ok"])))
+        .await;
+    for request in requests {
+        bench.send(request).await.expect("a valid request");
+    }
+    let got = bench.server.requests();
+    got.into_iter().map(|received| received.text).collect()
+}
+
+async fn address(dialect: Dialect) -> Cell {
+    let bench = dialect.bench([dialect.text(&["ok"])]).await;
+    bench.send(&request("hi")).await.expect("an answer");
+    let got = &bench.server.requests()[0];
+    assert_eq!(got.path, dialect.path());
+    let (name, value) = dialect.key_header();
+    assert_eq!(got.header(name), Some(value));
+    let keys = got
+        .headers
+        .iter()
+        .filter(|(_, value)| value.contains("planted"));
+    assert_eq!(keys.count(), 1, "{:?}", got.headers);
+    assert!(!got.text.contains("planted") && got.text.contains("sys"));
+    Cell::Holds
+}
+
+async fn results(dialect: Dialect) -> Cell {
+    let calls = [("a:0", "read", "{\"path\":\"x\"}"), ("b", "bash", "")];
+    let asked = with_tools(vec![
+        Message::user("hi"),
+        calling(&calls),
+        Message::tool("a:0", "contents of x", false),
+        Message::tool("b", "no such command", true),
+    ]);
+    let body = &bodies(dialect, &[asked]).await[0];
+    for part in ["contents of x", "no such command", "\"read\"", "\"bash\""] {
+        assert!(body.contains(part), "{part}: {body}");
+    }
+    Cell::Holds
+}
+
+fn told(answer: Response) -> Message {
+    let mut message = Message::assistant(answer.content);
+    message.thinking = answer.thinking;
+    message.tool_calls = answer.tool_calls;
+    message
+}
+
+/// A turn in which the model thought and called, and the request after it.
+async fn thought(dialect: Dialect) -> Request {
+    let parts = [
+        Part::thinking("hm", "proof-of-the-call=="),
+        Part::call("c1", "read", &["{}"]),
+        Part::call("c2", "bash", &["{}"]),
+    ];
+    let bench = dialect.bench([dialect.answer(&parts, End::Calls)]).await;
+    let mut asked = with_tools(vec![Message::user("hi")]);
+    asked.thinking = true;
+    let answer = bench.send(&asked).await.expect("an answer");
+    let more = [
+        told(answer),
+        Message::tool("c1", "r1", false),
+        Message::tool("c2", "r2", false),
+    ];
+    Arc::make_mut(&mut asked.history).extend(more.map(Arc::new));
+    asked.injected_at = asked.history.len();
+    asked
+}
+
+async fn proof(dialect: Dialect) -> Cell {
+    let body = &bodies(dialect, &[thought(dialect).await]).await[0];
+    let came_back = body.contains("\"proof-of-the-call==\"");
+    if dialect.format() == Format::OpenAi {
+        assert!(!came_back && !body.contains("hm"), "{body}");
+        return Cell::Absent("the format takes none back");
+    }
+    assert!(came_back, "{body}");
+    Cell::Holds
+}
+
+async fn foreign(dialect: Dialect) -> Cell {
+    for other in Dialect::ALL {
+        // Claude's proofs are the same wherever it runs.
+        let claudes = [Dialect::Anthropic, Dialect::Bedrock];
+        if other == dialect || claudes.contains(&other) && claudes.contains(&dialect) {
+            continue;
+        }
+        let asked = thought(other).await;
+        let body = &bodies(dialect, &[asked]).await[0];
+        assert!(!body.contains("proof-of-the-call"), "{body}");
+    }
+    Cell::Holds
+}
+
+async fn any_history(dialect: Dialect) -> Cell {
+    let mut guest = Message::assistant("from the guest");
+    guest.agent = "ada".into();
+    let mut asked = with_tools(vec![
+        Message::user("one"),
+        Message::user("two"),
+        calling(&[("a:0", "read", ""), ("b", "read", "{broken")]),
+        Message::tool("a:0", "", false),
+        Message::tool("b", "r", false),
+        Message::user("steered"),
+        Message::assistant("own"),
+        guest,
+        Message::user("three"),
+    ]);
+    asked.has_guests = true;
+    asked.injected = Arc::new(vec![Message::injected("for this run")]);
+    asked.injected_at = 8;
+    asked.closing = Some(Arc::new(Message::user("summarise")));
+    let mut without = asked.clone();
+    without.tools = Arc::default();
+    for body in bodies(dialect, &[asked, without]).await {
+        for part in ["steered", "for this run", "summarise", "<from agent="] {
+            assert!(body.contains(part), "{part}: {body}");
+        }
+    }
+    Cell::Holds
+}
+
+async fn choice(dialect: Dialect) -> Cell {
+    let mut asked = with_tools(vec![
+        Message::user("hi"),
+        calling(&[("c1", "read", "{}")]),
+        Message::tool("c1", "r", false),
+        Message::assistant("done"),
+        Message::user("again"),
+    ]);
+    let mut requests = Vec::new();
+    for choice in [
+        ToolChoice::Auto,
+        ToolChoice::None,
+        ToolChoice::Required,
+        ToolChoice::Named("bash".into()),
+    ] {
+        asked.tool_choice = choice;
+        requests.push(asked.clone());
+    }
+    let sent = bodies(dialect, &requests).await;
+    let (none, any, named) = match dialect.format() {
+        Format::OpenAi => (
+            "\"tool_choice\":\"none\"",
+            "\"tool_choice\":\"required\"",
+            "\"function\":{\"name\":\"bash\"}}",
+        ),
+        Format::Anthropic => (
+            "\"tool_choice\":{\"type\":\"none\"}",
+            "{\"type\":\"any\"}",
+            "{\"type\":\"tool\",\"name\":\"bash\"}",
+        ),
+        Format::Google => (
+            "\"mode\":\"NONE\"",
+            "\"mode\":\"ANY\"",
+            "\"allowedFunctionNames\":[\"bash\"]",
+        ),
+        // Without tools none can be called; what was called becomes text.
+        Format::Bedrock => (
+            "[called the tool read",
+            "\"toolChoice\":{\"any\":{}}",
+            "\"toolChoice\":{\"tool\":{\"name\":\"bash\"}}",
+        ),
+    };
+    for (body, part) in sent[1..].iter().zip([none, any, named]) {
+        assert!(
+            body.contains(part) && !sent[0].contains(part),
+            "{part}: {body}"
+        );
+    }
+    Cell::Holds
+}
+
+/// A body without the marks that move from request to request.
+fn without_marks(body: &str) -> String {
+    body.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
+        .replace(",{\"cachePoint\":{\"type\":\"default\"}}", "")
+}
+
+async fn prefix(dialect: Dialect) -> Cell {
+    let first = with_tools(vec![
+        Message::user("one"),
+        Message::assistant("two"),
+        Message::user("the last of the first"),
+    ]);
+    let mut second = first.clone();
+    Arc::make_mut(&mut second.history).extend(
+        [
+            calling(&[("c1", "read", "{}")]),
+            Message::tool("c1", "the last of the second", false),
+        ]
+        .map(Arc::new),
+    );
+    second.injected_at = second.history.len();
+    let mut third = second.clone();
+    Arc::make_mut(&mut third.history)
+        .extend([Message::assistant("six"), Message::user("seven")].map(Arc::new));
+    third.injected_at = third.history.len();
+    let sent = bodies(dialect, &[first, second, third]).await;
+    for (two, last) in sent
+        .windows(2)
+        .zip(["the last of the first", "the last of the second"])
+    {
+        let (before, after) = (without_marks(&two[0]), without_marks(&two[1]));
+        let end = before.find(last).expect("it is sent") + last.len();
+        assert!(after.starts_with(&before[..end]), "{before}\n{after}");
+        assert!(before[..end].contains("sys") && before[..end].contains("read"));
+    }
+    Cell::Holds
+}
+
+async fn marks(dialect: Dialect) -> Cell {
+    let mut asked = with_tools(vec![
+        Message::user("one"),
+        Message::assistant("two"),
+        Message::user("three"),
+    ]);
+    asked.injected = Arc::new(vec![Message::injected("for this run")]);
+    asked.injected_at = 2;
+    let body = &bodies(dialect, &[asked]).await[0];
+    let count = body.matches("\"cache_control\"").count() + body.matches("\"cachePoint\"").count();
+    match dialect.format() {
+        Format::OpenAi | Format::Google => {
+            assert_eq!(count, 0, "{body}");
+            Cell::Absent("it looks by itself")
+        }
+        // Tools, system prompt, before what is injected, the end.
+        Format::Anthropic | Format::Bedrock => {
+            assert_eq!(count, 4, "{body}");
+            Cell::Holds
+        }
+    }
+}
