@@ -1,5 +1,9 @@
 //! The command line.
 
+mod knowledge;
+
+pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
+
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -59,6 +63,28 @@ pub(crate) enum Command {
     Conversations,
     /// Show a conversation's messages.
     History(History),
+    /// List what compactions put away, or show one of it.
+    Archives {
+        #[command(subcommand)]
+        command: Option<Archives>,
+    },
+    /// Search memory and archives.
+    Search(Search),
+    /// List, read, write and import what is remembered.
+    Memory {
+        #[command(subcommand)]
+        command: Option<Memory>,
+    },
+    /// List, show, check and import skills.
+    Skills {
+        #[command(subcommand)]
+        command: Option<Skills>,
+    },
+    /// List, add and remove trusted folders and skills.
+    Trust {
+        #[command(subcommand)]
+        command: Option<Trust>,
+    },
     /// Cancel the run in flight.
     Kill,
     /// Summarise the history now, to make room.

@@ -1,19 +1,25 @@
 //! The commands, and what all of them have at hand.
 
+mod archives;
 mod asks;
 mod conversations;
 mod daemon;
 mod events;
+mod memory;
 mod runs;
+mod search;
+mod skills;
 mod stats;
+mod trust;
 
-use crate::args::{Command, Global};
+use crate::args::{self, Command, Global};
 use crate::connect::{self, Endpoint};
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
 use crate::{ask, chat, table};
 use crabtalk_config::Home;
 use crabtalk_transport::UnixConnection;
+use std::path::Path;
 
 pub(crate) use conversations::show_entry;
 
@@ -116,6 +122,22 @@ impl Context {
     }
 }
 
+/// A folder as the daemon is told of it: absolute, and UTF-8.
+fn utf8_folder(folder: &Path) -> Result<String, Error> {
+    let path = folder.canonicalize().map_err(|e| {
+        Error::Usage(format!(
+            "{}: {e}: name a folder that exists",
+            folder.display()
+        ))
+    })?;
+    path.into_os_string().into_string().map_err(|path| {
+        Error::Usage(format!(
+            "the folder {} is not UTF-8, which the protocol wants",
+            path.display()
+        ))
+    })
+}
+
 fn terminal_width() -> Option<u16> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(size.ws_col).filter(|columns| *columns > 0)
@@ -130,6 +152,15 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Daemon(command) => daemon::run(context, command).await,
         Command::Conversations => conversations::list(context).await,
         Command::History(args) => conversations::history(context, args).await,
+        Command::Archives { command } => archives::run(context, command).await,
+        Command::Search(args) => search::search(context, args).await,
+        Command::Memory { command } => {
+            memory::run(context, command.unwrap_or(args::Memory::List)).await
+        }
+        Command::Skills { command } => {
+            skills::run(context, command.unwrap_or(args::Skills::List)).await
+        }
+        Command::Trust { command } => trust::run(context, command.unwrap_or(args::Trust::List)),
         Command::Kill => runs::kill(context).await,
         Command::Compact { focus } => runs::compact(context, focus).await,
         Command::Steer { text } => runs::steer(context, text.join(" ")).await,

@@ -3,8 +3,9 @@
 //! Invariant: names are those of the schema; every event has a `type`.
 
 use crabtalk_proto::{
-    ActiveConversationInfo, AgentEventKind, AgentEventMsg, AskUserEvent, ConversationInfo,
-    DaemonStats, HistoryEntry, PendingAsk, StreamEvent, TokenUsage, ToolCallInfo, stream_event,
+    ActiveConversationInfo, AgentEventKind, AgentEventMsg, ArchiveInfo, AskUserEvent,
+    ConversationInfo, DaemonStats, HistoryEntry, MemoryEntry, PendingAsk, SearchHit, StreamEvent,
+    TokenUsage, ToolCallInfo, stream_event,
 };
 use serde_json::{Value, json};
 
@@ -115,6 +116,35 @@ pub(crate) fn history_entry(entry: &HistoryEntry) -> Value {
         "tool_calls": calls(&entry.tool_calls), "tool_call_id": entry.tool_call_id,
         "compact": entry.compact,
     })
+}
+
+pub(crate) fn archive(archive: &ArchiveInfo) -> Value {
+    json!({
+        "index": archive.index, "title": archive.title, "archived_at": archive.archived_at,
+        "message_count": archive.message_count, "summary": archive.summary,
+    })
+}
+
+pub(crate) fn search_hit(hit: &SearchHit) -> Value {
+    json!({
+        "source": hit.source, "title": hit.title, "snippet": hit.snippet, "score": hit.score,
+        "at": hit.at,
+    })
+}
+
+/// An entry of a list; its content is told by [`memory_entry`].
+pub(crate) fn memory_info(entry: &MemoryEntry) -> Value {
+    json!({
+        "name": entry.name, "description": entry.description, "agent": entry.agent,
+        "sender": entry.sender, "shared": entry.shared, "created": entry.created,
+        "updated": entry.updated,
+    })
+}
+
+pub(crate) fn memory_entry(entry: &MemoryEntry) -> Value {
+    let mut value = memory_info(entry);
+    value["content"] = entry.content.as_str().into();
+    value
 }
 
 pub(crate) fn stats(stats: &DaemonStats) -> Value {

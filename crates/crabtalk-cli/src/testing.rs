@@ -9,10 +9,13 @@ use crate::terminal::{Line, Terminal};
 use clap::Parser;
 use crabtalk_config::Home;
 use crabtalk_proto::{
-    ActiveConversationList, AskList, AttachMsg, ConversationInfo, ConversationList, DaemonStats,
-    GetHistoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, KillMsg,
-    ListActiveConversationsMsg, ListAsksMsg, ListConversationsMsg, PendingAsk, ReplyToAsk, Server,
-    Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
+    ActiveConversationList, ArchiveContent, ArchiveInfo, ArchiveList, AskList, AttachMsg,
+    ConversationInfo, ConversationList, DaemonStats, ForgetMsg, GetArchiveMsg, GetHistoryMsg,
+    GetMemoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg, ImportedMemory,
+    KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg, ListConversationsMsg,
+    ListMemoryMsg, ListSkillsMsg, MemoryEntry, MemoryImport, MemoryList, PendingAsk, RememberMsg,
+    ReplyToAsk, SearchHit, SearchMsg, SearchResults, Server, SkillInfo, SkillList, Status,
+    StreamEvent, StreamMsg, WelcomeMsg, stream_event,
 };
 use crabtalk_transport::{Limits, serve};
 use futures_core::Stream;
@@ -56,6 +59,7 @@ pub(crate) struct Script {
     pub(crate) replies: Arc<Mutex<VecDeque<Result<(), Status>>>>,
     pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
     pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
+    pub(crate) skills: Arc<Mutex<Vec<SkillInfo>>>,
 }
 
 impl Script {
@@ -155,12 +159,120 @@ impl Server for Script {
         })
     }
 
+    async fn list_archives(&self, _: ListArchivesMsg) -> Result<ArchiveList, Status> {
+        Ok(ArchiveList {
+            archives: vec![archive()],
+        })
+    }
+
+    async fn get_archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
+        let page = self.get_history(GetHistoryMsg {
+            before: request.before,
+            limit: request.limit,
+            ..GetHistoryMsg::default()
+        });
+        let page = page.await?;
+        Ok(ArchiveContent {
+            info: Some(archive()),
+            entries: page.entries,
+            more: page.more,
+        })
+    }
+
+    async fn search(&self, request: SearchMsg) -> Result<SearchResults, Status> {
+        let hit = SearchHit {
+            source: "archive 1".into(),
+            title: "Moving".into(),
+            snippet: format!("{} of {}\n\x1b[2Jx", request.query, request.limit),
+            score: 0.5,
+            at: "2026-11-20T10:00:00Z".into(),
+        };
+        Ok(SearchResults { hits: vec![hit] })
+    }
+
+    async fn list_memory(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
+        let all = ["a", "b", "c"].map(|name| MemoryEntry {
+            name: name.into(),
+            sender: "user".into(),
+            shared: name == "b",
+            updated: "2026-11-20T10:00:00Z".into(),
+            description: format!("about {name}"),
+            ..MemoryEntry::default()
+        });
+        // Pages of two, so that a client has to turn them.
+        let offset = request.offset as usize;
+        let page = all.into_iter().skip(offset).take(2).collect();
+        let warnings = (offset == 0).then(|| "x.md is broken".to_owned());
+        Ok(MemoryList {
+            entries: page,
+            more: offset == 0,
+            warnings: warnings.into_iter().collect(),
+        })
+    }
+
+    async fn get_memory(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Status> {
+        Ok(MemoryEntry {
+            name: request.name,
+            description: "about it".into(),
+            content: "what it says\n".into(),
+            ..MemoryEntry::default()
+        })
+    }
+
+    async fn remember(&self, request: RememberMsg) -> Result<(), Status> {
+        let RememberMsg {
+            sender,
+            name,
+            content,
+            description,
+            shared,
+            ..
+        } = request;
+        self.told(format!(
+            "remember {sender:?} {name:?} {content:?} {description:?} {shared:?}"
+        ))
+        .await;
+        Ok(())
+    }
+
+    async fn forget(&self, request: ForgetMsg) -> Result<(), Status> {
+        self.told(format!("forget {:?}", request.name)).await;
+        self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
+    }
+
+    async fn import_memory(&self, request: ImportMemoryMsg) -> Result<MemoryImport, Status> {
+        let imported = ImportedMemory {
+            file: format!("{}/n.md", request.path),
+            name: "n".into(),
+        };
+        Ok(MemoryImport {
+            imported: vec![imported],
+            skipped: vec!["e.md is empty".into()],
+        })
+    }
+
+    async fn list_skills(&self, _: ListSkillsMsg) -> Result<SkillList, Status> {
+        Ok(SkillList {
+            skills: self.skills.lock().unwrap().clone(),
+        })
+    }
+
     async fn get_stats(&self, _: GetStats) -> Result<DaemonStats, Status> {
         Ok(DaemonStats {
             version: "9.9.9".into(),
             uptime_secs: 61,
             ..DaemonStats::default()
         })
+    }
+}
+
+fn archive() -> ArchiveInfo {
+    ArchiveInfo {
+        index: 1,
+        title: "Moving".into(),
+        archived_at: "2026-11-20T10:00:00Z".into(),
+        message_count: 3,
+        summary: "We moved.\n".into(),
     }
 }
 
@@ -184,6 +296,7 @@ impl Fake {
             replies: Arc::default(),
             asks: Arc::default(),
             history: Arc::default(),
+            skills: Arc::default(),
         };
         let listener = crabtalk_transport::listen(&folder.path().join("daemon.sock"))
             .await

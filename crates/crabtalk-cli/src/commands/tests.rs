@@ -1,3 +1,5 @@
+mod knowledge;
+
 use crate::error::Error;
 use crate::testing::Fake;
 use crabtalk_proto::{AskUserEvent, HistoryEntry, PendingAsk, Status, ToolCallInfo};

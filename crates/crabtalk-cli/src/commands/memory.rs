@@ -1,0 +1,171 @@
+//! `memory`: what is remembered, as the sender of the command line sees it.
+
+use super::{Context, search};
+use crate::args::Memory;
+use crate::error::Error;
+use crate::{json, stdin};
+use crabtalk_proto::{
+    Client, ForgetMsg, GetMemoryMsg, ImportMemoryMsg, ListMemoryMsg, MemoryEntry, RememberMsg,
+};
+use serde_json::json;
+use std::path::Path;
+
+/// Entries asked for at a time; the daemon may give fewer.
+const PAGE: u32 = 1000;
+
+pub(super) async fn run(context: &mut Context, command: Memory) -> Result<(), Error> {
+    match command {
+        Memory::List => list(context).await,
+        Memory::Show { name } => show(context, name.join(" ")).await,
+        Memory::Recall(args) => search::search(context, args).await,
+        Memory::Add {
+            name,
+            text,
+            description,
+            shared,
+            private,
+            no_stdin,
+        } => {
+            let content = content(&text.join(" "), no_stdin)?;
+            let entry = RememberMsg {
+                agent: context.agent(),
+                sender: context.sender(),
+                name,
+                description,
+                content,
+                shared: (shared || private).then_some(shared),
+            };
+            add(context, entry).await
+        }
+        Memory::Rm { name } => remove(context, name.join(" ")).await,
+        Memory::Import { folder } => import(context, &folder).await,
+    }
+}
+
+/// What an entry is to say: the words, and what is piped in.
+fn content(text: &str, no_stdin: bool) -> Result<String, Error> {
+    let input = std::io::stdin();
+    let piped = if !no_stdin && stdin::is_piped(&input) {
+        stdin::read(input.lock())?
+    } else {
+        String::new()
+    };
+    let content = stdin::append(text, &piped);
+    if content.trim().is_empty() {
+        return Err(Error::Usage(
+            "there is nothing to remember: write it behind the name, or pipe it in".to_owned(),
+        ));
+    }
+    Ok(content)
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let mut connection = context.connection().await?;
+    let (agent, sender) = (context.agent(), context.sender());
+    let (mut entries, mut warnings): (Vec<MemoryEntry>, Vec<String>) = Default::default();
+    loop {
+        let request = ListMemoryMsg {
+            agent: agent.clone(),
+            sender: sender.clone(),
+            offset: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+            limit: PAGE,
+        };
+        let page = connection.list_memory(request).await?;
+        warnings.extend(page.warnings);
+        let more = page.more && !page.entries.is_empty();
+        entries.extend(page.entries);
+        if !more {
+            break;
+        }
+    }
+    for warning in &warnings {
+        let said = format!("crabtalk: passed over: {warning}");
+        context.console.screen.problem(&said)?;
+    }
+    if context.global.json {
+        for entry in &entries {
+            context.console.screen.json(&json::memory_info(entry))?;
+        }
+        return Ok(());
+    }
+    let rows = entries.into_iter().map(|entry| {
+        let shared = if entry.shared { "yes" } else { "" };
+        let day = entry.updated.get(..10).unwrap_or_default().to_owned();
+        vec![
+            entry.name,
+            entry.sender,
+            shared.to_owned(),
+            day,
+            entry.description,
+        ]
+    });
+    let rows = rows.collect();
+    let header = ["name", "sender", "shared", "updated", "description"];
+    context.print_table(&header, rows, "nothing is remembered yet")
+}
+
+async fn show(context: &mut Context, name: String) -> Result<(), Error> {
+    let request = GetMemoryMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        name,
+    };
+    let entry = context.connection().await?.get_memory(request).await?;
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        return Ok(screen.json(&json::memory_entry(&entry))?);
+    }
+    if !entry.description.is_empty() {
+        screen.line(&entry.description)?;
+        screen.line("")?;
+    }
+    Ok(screen.line(entry.content.trim_end())?)
+}
+
+async fn add(context: &mut Context, entry: RememberMsg) -> Result<(), Error> {
+    let name = entry.name.trim().to_owned();
+    context.connection().await?.remember(entry).await?;
+    let said = format!("crabtalk: remembered {name}");
+    context.done(json!({ "remembered": name }), &said)
+}
+
+async fn remove(context: &mut Context, name: String) -> Result<(), Error> {
+    let request = ForgetMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        name: name.clone(),
+    };
+    context.connection().await?.forget(request).await?;
+    let said = format!("crabtalk: forgot {name}");
+    context.done(json!({ "forgotten": name }), &said)
+}
+
+async fn import(context: &mut Context, folder: &Path) -> Result<(), Error> {
+    let path = super::utf8_folder(folder)?;
+    let request = ImportMemoryMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        path,
+    };
+    let report = context.connection().await?.import_memory(request).await?;
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        let imported = report.imported.iter();
+        let imported = imported.map(|i| json!({"file": i.file, "name": i.name}));
+        let report = json!({
+            "imported": imported.collect::<Vec<_>>(), "skipped": report.skipped,
+        });
+        return Ok(screen.json(&report)?);
+    }
+    for imported in &report.imported {
+        screen.line(&format!("{} from {}", imported.name, imported.file))?;
+    }
+    for skipped in &report.skipped {
+        screen.problem(&format!("crabtalk: {skipped}"))?;
+    }
+    Ok(screen.note(&format!(
+        "crabtalk: {} remembered, {} left out",
+        report.imported.len(),
+        report.skipped.len()
+    ))?)
+}

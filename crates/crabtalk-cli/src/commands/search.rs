@@ -1,0 +1,43 @@
+//! `search` and `memory recall`: what entries and archives say.
+
+use super::Context;
+use crate::args::Search;
+use crate::error::Error;
+use crate::json;
+use crate::text::{clean, summary};
+use crabtalk_proto::{Client, SearchHit, SearchMsg};
+
+pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Error> {
+    let request = SearchMsg {
+        query: args.query.join(" "),
+        agent: context.agent(),
+        sender: context.sender(),
+        limit: args.limit,
+    };
+    let found = context.connection().await?.search(request).await?.hits;
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        for hit in &found {
+            screen.json(&json::search_hit(hit))?;
+        }
+        return Ok(());
+    }
+    if found.is_empty() {
+        return Ok(screen.note("nothing was found; it matches words, so try others")?);
+    }
+    for hit in &found {
+        screen.line(&heading(hit))?;
+        for line in clean(hit.snippet.trim()).lines() {
+            screen.line(&format!("    {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a hit stands, and since when.
+fn heading(hit: &SearchHit) -> String {
+    let day = hit.at.get(..10).unwrap_or_default();
+    let parts = [summary(&hit.title), summary(&hit.source), summary(day)];
+    let parts = parts.iter().filter(|part| !part.is_empty());
+    parts.map(String::as_str).collect::<Vec<_>>().join(" | ")
+}

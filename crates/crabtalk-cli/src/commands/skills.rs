@@ -1,0 +1,213 @@
+//! `skills`: what the daemon offers to agents, and the folders of authors.
+
+use super::Context;
+use crate::args::Skills;
+use crate::error::Error;
+use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SourceKind};
+use crabtalk_skills::{Finding, ImportReport, Level, Skill, Source, TrustFile, content_hash};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(super) async fn run(context: &mut Context, command: Skills) -> Result<(), Error> {
+    match command {
+        Skills::List => list(context).await,
+        Skills::Show { name } => show(context, &name).await,
+        Skills::Check { folder } => check(context, &folder),
+        Skills::Import { folder, replace } => import(context, &folder, replace),
+    }
+}
+
+/// What the disk says to a skill is a failure of the command.
+pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
+    Error::Failed(error.to_string())
+}
+
+async fn known(context: &mut Context) -> Result<Vec<SkillInfo>, Error> {
+    let mut connection = context.connection().await?;
+    Ok(connection.list_skills(ListSkillsMsg {}).await?.skills)
+}
+
+fn is_external(skill: &SkillInfo) -> bool {
+    skill.source_kind == i32::from(SourceKind::External)
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let skills = known(context).await?;
+    if context.global.json {
+        for skill in &skills {
+            let value = json!({
+                "name": skill.name, "enabled": skill.enabled, "source": skill.source,
+                "external": is_external(skill),
+            });
+            context.console.screen.json(&value)?;
+        }
+        return Ok(());
+    }
+    let rows = skills.into_iter().map(|skill| {
+        let state = if skill.enabled { "on" } else { "off" };
+        let kind = if is_external(&skill) {
+            "external"
+        } else {
+            "installed"
+        };
+        vec![skill.name, state.into(), kind.into(), skill.source]
+    });
+    let rows = rows.collect();
+    let none = "there are no skills yet; `crabtalk skills import DIR` copies some";
+    context.print_table(&["name", "state", "kind", "folder"], rows, none)
+}
+
+async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
+    let skills = known(context).await?;
+    let found = skills.iter().find(|s| s.name.eq_ignore_ascii_case(name));
+    let Some(info) = found else {
+        return Err(Error::Failed(format!(
+            "there is no skill named {name}; see `crabtalk skills`"
+        )));
+    };
+    let source = if is_external(info) {
+        Source::External
+    } else {
+        Source::Home
+    };
+    let skill = crabtalk_skills::load(Path::new(&info.source), source).map_err(failed)?;
+    let trust = TrustFile::new(context.home.trust_file());
+    let trust = trust.load().map_err(failed)?;
+    let hash = content_hash(&skill.summary.folder).ok();
+    let entry = trust.skill(&skill.summary.folder);
+    let trusted = match entry {
+        None => "no",
+        Some(entry) if Some(&entry.sha256) == hash.as_ref() => "yes",
+        Some(_) => "changed since",
+    };
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        return Ok(screen.json(&skill_json(&skill, info.enabled, trusted))?);
+    }
+    let some = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut rows = vec![
+        ("name", skill.summary.name.clone()),
+        ("folder", skill.summary.folder.display().to_string()),
+        ("license", some(&skill.license)),
+        ("needs", some(&skill.compatibility)),
+        ("wants without asking", skill.allowed_tools.join(", ")),
+        ("trusted", trusted.to_owned()),
+        ("files", skill.files.paths.join(", ")),
+    ];
+    rows.retain(|(_, value)| !value.is_empty());
+    screen.line(&crate::table::pairs(&rows))?;
+    screen.line("")?;
+    screen.line(&skill.summary.description)?;
+    screen.line("")?;
+    screen.line(skill.body.trim())?;
+    for warning in &skill.warnings {
+        screen.problem(&format!("crabtalk: {warning}"))?;
+    }
+    Ok(())
+}
+
+fn skill_json(skill: &Skill, enabled: bool, trusted: &str) -> Value {
+    let warnings = skill.warnings.iter().map(ToString::to_string);
+    json!({
+        "name": skill.summary.name, "description": skill.summary.description,
+        "folder": skill.summary.folder, "enabled": enabled, "license": skill.license,
+        "compatibility": skill.compatibility, "metadata": skill.metadata,
+        "allowed_tools": skill.allowed_tools, "trusted": trusted, "files": skill.files.paths,
+        "warnings": warnings.collect::<Vec<_>>(), "body": skill.body,
+    })
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "level": level(finding.level), "file": finding.file, "line": finding.line,
+        "what": finding.what, "right": finding.right,
+    })
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Advice => "advice",
+        Level::Wrong => "wrong",
+        Level::Refused => "refused",
+    }
+}
+
+fn check(context: &mut Context, folder: &Path) -> Result<(), Error> {
+    let report = crabtalk_skills::check(folder).map_err(failed)?;
+    let screen = &mut context.console.screen;
+    for finding in &report.findings {
+        if context.global.json {
+            screen.json(&finding_json(finding))?;
+        } else {
+            screen.line(&format!("{}: {finding}", level(finding.level)))?;
+        }
+    }
+    let skills = report.skills.len();
+    if report.passed() {
+        let said = match skills {
+            1 => "crabtalk: the skill is by the format".to_owned(),
+            _ => format!("crabtalk: all {skills} skills are by the format"),
+        };
+        return Ok(screen.note(&said)?);
+    }
+    let wrong = report.findings.iter().filter(|f| f.level != Level::Advice);
+    Err(Error::Failed(format!(
+        "{} to mend in {skills} skill{}",
+        wrong.count(),
+        if skills == 1 { "" } else { "s" }
+    )))
+}
+
+fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Error> {
+    let home = context.home.create()?;
+    let report = crabtalk_skills::import(folder, &home.skills_dir(), replace).map_err(failed)?;
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        return Ok(screen.json(&report_json(&report))?);
+    }
+    for copied in &report.copied {
+        let how = if copied.replaced { ", replaced" } else { "" };
+        screen.line(&format!(
+            "{} from {} ({} files{how})",
+            copied.name,
+            copied.from.display(),
+            copied.files
+        ))?;
+        for warning in &copied.warnings {
+            screen.problem(&format!("crabtalk: {warning}"))?;
+        }
+    }
+    for skipped in &report.skipped {
+        let said = format!("crabtalk: {}: {}", skipped.from.display(), skipped.reason);
+        screen.problem(&said)?;
+    }
+    for finding in &report.findings {
+        screen.problem(&format!("crabtalk: {finding}"))?;
+    }
+    match (report.copied.len(), report.skipped.len()) {
+        (0, 0) => Err(Error::Failed(format!(
+            "there is no skill in {} or below it",
+            folder.display()
+        ))),
+        (copied, left) => Ok(screen.note(&format!(
+            "crabtalk: {copied} copied, {left} left out; agents have them from their next run on"
+        ))?),
+    }
+}
+
+fn report_json(report: &ImportReport) -> Value {
+    let copied = report.copied.iter().map(|copied| {
+        let warnings = copied.warnings.iter().map(ToString::to_string);
+        json!({
+            "name": copied.name, "from": copied.from, "to": copied.to, "files": copied.files,
+            "replaced": copied.replaced, "warnings": warnings.collect::<Vec<_>>(),
+        })
+    });
+    let skipped = report.skipped.iter();
+    let skipped = skipped.map(|s| json!({"from": s.from, "reason": s.reason}));
+    let findings = report.findings.iter().map(finding_json);
+    json!({
+        "copied": copied.collect::<Vec<_>>(), "skipped": skipped.collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
+    })
+}

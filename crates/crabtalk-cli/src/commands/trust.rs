@@ -1,0 +1,112 @@
+//! `trust`: whose instructions agents follow, and which skills may act without
+//! asking (MEM-4, SKILL-2).
+//!
+//! Works on `state/trust.toml` itself: trust is an owner's word, given on this
+//! machine, and a daemon reads it anew whenever it matters.
+
+use super::Context;
+use super::skills::failed;
+use crate::args::Trust;
+use crate::error::Error;
+use crabtalk_skills::{TrustFile, content_hash};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Who says so, in the file.
+const BY: &str = "cli";
+
+/// What makes a folder a skill's, in both spellings that are understood.
+const MANIFESTS: [&str; 2] = ["SKILL.md", "skill.md"];
+
+pub(super) fn run(context: &mut Context, command: Trust) -> Result<(), Error> {
+    match command {
+        Trust::List => list(context),
+        Trust::Add { path } => add(context, &path),
+        Trust::Rm { path } => remove(context, &path),
+    }
+}
+
+fn list(context: &mut Context) -> Result<(), Error> {
+    let trust = TrustFile::new(context.home.trust_file());
+    let trust = trust.load().map_err(failed)?;
+    let state = |path: &Path, sha256: &str| match content_hash(path) {
+        Ok(hash) if hash == sha256 => "",
+        Ok(_) => "changed since: not trusted",
+        Err(_) => "cannot be read: not trusted",
+    };
+    let skills = trust.skills.iter();
+    let skills = skills.map(|s| ("skill", &s.path, &s.at, &s.by, state(&s.path, &s.sha256)));
+    let folders = trust.folders.iter();
+    let folders = folders.map(|f| ("folder", &f.path, &f.at, &f.by, ""));
+    let all: Vec<_> = folders.chain(skills).collect();
+    if context.global.json {
+        for (kind, path, at, by, state) in all {
+            let holds = state.is_empty();
+            let value = json!({"kind": kind, "path": path, "at": at, "by": by, "holds": holds});
+            context.console.screen.json(&value)?;
+        }
+        return Ok(());
+    }
+    let rows = all.into_iter().map(|(kind, path, at, by, state)| {
+        let day = at.get(..10).unwrap_or(at).to_owned();
+        vec![
+            kind.to_owned(),
+            path.display().to_string(),
+            day,
+            by.clone(),
+            state.to_owned(),
+        ]
+    });
+    let rows = rows.collect();
+    context.print_table(
+        &["kind", "path", "since", "by", "state"],
+        rows,
+        "nothing is trusted; `crabtalk trust add PATH` trusts a folder or a skill",
+    )
+}
+
+fn add(context: &mut Context, path: &Path) -> Result<(), Error> {
+    let home = context.home.create()?;
+    let file = TrustFile::new(home.trust_file());
+    let at = format!("{:.3}", jiff::Timestamp::now());
+    let is_skill = MANIFESTS.iter().any(|name| path.join(name).is_file());
+    if !is_skill {
+        let trusted = file.add_folder(path, &at, BY).map_err(failed)?;
+        let said = format!(
+            "crabtalk: agents follow the instructions in {} and below it",
+            trusted.path.display()
+        );
+        return context.done(json!({"kind": "folder", "path": trusted.path}), &said);
+    }
+    let trusted = file.add_skill(path, &at, BY).map_err(failed)?;
+    let said = format!(
+        "crabtalk: the skill in {} is trusted as it is now; any change ends that",
+        trusted.path.display()
+    );
+    let value = json!({"kind": "skill", "path": trusted.path, "sha256": trusted.sha256});
+    context.done(value, &said)?;
+    let installed = home.skills_dir().canonicalize();
+    if installed.is_ok_and(|folder| !trusted.path.starts_with(folder)) {
+        context.console.screen.note(
+            "crabtalk: only skills in config/skills may act without asking; \
+             `crabtalk skills import` copies one there",
+        )?;
+    }
+    Ok(())
+}
+
+fn remove(context: &mut Context, path: &Path) -> Result<(), Error> {
+    let file = TrustFile::new(context.home.trust_file());
+    // One that is gone is named as it was.
+    let path: PathBuf = std::path::absolute(path).map_err(|e| Error::io("find the folder", &e))?;
+    let folder = file.remove_folder(&path).map_err(failed)?;
+    let skill = file.remove_skill(&path).map_err(failed)?;
+    if !folder && !skill {
+        return Err(Error::Failed(format!(
+            "{} is not trusted; see `crabtalk trust`",
+            path.display()
+        )));
+    }
+    let said = format!("crabtalk: {} is not trusted any more", path.display());
+    context.done(json!({"removed": path}), &said)
+}
