@@ -7,8 +7,10 @@ use crate::skills::Skills;
 use crabtalk_config::{read_limited, write_atomic};
 use crabtalk_domain::tool::Invocation;
 use crabtalk_domain::{BoxFuture, PermissionRule};
+use crabtalk_proto::Status;
 use crabtalk_runtime::ApprovalBook;
-use crabtalk_runtime::gate::{Approval, approvals};
+use crabtalk_runtime::gate::Approval;
+use crabtalk_runtime::gate::approvals::{self, Wanted};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -42,6 +44,54 @@ impl ApprovalFile {
     }
 }
 
+impl ApprovalFile {
+    /// What is approved now, in the file's order.
+    pub(crate) fn listed(&self) -> Arc<Vec<Approval>> {
+        self.now.load_full()
+    }
+
+    /// Takes an approval back: the one at `index`, from 1, if it allows
+    /// `exact`.
+    pub(crate) async fn remove(
+        &self,
+        index: u32,
+        exact: Option<String>,
+    ) -> Result<Approval, Status> {
+        let _changing = self.changing.lock().await;
+        let path = self.path.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let mut all = read(&path).map_err(Status::internal)?;
+            let none = || Status::not_found(format!("there is no approval {index}; list them"));
+            let at = (index as usize).checked_sub(1).ok_or_else(none)?;
+            let found = all.get(at).ok_or_else(none)?;
+            if exact.is_some_and(|exact| exact != found.exact) {
+                return Err(Status::conflict(format!(
+                    "approval {index} is another one by now; list them again"
+                )));
+            }
+            let removed = approvals::remove(&mut all, at).map_err(|_| none())?;
+            let text = approvals::render(&all).map_err(|e| Status::internal(e.to_string()))?;
+            write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))?;
+            Ok((removed, all))
+        });
+        let (removed, all) = written
+            .await
+            .map_err(|e| Status::internal(e.to_string()))??;
+        self.now.store(Arc::new(all));
+        Ok(removed)
+    }
+}
+
+fn wanted(approval: &Approval) -> Wanted<'_> {
+    Wanted {
+        agent: &approval.agent,
+        sender: &approval.sender,
+        tool: &approval.tool,
+        exact: &approval.exact,
+        cwd: &approval.cwd,
+    }
+}
+
 fn read(path: &std::path::Path) -> Result<Vec<Approval>, String> {
     let text = read_limited(path, MAX_BYTES)
         .map_err(|e| e.with_causes())?
@@ -60,7 +110,9 @@ impl ApprovalBook for ApprovalFile {
             let path = self.path.clone();
             let written = tokio::task::spawn_blocking(move || {
                 let mut all = read(&path)?;
-                all.push(approval);
+                if !all.iter().any(|known| known.covers(&wanted(&approval))) {
+                    all.push(approval);
+                }
                 let text = approvals::render(&all).map_err(|e| e.to_string())?;
                 write_atomic(&path, &text).map_err(|e| e.with_causes())?;
                 Ok::<_, String>(all)

@@ -1,5 +1,6 @@
 //! A node: what is configured, and the runtime that runs on it.
 
+use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::compose::{Composed, compose, sandbox, sync_policy};
 use crate::context::Context;
@@ -31,6 +32,7 @@ pub(crate) struct Node {
     runtime: Runtime,
     models: Arc<Models>,
     approvals: Arc<ApprovalFile>,
+    agents: AgentFiles,
     children: Children,
     tools: Arc<OsTools>,
     memory: Arc<ArcSwap<Memory>>,
@@ -103,6 +105,7 @@ impl Node {
             catalog,
         );
         Ok(Self {
+            agents: AgentFiles::new(home.agents_dir()),
             home,
             runtime,
             models,
@@ -131,6 +134,14 @@ impl Node {
 
     pub(crate) fn skills(&self) -> &Arc<Skills> {
         &self.skills
+    }
+
+    pub(crate) fn approvals(&self) -> &ApprovalFile {
+        &self.approvals
+    }
+
+    pub(crate) fn agents(&self) -> &AgentFiles {
+        &self.agents
     }
 
     pub(crate) fn children(&self) -> &Children {

@@ -9,6 +9,7 @@ mod history;
 mod knowledge;
 mod lists;
 mod memories;
+mod rights;
 mod runs;
 mod wire;
 
@@ -254,6 +255,48 @@ impl Server for Session {
 
     async fn reload(&self, _: ReloadMsg) -> Result<(), Status> {
         self.node.reload().await.map_err(Status::bad_request)
+    }
+
+    async fn list_agents(&self, _: ListAgentsMsg) -> Result<AgentList, Status> {
+        self.agents().await
+    }
+
+    async fn get_agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Status> {
+        self.agent(&request.name).await
+    }
+
+    async fn create_agent(&self, request: CreateAgentMsg) -> Result<AgentInfo, Status> {
+        let CreateAgentMsg {
+            name,
+            config,
+            prompt,
+        } = request;
+        self.write_agent(true, name, config, prompt).await
+    }
+
+    async fn update_agent(&self, request: UpdateAgentMsg) -> Result<AgentInfo, Status> {
+        let UpdateAgentMsg {
+            name,
+            config,
+            prompt,
+        } = request;
+        self.write_agent(false, name, config, prompt).await
+    }
+
+    async fn delete_agent(&self, request: DeleteAgentMsg) -> Result<(), Status> {
+        self.remove_agent(request.name).await
+    }
+
+    async fn get_rights(&self, request: GetRightsMsg) -> Result<AgentRights, Status> {
+        self.rights(&request.agent)
+    }
+
+    async fn list_approvals(&self, request: ListApprovalsMsg) -> Result<ApprovalList, Status> {
+        Ok(self.approvals(&request))
+    }
+
+    async fn remove_approval(&self, request: RemoveApprovalMsg) -> Result<(), Status> {
+        self.take_approval_back(request).await
     }
 
     async fn get_stats(&self, _: GetStats) -> Result<DaemonStats, Status> {

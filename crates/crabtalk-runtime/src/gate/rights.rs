@@ -4,7 +4,7 @@
 
 use super::rules::{Question, Standing, judge, name_of, verb_of};
 use crabtalk_domain::tool::{Subject, ToolSpec};
-use crabtalk_domain::{AgentConfig, Permission, PermissionRule, glob_matches};
+use crabtalk_domain::{AgentConfig, PermissionRule, glob_matches};
 use std::path::Path;
 
 /// A working folder, and a folder that lies nowhere near.
@@ -103,7 +103,7 @@ fn in_words(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_domain::AgentName;
+    use crabtalk_domain::{AgentName, Permission};
 
     fn shown(agent: &AgentConfig, tool: &str, default_permission: Permission) -> String {
         let spec = ToolSpec {

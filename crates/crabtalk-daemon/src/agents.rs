@@ -1,0 +1,178 @@
+//! `config/agents/`: agents as clients read and write them.
+//!
+//! Invariants: one change at a time; a name that is taken, in whatever case,
+//! is never taken again; what cannot be read back is never written.
+
+use crabtalk_config::{AgentFile, AgentText, is_name, load_agents, write_atomic};
+use crabtalk_proto::Status;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use tokio::sync::Mutex;
+
+pub(crate) struct AgentFiles {
+    folder: PathBuf,
+    /// Held over one change of the folder.
+    changing: Mutex<()>,
+}
+
+/// What a change is to do with the file that it names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There must be none.
+    Create,
+    /// There must be one, or the agent must be built in.
+    Update {
+        /// Whether the daemon has such an agent without any file.
+        built_in: bool,
+    },
+}
+
+impl AgentFiles {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// The frontmatter of every readable file, by agent.
+    pub(crate) async fn frontmatters(&self) -> Result<HashMap<String, String>, Status> {
+        blocking(self.folder.clone(), |folder| {
+            let entries = load_agents(folder).map_err(|e| Status::internal(e.with_causes()))?;
+            let readable = entries.into_iter().filter_map(|entry| {
+                let (file, _) = entry.agent.ok()?;
+                Some((entry.name, file.frontmatter))
+            });
+            Ok(readable.collect())
+        })
+        .await
+    }
+
+    /// Writes an agent's file.
+    pub(crate) async fn write(
+        &self,
+        change: Change,
+        name: String,
+        config: String,
+        prompt: String,
+    ) -> Result<(), Status> {
+        let _changing = self.changing.lock().await;
+        blocking(self.folder.clone(), move |folder| {
+            check_name(&name)?;
+            let (text, _) =
+                AgentText::parse_any(&config).map_err(|e| Status::bad_request(e.with_causes()))?;
+            let path = folder.join(format!("{name}.md"));
+            match (change, taken(folder, &name)?) {
+                (Change::Create, Some(twin)) => {
+                    return Err(Status::conflict(format!(
+                        "there is an agent {twin} already; choose another name or update it"
+                    )));
+                }
+                (Change::Update { .. }, Some(twin)) if twin != name => {
+                    return Err(unknown(&name));
+                }
+                (Change::Update { built_in: false }, None) => return Err(unknown(&name)),
+                (Change::Create, None) | (Change::Update { .. }, _) => {}
+            }
+            let text = text.with_prompt(&prompt).to_text();
+            AgentFile::parse(&text, &path).map_err(|e| Status::bad_request(e.with_causes()))?;
+            write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))
+        })
+        .await
+    }
+
+    /// Removes an agent's file.
+    pub(crate) async fn remove(&self, name: String) -> Result<(), Status> {
+        let _changing = self.changing.lock().await;
+        blocking(self.folder.clone(), move |folder| {
+            check_name(&name)?;
+            if taken(folder, &name)?.as_deref() != Some(name.as_str()) {
+                return Err(unknown(&name));
+            }
+            let path = folder.join(format!("{name}.md"));
+            std::fs::remove_file(&path)
+                .map_err(|e| Status::internal(format!("cannot remove {}: {e}", path.display())))
+        })
+        .await
+    }
+}
+
+/// The agent whose file has this name, in whatever case.
+fn taken(folder: &Path, name: &str) -> Result<Option<String>, Status> {
+    let entries = load_agents(folder).map_err(|e| Status::internal(e.with_causes()))?;
+    let mut names = entries.into_iter().map(|entry| entry.name);
+    Ok(names.find(|known| known.eq_ignore_ascii_case(name)))
+}
+
+fn check_name(name: &str) -> Result<(), Status> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(80).collect();
+    Err(Status::bad_request(format!(
+        "{shown:?} is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter \
+         or digit"
+    )))
+}
+
+fn unknown(name: &str) -> Status {
+    Status::not_found(format!("there is no file of an agent {name}"))
+}
+
+async fn blocking<T: Send + 'static>(
+    folder: PathBuf,
+    work: impl FnOnce(&Path) -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(move || work(&folder)).await;
+    done.unwrap_or_else(|_| Err(Status::internal("the agents' files could not be reached")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn write(files: &AgentFiles, change: Change, name: &str, config: &str) -> u32 {
+        let done = files.write(change, name.into(), config.into(), "You are.".into());
+        done.await.err().map_or(0, |status| status.code)
+    }
+
+    #[tokio::test]
+    async fn agents_are_written_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = AgentFiles::new(dir.path().to_owned());
+        let (create, update) = (Change::Create, Change::Update { built_in: false });
+        for (change, name, config, code) in [
+            (update, "rev", "model: m", 404),
+            (create, "rev", "# why\nmodel: m", 0),
+            (create, "REV", "", 409),
+            (update, "REV", "", 404),
+            (create, "../x", "", 400),
+            (create, "", "", 400),
+            (create, "bad", "thinking: 4", 400),
+            (create, "bad", "model: [", 400),
+            (update, "rev", r#"{"tools": ["read"]}"#, 0),
+            (Change::Update { built_in: true }, "crab", "", 0),
+        ] {
+            assert_eq!(
+                write(&files, change, name, config).await,
+                code,
+                "{name} {config}"
+            );
+        }
+        let read = files.frontmatters().await.unwrap();
+        assert_eq!(read["rev"], "tools:\n- read\n");
+        assert_eq!(read.len(), 2);
+        assert_eq!(files.remove("Rev".into()).await.unwrap_err().code, 404);
+        files.remove("rev".into()).await.unwrap();
+        assert_eq!(files.remove("rev".into()).await.unwrap_err().code, 404);
+    }
+
+    #[tokio::test]
+    async fn comments_of_what_was_given_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = AgentFiles::new(dir.path().to_owned());
+        write(&files, Change::Create, "rev", "# why\nmodel: m").await;
+        let text = std::fs::read_to_string(dir.path().join("rev.md")).unwrap();
+        assert_eq!(text, "---\n# why\nmodel: m\n---\nYou are.\n");
+    }
+}

@@ -1,0 +1,165 @@
+//! Agents, what they may do, and what was allowed for good.
+
+use super::{Session, status};
+use crate::agents::Change;
+use crabtalk_domain::AgentConfig;
+use crabtalk_proto::*;
+use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
+
+/// An absent or empty name means any.
+fn narrowed(name: &Option<String>) -> Option<&str> {
+    name.as_deref().filter(|name| !name.is_empty())
+}
+
+impl Session {
+    pub(super) async fn agents(&self) -> Result<AgentList, Status> {
+        let mut frontmatters = self.node.agents().frontmatters().await?;
+        let catalog = self.node.runtime().catalog();
+        let agents = catalog.agents.values().map(|agent| {
+            let config = frontmatters.remove(agent.name.as_str());
+            info(agent, config.unwrap_or_default())
+        });
+        Ok(AgentList {
+            agents: agents.collect(),
+        })
+    }
+
+    pub(super) async fn agent(&self, name: &str) -> Result<AgentInfo, Status> {
+        let catalog = self.node.runtime().catalog();
+        let agent = catalog.agent(name).map_err(|e| status(&e))?;
+        let mut frontmatters = self.node.agents().frontmatters().await?;
+        let config = frontmatters.remove(agent.name.as_str());
+        Ok(info(agent, config.unwrap_or_default()))
+    }
+
+    pub(super) async fn write_agent(
+        &self,
+        create: bool,
+        name: String,
+        config: String,
+        prompt: String,
+    ) -> Result<AgentInfo, Status> {
+        let change = if create {
+            Change::Create
+        } else {
+            let catalog = self.node.runtime().catalog();
+            let built_in = catalog.agents.keys().any(|known| known.as_str() == name);
+            Change::Update { built_in }
+        };
+        let files = self.node.agents();
+        files.write(change, name.clone(), config, prompt).await?;
+        self.take_agents().await?;
+        self.agent(&name).await
+    }
+
+    pub(super) async fn remove_agent(&self, name: String) -> Result<(), Status> {
+        let catalog = self.node.runtime().catalog();
+        if catalog.default_agent.as_str() == name && catalog.agents.len() > 1 {
+            return Err(Status::conflict(format!(
+                "{name} is the default agent: name another in config.toml first"
+            )));
+        }
+        self.node.agents().remove(name).await?;
+        self.take_agents().await
+    }
+
+    /// Lets what was written take effect.
+    async fn take_agents(&self) -> Result<(), Status> {
+        self.node.reload().await.map_err(|error| {
+            Status::internal(format!(
+                "the agent's file is written, but the configuration cannot be read: {error}"
+            ))
+        })
+    }
+
+    pub(super) fn rights(&self, agent: &str) -> Result<AgentRights, Status> {
+        self.mark_modern();
+        let (agent, tools) = self.node.runtime().rights(agent).map_err(|e| status(&e))?;
+        let tool = |rights: Rights| ToolRights {
+            tool: rights.tool,
+            owner: rights.owner,
+            other: rights.other,
+            unattended: rights.unattended,
+            rules: rights.rules,
+        };
+        Ok(AgentRights {
+            agent: agent.name.to_string(),
+            tools: tools.into_iter().map(tool).collect(),
+            skills: agent.scope.skills.clone(),
+            mcps: agent.scope.mcps.clone(),
+            members: agent.scope.members.clone(),
+            sandbox: agent.sandbox,
+            cwd: folder(&agent),
+        })
+    }
+
+    pub(super) fn approvals(&self, request: &ListApprovalsMsg) -> ApprovalList {
+        self.mark_modern();
+        let (agent, sender) = (narrowed(&request.agent), narrowed(&request.sender));
+        let fits = |want: Option<&str>, is: &str| want.is_none_or(|want| want == is);
+        let listed = self.node.approvals().listed();
+        let approvals = (1..)
+            .zip(listed.iter())
+            .filter(|(_, a)| fits(agent, &a.agent) && fits(sender, &a.sender))
+            .map(|(index, approval)| approval_info(index, approval));
+        ApprovalList {
+            approvals: approvals.collect(),
+        }
+    }
+
+    pub(super) async fn take_approval_back(
+        &self,
+        request: RemoveApprovalMsg,
+    ) -> Result<(), Status> {
+        self.mark_modern();
+        let removed = self.node.approvals().remove(request.index, request.exact);
+        let approval = removed.await?;
+        tracing::info!(
+            target: "security",
+            agent = %approval.agent,
+            sender = %approval.sender,
+            tool = %approval.tool,
+            exact = %approval.exact,
+            "an approval was taken back"
+        );
+        Ok(())
+    }
+}
+
+fn folder(agent: &AgentConfig) -> String {
+    let cwd = agent.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
+    cwd.unwrap_or_default().into_owned()
+}
+
+fn info(agent: &AgentConfig, config: String) -> AgentInfo {
+    AgentInfo {
+        name: agent.name.to_string(),
+        description: agent.description.clone(),
+        config,
+        model: (!agent.model.is_empty()).then(|| agent.model.clone()),
+        max_iterations: agent.max_iterations,
+        thinking: agent.thinking,
+        members: agent.scope.members.clone(),
+        skills: agent.scope.skills.clone(),
+        mcps: agent.scope.mcps.clone(),
+        compact_threshold: agent
+            .compact_threshold
+            .map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)),
+        compact_tool_max_len: 0,
+        tools: agent.scope.tools.clone(),
+        prompt: agent.prompt.clone(),
+    }
+}
+
+fn approval_info(index: u32, approval: &Approval) -> ApprovalInfo {
+    ApprovalInfo {
+        index,
+        agent: approval.agent.clone(),
+        sender: approval.sender.clone(),
+        tool: approval.tool.clone(),
+        exact: approval.exact.clone(),
+        cwd: approval.cwd.clone(),
+        at: approval.at.clone(),
+        by: approval.by.clone(),
+    }
+}
