@@ -54,20 +54,30 @@ impl Hook for Context {
         people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
         Box::pin(async move {
+            let memory = self.memory.load_full();
+            let remembered = async {
+                if remembers(run.agent, &memory) {
+                    memory.on_before_run(run, history, people).await
+                } else {
+                    Vec::new()
+                }
+            };
+            // All of them look at the disk: at once, so that the first word
+            // of an answer waits for one look only.
+            let (project, skills, remembered) = futures_util::join!(
+                self.project(run, people),
+                self.skills.advertised(run),
+                remembered
+            );
             let mut notes = vec![format!(
                 "<environment>\nworking directory: {}\ndate: {:.10}\n</environment>",
                 run.cwd.display(),
                 SystemClock.now().to_string()
             )];
-            notes.extend(self.project(run, people).await);
-            if let Some(skills) = self.skills.advertised(run).await {
-                notes.push(format!("<skills>\n{skills}\n</skills>"));
-            }
+            notes.extend(project);
+            notes.extend(skills.map(|skills| format!("<skills>\n{skills}\n</skills>")));
             let mut messages = vec![Message::injected(notes.join("\n\n"))];
-            let memory = self.memory.load_full();
-            if remembers(run.agent, &memory) {
-                messages.extend(memory.on_before_run(run, history, people).await);
-            }
+            messages.extend(remembered);
             messages
         })
     }
