@@ -73,6 +73,16 @@ struct Known {
     state: State,
 }
 
+impl Known {
+    /// Why the file is passed over, if it is broken.
+    fn reason(&self) -> Option<String> {
+        match &self.state {
+            State::Broken(reason) => Some(reason.clone()),
+            State::Indexed(_) | State::Shadowed { .. } => None,
+        }
+    }
+}
+
 /// Files by the sender whose entries they hold.
 type Claims = BTreeMap<String, BTreeSet<String>>;
 
@@ -309,9 +319,14 @@ impl Entries {
             known.stamp = stamp;
             return;
         }
+        let said = self.files.get(file).and_then(Known::reason);
         self.forget(file);
         match text.and_then(|text| format::parse(&text)) {
             Err(reason) => {
+                // Once for each thing that is wrong, not at every look.
+                if said.as_ref() != Some(&reason) {
+                    tracing::warn!(file = %path.display(), reason, "a memory entry is passed over");
+                }
                 let state = State::Broken(reason);
                 self.files.insert(file.to_owned(), Known { stamp, state });
             }

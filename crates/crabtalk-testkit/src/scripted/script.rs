@@ -159,6 +159,10 @@ pub struct Script {
     pub format: Format,
     /// One per request.
     pub replies: Vec<Reply>,
+    /// Comes before `replies`: what a request is answered with whose last
+    /// message contains a text, for instance the order to summarise.
+    #[serde(default)]
+    pub rules: Vec<(String, Reply)>,
     /// Begins again after the last one.
     #[serde(default)]
     pub repeat: bool,
@@ -197,6 +201,21 @@ impl Script {
     pub fn repeating(mut self) -> Self {
         self.repeat = true;
         self
+    }
+
+    /// Answers every request whose last message contains a text.
+    #[must_use]
+    pub fn when(mut self, text: &str, reply: Reply) -> Self {
+        self.rules.push((text.into(), reply));
+        self
+    }
+
+    /// What a request's last message is answered with whatever the turn.
+    pub(super) fn rule(&self, body: &Value) -> Option<&Reply> {
+        let last = body["messages"].as_array()?.last()?.to_string();
+        let mut rules = self.rules.iter();
+        let (_, reply) = rules.find(|(text, _)| last.contains(text))?;
+        Some(reply)
     }
 
     /// Answers GET of a path.

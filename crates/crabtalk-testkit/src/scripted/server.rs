@@ -55,6 +55,25 @@ struct Book {
     requests: Vec<Received>,
 }
 
+impl Book {
+    /// What the request that came last is answered with.
+    fn reply(&mut self) -> Reply {
+        let last = self.requests.last();
+        if let Some(reply) = last.and_then(|request| self.script.rule(&request.body)) {
+            return reply.clone();
+        }
+        let mut at = self.next;
+        self.next += 1;
+        let replies = &self.script.replies;
+        if self.script.repeat {
+            at %= replies.len().max(1);
+        }
+        replies.get(at).cloned().unwrap_or_else(|| {
+            Reply::error(400, "invalid_request_error", "the script has no reply left")
+        })
+    }
+}
+
 /// What all connections share.
 pub(super) struct State {
     book: Mutex<Book>,
@@ -111,17 +130,7 @@ impl State {
             problems,
         });
         let reply = if refusal.is_empty() {
-            let at = book.next;
-            book.next += 1;
-            let replies = &book.script.replies;
-            let at = if book.script.repeat {
-                at % replies.len().max(1)
-            } else {
-                at
-            };
-            replies.get(at).cloned().unwrap_or_else(|| {
-                Reply::error(400, "invalid_request_error", "the script has no reply left")
-            })
+            book.reply()
         } else {
             let message = format!("the scripted server refuses: {refusal}");
             Reply::error(400, "invalid_request_error", &message)
