@@ -1,8 +1,10 @@
 //! The command line.
 
 mod knowledge;
+mod rights;
 
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
+pub(crate) use rights::{Agents, Approvals};
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -129,6 +131,16 @@ pub(crate) enum Command {
         /// Why; the model reads it.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+    },
+    /// List and take back what was allowed for good.
+    Approvals {
+        #[command(subcommand)]
+        command: Option<Approvals>,
+    },
+    /// List, show, write and remove agents.
+    Agents {
+        #[command(subcommand)]
+        command: Option<Agents>,
     },
     /// Show the daemon's figures.
     Stats,

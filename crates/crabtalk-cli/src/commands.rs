@@ -1,5 +1,7 @@
 //! The commands, and what all of them have at hand.
 
+mod agents;
+mod approvals;
 mod archives;
 mod asks;
 mod conversations;
@@ -169,6 +171,12 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Reply { id, text } => asks::reply(context, id, text.join(" ")).await,
         Command::Approve { id, always } => asks::approve(context, id, always).await,
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
+        Command::Approvals { command } => {
+            approvals::run(context, command.unwrap_or(args::Approvals::List)).await
+        }
+        Command::Agents { command } => {
+            agents::run(context, command.unwrap_or(args::Agents::List)).await
+        }
         Command::Stats => stats::stats(context).await,
         // The command line was resolved before.
         Command::External(_) => Err(Error::Usage("there is no such command".to_owned())),

@@ -3,9 +3,9 @@
 //! Invariant: names are those of the schema; every event has a `type`.
 
 use crabtalk_proto::{
-    ActiveConversationInfo, AgentEventKind, AgentEventMsg, ArchiveInfo, AskUserEvent,
-    ConversationInfo, DaemonStats, HistoryEntry, MemoryEntry, PendingAsk, SearchHit, StreamEvent,
-    TokenUsage, ToolCallInfo, stream_event,
+    ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
+    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, MemoryEntry,
+    PendingAsk, SearchHit, StreamEvent, TokenUsage, ToolCallInfo, stream_event,
 };
 use serde_json::{Value, json};
 
@@ -145,6 +145,37 @@ pub(crate) fn memory_entry(entry: &MemoryEntry) -> Value {
     let mut value = memory_info(entry);
     value["content"] = entry.content.as_str().into();
     value
+}
+
+pub(crate) fn approval(approval: &ApprovalInfo) -> Value {
+    json!({
+        "index": approval.index, "agent": approval.agent, "sender": approval.sender,
+        "tool": approval.tool, "exact": approval.exact, "cwd": approval.cwd, "at": approval.at,
+        "by": approval.by,
+    })
+}
+
+pub(crate) fn agent(agent: &AgentInfo) -> Value {
+    json!({
+        "name": agent.name, "description": agent.description, "config": agent.config,
+        "model": agent.model, "max_iterations": agent.max_iterations, "thinking": agent.thinking,
+        "members": agent.members, "skills": agent.skills, "mcps": agent.mcps,
+        "tools": agent.tools, "compact_threshold": agent.compact_threshold,
+        "prompt": agent.prompt,
+    })
+}
+
+pub(crate) fn rights(rights: &AgentRights) -> Value {
+    let tools = rights.tools.iter().map(|tool| {
+        json!({
+            "tool": tool.tool, "owner": tool.owner, "other": tool.other,
+            "unattended": tool.unattended, "rules": tool.rules,
+        })
+    });
+    json!({
+        "tools": tools.collect::<Value>(), "sandbox": rights.sandbox, "cwd": rights.cwd,
+        "skills": rights.skills, "mcps": rights.mcps, "members": rights.members,
+    })
 }
 
 pub(crate) fn stats(stats: &DaemonStats) -> Value {

@@ -1,0 +1,51 @@
+//! What agents are and may do.
+
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// `agents`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agents {
+    /// List them.
+    List,
+    /// Show one, with what it may do in effect.
+    Show {
+        /// Its name; default: the default agent.
+        name: Option<String>,
+    },
+    /// Create one from the text of its file; without one, in the editor.
+    New {
+        /// Its name.
+        name: String,
+        /// The text: frontmatter and prompt. `-` is standard input.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Change one, in the editor or by the text of its file.
+    Edit {
+        /// Its name.
+        name: String,
+        /// The text: frontmatter and prompt. `-` is standard input.
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Remove one; its conversations stay.
+    Rm {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// `approvals`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List them, of everybody unless --agent or --as narrow it.
+    List,
+    /// Take one back.
+    Rm {
+        /// Which one (see `approvals`).
+        #[arg(value_name = "N")]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        index: u32,
+    },
+}

@@ -1,0 +1,71 @@
+//! `approvals`: what was allowed for good.
+
+use super::Context;
+use crate::args::Approvals;
+use crate::error::Error;
+use crate::json;
+use crate::text::summary;
+use crabtalk_proto::{ApprovalInfo, Client, ListApprovalsMsg, RemoveApprovalMsg};
+use serde_json::json;
+
+pub(super) async fn run(context: &mut Context, command: Approvals) -> Result<(), Error> {
+    match command {
+        Approvals::List => list(context).await,
+        Approvals::Rm { index } => remove(context, index).await,
+    }
+}
+
+async fn listed(context: &mut Context) -> Result<Vec<ApprovalInfo>, Error> {
+    let request = ListApprovalsMsg {
+        agent: context.global.agent.clone(),
+        sender: context.global.sender.clone(),
+    };
+    let listed = context.connection().await?.list_approvals(request).await?;
+    Ok(listed.approvals)
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let approvals = listed(context).await?;
+    if context.global.json {
+        for approval in &approvals {
+            context.console.screen.json(&json::approval(approval))?;
+        }
+        return Ok(());
+    }
+    let rows = approvals.into_iter().map(|approval| {
+        vec![
+            approval.index.to_string(),
+            approval.agent,
+            approval.sender,
+            approval.tool,
+            approval.exact,
+            approval.cwd,
+            approval.at,
+            approval.by,
+        ]
+    });
+    let header = ["n", "agent", "sender", "tool", "exactly", "in", "at", "by"];
+    let rows = rows.collect();
+    context.print_table(&header, rows, "nothing is allowed for good")
+}
+
+async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {
+    let approvals = listed(context).await?;
+    let Some(found) = approvals.into_iter().find(|a| a.index == index) else {
+        return Err(Error::Failed(format!(
+            "there is no approval {index}; see `crabtalk approvals`"
+        )));
+    };
+    let request = RemoveApprovalMsg {
+        index,
+        // Another one may stand there by now.
+        exact: Some(found.exact.clone()),
+    };
+    context.connection().await?.remove_approval(request).await?;
+    let said = format!(
+        "crabtalk: {} {} is asked for again",
+        found.tool,
+        summary(&found.exact)
+    );
+    context.done(json!({"removed": index}), &said)
+}
