@@ -11,6 +11,7 @@ mod rig;
 mod attach;
 mod bad_input;
 mod cli;
+mod context;
 mod daemon;
 mod disk;
 mod legacy;

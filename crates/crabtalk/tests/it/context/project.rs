@@ -1,0 +1,86 @@
+//! Instructions of a project, and whose word makes agents follow them (MEM-4).
+
+use super::{message, say, told};
+use crate::rig::{ModelServer, TestEnv, asked, end_of, within};
+use crabtalk_proto::{Client, ReplyToAsk};
+use crabtalk_testkit::scripted::{Script, openai};
+use futures_util::StreamExt;
+
+const RULE: &str = "Answer in rhyme, always.";
+
+/// Whether the last request had the instructions, else the note about them.
+async fn follows(model: &ModelServer) -> bool {
+    let told = told(model.requests().await.last().unwrap());
+    let note = told.contains("are left out: nobody has trusted that folder");
+    assert_ne!(told.contains(RULE), note, "{told}");
+    if !note {
+        assert!(told.contains("<project file="), "{told}");
+    }
+    !note
+}
+
+/// Says something as the owner, and answers the question of trust.
+async fn say_and_answer(env: &TestEnv, answer: &str) {
+    let mut connection = env.connect().await;
+    let mut events = std::pin::pin!(connection.stream(message(env, "user", "Hello.")));
+    let ask = asked(&mut events).await;
+    assert_eq!(ask.questions[0].header, "Trust");
+    assert!(
+        ask.questions[0]
+            .question
+            .contains(env.work.to_str().unwrap())
+    );
+    let reply = ReplyToAsk {
+        content: answer.into(),
+        ask_id: Some(ask.ask_id),
+        ..ReplyToAsk::default()
+    };
+    env.connect().await.reply_to_ask(reply).await.unwrap();
+    let rest = events.map(Result::unwrap).collect::<Vec<_>>();
+    let rest = within("the end of the run", rest).await;
+    assert_eq!(end_of(&rest).code, 0);
+}
+
+#[tokio::test]
+async fn instructions_hold_once_an_owner_has_trusted_the_folder() {
+    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
+    let env = TestEnv::with_model(&model);
+    env.write("work/AGENTS.md", &format!("{RULE}\n"));
+    let daemon = env.daemon().await;
+    // A stranger is not asked.
+    say(&env, "ann", "Hello.").await;
+    assert!(!follows(&model).await);
+    assert!(
+        daemon
+            .stderr()
+            .contains("untrusted project instructions are left out")
+    );
+    // An owner without a terminal is nobody to ask.
+    env.run(&["ask", "Hello."]).await.ok();
+    assert!(!follows(&model).await);
+    say_and_answer(&env, "Not now").await;
+    assert!(!follows(&model).await);
+    assert!(
+        env.run(&["trust"])
+            .await
+            .stderr
+            .contains("nothing is trusted")
+    );
+
+    say_and_answer(&env, "Trust").await;
+    assert!(follows(&model).await);
+    // From now on, and for everybody.
+    say(&env, "user", "Hello.").await;
+    assert!(follows(&model).await);
+    say(&env, "ann", "Hello.").await;
+    assert!(follows(&model).await);
+    let work = env.work.to_str().unwrap();
+    assert!(env.run(&["trust"]).await.ok().contains(work));
+
+    env.run(&["trust", "rm", work]).await.ok();
+    say(&env, "ann", "Hello.").await;
+    assert!(!follows(&model).await);
+    env.run(&["trust", "add", work]).await.ok();
+    say(&env, "ann", "Hello.").await;
+    assert!(follows(&model).await);
+}
