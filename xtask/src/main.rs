@@ -1,6 +1,7 @@
 //! Chores of the workspace: `cargo xtask`.
 
 mod bench;
+mod endurance;
 mod layers;
 
 use anyhow::bail;
@@ -8,8 +9,10 @@ use std::io::Write;
 
 const USAGE: &str = "usage: cargo xtask CHORE
 
-  layers            check which crate imports which
-  bench [NAME..]    measure the daemon; a table on stdout";
+  layers                    check which crate imports which
+  bench [NAME..]            measure the daemon; a table on stdout
+  torture [KILLS [SEED]]    kill it at random instants under load
+  soak [MINUTES]            let clients misbehave, and draw what that costs";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +29,11 @@ fn main() -> anyhow::Result<()> {
             Ok(())
         }
         ("bench", names) => bench::rebuilt(names),
+        ("torture", []) => endurance::torture(None, None),
+        ("torture", [kills]) => endurance::torture(Some(kills), None),
+        ("torture", [kills, seed]) => endurance::torture(Some(kills), Some(seed)),
+        ("soak", []) => endurance::soak(None),
+        ("soak", [minutes]) => endurance::soak(Some(minutes)),
         // Of the two that follow, cargo runs the first and the first the second.
         ("bench-here", names) => bench::run(names),
         ("model-server", []) => bench::server::serve(),

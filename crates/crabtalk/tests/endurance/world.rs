@@ -1,0 +1,181 @@
+//! A home, a daemon on it that can be killed, and chance that can be repeated.
+
+use crabtalk_proto::{Client, HelloMsg, Ping};
+use crabtalk_transport::UnixConnection;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+/// The daemon's program, where another build than the tests' own is meant.
+const PROGRAM: &str = "CRABTALK_PROGRAM";
+
+/// How long a daemon may take to answer, on a busy machine too.
+const START_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Between two looks for the socket.
+const LOOK: Duration = Duration::from_millis(2);
+
+pub(crate) struct World {
+    dir: TempDir,
+}
+
+pub(crate) struct Daemon {
+    child: Child,
+}
+
+/// A number from the environment, else the one for the tests.
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap(),
+        Err(_) => default,
+    }
+}
+
+impl World {
+    /// A home whose agent may do what it likes and asks the model at `url`.
+    pub(crate) fn new(url: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("cte").tempdir().unwrap();
+        let world = Self { dir };
+        fs::create_dir_all(world.home().join("config/agents")).unwrap();
+        fs::write(
+            world.home().join("config/config.toml"),
+            format!(
+                "model = \"scripted\"\n[provider.test]\nkind = \"openai\"\nbase_url = \"{url}\"\n\
+                 api_key = \"sk-test\"\nmodels = [\"scripted\"]\nmax_retries = 0\n"
+            ),
+        )
+        .unwrap();
+        fs::write(
+            world.home().join("config/agents/crab.md"),
+            "---\npermissions: { bash: allow, read: allow }\n---\nYou are brief.\n",
+        )
+        .unwrap();
+        world
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// Starts the daemon and waits for its first Pong.
+    pub(crate) async fn start(&self) -> Daemon {
+        let program =
+            std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_crabtalk").into());
+        let child = Command::new(program)
+            .args(["daemon", "run"])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.dir.path())
+            .env("CRABTALK_HOME", self.home())
+            .env("CRABTALK_DETECT", "0")
+            .env("CRABTALK_LOG", "error")
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut daemon = Daemon { child };
+        let answered = async {
+            loop {
+                if let Some(mut connection) = self.try_connect().await {
+                    connection.ping(Ping {}).await.unwrap();
+                    return;
+                }
+                if let Some(status) = daemon.child.try_wait().unwrap() {
+                    let log = fs::read_to_string(self.home().join("logs/daemon.log"));
+                    panic!("the daemon ended at once ({status}): {log:?}");
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(START_DEADLINE, answered)
+            .await
+            .expect("the daemon answers");
+        daemon
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home().join("daemon.sock")
+    }
+
+    /// A connection of this generation, if somebody listens.
+    pub(crate) async fn try_connect(&self) -> Option<UnixConnection> {
+        let mut connection = crabtalk_transport::connect(&self.socket()).await.ok()?;
+        let hello = HelloMsg {
+            protocol_version: 1,
+            client: "endurance".into(),
+            ..HelloMsg::default()
+        };
+        connection.hello(hello).await.ok()?;
+        Some(connection)
+    }
+}
+
+impl Daemon {
+    fn pid(&self) -> Pid {
+        let pid = self.child.id().expect("it was not waited for");
+        Pid::from_raw(pid.cast_signed()).expect("a child's number")
+    }
+
+    /// `kill -9`, and its end.
+    pub(crate) async fn kill(mut self) {
+        kill_process(self.pid(), Signal::KILL).unwrap();
+        self.child.wait().await.unwrap();
+    }
+
+    /// SIGTERM, and its end.
+    pub(crate) async fn terminate(mut self) {
+        kill_process(self.pid(), Signal::TERM).unwrap();
+        let status = self.child.wait().await.unwrap();
+        assert!(status.success(), "{status}");
+    }
+
+    /// Resident KiB, descriptors and threads.
+    pub(crate) fn usage(&self) -> Usage {
+        let proc = format!("/proc/{}", self.pid().as_raw_nonzero());
+        let status = fs::read_to_string(format!("{proc}/status")).unwrap();
+        let number = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let digits = line.unwrap().trim_matches(|c: char| !c.is_ascii_digit());
+            digits.parse().unwrap()
+        };
+        Usage {
+            rss_kib: number("VmRSS:"),
+            threads: number("Threads:"),
+            descriptors: fs::read_dir(format!("{proc}/fd")).unwrap().count() as u64,
+        }
+    }
+}
+
+/// What a daemon holds at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) rss_kib: u64,
+    pub(crate) threads: u64,
+    pub(crate) descriptors: u64,
+}
+
+/// Chance that a seed repeats (xorshift64*).
+#[derive(Debug, Clone)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        // Neighbouring seeds must not begin alike, and zero never moves.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % limit
+    }
+}

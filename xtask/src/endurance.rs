@@ -1,0 +1,80 @@
+//! `cargo xtask torture` and `cargo xtask soak`: the endurance tests of the
+//! binary, for longer, against a release build.
+
+mod picture;
+
+use anyhow::{Context, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Kills unless told otherwise.
+const KILLS: u64 = 200;
+
+/// Minutes unless told otherwise.
+const MINUTES: f64 = 10.0;
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn root() -> anyhow::Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here.parent().context("xtask lies in the workspace")?;
+    Ok(root.to_owned())
+}
+
+/// Builds the daemon as it is released, and tells where it is.
+fn daemon() -> anyhow::Result<PathBuf> {
+    let status = cargo()
+        .args(["build", "--profile", "bench", "--package", "crabtalk"])
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "the daemon does not build");
+    // This program lies in TARGET/debug.
+    let this = std::env::current_exe()?;
+    let target = this.ancestors().nth(2).context("no target folder")?;
+    Ok(target.join("release/crabtalk"))
+}
+
+fn run(test: &str, variables: &[(&str, String)]) -> anyhow::Result<()> {
+    let status = cargo()
+        .args(["test", "--quiet", "--package", "crabtalk"])
+        .args(["--test", "endurance", "--", "--nocapture", test])
+        .env("CRABTALK_PROGRAM", daemon()?)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "{test} failed");
+    Ok(())
+}
+
+/// Kills the daemon so many times.
+pub(crate) fn torture(kills: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
+    let kills: u64 = kills.map_or(Ok(KILLS), str::parse)?;
+    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
+    run(
+        "torture",
+        &[
+            ("CRABTALK_TORTURE_KILLS", kills.to_string()),
+            ("CRABTALK_TORTURE_SEED", seed.to_string()),
+        ],
+    )
+}
+
+/// Lets clients misbehave for so many minutes and draws what it cost.
+pub(crate) fn soak(minutes: Option<&str>) -> anyhow::Result<()> {
+    let minutes: f64 = minutes.map_or(Ok(MINUTES), str::parse)?;
+    let docs = root()?.join("docs");
+    let csv = docs.join("soak.csv");
+    let secs = (minutes * 60.0).round();
+    run(
+        "soak",
+        &[
+            ("CRABTALK_SOAK_SECS", format!("{secs}")),
+            ("CRABTALK_SOAK_CSV", csv.display().to_string()),
+        ],
+    )?;
+    let samples = std::fs::read_to_string(&csv)?;
+    std::fs::write(docs.join("soak.svg"), picture::draw(&samples)?)?;
+    Ok(())
+}
