@@ -608,6 +608,30 @@ pub(crate) fn table() -> String {
     text
 }
 
+/// The page of the documentation that shows the table.
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/guide/permission-table.md"
+);
+
+/// Where the generated part of the page begins.
+const GENERATED: &str = "<!-- generated: what stands below comes from the gate's tests -->\n\n";
+
+#[test]
+fn the_documentation_shows_what_the_gate_says() {
+    let page = std::fs::read_to_string(PAGE).expect("the page is there");
+    let (words, shown) = page.split_once(GENERATED).expect("a generated part");
+    let table = table();
+    if std::env::var_os("CRABTALK_UPDATE_DOCS").is_some() {
+        std::fs::write(PAGE, format!("{words}{GENERATED}{table}")).expect("writable");
+    } else {
+        assert_eq!(
+            shown, table,
+            "run the test with CRABTALK_UPDATE_DOCS=1 and look at what changed"
+        );
+    }
+}
+
 #[test]
 fn origins_decide_who_is_asked() {
     let table = table();
