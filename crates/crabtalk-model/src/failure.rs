@@ -258,6 +258,7 @@ impl Report {
             // A model of Bedrock's that failed.
             Some(424) => ErrorKind::Provider { retry_after },
             Some(404) if self.is_about_model() => ErrorKind::UnknownModel,
+            Some(400) if self.message.contains("Invalid model name") => ErrorKind::UnknownModel,
             Some(400..=499) => ErrorKind::Invalid,
             Some(300..=399) => ErrorKind::Invalid,
             Some(_) | None => ErrorKind::Provider { retry_after },
@@ -321,6 +322,7 @@ impl Report {
             "context window exceeds limit",
             "too many tokens in the prompt",
             "exceeds the maximum number of tokens",
+            "contextwindowexceedederror",
         ]
         .iter()
         .any(|words| said.contains(words))

@@ -1,0 +1,212 @@
+//! Real servers instead of scripted ones: what somebody else wrote reads our
+//! requests and writes the answers.
+//!
+//! The `litellm` proxy answers in three formats with made-up texts. Install it
+//! with `pip install 'litellm[proxy]'`; `CRABTALK_LITELLM` names the program
+//! where it is not on the path. Without it the test is skipped by name, unless
+//! `CRABTALK_REQUIRE_TOOLS=1` forbids that.
+
+mod support;
+
+use crabtalk_domain::model::{Chunk, ErrorKind, Model, StopReason};
+use crabtalk_model::{Kind, ModelConfig, ProviderConfig, Registry, Secret};
+use futures_util::StreamExt;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use support::{offer, request};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+/// It imports most of Python's packages before it listens.
+const START_TIME: Duration = Duration::from_secs(180);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+const KEY: &str = "sk-of-the-test";
+const SAID: &str = "The crab walks sideways, \u{e9}ven here.";
+
+const CONFIG: &str = r#"
+model_list:
+  - model_name: mocked
+    litellm_params: {model: openai/gpt-4o-mini, api_key: none, mock_response: "SAID"}
+  - model_name: limited
+    litellm_params: {model: openai/gpt-4o-mini, api_key: none, mock_response: litellm.RateLimitError}
+  - model_name: broken
+    litellm_params: {model: openai/gpt-4o-mini, api_key: none, mock_response: litellm.InternalServerError}
+  - model_name: long
+    litellm_params: {model: openai/gpt-4o-mini, api_key: none, mock_response: litellm.ContextWindowExceededError}
+general_settings: {master_key: KEY}
+router_settings: {num_retries: 0}
+"#;
+
+/// The program, or why there is none.
+fn litellm() -> Result<PathBuf, String> {
+    let named = std::env::var_os("CRABTALK_LITELLM").map(PathBuf::from);
+    if let Some(program) = named {
+        let missing = format!("CRABTALK_LITELLM: there is no {}", program.display());
+        return program.is_file().then_some(program).ok_or(missing);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join("litellm"))
+        .find(|program| program.is_file())
+        .ok_or_else(|| "litellm is not installed (pip install 'litellm[proxy]')".into())
+}
+
+/// Skips by name, past the capture of output.
+fn skip(test: &str, reason: &str) {
+    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    assert!(
+        !required,
+        "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
+    );
+    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("stderr is there");
+}
+
+/// The proxy in a folder of its own; it ends with this.
+struct Proxy {
+    _process: Child,
+    port: u16,
+}
+
+impl Proxy {
+    async fn start(program: &Path, folder: &Path) -> Self {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr())
+            .expect("loopback has a free port")
+            .port();
+        let config = folder.join("config.yaml");
+        let text = CONFIG.replace("SAID", SAID).replace("KEY", KEY);
+        std::fs::write(&config, text).expect("the folder can be written");
+        let log = std::fs::File::create(folder.join("log")).expect("the folder can be written");
+        let mut process = Command::new(program)
+            .arg("--config")
+            .arg(&config)
+            .args(["--host", "127.0.0.1", "--telemetry", "False", "--port"])
+            .arg(port.to_string())
+            .current_dir(folder)
+            .env("HOME", folder)
+            // Prices come from the package, not from the network.
+            .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("an open file"))
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let begin = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .await
+            .is_err()
+        {
+            let ended = process.try_wait().expect("it is our child");
+            let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+            assert!(ended.is_none(), "litellm ended: {ended:?}: {}", log());
+            assert!(
+                begin.elapsed() < START_TIME,
+                "litellm never listened: {}",
+                log()
+            );
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        Self {
+            _process: process,
+            port,
+        }
+    }
+
+    fn provider(&self, kind: Kind) -> ProviderConfig {
+        let mut config = ProviderConfig::new(kind.as_str(), kind);
+        // Bare: every kind finds its own way from there.
+        config.base_url = Some(format!("http://127.0.0.1:{}", self.port));
+        config.api_key = Some(Secret::new(KEY));
+        config.max_retries = 0;
+        config.models = ["mocked", "limited", "broken", "long", "unknown"]
+            .map(|id| ModelConfig {
+                id: id.into(),
+                ..ModelConfig::new(format!("{kind}-{id}"))
+            })
+            .into();
+        config
+    }
+}
+
+#[tokio::test]
+async fn litellm_is_understood_and_understands_us() {
+    let name = "litellm_is_understood_and_understands_us";
+    let program = match litellm() {
+        Ok(program) => program,
+        Err(reason) => return skip(name, &reason),
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = Proxy::start(&program, folder.path()).await;
+    let kinds = [Kind::OpenAi, Kind::Anthropic, Kind::Google];
+    let providers = kinds.map(|kind| proxy.provider(kind)).into();
+    let registry = Registry::with_seed(providers, None, 1).expect("a good configuration");
+    for kind in kinds {
+        chat(&registry, kind).await;
+        stream(&registry, kind).await;
+    }
+    failures(&registry).await;
+    refused(&proxy).await;
+}
+
+async fn chat(registry: &Registry, kind: Kind) {
+    let mut asked = request("hi");
+    asked.model = format!("{kind}-mocked");
+    offer(&mut asked, &["read", "bash"]);
+    let answer = registry.send(asked).await.expect("an answer");
+    assert_eq!(answer.content, SAID, "{kind}");
+    assert_eq!(answer.provider, kind.as_str());
+    assert_eq!(answer.stop, Some(StopReason::Done), "{kind}");
+    assert!(answer.usage.is_some(), "{kind}");
+}
+
+async fn stream(registry: &Registry, kind: Kind) {
+    let mut asked = request("hi");
+    asked.model = format!("{kind}-mocked");
+    let chunks: Vec<_> = registry.stream(asked).collect().await;
+    let chunks: Result<Vec<_>, _> = chunks.into_iter().collect();
+    let chunks = chunks.expect("no error");
+    let pieces = chunks.iter().filter(|c| matches!(c, Chunk::Text(_)));
+    // Made-up answers in Anthropic's format come whole.
+    if kind != Kind::Anthropic {
+        assert!(pieces.count() > 3, "{kind}: {chunks:?}");
+    }
+    assert!(matches!(chunks.last(), Some(Chunk::Stop(_))), "{kind}");
+}
+
+async fn failures(registry: &Registry) {
+    let limited = ErrorKind::RateLimited { retry_after: None };
+    let broken = ErrorKind::Provider { retry_after: None };
+    for (model, kind) in [
+        ("openai-limited", limited),
+        ("openai-broken", broken),
+        ("openai-long", ErrorKind::TooLong),
+        ("openai-unknown", ErrorKind::UnknownModel),
+    ] {
+        let mut asked = request("hi");
+        asked.model = model.into();
+        let error = registry.send(asked).await.expect_err(model);
+        assert_eq!(error.kind, kind, "{model}: {error}");
+        assert!(!error.message.contains(KEY), "{error}");
+    }
+    let mut asked = request("hi");
+    asked.model = "openai-broken".into();
+    asked.fallback = vec!["openai-limited".into(), "google-mocked".into()];
+    let answer = registry.send(asked).await.expect("the last one");
+    assert_eq!(
+        (answer.model.as_str(), answer.content.as_str()),
+        ("google-mocked", SAID)
+    );
+}
+
+async fn refused(proxy: &Proxy) {
+    let mut config = proxy.provider(Kind::OpenAi);
+    config.api_key = Some(Secret::new("sk-another-one"));
+    let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
+    let error = registry.send(request("hi")).await.expect_err("a wrong key");
+    assert!(!error.message.contains("sk-another-one"), "{error}");
+}
