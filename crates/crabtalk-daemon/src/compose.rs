@@ -1,5 +1,7 @@
 //! Configuration into the values that the other crates take.
 
+use crate::edit;
+use crate::models::Chosen;
 use crabtalk_config as config;
 use crabtalk_domain::{AgentConfig, AgentName, Budget, Permission, PermissionRule, Scope};
 use crabtalk_model::{Kind, ModelConfig, Price, ProviderConfig, Secret};
@@ -18,7 +20,9 @@ const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on the user's ow
 pub(crate) struct Composed {
     pub(crate) config: config::Config,
     pub(crate) catalog: Catalog,
-    pub(crate) providers: Vec<ProviderConfig>,
+    pub(crate) models: Chosen,
+    /// What `config.toml` said.
+    pub(crate) text: Option<String>,
 }
 
 /// Reads the whole configuration. A broken agent file is reported and left
@@ -26,17 +30,36 @@ pub(crate) struct Composed {
 pub(crate) fn compose(home: &config::Home) -> Result<Composed, String> {
     let env = |name: &str| std::env::var_os(name);
     let explain = |error: config::Error| error.with_causes();
-    let (config, warnings) = config::Config::load(&home.config_file(), &env).map_err(explain)?;
+    let file = home.config_file();
+    let text = edit::text(home).map_err(explain)?;
+    let parsed = config::Config::parse(text.as_deref().unwrap_or_default(), &file, &env);
+    let (config, warnings) = parsed.map_err(explain)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let providers = config.provider.iter().filter(|p| p.enabled).map(provider);
-    let providers = providers.collect::<Result<_, _>>()?;
+    let models = chosen(&config)?;
     let catalog = catalog(home, &config)?;
     Ok(Composed {
         config,
         catalog,
-        providers,
+        models,
+        text,
+    })
+}
+
+/// The models that a configuration chooses.
+pub(crate) fn chosen(config: &config::Config) -> Result<Chosen, String> {
+    let providers = config.provider.iter().filter(|p| p.enabled).map(provider);
+    let is_off = |model: &&String| {
+        let mut off = config.provider.iter().filter(|p| !p.enabled);
+        off.any(|p| p.models.iter().any(|m| m.name == **model))
+    };
+    // The active model stays noted while its provider is switched off.
+    let active = config.model.as_ref().filter(|model| !is_off(model));
+    Ok(Chosen {
+        providers: providers.collect::<Result<_, _>>()?,
+        active: active.cloned(),
+        detect: config.provider.is_empty(),
     })
 }
 

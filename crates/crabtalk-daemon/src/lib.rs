@@ -13,6 +13,8 @@ mod approvals;
 mod compose;
 mod context;
 mod delegates;
+mod edit;
+mod ledger;
 mod logging;
 mod memory;
 mod models;

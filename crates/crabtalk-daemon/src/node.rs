@@ -5,12 +5,14 @@ use crate::approvals::ApprovalFile;
 use crate::compose::{Composed, compose, sandbox, sync_policy};
 use crate::context::Context;
 use crate::delegates::DelegateFile;
+use crate::edit::{self, EditError};
+use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
-use crate::models::Models;
+use crate::models::{Asked, Models};
 use crate::settings::Settings;
 use crate::skills::{SkillTool, Skills};
 use arc_swap::ArcSwap;
-use crabtalk_config::{Config, Home};
+use crabtalk_config::{Config, ConfigFile, Home};
 use crabtalk_domain::SystemClock;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, ToolProvider};
@@ -31,6 +33,7 @@ pub(crate) struct Node {
     home: Home,
     runtime: Runtime,
     models: Arc<Models>,
+    ledger: Arc<DayLedger>,
     approvals: Arc<ApprovalFile>,
     agents: AgentFiles,
     children: Children,
@@ -38,6 +41,9 @@ pub(crate) struct Node {
     memory: Arc<ArcSwap<Memory>>,
     skills: Arc<Skills>,
     settings: Arc<Settings>,
+    /// Held over a change of the configuration; holds the text of
+    /// `config.toml` that is in force.
+    text: tokio::sync::Mutex<Option<String>>,
     started: Instant,
     open_connections: Arc<AtomicUsize>,
 }
@@ -56,11 +62,11 @@ impl Node {
         let Composed {
             config,
             catalog,
-            providers,
+            models,
+            text,
         } = compose(&home).map_err(anyhow::Error::msg)?;
         let options = detection(&config);
-        let models = Models::new(providers, config.model.clone(), options);
-        let models = Arc::new(models.map_err(anyhow::Error::msg)?);
+        let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
         let settings = Settings::new(config);
         let config = settings.config();
         let skills = skills(&home, &settings);
@@ -86,9 +92,10 @@ impl Node {
         };
         let numbers = home.state_dir().join("delegates");
         let delegates = DelegateFile::new(numbers, Arc::clone(&store));
+        let ledger = ledger(&home, &settings, &models);
         let runtime = Runtime::new(
             Parts {
-                model: Arc::clone(&models) as _,
+                model: Arc::new(Asked(Arc::clone(&models))),
                 storage: store,
                 tools: vec![
                     Arc::clone(&tools) as Arc<dyn ToolProvider>,
@@ -96,7 +103,7 @@ impl Node {
                     Arc::new(MemoryTools(Arc::clone(&memory))),
                 ],
                 hook: Arc::new(context),
-                ledger: Arc::new(()),
+                ledger: Arc::clone(&ledger) as _,
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 resolve: Arc::new(resolve),
@@ -109,12 +116,14 @@ impl Node {
             home,
             runtime,
             models,
+            ledger,
             approvals,
             children,
             tools,
             memory,
             skills,
             settings,
+            text: tokio::sync::Mutex::new(text),
             started: Instant::now(),
             open_connections: Arc::default(),
         })
@@ -122,6 +131,10 @@ impl Node {
 
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    pub(crate) fn ledger(&self) -> &Arc<DayLedger> {
+        &self.ledger
     }
 
     pub(crate) fn models(&self) -> &Models {
@@ -174,15 +187,36 @@ impl Node {
 
     /// Takes what the files say now, or leaves everything as it is (OPS-4).
     pub(crate) async fn reload(&self) -> Result<(), String> {
+        self.take(&mut *self.text.lock().await).await
+    }
+
+    /// Changes `config.toml` and takes it, or leaves everything as it is.
+    pub(crate) async fn edit(
+        &self,
+        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
+    ) -> Result<(), EditError> {
+        let mut text = self.text.lock().await;
+        let (home, in_force) = (self.home.clone(), text.clone());
+        let edited =
+            tokio::task::spawn_blocking(move || edit::edit(&home, in_force.as_deref(), change));
+        edited
+            .await
+            .map_err(|e| EditError::NotTaken(e.to_string()))??;
+        self.take(&mut text).await.map_err(EditError::NotTaken)
+    }
+
+    async fn take(&self, in_force: &mut Option<String>) -> Result<(), String> {
         let home = self.home.clone();
         let composed = tokio::task::spawn_blocking(move || compose(&home)).await;
         let Composed {
             config,
             catalog,
-            providers,
+            models,
+            text,
         } = composed.map_err(|e| e.to_string())??;
         self.approvals.reload()?;
-        self.models.replace(providers, config.model.clone())?;
+        self.models.replace(models)?;
+        *in_force = text;
         self.runtime.set_catalog(catalog);
         self.tools.set_sandbox(sandbox(&config));
         self.settings.replace(config);
@@ -272,6 +306,17 @@ fn os_tools(
         editable.then(|| identity.clone()).into_iter().collect()
     });
     Ok(OsTools::new(config))
+}
+
+fn ledger(home: &Home, settings: &Arc<Settings>, models: &Arc<Models>) -> Arc<DayLedger> {
+    let models = Arc::clone(models);
+    Arc::new(DayLedger::new(
+        home.state_dir().join("ledger"),
+        Arc::clone(settings),
+        Arc::new(SystemClock),
+        jiff::tz::TimeZone::system(),
+        move |model, usage| models.cost(model, usage),
+    ))
 }
 
 /// MODEL-6: what may be looked at when no provider is configured.

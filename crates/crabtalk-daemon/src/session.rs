@@ -9,8 +9,10 @@ mod history;
 mod knowledge;
 mod lists;
 mod memories;
+mod models;
 mod rights;
 mod runs;
+mod stats;
 mod wire;
 
 use crate::node::{Node, OpenConnection};
@@ -299,7 +301,31 @@ impl Server for Session {
         self.take_approval_back(request).await
     }
 
-    async fn get_stats(&self, _: GetStats) -> Result<DaemonStats, Status> {
-        Ok(self.stats())
+    async fn get_stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
+        self.stats(request).await
+    }
+
+    async fn list_providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
+        Ok(self.providers())
+    }
+
+    async fn set_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+        self.put_provider(request).await
+    }
+
+    async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {
+        self.remove_provider(request.name).await
+    }
+
+    async fn set_active_model(&self, request: SetActiveModelMsg) -> Result<(), Status> {
+        self.choose_model(request.model).await
+    }
+
+    async fn list_models(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
+        Ok(self.model_list())
+    }
+
+    async fn set_enabled(&self, request: SetEnabledMsg) -> Result<(), Status> {
+        self.switch(request).await
     }
 }

@@ -122,7 +122,7 @@ async fn status(context: &mut Context) -> Result<(), Error> {
         | Error::Interrupted
         | Error::Unread => error,
     })?;
-    let stats = connection.get_stats(GetStats {}).await?;
+    let stats = connection.get_stats(GetStats::default()).await?;
     let pid = endpoint.daemon_pid().await;
     let screen = &mut context.console.screen;
     if context.global.json {

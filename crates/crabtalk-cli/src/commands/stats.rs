@@ -7,7 +7,7 @@ use crate::{json, table};
 use crabtalk_proto::{Client, DaemonStats, GetStats};
 
 pub(super) async fn stats(context: &mut Context) -> Result<(), Error> {
-    let stats = context.connection().await?.get_stats(GetStats {}).await?;
+    let stats = context.connection().await?.get_stats(GetStats::default()).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
         return Ok(screen.json(&json::stats(&stats))?);

@@ -11,6 +11,7 @@ fn start() -> Event {
         agent: "crab".into(),
         run: 1,
         model: "m".into(),
+        ..StreamStart::default()
     })
 }
 

@@ -1,4 +1,4 @@
-//! Lists of conversations and asks, and the daemon's figures.
+//! Lists of conversations and asks.
 
 use super::{Session, status, wire};
 use crabtalk_domain::ConversationKey;
@@ -117,33 +117,4 @@ impl Session {
             asks: asks.into_iter().map(pending).collect(),
         }
     }
-
-    pub(super) fn stats(&self) -> DaemonStats {
-        let runtime = self.node.runtime();
-        let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let (conversations, running) = runtime.load();
-        DaemonStats {
-            uptime_secs: self.node.uptime_secs(),
-            active_conversations: cut(conversations),
-            registered_agents: cut(runtime.catalog().agents.len()),
-            active_model: crabtalk_domain::model::Model::active_model(self.node.models()),
-            version: env!("CARGO_PKG_VERSION").into(),
-            running: u32::try_from(running).unwrap_or(u32::MAX),
-            connections: cut(self.node.open_connections()),
-            rss_bytes: rss_bytes(),
-            scope_violations: runtime.violations(),
-            tokens_today: 0,
-        }
-    }
-}
-
-/// Resident memory; 0 where the system does not tell.
-fn rss_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm
-        .split(' ')
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
-    pages * rustix::param::page_size() as u64
 }

@@ -76,6 +76,8 @@ impl Session {
     }
 
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        // A failure to find a model is the run's to tell.
+        let _ = self.node.models().find().await;
         let mut run = self.submit(said!(request))?;
         let mut content = String::new();
         loop {
@@ -108,14 +110,23 @@ impl Session {
     pub(super) fn run_as_stream(
         &self,
         request: StreamMsg,
-    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<> {
-        match self.submit(said!(request)) {
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<'_> {
+        let reader = async move {
+            // Before Start, which names the model. A failure is the run's to
+            // tell.
+            let _ = self.node.models().find().await;
+            let run = match self.submit(said!(request)) {
+                Ok(run) => run,
+                Err(status) => return Reader::refused(status),
+            };
+            let modern = self.is_modern();
+            let notice = modern.then(|| self.node.models().take_notice()).flatten();
             // A client does not get its own words back.
-            Ok(run) => Reader::new(run, self.is_modern())
+            Reader::new(run, modern)
                 .without_user_message()
-                .into_stream(),
-            Err(status) => Reader::refused(status).into_stream(),
-        }
+                .with_notice(notice)
+        };
+        stream::once(reader).map(Reader::into_stream).flatten()
     }
 
     pub(super) fn attached(

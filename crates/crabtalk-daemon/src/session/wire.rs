@@ -21,6 +21,8 @@ pub(super) struct Reader {
     run: Option<Subscription>,
     modern: bool,
     with_user_message: bool,
+    /// What its Start says beside.
+    notice: Option<String>,
     ready: VecDeque<Result<StreamEvent, Status>>,
 }
 
@@ -30,6 +32,7 @@ impl Reader {
             run: Some(run),
             modern,
             with_user_message: true,
+            notice: None,
             ready: VecDeque::new(),
         }
     }
@@ -39,11 +42,18 @@ impl Reader {
         self
     }
 
+    /// Says something once, to a client that can show it.
+    pub(super) fn with_notice(mut self, notice: Option<String>) -> Self {
+        self.notice = notice;
+        self
+    }
+
     pub(super) fn refused(status: Status) -> Self {
         Self {
             run: None,
             modern: true,
             with_user_message: true,
+            notice: None,
             ready: [Err(status)].into(),
         }
     }
@@ -53,6 +63,7 @@ impl Reader {
             run: None,
             modern: true,
             with_user_message: true,
+            notice: None,
             ready: [Ok(event)].into(),
         }
     }
@@ -115,7 +126,13 @@ impl Reader {
         {
             pieces(text).for_each(|piece| push(to_wire(AgentEvent::Thinking(piece))));
         } else {
-            push(to_wire(event));
+            let mut event = to_wire(event);
+            if let Some(Event::Start(start)) = &mut event.event
+                && let Some(notice) = self.notice.take()
+            {
+                start.notice = notice;
+            }
+            push(event);
         }
     }
 }
@@ -190,7 +207,12 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
 pub(super) fn to_wire(event: AgentEvent) -> StreamEvent {
     let agent = String::new();
     match event {
-        AgentEvent::Start { agent, run, model } => Event::Start(StreamStart { agent, run, model }),
+        AgentEvent::Start { agent, run, model } => Event::Start(StreamStart {
+            agent,
+            run,
+            model,
+            notice: String::new(),
+        }),
         AgentEvent::UserMessage {
             content,
             guest,

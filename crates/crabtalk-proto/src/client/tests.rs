@@ -63,7 +63,7 @@ fn a_response_is_typed() {
         ..DaemonStats::default()
     };
     let mut client = Canned::new([stats.clone().into(), Pong {}.into()]);
-    let got = client.get_stats(GetStats {}).now_or_never().expect("ready");
+    let got = client.get_stats(GetStats::default()).now_or_never().expect("ready");
     assert_eq!(got.expect("stats"), stats);
     client
         .reload(ReloadMsg {})
@@ -88,7 +88,7 @@ fn an_error_message_is_a_refusal() {
 fn another_response_is_no_answer() {
     let mut client = Canned::new([Pong {}.into()]);
     let error = client
-        .get_stats(GetStats {})
+        .get_stats(GetStats::default())
         .now_or_never()
         .expect("ready")
         .expect_err("pong");

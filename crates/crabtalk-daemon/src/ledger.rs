@@ -1,0 +1,155 @@
+//! What model calls cost, and the budgets that end them (MODEL-7).
+//!
+//! Invariants: a call is in the day's file when it is counted, so that a
+//! restart forgets nothing; a file that cannot be written stops no run, and
+//! the figures go on in memory; what is kept in memory and on disk is bounded.
+
+mod book;
+mod report;
+
+pub(crate) use book::Sum;
+pub(crate) use report::Report;
+
+use crate::settings::Settings;
+use book::{Book, Entry};
+use crabtalk_domain::model::{Error, ErrorKind};
+use crabtalk_domain::{AgentConfig, Budget, Clock, Ledger, Spent, Usage};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Zoned};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a model's answer costs, where its price is known.
+pub(crate) type Cost = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
+
+/// The daemon's account of model calls.
+pub(crate) struct DayLedger {
+    /// One file per day.
+    folder: PathBuf,
+    settings: Arc<Settings>,
+    clock: Arc<dyn Clock>,
+    zone: TimeZone,
+    cost: Box<Cost>,
+    /// Today's; read at the first use.
+    today: Mutex<Option<Book>>,
+}
+
+impl DayLedger {
+    /// Nothing is read before somebody asks.
+    pub(crate) fn new(
+        folder: PathBuf,
+        settings: Arc<Settings>,
+        clock: Arc<dyn Clock>,
+        zone: TimeZone,
+        cost: impl Fn(&str, &Usage) -> Option<f64> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            folder,
+            settings,
+            clock,
+            zone,
+            cost: Box::new(cost),
+            today: Mutex::new(None),
+        }
+    }
+
+    fn now(&self) -> Zoned {
+        self.clock.now().to_zoned(self.zone.clone())
+    }
+
+    /// Today's book. A day begins at local midnight.
+    fn today(&self, date: Date) -> MutexGuard<'_, Option<Book>> {
+        let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
+        if today.as_ref().is_none_or(|book| book.date() != date) {
+            if let Some(yesterday) = today.take() {
+                yesterday.close();
+            }
+            *today = Some(Book::open(&self.folder, date));
+        }
+        today
+    }
+
+    /// When spent budgets open again.
+    fn opens_at(&self, now: &Zoned) -> Zoned {
+        let tomorrow = now.date().tomorrow().ok();
+        tomorrow
+            .and_then(|date| date.to_zoned(self.zone.clone()).ok())
+            .unwrap_or_else(|| now.clone())
+    }
+
+    fn node_budget(&self) -> Budget {
+        let limits = &self.settings.config().limits;
+        Budget {
+            tokens_per_day: limits.tokens_per_day,
+            money_per_day: limits.money_per_day,
+        }
+    }
+}
+
+impl Ledger for DayLedger {
+    fn check(&self, agent: &AgentConfig) -> Result<(), Error> {
+        let now = self.now();
+        let (of_agent, of_node) = {
+            let today = self.today(now.date());
+            let Some(book) = today.as_ref() else {
+                return Ok(());
+            };
+            (book.of_agent(agent.name.as_str()), book.total())
+        };
+        let of_agent = exceeded(&of_agent, &agent.budget).map(|(used, key, limit)| {
+            let name = &agent.name;
+            format!(
+                "the agent {name} has used {used} today, and its budget (budget.{key}) is {limit}"
+            )
+        });
+        let spent = of_agent.or_else(|| {
+            let (used, key, limit) = exceeded(&of_node, &self.node_budget())?;
+            Some(format!(
+                "all agents together have used {used} today, and the node's budget (limits.{key}) is {limit}"
+            ))
+        });
+        let Some(spent) = spent else {
+            return Ok(());
+        };
+        let opens = self.opens_at(&now);
+        let wait = now.duration_until(&opens);
+        let message = format!(
+            "{spent}; it opens again at {} (in {})",
+            opens.strftime("%Y-%m-%d %H:%M"),
+            hours(wait)
+        );
+        Err(Error::new(ErrorKind::Budget, message))
+    }
+
+    fn record(&self, spent: Spent<'_>) {
+        let now = self.now();
+        let entry = Entry::new(&now, &spent, (self.cost)(spent.model, spent.usage));
+        if let Some(book) = self.today(now.date()).as_mut() {
+            book.add(entry);
+        }
+    }
+}
+
+/// What was used, of which budget, and what that is.
+fn exceeded(sum: &Sum, budget: &Budget) -> Option<(String, &'static str, String)> {
+    let tokens = budget.tokens_per_day.filter(|limit| sum.tokens() >= *limit);
+    if let Some(limit) = tokens {
+        let used = format!("{} tokens", sum.tokens());
+        return Some((used, "tokens_per_day", limit.to_string()));
+    }
+    let limit = budget.money_per_day.filter(|limit| sum.money >= *limit)?;
+    let used = format!("{:.4} in money", sum.money);
+    Some((used, "money_per_day", limit.to_string()))
+}
+
+fn hours(wait: SignedDuration) -> String {
+    let minutes = wait.as_mins().max(1);
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What was spent, by day, agent, model, conversation and run.
+
+use super::DayLedger;
+use super::book::{Sum, Sums, read_day};
+use crabtalk_domain::Budget;
+use jiff::ToSpan;
+use jiff::civil::Date;
+use std::collections::BTreeMap;
+
+/// Longest span that is reported; as much as is kept.
+const MAX_DAYS: u32 = 400;
+
+/// Rows of one kind, the costliest: more than anybody reads.
+const MAX_ROWS: usize = 100;
+
+/// What was spent in the days up to now.
+pub(crate) struct Report {
+    pub(crate) today: Sum,
+    pub(crate) budget: Budget,
+    /// When spent budgets open again.
+    pub(crate) opens_at: String,
+    /// Newest first.
+    pub(crate) days: Vec<(Date, Sum)>,
+    pub(crate) agents: Vec<(String, Sum)>,
+    /// Provider and model.
+    pub(crate) models: Vec<((String, String), Sum)>,
+    /// Agent and sender.
+    pub(crate) conversations: Vec<((String, String), Sum)>,
+    /// Agent, sender and number; today's, newest first.
+    pub(crate) runs: Vec<(String, String, u64, Sum)>,
+}
+
+/// Sums by one part of their cells.
+struct Added<K>(BTreeMap<K, Sum>);
+
+impl<K: Ord> Added<K> {
+    fn add(&mut self, key: K, sum: &Sum) {
+        self.0.entry(key).or_default().add(sum);
+    }
+
+    fn costliest(self) -> Vec<(K, Sum)> {
+        let mut rows: Vec<(K, Sum)> = self.0.into_iter().collect();
+        let order = |sum: &Sum| (sum.money, sum.tokens());
+        rows.sort_by(|(_, a), (_, b)| {
+            let (a, b) = (order(a), order(b));
+            b.0.total_cmp(&a.0).then(b.1.cmp(&a.1))
+        });
+        rows.truncate(MAX_ROWS);
+        rows
+    }
+}
+
+impl DayLedger {
+    /// Reads the files of earlier days: for a thread that may wait.
+    pub(crate) fn report(&self, days: u32) -> Report {
+        let now = self.now();
+        let today = self
+            .today(now.date())
+            .as_ref()
+            .map(|book| book.sums().clone())
+            .unwrap_or_default();
+        let mut by_day = vec![(now.date(), today.clone())];
+        for back in 1..i64::from(days.clamp(1, MAX_DAYS)) {
+            let Ok(date) = now.date().checked_sub(back.days()) else {
+                break;
+            };
+            let sums = read_day(&self.folder, date);
+            if sums.total.calls > 0 {
+                by_day.push((date, sums));
+            }
+        }
+        let mut agents = Added(BTreeMap::new());
+        let mut models = Added(BTreeMap::new());
+        let mut conversations = Added(BTreeMap::new());
+        for (_, Sums { cells, .. }) in &by_day {
+            for (cell, sum) in cells {
+                agents.add(cell.speaker.clone(), sum);
+                models.add((cell.provider.clone(), cell.model.clone()), sum);
+                conversations.add((cell.agent.clone(), cell.sender.clone()), sum);
+            }
+        }
+        let runs = today.runs.iter().rev();
+        Report {
+            today: today.total,
+            budget: self.node_budget(),
+            opens_at: self
+                .opens_at(&now)
+                .strftime("%Y-%m-%dT%H:%M:%S%:z")
+                .to_string(),
+            days: by_day
+                .iter()
+                .map(|(date, sums)| (*date, sums.total))
+                .collect(),
+            agents: agents.costliest(),
+            models: models.costliest(),
+            conversations: conversations.costliest(),
+            runs: runs
+                .map(|(key, sum)| (key.agent.clone(), key.sender.clone(), key.run, *sum))
+                .collect(),
+        }
+    }
+}

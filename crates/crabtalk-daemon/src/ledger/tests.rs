@@ -1,0 +1,263 @@
+use super::*;
+use crabtalk_config::Config;
+use crabtalk_domain::{AgentName, ConversationKey};
+use crabtalk_testkit::ManualClock;
+use std::fs;
+use std::path::Path;
+
+/// A ledger of a price of 1 a token written, for the model `dear` alone.
+struct Rig {
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    settings: Arc<Settings>,
+    ledger: DayLedger,
+}
+
+fn config(limits: &str) -> Config {
+    let text = format!("[limits]\n{limits}");
+    let (config, _) = Config::parse(&text, Path::new("config.toml"), &|_| None).unwrap();
+    config
+}
+
+fn rig(limits: &str) -> Rig {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::at("2026-11-21T22:29:00Z"));
+    let settings = Settings::new(config(limits));
+    let ledger = open(folder.path(), &clock, &settings);
+    Rig {
+        folder,
+        clock,
+        settings,
+        ledger,
+    }
+}
+
+fn open(folder: &Path, clock: &Arc<ManualClock>, settings: &Arc<Settings>) -> DayLedger {
+    DayLedger::new(
+        folder.join("ledger"),
+        Arc::clone(settings),
+        Arc::clone(clock) as _,
+        TimeZone::fixed(jiff::tz::offset(1)),
+        |model, usage| (model == "dear").then_some(usage.completion_tokens as f64),
+    )
+}
+
+impl Rig {
+    /// As after a restart.
+    fn again(self) -> Self {
+        let ledger = open(self.folder.path(), &self.clock, &self.settings);
+        Self { ledger, ..self }
+    }
+
+    fn spend(&self, agent: &str, sender: &str, run: u64, model: &str, tokens: u64) {
+        self.ledger.record(Spent {
+            key: &ConversationKey::new(agent, sender).unwrap(),
+            run,
+            agent: &self::agent(agent, None),
+            provider: "p",
+            model,
+            usage: &Usage {
+                prompt_tokens: tokens,
+                completion_tokens: 1,
+                ..Usage::default()
+            },
+        });
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("ledger/2026-11-21.jsonl")
+    }
+
+    /// Every sum, as `tokens money`.
+    fn told(&self, days: u32) -> Vec<String> {
+        let report = self.ledger.report(days);
+        let show = |of: String, sum: &Sum| format!("{of}: {} {}", sum.tokens(), sum.money);
+        let days = report
+            .days
+            .iter()
+            .map(|(day, sum)| show(day.to_string(), sum));
+        let agents = report
+            .agents
+            .iter()
+            .map(|(agent, sum)| show(agent.clone(), sum));
+        let models = report
+            .models
+            .iter()
+            .map(|((_, model), sum)| show(model.clone(), sum));
+        let conversations = report.conversations.iter();
+        let conversations = conversations.map(|((a, s), sum)| show(format!("{a}+{s}"), sum));
+        let runs = report.runs.iter();
+        let runs = runs.map(|(a, s, run, sum)| show(format!("{a}+{s} {run}"), sum));
+        let rows = days.chain(agents).chain(models);
+        rows.chain(conversations).chain(runs).collect()
+    }
+}
+
+fn agent(name: &str, tokens_per_day: Option<u64>) -> AgentConfig {
+    let mut agent = AgentConfig::new(AgentName::new(name).unwrap(), "");
+    agent.budget.tokens_per_day = tokens_per_day;
+    agent
+}
+
+#[test]
+fn calls_add_up_by_everything_and_survive_a_restart() {
+    let rig = rig("");
+    rig.spend("crab", "user", 1, "dear", 9);
+    rig.spend("crab", "user", 1, "dear", 19);
+    rig.spend("crab", "tg:1", 1, "free", 29);
+    rig.spend("ada", "user", 7, "free", 39);
+    let told = rig.told(0);
+    assert_eq!(
+        told,
+        [
+            "2026-11-21: 100 2",
+            "crab: 60 2",
+            "ada: 40 0",
+            "dear: 30 2",
+            "free: 70 0",
+            "crab+user: 30 2",
+            "ada+user: 40 0",
+            "crab+tg:1: 30 0",
+            "ada+user 7: 40 0",
+            "crab+tg:1 1: 30 0",
+            "crab+user 1: 30 2",
+        ]
+    );
+    assert_eq!(rig.again().told(0), told);
+}
+
+#[test]
+fn a_torn_line_costs_itself_alone() {
+    let rig = rig("");
+    rig.spend("crab", "user", 1, "dear", 9);
+    rig.spend("crab", "user", 2, "dear", 9);
+    let whole = fs::read(rig.file()).unwrap();
+    let first = whole.iter().position(|b| *b == b'\n').unwrap() + 1;
+    let mut rig = rig;
+    for cut in first..whole.len() {
+        fs::write(rig.file(), &whole[..cut]).unwrap();
+        rig = rig.again();
+        // What lacks but its line end is whole.
+        let kept = if cut == whole.len() - 1 { 2 } else { 1 };
+        assert_eq!(rig.told(0)[0], day(kept), "{cut}");
+        rig.spend("crab", "user", 3, "dear", 9);
+        rig = rig.again();
+        assert_eq!(rig.told(0)[0], day(kept + 1), "{cut}");
+    }
+}
+
+/// So many calls of ten tokens.
+fn day(calls: u64) -> String {
+    format!("2026-11-21: {} {calls}", calls * 10)
+}
+
+#[test]
+fn an_agents_budget_closes_it_until_local_midnight() {
+    let rig = rig("");
+    let crab = agent("crab", Some(20));
+    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    rig.spend("crab", "user", 1, "free", 18);
+    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    rig.spend("crab", "user", 2, "free", 4);
+    let error = rig.ledger.check(&crab).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Budget);
+    assert_eq!(
+        error.message,
+        "the agent crab has used 24 tokens today, and its budget (budget.tokens_per_day) is 20; \
+         it opens again at 2026-11-22 00:00 (in 31 min)"
+    );
+    assert_eq!(rig.ledger.check(&agent("ada", Some(20))), Ok(()));
+    let rig = rig.again();
+    assert!(rig.ledger.check(&crab).is_err(), "a restart opens nothing");
+    rig.clock.advance(SignedDuration::from_mins(30));
+    assert!(rig.ledger.check(&crab).is_err());
+    rig.clock.advance(SignedDuration::from_mins(1));
+    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    rig.spend("crab", "user", 3, "free", 4);
+    assert_eq!(rig.told(0)[0], "2026-11-22: 5 0");
+    assert_eq!(
+        rig.told(2)[..3],
+        ["2026-11-22: 5 0", "2026-11-21: 24 0", "crab: 29 0"]
+    );
+    assert_eq!(fs::read_to_string(rig.file()).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn the_nodes_budget_counts_all_agents_and_follows_a_reload() {
+    let rig = rig("money_per_day = 2.0");
+    let crab = agent("crab", None);
+    rig.spend("crab", "user", 1, "dear", 9);
+    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    rig.spend("ada", "user", 1, "dear", 9);
+    let message = rig.ledger.check(&crab).unwrap_err().message;
+    assert!(
+        message.starts_with(
+            "all agents together have used 2.0000 in money today, and the node's budget \
+             (limits.money_per_day) is 2; it opens again at"
+        ),
+        "{message}"
+    );
+    rig.settings.replace(config("money_per_day = 3.0"));
+    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    rig.settings.replace(config("tokens_per_day = 0"));
+    assert!(rig.ledger.check(&crab).is_err());
+}
+
+#[test]
+fn a_file_that_grew_is_added_up_and_says_the_same() {
+    let rig = rig("");
+    rig.spend("crab", "user", 1, "dear", 9);
+    let line = fs::read_to_string(rig.file()).unwrap();
+    let lines = 4 * 1024 * 1024 / line.len() + 1;
+    fs::write(rig.file(), line.repeat(lines)).unwrap();
+    let rig = rig.again();
+    let before = rig.told(0)[0].clone();
+    assert_eq!(before, format!("2026-11-21: {} {lines}", lines * 10));
+    rig.spend("crab", "user", 1, "dear", 9);
+    assert_eq!(fs::read_to_string(rig.file()).unwrap().lines().count(), 1);
+    rig.spend("crab", "user", 2, "dear", 9);
+    let rig = rig.again();
+    assert_eq!(
+        rig.told(0)[0],
+        format!("2026-11-21: {} {}", (lines + 2) * 10, lines + 2)
+    );
+}
+
+#[test]
+fn senders_without_end_are_counted_and_bounded() {
+    let rig = rig("");
+    for sender in 0..5000 {
+        rig.spend("crab", &format!("tg:{sender}"), 1, "dear", 9);
+    }
+    let today = rig.ledger.report(0);
+    assert_eq!(today.today.calls, 5000);
+    let book = rig.ledger.today(rig.ledger.now().date());
+    assert!(book.as_ref().unwrap().sums().cells.len() <= 4097);
+    assert_eq!(today.conversations.len(), 100);
+    assert_eq!(today.runs.len(), 100);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_stops_nothing() {
+    let rig = rig("");
+    fs::write(rig.folder.path().join("ledger"), "in the way").unwrap();
+    rig.spend("crab", "user", 1, "dear", 9);
+    assert_eq!(rig.told(0)[0], "2026-11-21: 10 1");
+}
+
+#[test]
+fn years_are_not_kept() {
+    let rig = rig("");
+    let folder = rig.folder.path().join("ledger");
+    fs::create_dir(&folder).unwrap();
+    for old in ["2024-01-01.jsonl", "2026-01-01.jsonl", "notes.txt"] {
+        fs::write(folder.join(old), "").unwrap();
+    }
+    rig.spend("crab", "user", 1, "dear", 9);
+    let mut left: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["2026-01-01.jsonl", "2026-11-21.jsonl", "notes.txt"]);
+}

@@ -1,0 +1,253 @@
+//! Providers and models: lists, and changes to the configuration.
+
+use super::Session;
+use crate::edit::EditError;
+use crate::models::Models;
+use crabtalk_config::{Config, ConfigFile, MASK, Provider, is_name, parse_section};
+use crabtalk_model::Kind;
+use crabtalk_proto::*;
+use serde_json::{Value, json};
+
+/// A refusal of an edit as the wire has it.
+fn refused(error: &EditError) -> Status {
+    Status::new(error.code(), error.to_string())
+}
+
+fn kind(kind: &str) -> ProviderKind {
+    match Kind::parse(kind) {
+        Some(Kind::OpenAi) => ProviderKind::Openai,
+        Some(Kind::Anthropic) => ProviderKind::Anthropic,
+        Some(Kind::Google) => ProviderKind::Google,
+        Some(Kind::Bedrock) => ProviderKind::Bedrock,
+        Some(Kind::Azure) => ProviderKind::Azure,
+        Some(Kind::Ollama) => ProviderKind::Ollama,
+        Some(Kind::Offline) | None => ProviderKind::Unknown,
+    }
+}
+
+fn unknown(config: &Config, name: &str) -> EditError {
+    let known: Vec<&str> = config.provider.iter().map(|p| p.name.as_str()).collect();
+    let known = match known.as_slice() {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
+    EditError::NotFound(format!(
+        "config.toml has no provider {name:?}; there are: {known}"
+    ))
+}
+
+fn provider<'a>(config: &'a Config, name: &str) -> Option<&'a Provider> {
+    config.provider.iter().find(|p| p.name == name)
+}
+
+impl Session {
+    fn models(&self) -> &Models {
+        self.node.models()
+    }
+
+    async fn edit(
+        &self,
+        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
+    ) -> Result<(), Status> {
+        self.node.edit(change).await.map_err(|e| refused(&e))
+    }
+
+    pub(super) fn providers(&self) -> ProviderList {
+        let config = self.node.config();
+        let models = self.models().list();
+        let active = models.iter().find(|m| m.active).map(|m| m.provider.clone());
+        let is_active = |name: &str| active.as_deref() == Some(name);
+        let configured = config.provider.iter().map(|provider| ProviderInfo {
+            name: provider.name.clone(),
+            active: is_active(&provider.name),
+            config: serde_json::to_value(provider)
+                .expect("string keys and finite numbers are JSON")
+                .to_string(),
+            enabled: provider.enabled,
+        });
+        let mut providers: Vec<_> = configured.collect();
+        if let Some(found) = self.models().detected() {
+            let models: Vec<&str> = found.models.iter().map(|m| m.name.as_str()).collect();
+            let mut table = json!({"kind": found.kind.as_str(), "models": models});
+            if let Some(url) = &found.base_url {
+                table["base_url"] = url.as_str().into();
+            }
+            if found.api_key.is_some() {
+                table["api_key"] = MASK.into();
+            }
+            providers.push(ProviderInfo {
+                active: is_active(&found.name),
+                name: found.name,
+                config: table.to_string(),
+                enabled: true,
+            });
+        }
+        providers.sort_by(|a, b| a.name.cmp(&b.name));
+        ProviderList { providers }
+    }
+
+    pub(super) fn model_list(&self) -> ModelList {
+        let live = self.models().list().into_iter().map(|model| ModelInfo {
+            kind: kind(model.kind.as_str()).into(),
+            name: model.name,
+            provider: model.provider,
+            active: model.active,
+            enabled: true,
+            id: model.id,
+            context: model.context,
+            input_price: model.price.map(|price| price.input),
+            output_price: model.price.map(|price| price.output),
+            price_is_approximate: model.price_is_approximate,
+        });
+        let config = self.node.config();
+        let off = config.provider.iter().filter(|p| !p.enabled);
+        let off = off.flat_map(|provider| {
+            provider.models.iter().map(|model| ModelInfo {
+                name: model.name.clone(),
+                provider: provider.name.clone(),
+                kind: kind(provider.kind.as_str()).into(),
+                id: model.id.clone(),
+                context: model.context,
+                input_price: model.price.map(|price| price.input),
+                output_price: model.price.map(|price| price.output),
+                ..ModelInfo::default()
+            })
+        });
+        ModelList {
+            models: live.chain(off).collect(),
+        }
+    }
+
+    pub(super) async fn put_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+        let SetProviderMsg { name, config } = request;
+        if !is_name(&name) {
+            return Err(Status::bad_request(format!(
+                "{name:?} is not a provider's name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit"
+            )));
+        }
+        let mut table = parse_section(&config)
+            .map_err(|e| Status::bad_request(format!("provider {name}: {}", e.with_causes())))?;
+        if !table.is_object() {
+            return Err(Status::bad_request(
+                "the provider's config is no table: send its keys as JSON, TOML or YAML",
+            ));
+        }
+        self.edit(move |file, config| {
+            let shown = provider(config, &name).and_then(|p| Some(p.base_url.as_ref()?.shown()));
+            keep_masked_url(&mut table, shown.as_deref());
+            Ok(file.set(&["provider", &name], &table)?)
+        })
+        .await
+    }
+
+    pub(super) async fn remove_provider(&self, name: String) -> Result<(), Status> {
+        self.edit(move |file, config| {
+            let gone = provider(config, &name).ok_or_else(|| unknown(config, &name))?;
+            file.remove(&["provider", &name]);
+            // Its model cannot stay the active one: the first that is left is.
+            let active = config.model.as_deref();
+            if gone.models.iter().any(|m| Some(m.name.as_str()) == active) {
+                file.remove(&["model"]);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn choose_model(&self, model: String) -> Result<(), Status> {
+        if model.trim().is_empty() {
+            return Err(Status::bad_request("name the model to use"));
+        }
+        let models = self.model_list().models;
+        match models.iter().find(|known| known.name == model) {
+            Some(known) if known.enabled => {}
+            Some(known) => {
+                return Err(Status::bad_request(format!(
+                    "the provider {} of {model:?} is switched off; switch it on first",
+                    known.provider
+                )));
+            }
+            None => {
+                let known: Vec<&str> = models.iter().map(|m| m.name.as_str()).collect();
+                let nearest = crabtalk_config::nearest(&model, known.iter().copied());
+                let hint = match (nearest, known.is_empty()) {
+                    (Some(near), _) => format!("; did you mean {near:?}?"),
+                    (None, true) => "; none is configured yet".to_owned(),
+                    (None, false) => format!("; there are: {}", known.join(", ")),
+                };
+                return Err(Status::not_found(format!(
+                    "there is no model {model:?}{hint}"
+                )));
+            }
+        }
+        self.edit(move |file, _| Ok(file.set(&["model"], &model.into())?))
+            .await
+    }
+
+    pub(super) async fn switch(&self, request: SetEnabledMsg) -> Result<(), Status> {
+        let SetEnabledMsg {
+            kind,
+            name,
+            enabled,
+        } = request;
+        match ResourceKind::try_from(kind) {
+            Ok(ResourceKind::Provider) => {
+                self.edit(move |file, config| {
+                    provider(config, &name).ok_or_else(|| unknown(config, &name))?;
+                    Ok(file.set(&["provider", &name, "enabled"], &enabled.into())?)
+                })
+                .await
+            }
+            Ok(ResourceKind::Mcp) => {
+                self.edit(move |file, config| {
+                    if !config.mcp.iter().any(|mcp| mcp.name == name) {
+                        let message = format!("config.toml has no MCP server {name:?}");
+                        return Err(EditError::NotFound(message));
+                    }
+                    Ok(file.set(&["mcp", &name, "enabled"], &enabled.into())?)
+                })
+                .await
+            }
+            Ok(ResourceKind::Skill) => {
+                let skills = self.skills().await?.skills;
+                let is_it = |known: &SkillInfo| known.name.eq_ignore_ascii_case(&name);
+                if !skills.iter().any(is_it) {
+                    return Err(Status::not_found(format!("there is no skill {name:?}")));
+                }
+                self.edit(move |file, config| switch_skill(file, config, &name, enabled))
+                    .await
+            }
+            Ok(ResourceKind::Unknown | ResourceKind::ExternalSource) | Err(_) => Err(
+                Status::bad_request("say what to switch: a provider, an MCP server or a skill"),
+            ),
+        }
+    }
+}
+
+fn switch_skill(
+    file: &mut ConfigFile,
+    config: &Config,
+    name: &str,
+    enabled: bool,
+) -> Result<(), EditError> {
+    let mut disabled = config.skills.disabled.clone();
+    let before = disabled.len();
+    disabled.retain(|off| !off.eq_ignore_ascii_case(name));
+    if !enabled {
+        disabled.push(name.to_owned());
+    }
+    if before == disabled.len() && enabled {
+        return Ok(());
+    }
+    Ok(file.set(&["skills", "disabled"], &disabled.into())?)
+}
+
+/// A URL that comes back as it was shown keeps the password that was not.
+fn keep_masked_url(table: &mut Value, shown: Option<&str>) {
+    let Some(shown) = shown.filter(|shown| shown.contains(MASK)) else {
+        return;
+    };
+    if table["base_url"].as_str() == Some(shown) {
+        table["base_url"] = MASK.into();
+    }
+}

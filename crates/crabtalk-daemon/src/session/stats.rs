@@ -1,0 +1,100 @@
+//! The daemon's figures, and what was spent.
+
+use super::Session;
+use crate::ledger::{Report, Sum};
+use crabtalk_proto::*;
+use crabtalk_runtime::Catalog;
+use std::sync::Arc;
+
+impl Session {
+    pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
+        let ledger = Arc::clone(self.node.ledger());
+        // Files of earlier days are read for it.
+        let report = tokio::task::spawn_blocking(move || ledger.report(request.days));
+        let report = report
+            .await
+            .map_err(|_| Status::internal("the ledger could not be read"))?;
+        let runtime = self.node.runtime();
+        let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (conversations, running) = runtime.load();
+        let catalog = runtime.catalog();
+        Ok(DaemonStats {
+            uptime_secs: self.node.uptime_secs(),
+            active_conversations: cut(conversations),
+            registered_agents: cut(catalog.agents.len()),
+            active_model: self.node.models().active(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            connections: cut(self.node.open_connections()),
+            rss_bytes: rss_bytes(),
+            scope_violations: runtime.violations(),
+            tokens_today: report.today.tokens(),
+            money_today: report.today.money,
+            budgets_open_at: report.opens_at.clone(),
+            tokens_per_day: report.budget.tokens_per_day,
+            money_per_day: report.budget.money_per_day,
+            spending: spending(report, &catalog),
+        })
+    }
+}
+
+fn spending(report: Report, catalog: &Catalog) -> Vec<Spending> {
+    let days = report.days.into_iter().map(|(day, sum)| Spending {
+        day: day.to_string(),
+        ..row("day", &sum)
+    });
+    let agents = report.agents.into_iter().map(|(agent, sum)| {
+        let budget = catalog.agent(&agent).ok().map(|agent| agent.budget);
+        Spending {
+            tokens_per_day: budget.and_then(|budget| budget.tokens_per_day),
+            money_per_day: budget.and_then(|budget| budget.money_per_day),
+            agent,
+            ..row("agent", &sum)
+        }
+    });
+    let models = report.models.into_iter();
+    let models = models.map(|((provider, model), sum)| Spending {
+        provider,
+        model,
+        ..row("model", &sum)
+    });
+    let conversations = report.conversations.into_iter();
+    let conversations = conversations.map(|((agent, sender), sum)| Spending {
+        agent,
+        sender,
+        ..row("conversation", &sum)
+    });
+    let runs = report.runs.into_iter();
+    let runs = runs.map(|(agent, sender, run, sum)| Spending {
+        agent,
+        sender,
+        run,
+        ..row("run", &sum)
+    });
+    let rows = days.chain(agents).chain(models);
+    rows.chain(conversations).chain(runs).collect()
+}
+
+fn row(by: &str, sum: &Sum) -> Spending {
+    Spending {
+        by: by.to_owned(),
+        calls: sum.calls,
+        prompt_tokens: sum.prompt_tokens,
+        completion_tokens: sum.completion_tokens,
+        cache_hit_tokens: sum.cache_hit_tokens,
+        money: sum.money,
+        unpriced_tokens: sum.unpriced_tokens,
+        ..Spending::default()
+    }
+}
+
+/// Resident memory; 0 where the system does not tell.
+fn rss_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
