@@ -7,10 +7,12 @@
 //! Invariants: `seq` counts from 1 without a gap; Start is first; exactly one
 //! End is last; after the End nothing is added.
 
+mod answer;
 mod entry;
 mod hub;
 mod log;
 
+pub use answer::Answer;
 pub(crate) use hub::Hub;
 pub use hub::{HubEvent, HubSubscription, Missed};
 pub use log::{RunLog, Sequenced, Subscription};

@@ -27,7 +27,9 @@ mod spending;
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};
 pub use error::Error;
-pub use events::{HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription};
+pub use events::{
+    Answer as RunAnswer, HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription,
+};
 pub use registry::LiveInfo;
 pub use router::{ApprovalBook, DelegateNumbers, Resolve};
 pub use run::RunRequest;

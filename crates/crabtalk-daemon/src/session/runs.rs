@@ -78,33 +78,9 @@ impl Session {
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
         // A failure to find a model is the run's to tell.
         let _ = self.node.models().find().await;
-        let mut run = self.submit(said!(request))?;
-        let mut content = String::new();
-        loop {
-            match run.next().await {
-                Ok(Some(next)) => match next.event {
-                    // The answer is the text of the last step.
-                    AgentEvent::ToolStart(_) => content.clear(),
-                    AgentEvent::Text(text) => content.push_str(&text),
-                    AgentEvent::End(end) => return response(end, content),
-                    AgentEvent::Start { .. }
-                    | AgentEvent::UserMessage { .. }
-                    | AgentEvent::ThinkingStart
-                    | AgentEvent::Thinking(_)
-                    | AgentEvent::ThinkingEnd
-                    | AgentEvent::TextStart
-                    | AgentEvent::TextEnd
-                    | AgentEvent::ToolResult { .. }
-                    | AgentEvent::ToolsComplete
-                    | AgentEvent::AskUser(_)
-                    | AgentEvent::Steered(_)
-                    | AgentEvent::Compacted { .. }
-                    | AgentEvent::Interrupted { .. } => {}
-                },
-                Ok(None) => return Err(Status::internal("the run ended without its End")),
-                Err(error) => return Err(status(&error)),
-            }
-        }
+        let run = self.submit(said!(request))?;
+        let answer = run.answer().await.map_err(|error| status(&error))?;
+        response(answer.end, answer.text)
     }
 
     pub(super) fn run_as_stream(

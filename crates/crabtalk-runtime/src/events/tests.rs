@@ -264,3 +264,25 @@ mod long {
         }
     }
 }
+
+#[tokio::test]
+async fn an_answer_is_the_text_of_the_last_step_without_notices() {
+    let log = Arc::new(RunLog::default());
+    let reader = log.subscribe(0);
+    let events = [
+        start(),
+        AgentEvent::TextStart,
+        text("let me look"),
+        AgentEvent::TextEnd,
+        AgentEvent::ToolStart(Vec::new()),
+        AgentEvent::TextStart,
+        text("here "),
+        text("it is"),
+        AgentEvent::TextEnd,
+        text("[context compacted]"),
+        AgentEvent::End(End::default()),
+    ];
+    events.into_iter().for_each(|event| log.publish(event));
+    let answer = reader.answer().await.expect("not refused");
+    assert_eq!(answer.text, "here it is");
+}

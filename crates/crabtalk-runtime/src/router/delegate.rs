@@ -15,7 +15,7 @@ use crate::gate::scope::{self, Kind};
 use crate::run::RunRequest;
 use crate::runtime::Runtime;
 use crabtalk_domain::tool::{ToolOutput, ToolSpec};
-use crabtalk_domain::{AgentConfig, AgentEvent, BoxFuture, ConversationKey, Origin, Permission};
+use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -255,31 +255,11 @@ async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
 }
 
 /// The text of a run's last step, or why there is none.
-async fn answer(mut run: Subscription) -> Result<String, String> {
-    let mut answer = String::new();
-    loop {
-        let next = run.next().await.map_err(|e: Arc<Error>| e.to_string())?;
-        match next.map(|next| next.event) {
-            Some(AgentEvent::ToolStart(_)) => answer.clear(),
-            Some(AgentEvent::Text(text)) => answer.push_str(&text),
-            Some(AgentEvent::End(end)) if end.code == 0 => return Ok(answer),
-            Some(AgentEvent::End(end)) => return Err(end.error),
-            None => return Err("the run ended without saying how".into()),
-            Some(
-                AgentEvent::Start { .. }
-                | AgentEvent::UserMessage { .. }
-                | AgentEvent::ThinkingStart
-                | AgentEvent::Thinking(_)
-                | AgentEvent::ThinkingEnd
-                | AgentEvent::TextStart
-                | AgentEvent::TextEnd
-                | AgentEvent::ToolResult { .. }
-                | AgentEvent::ToolsComplete
-                | AgentEvent::AskUser(_)
-                | AgentEvent::Steered(_)
-                | AgentEvent::Compacted { .. }
-                | AgentEvent::Interrupted { .. },
-            ) => {}
-        }
+async fn answer(run: Subscription) -> Result<String, String> {
+    let answer = run.answer().await.map_err(|e: Arc<Error>| e.to_string())?;
+    if answer.end.code == 0 {
+        Ok(answer.text)
+    } else {
+        Err(answer.end.error)
     }
 }

@@ -1,0 +1,51 @@
+//! A run's answer, for readers who want nothing else.
+
+use super::Subscription;
+use crate::Error;
+use crabtalk_domain::{AgentEvent, End};
+use std::sync::Arc;
+
+/// How a run ended, and the text of its last step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The End.
+    pub end: End,
+    /// What the agent said last.
+    pub text: String,
+}
+
+impl Subscription {
+    /// Reads the run to its end.
+    pub async fn answer(mut self) -> Result<Answer, Arc<Error>> {
+        let mut text = String::new();
+        // Text outside of a block is a notice of the daemon, not the agent's.
+        let mut speaking = false;
+        while let Some(next) = self.next().await? {
+            match next.event {
+                AgentEvent::TextStart => speaking = true,
+                AgentEvent::TextEnd => speaking = false,
+                AgentEvent::Text(piece) if speaking => text.push_str(&piece),
+                // Another step follows.
+                AgentEvent::ToolStart(_) | AgentEvent::Steered(_) => text.clear(),
+                AgentEvent::End(end) => return Ok(Answer { end, text }),
+                AgentEvent::Start { .. }
+                | AgentEvent::UserMessage { .. }
+                | AgentEvent::ThinkingStart
+                | AgentEvent::Thinking(_)
+                | AgentEvent::ThinkingEnd
+                | AgentEvent::Text(_)
+                | AgentEvent::ToolResult { .. }
+                | AgentEvent::ToolsComplete
+                | AgentEvent::AskUser(_)
+                | AgentEvent::Compacted { .. }
+                | AgentEvent::Interrupted { .. } => {}
+            }
+        }
+        let end = End {
+            code: 500,
+            error: "the run's end had been read before".into(),
+            ..End::default()
+        };
+        Ok(Answer { end, text })
+    }
+}
