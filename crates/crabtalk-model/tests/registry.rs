@@ -4,8 +4,9 @@ mod support;
 
 use crabtalk_domain::model::{Chunk, ErrorKind, Model};
 use crabtalk_model::{Error, Kind, ModelConfig, Price, ProviderConfig, Registry};
-use crabtalk_testkit::scripted::openai;
-use crabtalk_testkit::scripted::{Script, Server};
+use crabtalk_testkit::scripted::{
+    Action, End, Format, Part, Reply, Script, Server, answer, openai,
+};
 use futures_util::StreamExt;
 use support::{provider, request};
 
@@ -181,24 +182,47 @@ fn prices_are_configured_or_about_what_is_listed() {
     );
 }
 
+/// An answer that waits in its middle.
+fn halting(format: Format) -> Reply {
+    let parts = [Part::text(&["before "]), Part::text(&["after"])];
+    let mut whole = answer::answer(format, &parts, End::Done);
+    let first = answer::answer(format, &parts[..1], End::Done);
+    // Both begin alike, up to where the second text differs from the end.
+    let alike = whole.actions.iter().zip(&first.actions);
+    let at = alike.take_while(|(a, b)| a == b).count();
+    whole.actions.insert(at, Action::Stall);
+    whole
+}
+
 #[tokio::test]
 async fn changes_disturb_no_stream() {
-    const STREAMS: usize = 50;
-    let reply = || {
-        let mut reply = openai::pieces(&["before ", "after"]);
-        reply
-            .actions
-            .insert(2, crabtalk_testkit::scripted::Action::Stall);
-        reply
-    };
-    let server = Server::start(Script::openai((0..STREAMS).map(|_| reply()))).await;
-    let registry = registry(
-        vec![provider("a", Kind::OpenAi, &server.url(), &["m"])],
-        None,
-    )
-    .expect("good");
+    const STREAMS: usize = 52;
+    let kinds = [
+        (Kind::OpenAi, Format::OpenAi),
+        (Kind::Anthropic, Format::Anthropic),
+        (Kind::Google, Format::Google),
+        (Kind::Bedrock, Format::Bedrock),
+    ];
+    let mut servers = Vec::new();
+    let mut providers = Vec::new();
+    for (kind, format) in kinds {
+        let script = Script::new(format, [halting(format)]).repeating();
+        let server = Server::start(script).await;
+        providers.push(provider(
+            kind.as_str(),
+            kind,
+            &server.origin(),
+            &[kind.as_str()],
+        ));
+        servers.push(server);
+    }
+    let registry = registry(providers, None).expect("good");
     let mut streams: Vec<_> = (0..STREAMS)
-        .map(|_| registry.stream(request("hi")))
+        .map(|at| {
+            let mut asked = request("hi");
+            asked.model = kinds[at % kinds.len()].0.as_str().into();
+            registry.stream(asked)
+        })
         .collect();
     for stream in &mut streams {
         assert!(matches!(
@@ -206,14 +230,21 @@ async fn changes_disturb_no_stream() {
             Some(Ok(Chunk::Answering { .. }))
         ));
     }
+    for server in &servers {
+        server.until(|p| p.stalled == STREAMS / kinds.len()).await;
+    }
     registry.add(named("b", &["n"])).expect("a new name");
     registry.switch("n").expect("it exists");
-    registry.remove("a").expect("it exists");
+    for (kind, _) in kinds {
+        registry.remove(kind.as_str()).expect("it exists");
+    }
     registry
         .replace(vec![ProviderConfig::offline()], None)
         .expect("good");
     assert_eq!(registry.active_model(), "offline");
-    (0..STREAMS).for_each(|_| server.release());
+    for server in &servers {
+        (0..STREAMS / kinds.len()).for_each(|_| server.release());
+    }
     for mut stream in streams {
         let mut said = String::new();
         while let Some(chunk) = stream.next().await {
