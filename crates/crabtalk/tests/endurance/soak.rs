@@ -214,7 +214,7 @@ async fn look_around(world: &World, counter: &Counter) {
     };
     // It may be one that nobody has begun yet.
     let _ = connection.get_history(request).await;
-    connection.get_stats(GetStats {}).await.unwrap();
+    connection.get_stats(GetStats::default()).await.unwrap();
 }
 
 /// The middle of a part of the samples.
