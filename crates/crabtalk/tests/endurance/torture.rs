@@ -147,7 +147,17 @@ impl Said {
                     self.ended = true;
                     return true;
                 }
-                _ => {}
+                Event::Thinking(_)
+                | Event::ToolsComplete(_)
+                | Event::AskUser(_)
+                | Event::UserSteered(_)
+                | Event::TextStart(_)
+                | Event::TextEnd(_)
+                | Event::ThinkingStart(_)
+                | Event::ThinkingEnd(_)
+                | Event::UserMessage(_)
+                | Event::Compacted(_)
+                | Event::Interrupted(_) => {}
             }
         }
         false
