@@ -122,6 +122,8 @@ struct Run<'a> {
     number: u64,
     cwd: PathBuf,
     standing: Standing,
+    /// Whether it goes on where a crash cut it off, and nobody waits for it.
+    carried_on: bool,
     publisher: Arc<Publisher>,
     /// Where its asks are shown: its own stream, or that of the root of a
     /// delegation (RUN-9).

@@ -14,12 +14,15 @@ pub(super) struct Owner {
     /// Where it is shown: at the root of a delegation.
     pub(super) audience: Arc<Publisher>,
     pub(super) standing: Standing,
+    /// A run that a daemon carries on by itself has nobody before it, and must
+    /// not wait for a day to be told what a hook does well without.
+    pub(super) carried_on: bool,
 }
 
 impl People for Owner {
     fn ask<'a>(&'a self, question: AskQuestion) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            if !self.standing.is_owner || self.standing.unattended {
+            if !self.standing.is_owner || self.standing.unattended || self.carried_on {
                 return None;
             }
             let text = question.question.clone();

@@ -48,6 +48,7 @@ pub(super) async fn start<'a>(
     };
     let started_as = start_record(&request, &guest, number, rt.now());
     let mut records = vec![Record::Run(started_as.clone())];
+    let carried_on = cut.is_some();
     let said = match &cut {
         Some(_) => None,
         None => Some(said(rt, &request, &context).await?),
@@ -87,6 +88,7 @@ pub(super) async fn start<'a>(
     Ok(Run {
         cwd,
         standing,
+        carried_on,
         budget: Budget::new(&primary, &*rt.model),
         rt,
         shared,

@@ -53,6 +53,7 @@ impl Run<'_> {
             rt: Arc::clone(self.rt),
             audience: Arc::clone(&self.audience),
             standing: self.standing,
+            carried_on: self.carried_on,
         };
         let context = RunContext {
             key: &self.request.key,
