@@ -1,8 +1,9 @@
 //! Instructions of a project, and whose word makes agents follow them (MEM-4).
 
 use super::{message, say, told};
-use crate::rig::{ModelServer, TestEnv, asked, end_of, within};
-use crabtalk_proto::{Client, ReplyToAsk};
+use crate::rig::{ModelServer, TestEnv, asked, end_of, eventually, within};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{AttachMsg, Client, ReplyToAsk};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 
@@ -83,4 +84,44 @@ async fn instructions_hold_once_an_owner_has_trusted_the_folder() {
     env.run(&["trust", "add", work]).await.ok();
     say(&env, "ann", "Hello.").await;
     assert!(follows(&model).await);
+}
+
+#[tokio::test]
+async fn a_run_that_is_carried_on_asks_nobody_for_trust() {
+    let half = openai::pieces(&["half a word"]).stall_after(2);
+    let model = ModelServer::start(Script::openai([half, openai::text("Here again.")])).await;
+    let env = TestEnv::with_model(&model);
+    let config = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    env.config(&format!("{config}\n[runs]\nresume = \"auto\"\n"));
+    env.write("work/AGENTS.md", &format!("{RULE}\n"));
+    let daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let mut events = std::pin::pin!(connection.stream(message(&env, "user", "Hello.")));
+    let ask = asked(&mut events).await;
+    let reply = ReplyToAsk {
+        content: "Not now".into(),
+        ask_id: Some(ask.ask_id),
+        ..ReplyToAsk::default()
+    };
+    env.connect().await.reply_to_ask(reply).await.unwrap();
+    let half_a_word = async {
+        loop {
+            if let Some(Event::Chunk(_)) = events.next().await.unwrap().unwrap().event {
+                return;
+            }
+        }
+    };
+    within("the first words", half_a_word).await;
+    daemon.kill().await;
+
+    let _daemon = env.daemon().await;
+    eventually("the run to be carried on", async || {
+        (model.requests().await.len() == 2).then_some(())
+    })
+    .await;
+    assert!(!follows(&model).await);
+    let mut connection = env.connect().await;
+    let events = connection.attach(AttachMsg::default());
+    let events = within("its end", events.map(Result::unwrap).collect::<Vec<_>>()).await;
+    assert_eq!(end_of(&events).code, 0);
 }

@@ -43,7 +43,12 @@ async fn a_slash_command_brings_the_skill_to_the_model() {
     assert_eq!(refused.code(), Some(403), "{refused:?}");
     assert!(refused.to_string().contains("greet"), "{refused}");
     assert_eq!(model.requests().await.len(), before, "it reached the model");
-    let stats = env.connect().await.get_stats(GetStats::default()).await.unwrap();
+    let stats = env
+        .connect()
+        .await
+        .get_stats(GetStats::default())
+        .await
+        .unwrap();
     assert_eq!(stats.scope_violations, 1);
     assert!(env.run(&["skills"]).await.ok().contains("greet"));
     assert!(
