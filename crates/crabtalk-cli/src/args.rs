@@ -1,9 +1,11 @@
 //! The command line.
 
 mod knowledge;
+mod models;
 mod rights;
 
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
+pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use rights::{Agents, Approvals};
 
 use clap::{Args, Parser, Subcommand};
@@ -142,8 +144,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Agents>,
     },
-    /// Show the daemon's figures.
-    Stats,
+    /// Say which models there are, and which one is in use.
+    Models {
+        #[command(subcommand)]
+        command: Option<Models>,
+    },
+    /// Say who provides models, add and remove them.
+    Providers {
+        #[command(subcommand)]
+        command: Option<Providers>,
+    },
+    /// Show the daemon's figures, and what was spent.
+    Stats(Stats),
     /// A program of the name crabtalk-NAME, or a question.
     #[command(external_subcommand)]
     External(Vec<OsString>),

@@ -8,6 +8,7 @@ mod conversations;
 mod daemon;
 mod events;
 mod memory;
+mod models;
 mod runs;
 mod search;
 mod skills;
@@ -24,6 +25,7 @@ use crabtalk_transport::UnixConnection;
 use std::path::Path;
 
 pub(crate) use conversations::show_entry;
+pub(crate) use models::kind;
 
 /// What every command has at hand.
 pub(crate) struct Context {
@@ -177,7 +179,13 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Agents { command } => {
             agents::run(context, command.unwrap_or(args::Agents::List)).await
         }
-        Command::Stats => stats::stats(context).await,
+        Command::Models { command } => {
+            models::models(context, command.unwrap_or(args::Models::List)).await
+        }
+        Command::Providers { command } => {
+            models::providers(context, command.unwrap_or(args::Providers::List)).await
+        }
+        Command::Stats(args) => stats::stats(context, args).await,
         // The command line was resolved before.
         Command::External(_) => Err(Error::Usage("there is no such command".to_owned())),
     }

@@ -4,8 +4,9 @@
 
 use crabtalk_proto::{
     ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
-    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, MemoryEntry,
-    PendingAsk, SearchHit, StreamEvent, TokenUsage, ToolCallInfo, stream_event,
+    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, MemoryEntry, ModelInfo,
+    PendingAsk, ProviderInfo, SearchHit, Spending, StreamEvent, TokenUsage, ToolCallInfo,
+    stream_event,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +14,12 @@ pub(crate) fn stream_event(event: &StreamEvent) -> Value {
     use stream_event::Event;
     let mut value = match &event.event {
         Some(Event::Start(e)) => {
-            json!({"type": "start", "agent": e.agent, "run": e.run, "model": e.model})
+            let mut value =
+                json!({"type": "start", "agent": e.agent, "run": e.run, "model": e.model});
+            if !e.notice.is_empty() {
+                value["notice"] = e.notice.as_str().into();
+            }
+            value
         }
         Some(Event::Chunk(e)) => json!({"type": "chunk", "content": e.content}),
         Some(Event::Thinking(e)) => json!({"type": "thinking", "content": e.content}),
@@ -184,7 +190,55 @@ pub(crate) fn stats(stats: &DaemonStats) -> Value {
         "registered_agents": stats.registered_agents, "active_model": stats.active_model,
         "version": stats.version, "running": stats.running, "connections": stats.connections,
         "rss_bytes": stats.rss_bytes, "scope_violations": stats.scope_violations,
-        "tokens_today": stats.tokens_today,
+        "tokens_today": stats.tokens_today, "money_today": stats.money_today,
+        "tokens_per_day": stats.tokens_per_day, "money_per_day": stats.money_per_day,
+        "budgets_open_at": stats.budgets_open_at,
+        "spending": stats.spending.iter().map(spending).collect::<Value>(),
+    })
+}
+
+/// What was spent on one thing; names that do not tell it are left out.
+fn spending(row: &Spending) -> Value {
+    let mut value = json!({
+        "by": row.by, "calls": row.calls, "prompt_tokens": row.prompt_tokens,
+        "completion_tokens": row.completion_tokens, "cache_hit_tokens": row.cache_hit_tokens,
+        "money": row.money, "unpriced_tokens": row.unpriced_tokens,
+    });
+    let names = [
+        ("day", &row.day),
+        ("agent", &row.agent),
+        ("sender", &row.sender),
+        ("provider", &row.provider),
+        ("model", &row.model),
+    ];
+    for (name, text) in names.into_iter().filter(|(_, text)| !text.is_empty()) {
+        value[name] = text.as_str().into();
+    }
+    if row.run > 0 {
+        value["run"] = row.run.into();
+    }
+    if let Some(limit) = row.tokens_per_day {
+        value["tokens_per_day"] = limit.into();
+    }
+    if let Some(limit) = row.money_per_day {
+        value["money_per_day"] = limit.into();
+    }
+    value
+}
+
+pub(crate) fn model(model: &ModelInfo) -> Value {
+    json!({
+        "name": model.name, "id": model.id, "provider": model.provider,
+        "kind": crate::commands::kind(model.kind), "active": model.active,
+        "enabled": model.enabled, "context": model.context, "input_price": model.input_price,
+        "output_price": model.output_price, "price_is_approximate": model.price_is_approximate,
+    })
+}
+
+pub(crate) fn provider(provider: &ProviderInfo, config: Value) -> Value {
+    json!({
+        "name": provider.name, "active": provider.active, "enabled": provider.enabled,
+        "config": config,
     })
 }
 

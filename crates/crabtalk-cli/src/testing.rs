@@ -10,12 +10,14 @@ use clap::Parser;
 use crabtalk_config::Home;
 use crabtalk_proto::{
     ActiveConversationList, ArchiveContent, ArchiveInfo, ArchiveList, AskList, AttachMsg,
-    ConversationInfo, ConversationList, DaemonStats, ForgetMsg, GetArchiveMsg, GetHistoryMsg,
-    GetMemoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg, ImportedMemory,
-    KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg, ListConversationsMsg,
-    ListMemoryMsg, ListSkillsMsg, MemoryEntry, MemoryImport, MemoryList, PendingAsk, RememberMsg,
-    ReplyToAsk, SearchHit, SearchMsg, SearchResults, Server, SkillInfo, SkillList, Status,
-    StreamEvent, StreamMsg, WelcomeMsg, stream_event,
+    ConversationInfo, ConversationList, DaemonStats, DeleteProviderMsg, ForgetMsg, GetArchiveMsg,
+    GetHistoryMsg, GetMemoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg,
+    ImportedMemory, KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg,
+    ListConversationsMsg, ListMemoryMsg, ListModelsMsg, ListProvidersMsg, ListSkillsMsg,
+    MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderInfo,
+    ProviderKind, ProviderList, RememberMsg, ReplyToAsk, SearchHit, SearchMsg, SearchResults,
+    Server, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Spending,
+    Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
 };
 use crabtalk_transport::{Limits, serve};
 use futures_core::Stream;
@@ -257,8 +259,80 @@ impl Server for Script {
         })
     }
 
-    async fn get_stats(&self, _: GetStats) -> Result<DaemonStats, Status> {
+    async fn list_models(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
+        let model = |name: &str, price: Option<f64>| ModelInfo {
+            name: name.into(),
+            id: format!("{name}-1"),
+            provider: "main".into(),
+            kind: ProviderKind::Openai.into(),
+            active: price.is_some(),
+            enabled: price.is_some(),
+            context: price.map(|_| 1000),
+            input_price: price,
+            output_price: price.map(|price| 2.0 * price),
+            price_is_approximate: true,
+        };
+        Ok(ModelList {
+            models: vec![model("big", Some(1.5)), model("old", None)],
+        })
+    }
+
+    async fn list_providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
+        let config = r#"{"kind":"openai","api_key":"***","models":["a",{"name":"b"}]}"#;
+        Ok(ProviderList {
+            providers: vec![ProviderInfo {
+                name: "main".into(),
+                active: true,
+                config: config.into(),
+                enabled: true,
+            }],
+        })
+    }
+
+    async fn set_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+        self.told(format!("set {} {}", request.name, request.config))
+            .await;
+        Ok(())
+    }
+
+    async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {
+        self.told(format!("delete {}", request.name)).await;
+        Ok(())
+    }
+
+    async fn set_active_model(&self, request: SetActiveModelMsg) -> Result<(), Status> {
+        self.told(format!("use {}", request.model)).await;
+        Ok(())
+    }
+
+    async fn set_enabled(&self, request: SetEnabledMsg) -> Result<(), Status> {
+        let SetEnabledMsg {
+            kind,
+            name,
+            enabled,
+        } = request;
+        self.told(format!("switch {kind} {name} {enabled}")).await;
+        Ok(())
+    }
+
+    async fn get_stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
+        let row = |by: &str| Spending {
+            by: by.into(),
+            agent: "crab".into(),
+            day: format!("of {}", request.days),
+            calls: 2,
+            prompt_tokens: 30,
+            completion_tokens: 4,
+            money: 0.5,
+            tokens_per_day: Some(100),
+            ..Spending::default()
+        };
         Ok(DaemonStats {
+            tokens_today: 34,
+            money_today: 0.5,
+            money_per_day: Some(2.5),
+            budgets_open_at: "2026-11-22T00:00:00+01:00".into(),
+            spending: vec![row("day"), row("agent")],
             version: "9.9.9".into(),
             uptime_secs: 61,
             ..DaemonStats::default()

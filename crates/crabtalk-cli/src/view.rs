@@ -52,8 +52,15 @@ impl View {
     fn known(&mut self, screen: &mut Screen, event: &stream_event::Event) -> io::Result<()> {
         use stream_event::Event;
         match event {
-            Event::Start(e) if e.model.is_empty() => Ok(()),
-            Event::Start(e) => screen.note(&format!("{} answers with {}", e.agent, e.model)),
+            Event::Start(e) => {
+                if !e.notice.is_empty() {
+                    screen.note(&format!("crabtalk: {}", e.notice))?;
+                }
+                if e.model.is_empty() {
+                    return Ok(());
+                }
+                screen.note(&format!("{} answers with {}", e.agent, e.model))
+            }
             Event::Chunk(e) => screen.answer(&e.content),
             Event::Thinking(e) => self.think(screen, &e.content),
             Event::ToolStart(e) => e.calls.iter().try_for_each(|call| self.call(screen, call)),

@@ -1,21 +1,35 @@
-//! `stats`: the daemon's figures.
+//! `stats`: the daemon's figures, and what was spent.
 
 use super::Context;
+use crate::args::{By, Stats};
 use crate::error::Error;
 use crate::text::duration;
 use crate::{json, table};
-use crabtalk_proto::{Client, DaemonStats, GetStats};
+use crabtalk_proto::{Client, DaemonStats, GetStats, Spending};
 
-pub(super) async fn stats(context: &mut Context) -> Result<(), Error> {
-    let stats = context.connection().await?.get_stats(GetStats::default()).await?;
-    let screen = &mut context.console.screen;
+pub(super) async fn stats(context: &mut Context, args: Stats) -> Result<(), Error> {
+    let request = GetStats { days: args.days };
+    let stats = context.connection().await?.get_stats(request).await?;
     if context.global.json {
-        return Ok(screen.json(&json::stats(&stats))?);
+        return Ok(context.console.screen.json(&json::stats(&stats))?);
     }
-    Ok(screen.line(&table::pairs(&rows(&stats)))?)
+    if let Some(by) = args.by {
+        return spent(context, &stats, by, "nothing was spent");
+    }
+    context.console.screen.line(&table::pairs(&rows(&stats)))?;
+    let by = if args.days > 1 { By::Day } else { By::Agent };
+    if stats.spending.iter().any(|row| row.calls > 0) {
+        context.console.screen.line("")?;
+        spent(context, &stats, by, "")?;
+    }
+    Ok(())
 }
 
 fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
+    let of = |used: String, limit: Option<String>| match limit {
+        Some(limit) => format!("{used} of {limit}, anew at {}", stats.budgets_open_at),
+        None => used,
+    };
     vec![
         ("version", stats.version.clone()),
         ("uptime", duration(stats.uptime_secs)),
@@ -28,7 +42,89 @@ fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
         ("runs", stats.running.to_string()),
         ("connections", stats.connections.to_string()),
         ("memory", format!("{:.1} MB", stats.rss_bytes as f64 / 1e6)),
-        ("tokens today", stats.tokens_today.to_string()),
+        (
+            "tokens today",
+            of(
+                stats.tokens_today.to_string(),
+                stats.tokens_per_day.map(|limit| limit.to_string()),
+            ),
+        ),
+        (
+            "money today",
+            of(
+                money(stats.money_today),
+                stats.money_per_day.map(|limit| limit.to_string()),
+            ),
+        ),
         ("scope violations", stats.scope_violations.to_string()),
     ]
+}
+
+/// Prices are in whatever unit the configuration has them.
+fn money(money: f64) -> String {
+    format!("{money:.4}")
+}
+
+fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Result<(), Error> {
+    let name: &[&str] = match by {
+        By::Day => &["day"],
+        By::Agent => &["agent"],
+        By::Model => &["model", "provider"],
+        By::Conversation => &["agent", "sender"],
+        By::Run => &["agent", "sender", "run"],
+    };
+    let mut header = name.to_vec();
+    header.extend([
+        "calls",
+        "read",
+        "cached",
+        "written",
+        "money",
+        "without price",
+    ]);
+    let budgets = by == By::Agent && stats.spending.iter().any(has_budget);
+    if budgets {
+        header.push("budget a day");
+    }
+    let rows = stats.spending.iter().filter(|row| row.by == by.as_str());
+    let rows = rows.map(|row| {
+        let mut cells: Vec<String> = name.iter().map(|name| named(row, name)).collect();
+        cells.extend([
+            row.calls.to_string(),
+            row.prompt_tokens.to_string(),
+            row.cache_hit_tokens.to_string(),
+            row.completion_tokens.to_string(),
+            money(row.money),
+            row.unpriced_tokens.to_string(),
+        ]);
+        if budgets {
+            cells.push(budget(row));
+        }
+        cells
+    });
+    let rows = rows.collect();
+    context.print_table(&header, rows, none)
+}
+
+fn named(row: &Spending, name: &str) -> String {
+    match name {
+        "day" => row.day.clone(),
+        "agent" => row.agent.clone(),
+        "model" => row.model.clone(),
+        "provider" => row.provider.clone(),
+        "sender" if row.sender.is_empty() => "(others)".to_owned(),
+        "sender" => row.sender.clone(),
+        _ => row.run.to_string(),
+    }
+}
+
+fn has_budget(row: &Spending) -> bool {
+    row.tokens_per_day.is_some() || row.money_per_day.is_some()
+}
+
+fn budget(row: &Spending) -> String {
+    let tokens = row.tokens_per_day.map(|limit| format!("{limit} tokens"));
+    let money = row.money_per_day.map(|limit| format!("{limit} in money"));
+    let limits: Vec<String> = tokens.into_iter().chain(money).collect();
+    limits.join(", ")
 }

@@ -1,4 +1,5 @@
 mod knowledge;
+mod models;
 
 use crate::error::Error;
 use crate::testing::Fake;

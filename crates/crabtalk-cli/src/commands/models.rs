@@ -1,0 +1,201 @@
+//! `models` and `providers`: who can answer, and who does.
+
+use super::Context;
+use crate::args::{Models, Providers};
+use crate::error::Error;
+use crate::{json, stdin};
+use crabtalk_proto::{
+    Client, DeleteProviderMsg, ListModelsMsg, ListProvidersMsg, ModelInfo, ProviderInfo,
+    ProviderKind, ResourceKind, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Said where nothing is configured.
+const NONE_YET: &str =
+    "crabtalk: no provider is configured; the first run looks for a key or a local server";
+
+pub(super) async fn models(context: &mut Context, command: Models) -> Result<(), Error> {
+    match command {
+        Models::List => list_models(context).await,
+        Models::Use { name } => {
+            let request = SetActiveModelMsg {
+                model: name.clone(),
+            };
+            let mut connection = context.connection().await?;
+            connection.set_active_model(request).await?;
+            let said = format!("crabtalk: agents that name no model use {name} from now on");
+            context.done(json!({"model": name}), &said)
+        }
+    }
+}
+
+async fn list_models(context: &mut Context) -> Result<(), Error> {
+    let mut connection = context.connection().await?;
+    let listed = connection.list_models(ListModelsMsg {}).await?;
+    if context.global.json {
+        for model in &listed.models {
+            context.console.screen.json(&json::model(model))?;
+        }
+        return Ok(());
+    }
+    let row = |model: ModelInfo| {
+        let state = match (model.active, model.enabled) {
+            (true, _) => "active",
+            (false, true) => "",
+            (false, false) => "off",
+        };
+        let price = price(&model);
+        vec![
+            model.name,
+            model.id,
+            model.provider,
+            state.to_owned(),
+            kind(model.kind),
+            model.context.map(|n| n.to_string()).unwrap_or_default(),
+            price,
+        ]
+    };
+    let rows = listed.models.into_iter().map(row).collect();
+    let header = [
+        "model",
+        "id",
+        "provider",
+        "state",
+        "kind",
+        "context",
+        "price in/out",
+    ];
+    context.print_table(&header, rows, NONE_YET)
+}
+
+/// Of a million tokens; built-in figures carry a tilde.
+fn price(model: &ModelInfo) -> String {
+    let about = if model.price_is_approximate { "~" } else { "" };
+    match (model.input_price, model.output_price) {
+        (Some(input), Some(output)) => format!("{about}{input}/{output}"),
+        (Some(_) | None, _) => String::new(),
+    }
+}
+
+/// The kind as the configuration names it; empty for others.
+pub(crate) fn kind(kind: i32) -> String {
+    match ProviderKind::try_from(kind) {
+        Ok(ProviderKind::Unknown) | Err(_) => String::new(),
+        Ok(kind) => {
+            let name = kind.as_str_name();
+            let name = name.strip_prefix("PROVIDER_KIND_").unwrap_or(name);
+            name.to_ascii_lowercase()
+        }
+    }
+}
+
+pub(super) async fn providers(context: &mut Context, command: Providers) -> Result<(), Error> {
+    match command {
+        Providers::List => list_providers(context).await,
+        Providers::Show { name } => show_provider(context, &name).await,
+        Providers::Set { name, file } => {
+            let config = table(&file)?;
+            let request = SetProviderMsg {
+                name: name.clone(),
+                config,
+            };
+            context.connection().await?.set_provider(request).await?;
+            let said = format!("crabtalk: the provider {name} is set, and in use at once");
+            context.done(json!({"set": name}), &said)
+        }
+        Providers::Rm { name } => {
+            let request = DeleteProviderMsg { name: name.clone() };
+            context.connection().await?.delete_provider(request).await?;
+            let said = format!("crabtalk: the provider {name} is removed");
+            context.done(json!({"removed": name}), &said)
+        }
+        Providers::Enable { name } => switch(context, name, true).await,
+        Providers::Disable { name } => switch(context, name, false).await,
+    }
+}
+
+/// A provider's table, from a file or standard input. Not from the command
+/// line, where everybody on the machine could read the key.
+fn table(file: &Path) -> Result<String, Error> {
+    if file.as_os_str() == "-" {
+        return stdin::read(std::io::stdin().lock());
+    }
+    std::fs::read_to_string(file)
+        .map_err(|e| Error::io(format_args!("read {}", file.display()), &e))
+}
+
+async fn list(context: &mut Context) -> Result<Vec<ProviderInfo>, Error> {
+    let mut connection = context.connection().await?;
+    let listed = connection.list_providers(ListProvidersMsg {}).await?;
+    Ok(listed.providers)
+}
+
+/// What a provider's table says, as far as it is JSON.
+fn config(provider: &ProviderInfo) -> Value {
+    serde_json::from_str(&provider.config).unwrap_or_default()
+}
+
+async fn list_providers(context: &mut Context) -> Result<(), Error> {
+    let providers = list(context).await?;
+    if context.global.json {
+        for provider in &providers {
+            let value = json::provider(provider, config(provider));
+            context.console.screen.json(&value)?;
+        }
+        return Ok(());
+    }
+    let row = |provider: ProviderInfo| {
+        let config = config(&provider);
+        let models = config["models"].as_array().into_iter().flatten();
+        // A name, or a table with one.
+        let name = |model: &Value| {
+            let name = model.as_str().or(model["name"].as_str());
+            name.unwrap_or_default().to_owned()
+        };
+        let state = match (provider.active, provider.enabled) {
+            (true, _) => "active",
+            (false, true) => "on",
+            (false, false) => "off",
+        };
+        vec![
+            provider.name,
+            config["kind"].as_str().unwrap_or_default().to_owned(),
+            state.to_owned(),
+            models.map(name).collect::<Vec<_>>().join(", "),
+            config["base_url"].as_str().unwrap_or_default().to_owned(),
+        ]
+    };
+    let rows = providers.into_iter().map(row).collect();
+    let header = ["provider", "kind", "state", "models", "address"];
+    context.print_table(&header, rows, NONE_YET)
+}
+
+async fn show_provider(context: &mut Context, name: &str) -> Result<(), Error> {
+    let providers = list(context).await?;
+    let Some(provider) = providers.iter().find(|provider| provider.name == name) else {
+        let known: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
+        return Err(Error::Failed(format!(
+            "there is no provider {name:?}; there are: {}",
+            known.join(", ")
+        )));
+    };
+    let value = config(provider);
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        return Ok(screen.json(&json::provider(provider, value))?);
+    }
+    Ok(screen.line(&serde_json::to_string_pretty(&value).unwrap_or_default())?)
+}
+
+async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
+    let request = SetEnabledMsg {
+        kind: ResourceKind::Provider.into(),
+        name: name.clone(),
+        enabled,
+    };
+    context.connection().await?.set_enabled(request).await?;
+    let how = if enabled { "on" } else { "off" };
+    let said = format!("crabtalk: the provider {name} is switched {how}");
+    context.done(json!({"provider": name, "enabled": enabled}), &said)
+}
