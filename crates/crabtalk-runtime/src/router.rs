@@ -142,7 +142,19 @@ impl Router {
         };
         let subject = match subject {
             Ok(subject) => subject,
-            Err(error) => return ToolOutput::error(error).into(),
+            Err(error) => {
+                // Most are honest mistakes; what touches the closed home is not.
+                tracing::info!(
+                    target: "security",
+                    agent = %context.agent.name,
+                    sender = %context.key.sender,
+                    origin = %context.origin,
+                    tool = %call.name,
+                    reason = %error,
+                    "a tool call was turned away"
+                );
+                return ToolOutput::error(error).into();
+            }
         };
         if let Some(provider) = provider
             && let Some(skill) = provider.out_of_scope(&invocation).await

@@ -79,6 +79,7 @@ impl Router {
                     sender = %context.key.sender,
                     origin = %context.origin,
                     tool = %call.name,
+                    what = %logged(&verdict.detail),
                     reason = %verdict.reason,
                     "a tool call was denied"
                 );
@@ -219,6 +220,13 @@ impl Router {
             tracing::warn!(%error, "an approval could not be kept");
         }
     }
+}
+
+/// What a call would do, short enough for a line of the log.
+fn logged(detail: &str) -> String {
+    /// The whole stands in the conversation.
+    const MAX_CHARS: usize = 200;
+    detail.chars().take(MAX_CHARS).collect()
 }
 
 /// The sender for whom a run works in the end.

@@ -17,6 +17,7 @@ mod disk;
 mod legacy;
 mod offline;
 mod processes;
+mod rights;
 mod secrets;
 mod senders;
 mod terminal;

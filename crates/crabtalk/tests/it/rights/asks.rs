@@ -1,0 +1,140 @@
+//! Every way to answer an approval, from another connection, of this
+//! generation and of the one before.
+
+use super::{results, say, tool};
+use crate::rig::{TestEnv, asked, eventually, within};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{
+    Client, ClientError, ListAsksMsg, PendingAsk, ReplyToAsk, StreamEvent, StreamMsg,
+};
+use futures_util::StreamExt;
+use serde_json::json;
+use std::fs;
+
+async fn pending(env: &TestEnv) -> PendingAsk {
+    eventually("an ask", async || {
+        let list = env.connect().await.list_asks(ListAsksMsg::default()).await;
+        list.unwrap().asks.pop()
+    })
+    .await
+}
+
+fn code(error: ClientError) -> u32 {
+    match error {
+        ClientError::Refused(status) => status.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_answer_works_from_a_second_client_of_either_generation() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let answers = [
+        ("Allow once", true),
+        ("allow ONCE", true),
+        ("1", true),
+        ("y", true),
+        ("yes", true),
+        ("Allow always", true),
+        ("2", true),
+        ("Deny", false),
+        ("Deny: not there", false),
+        ("3", false),
+        ("n", false),
+        ("no", false),
+    ];
+    for with_id in [true, false] {
+        for (number, (answer, allowed)) in answers.iter().enumerate() {
+            let file = format!("made-{with_id}-{number}");
+            let command = format!("touch {file}");
+            let mut asking = env.connect().await;
+            let request = say(&env, tool("bash", &json!({"command": command})));
+            let mut events = std::pin::pin!(asking.stream(request));
+            let ask = asked(&mut events).await;
+            assert_eq!(ask.kind, "approval");
+            let reply = |content: &str| ReplyToAsk {
+                agent: "crab".into(),
+                sender: "user".into(),
+                content: content.into(),
+                ask_id: with_id.then(|| ask.ask_id.clone()),
+            };
+            // An old client never says Hello.
+            let mut second = if with_id {
+                env.connect().await
+            } else {
+                env.connect_silently().await
+            };
+            let unclear = second.reply_to_ask(reply("perhaps")).await;
+            assert_eq!(code(unclear.unwrap_err()), 400);
+            second.reply_to_ask(reply(answer)).await.unwrap();
+            let rest: Vec<StreamEvent> =
+                within("the end", events.map(Result::unwrap).collect()).await;
+            let result = results(&rest).pop().unwrap();
+            assert_eq!(result.is_error, !allowed, "{answer}: {result:?}");
+            assert_eq!(env.work.join(&file).exists(), *allowed, "{answer}");
+            if let Some((_, reason)) = answer.split_once(": ") {
+                assert!(result.output.contains(reason), "{result:?}");
+            }
+            let late = second.reply_to_ask(reply(answer)).await;
+            assert_eq!(code(late.unwrap_err()), 404);
+        }
+    }
+    let text = fs::read_to_string(env.home.join("config/approvals.toml")).unwrap();
+    assert_eq!(text.matches("[[approval]]").count(), 4, "{text}");
+    assert!(text.contains("by = \"local\""), "{text}");
+}
+
+#[tokio::test]
+async fn a_strangers_approval_is_the_owners_to_give() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let command = json!({"command": "touch made"});
+    let mut asking = env.connect().await;
+    let request = StreamMsg {
+        sender: Some("tg:1".into()),
+        ..say(&env, tool("bash", &command))
+    };
+    let events = asking.stream(request);
+    let read = async {
+        let events: Vec<StreamEvent> = events.map(Result::unwrap).collect().await;
+        events
+    };
+    let answer = async {
+        let pending = pending(&env).await;
+        assert_eq!(
+            (pending.agent.as_str(), pending.sender.as_str()),
+            ("crab", "tg:1")
+        );
+        let by_words = ReplyToAsk {
+            agent: "crab".into(),
+            sender: "tg:1".into(),
+            content: "Allow always".into(),
+            ask_id: None,
+        };
+        let refused = env.connect_silently().await.reply_to_ask(by_words).await;
+        assert_eq!(code(refused.unwrap_err()), 404);
+        env.run(&["approve", &pending.ask.unwrap().ask_id])
+            .await
+            .ok();
+    };
+    let (events, ()) = within("the run", async { tokio::join!(read, answer) }).await;
+    let shown = |e: &StreamEvent| matches!(e.event, Some(Event::AskUser(_)));
+    assert!(!events.iter().any(shown), "{events:?}");
+    assert!(env.work.join("made").exists());
+}
+
+#[tokio::test]
+async fn nobody_answers_a_stranger_in_time() {
+    let env = TestEnv::new();
+    env.config("[runs]\nask_timeout_secs = 1\n");
+    let _daemon = env.daemon().await;
+    let request = StreamMsg {
+        sender: Some("tg:1".into()),
+        ..say(&env, tool("bash", &json!({"command": "touch made"})))
+    };
+    let events = crate::rig::stream_to_end(&env, request).await;
+    let result = results(&events).pop().unwrap();
+    assert!(result.output.contains("nobody answered"), "{result:?}");
+    assert!(!env.work.join("made").exists());
+}

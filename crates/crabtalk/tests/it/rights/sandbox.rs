@@ -1,0 +1,109 @@
+//! Out of the sandbox, tried from a real agent (GATE-5).
+
+use super::call;
+use crate::rig::{TestEnv, eventually, gone, has_tools};
+use serde_json::json;
+use std::fs;
+use std::net::TcpListener;
+
+/// What an agent is told where the kernel cannot do it; then nothing may have
+/// run at all.
+const LACKS: &str = "the sandbox cannot be set up, so the command was not run";
+
+async fn bash(env: &TestEnv, command: &str) -> Option<String> {
+    let result = call(env, "bash", json!({"command": command})).await;
+    if result.output.contains(LACKS) {
+        assert!(result.is_error);
+        return None;
+    }
+    Some(result.output)
+}
+
+#[tokio::test]
+async fn nothing_gets_out_of_the_sandbox() {
+    if !has_tools("nothing_gets_out_of_the_sandbox", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    env.agent("crab", "sandbox: true\npermissions: { bash: allow }");
+    env.write(".ssh/id", "SECRET");
+    env.write("beside/file", "SECRET");
+    let _daemon = env.daemon().await;
+    let outside = env.user_home.join("outside");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let socket = env.socket();
+    // Prints the canary only if all of it worked.
+    let connect = |to: &str| {
+        format!("python3 -c 'import socket; {to}; print(\"CONNECTED\")' 2>&1 | tail -n 1; true")
+    };
+    let attempts = [
+        format!(
+            "touch {0}; echo x > {0}; ls {0} && echo WRITTEN",
+            outside.display()
+        ),
+        "cat ~/.ssh/id".to_owned(),
+        "ln -s ~/.ssh/id here; cat here".to_owned(),
+        "cat ~/beside/file".to_owned(),
+        format!(
+            "cat {}/config/agents/crab.md && echo SECRET",
+            env.home.display()
+        ),
+        format!("ls {}/sessions && echo SECRET", env.home.display()),
+        connect(&format!(
+            "socket.create_connection((\"127.0.0.1\", {port}), 2)"
+        )),
+        // A Ping; what comes back is a refusal.
+        connect(&format!(
+            "s = socket.socket(socket.AF_UNIX); s.connect(\"{}\"); \
+             s.sendall(bytes([0, 0, 0, 3, 0xf2, 1, 0])); assert b\"may not talk\" not in s.recv(4096)",
+            socket.display()
+        )),
+    ];
+    for attempt in attempts {
+        let Some(output) = bash(&env, &attempt).await else {
+            assert!(!outside.exists());
+            return;
+        };
+        for canary in ["SECRET", "WRITTEN", "CONNECTED"] {
+            assert!(!output.contains(canary), "{attempt}: {output}");
+        }
+    }
+    assert!(!outside.exists());
+    // And what it is for works.
+    let output = bash(&env, "echo kept > file && cat file").await;
+    assert_eq!(output.as_deref(), Some("kept\n"));
+    let left =
+        "setsid sh -c 'echo $$ > child; sleep 1000' & until [ -s child ]; do sleep 0.01; done";
+    bash(&env, left).await;
+    let pid = eventually("the child", async || {
+        fs::read_to_string(env.work.join("child"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    })
+    .await;
+    gone(pid).await;
+}
+
+#[tokio::test]
+async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
+    let env = TestEnv::new();
+    env.config("[runs]\nsandbox = true\n");
+    env.agent("crab", "permissions: { bash: allow }");
+    env.write("beside/file", "SECRET");
+    let _daemon = env.daemon().await;
+    let Some(before) = bash(&env, "cat ~/beside/file").await else {
+        return;
+    };
+    assert!(!before.contains("SECRET"), "{before}");
+    env.config("[runs]\nsandbox = true\n[sandbox]\nread = [\"~/beside\"]\n");
+    env.run(&["daemon", "reload"]).await.ok();
+    let after = bash(&env, "cat ~/beside/file; touch ~/beside/x && echo WRITTEN").await;
+    let after = after.unwrap();
+    assert!(
+        after.contains("SECRET") && !after.contains("WRITTEN"),
+        "{after}"
+    );
+}
