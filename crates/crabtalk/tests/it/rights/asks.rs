@@ -20,10 +20,10 @@ async fn pending(env: &TestEnv) -> PendingAsk {
 }
 
 fn code(error: ClientError) -> u32 {
-    match error {
-        ClientError::Refused(status) => status.code,
-        other => panic!("{other:?}"),
-    }
+    let ClientError::Refused(status) = error else {
+        panic!("{error:?}");
+    };
+    status.code
 }
 
 #[tokio::test]
