@@ -15,6 +15,7 @@ mod context;
 mod daemon;
 mod disk;
 mod legacy;
+mod models;
 mod offline;
 mod processes;
 mod rights;

@@ -1,0 +1,87 @@
+//! Providers and models as people and clients see them: chosen, changed while
+//! others stream, and paid for.
+
+mod changes;
+mod spending;
+
+use crate::rig::{ModelServer, TestEnv, chunks, end_of, stream_to_end};
+use crabtalk_proto::StreamMsg;
+use crabtalk_proto::stream_event::Event;
+use crabtalk_testkit::scripted::{Reply, Script, openai};
+
+fn say(agent: &str, sender: &str, content: &str) -> StreamMsg {
+    StreamMsg {
+        agent: agent.into(),
+        sender: Some(sender.into()),
+        content: content.into(),
+        ..StreamMsg::default()
+    }
+}
+
+/// A provider's table, with a key and a single try.
+fn table(name: &str, server: &ModelServer, model: &str) -> String {
+    let url = server.url();
+    format!(
+        "[provider.{name}]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"sk-of-{name}\"\n\
+         models = [\"{model}\"]\nmax_retries = 0\n"
+    )
+}
+
+#[tokio::test]
+async fn what_was_found_is_said_once_and_before_the_answer() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let events = stream_to_end(&env, say("", "user", "hello")).await;
+    let Some(Event::Start(start)) = &events[0].event else {
+        panic!("{events:?}");
+    };
+    assert_eq!(start.model, "offline");
+    assert!(
+        start
+            .notice
+            .starts_with("no provider is configured: using the offline demonstration, because"),
+        "{start:?}"
+    );
+    let second = env.run(&["ask", "and again"]).await;
+    assert!(!second.stderr.contains("no provider"), "{second:?}");
+    env.run(&["daemon", "reload"]).await.ok();
+    let third = env.run(&["ask", "after a reload"]).await;
+    assert!(!third.stderr.contains("no provider"), "{third:?}");
+
+    let other = TestEnv::new();
+    let _daemon = other.daemon().await;
+    let first = other.run(&["ask", "hello"]).await;
+    let said = "crabtalk: no provider is configured: using the offline demonstration";
+    assert!(first.stderr.starts_with(said), "{first:?}");
+    assert!(
+        first.stderr.contains("crab answers with offline"),
+        "{first:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_fallback_answers_once_and_says_that_it_did() {
+    let broken = Reply::error(500, "server_error", "out of order");
+    let first = ModelServer::start(Script::openai([broken]).repeating()).await;
+    let second = ModelServer::start(Script::openai([openai::text("from two")]).repeating()).await;
+    let env = TestEnv::new();
+    env.config(&format!(
+        "model = \"one\"\n{}{}",
+        table("a", &first, "one"),
+        table("b", &second, "two")
+    ));
+    env.agent("crab", "fallback: [two]");
+    let _daemon = env.daemon().await;
+    let events = stream_to_end(&env, say("", "user", "hello")).await;
+    assert_eq!(chunks(&events), "from two");
+    let end = end_of(&events);
+    assert_eq!(
+        (end.code, end.provider, end.model),
+        (0, "b".into(), "two".into())
+    );
+    assert_eq!(first.requests().await.len(), 1);
+    // What it cost is the one's that answered.
+    let stats = env.run(&["stats", "--by", "model"]).await.ok();
+    assert!(stats.contains("\ntwo    b "), "{stats}");
+    assert!(!stats.contains("\none "), "{stats}");
+}

@@ -1,0 +1,127 @@
+//! Budgets, and what was spent.
+
+use super::say;
+use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end};
+use crabtalk_proto::{Client, GetStats, SendMsg};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
+use serde_json::{Value, json};
+use std::fs;
+
+/// An answer that costs 12 tokens.
+fn answer() -> Reply {
+    Reply::events([
+        openai::delta(&json!({"content": "hi"})),
+        openai::finish("stop"),
+        openai::usage(10, 2, 4),
+        "[DONE]".to_owned(),
+    ])
+}
+
+async fn env(server: &ModelServer) -> TestEnv {
+    let env = TestEnv::new();
+    env.config(&format!(
+        "model = \"one\"\n[provider.a]\nkind = \"openai\"\nbase_url = \"{}\"\napi_key = \"k\"\n\
+         models = [{{ name = \"one\", price = {{ input = 1000000.0, output = 2000000.0 }} }}]\n",
+        server.url()
+    ));
+    env
+}
+
+#[tokio::test]
+async fn a_spent_budget_stops_before_the_next_call_also_after_a_restart() {
+    let server = ModelServer::start(Script::openai([answer()]).repeating()).await;
+    let env = env(&server).await;
+    env.agent("crab", "budget: { tokens_per_day: 20 }");
+    env.agent("rich", "description: no limit");
+    let daemon = env.daemon().await;
+    for _ in 0..2 {
+        let events = stream_to_end(&env, say("crab", "user", "hello")).await;
+        assert_eq!(end_of(&events).code, 0);
+    }
+    let refused = |text: &str| {
+        assert!(
+            text.starts_with(
+                "the agent crab has used 24 tokens today, and its budget \
+                 (budget.tokens_per_day) is 20; it opens again at 20"
+            ) && text.contains(" 00:00 (in "),
+            "{text}"
+        );
+    };
+    let end = end_of(&stream_to_end(&env, say("crab", "user", "more")).await);
+    assert_eq!(end.code, 402);
+    refused(&end.error);
+    // Whoever the sender, and after a crash too.
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    let request = SendMsg {
+        agent: "crab".into(),
+        content: "more".into(),
+        sender: Some("tg:1".into()),
+        ..SendMsg::default()
+    };
+    let error = env.connect().await.send(request).await.unwrap_err();
+    assert_eq!(error.code(), Some(402));
+    assert_eq!(server.requests().await.len(), 2);
+    let events = stream_to_end(&env, say("rich", "user", "hello")).await;
+    assert_eq!(end_of(&events).code, 0);
+
+    env.agent("crab", "budget: { tokens_per_day: 30 }");
+    env.run(&["daemon", "reload"]).await.ok();
+    let events = stream_to_end(&env, say("crab", "user", "more")).await;
+    assert_eq!(end_of(&events).code, 0);
+}
+
+#[tokio::test]
+async fn stats_tell_what_was_spent_over_restarts() {
+    let server = ModelServer::start(Script::openai([answer()]).repeating()).await;
+    let env = env(&server).await;
+    env.agent("crab", "budget: { money_per_day: 100 }");
+    env.agent("rich", "description: no limit");
+    let daemon = env.daemon().await;
+    for (agent, sender) in [("crab", "user"), ("crab", "tg:1"), ("rich", "user")] {
+        stream_to_end(&env, say(agent, sender, "hello")).await;
+    }
+    let told = async || {
+        let mut connection = env.connect().await;
+        let stats = connection.get_stats(GetStats { days: 7 }).await.unwrap();
+        assert_eq!(stats.tokens_today, 36);
+        assert!(stats.money_today > 0.0);
+        stats.spending
+    };
+    let before = told().await;
+    let rows = |by: &str| before.iter().filter(|row| row.by == by).count();
+    assert_eq!(
+        (
+            rows("day"),
+            rows("agent"),
+            rows("model"),
+            rows("conversation"),
+            rows("run")
+        ),
+        (1, 2, 1, 3, 3)
+    );
+    let crab = before
+        .iter()
+        .find(|row| row.by == "agent" && row.agent == "crab");
+    let crab = crab.unwrap();
+    assert_eq!(
+        (crab.calls, crab.prompt_tokens, crab.completion_tokens),
+        (2, 20, 4)
+    );
+    assert_eq!((crab.cache_hit_tokens, crab.unpriced_tokens), (8, 0));
+    assert_eq!(crab.money_per_day, Some(100.0));
+    assert_eq!(crab.tokens_per_day, None);
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    assert_eq!(told().await, before);
+
+    let all: Value = serde_json::from_str(&env.run(&["stats", "--json"]).await.ok()).unwrap();
+    assert_eq!(all["tokens_today"], 36);
+    let by = env.run(&["stats", "--by", "conversation"]).await.ok();
+    assert!(by.contains("\ncrab   tg:1    1      10 "), "{by}");
+    // No line of the ledger holds what was said.
+    for file in fs::read_dir(env.home.join("state/ledger")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(text.contains("tg:1") && !text.contains("hello"), "{text}");
+    }
+}
