@@ -203,3 +203,6 @@ impl Model for Asked {
         self.0.registry.active_model()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,10 @@ fn a_response_is_typed() {
         ..DaemonStats::default()
     };
     let mut client = Canned::new([stats.clone().into(), Pong {}.into()]);
-    let got = client.get_stats(GetStats::default()).now_or_never().expect("ready");
+    let got = client
+        .get_stats(GetStats::default())
+        .now_or_never()
+        .expect("ready");
     assert_eq!(got.expect("stats"), stats);
     client
         .reload(ReloadMsg {})
