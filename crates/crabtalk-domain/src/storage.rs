@@ -69,6 +69,8 @@ pub struct MetaRecord {
     pub open_run: Option<RunRecord>,
     /// Request ids with their runs, oldest first (CONV-9).
     pub requests: Option<Vec<(String, u64)>>,
+    /// Calls that wait for an approval, by id: they have not begun (RUN-7).
+    pub waiting: Option<Vec<String>>,
 }
 
 /// A line of the log.
@@ -126,6 +128,8 @@ pub struct Opened {
     pub requests: Vec<(String, u64)>,
     /// The end of the last finished run, if it is in the tail.
     pub last_end: Option<RunRecord>,
+    /// Calls that waited for an approval when the log ended, by id.
+    pub waiting: Vec<String>,
 }
 
 /// One entry of a page, with its opaque, ordered index.

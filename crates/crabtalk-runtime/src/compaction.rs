@@ -143,6 +143,7 @@ pub(crate) async fn compact(
             last_run: Some(open.last_run),
             open_run: running,
             requests: Some(requests),
+            waiting: None,
         }),
     ])?;
     open.begin_anew(&summary, plan.keep);

@@ -5,8 +5,9 @@
 //! read again; the task exists while there is work and a little longer.
 
 use crate::events::RunLog;
-use crate::history::{self, UNKNOWN};
+use crate::history::{self, NOT_APPROVED, UNANSWERED, UNKNOWN};
 use crate::registry::{Current, Live, Shared};
+use crate::router::ASK_USER;
 use crate::run::{self, Publisher, RunRequest};
 use crate::runtime::Inner;
 use crate::{Error, compaction, framing};
@@ -202,7 +203,12 @@ impl Conversation {
 
     /// Makes what the log holds valid, on disk too (STORE-7).
     fn take(&self, opened: Opened) -> Result<Open, Error> {
-        let repaired = history::repair(opened.history, UNKNOWN);
+        let waiting = opened.waiting;
+        let repaired = history::repair(opened.history, |call| match call.name.as_str() {
+            ASK_USER => UNANSWERED,
+            _ if waiting.contains(&call.id) => NOT_APPROVED,
+            _ => UNKNOWN,
+        });
         self.shared.set_log(Some(opened.log));
         let added = repaired.added.into_iter();
         let mut records: Vec<Record> = added.map(Record::Message).collect();

@@ -3,7 +3,7 @@
 //! Invariant: after [`repair`], every tool call has exactly one result, the
 //! results follow their calls in the calls' order, and no result stands alone.
 
-use crabtalk_domain::{Message, Role};
+use crabtalk_domain::{Message, Role, ToolCall};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -13,6 +13,15 @@ pub(crate) const CANCELLED: &str = "cancelled: the run was stopped before this c
 /// Result of a call that a crash cut off (STORE-7).
 pub(crate) const UNKNOWN: &str = "unknown: the daemon stopped while this call was running, so it may \
      or may not have taken effect; check before doing it again";
+
+/// Result of a call whose approval a crash cut off: it is known that it never
+/// began (RUN-7).
+pub(crate) const NOT_APPROVED: &str = "not executed: the daemon stopped while this call waited for an \
+     approval; make it again if it is still wanted";
+
+/// Result of a question that a crash cut off (RUN-7).
+pub(crate) const UNANSWERED: &str = "not answered: the daemon stopped while this question waited; ask \
+     again if it still matters";
 
 /// A history made valid.
 pub(crate) struct Repaired {
@@ -25,7 +34,10 @@ pub(crate) struct Repaired {
 }
 
 /// Brings what a log holds into a valid order.
-pub(crate) fn repair(messages: Vec<Message>, missing: &str) -> Repaired {
+pub(crate) fn repair(
+    messages: Vec<Message>,
+    missing: impl Fn(&ToolCall) -> &'static str,
+) -> Repaired {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut moved = Vec::with_capacity(messages.len());
     let mut added = Vec::new();
@@ -38,7 +50,7 @@ pub(crate) fn repair(messages: Vec<Message>, missing: &str) -> Repaired {
             Role::User => out.push(Arc::new(message)),
             Role::Assistant => {
                 name_calls(&mut message);
-                let calls: Vec<String> = message.tool_calls.iter().map(|c| c.id.clone()).collect();
+                let calls = message.tool_calls.clone();
                 out.push(Arc::new(message));
                 let mut results = Vec::new();
                 while let Some(result) = rest.next_if(|m| m.role == Role::Tool) {
@@ -46,11 +58,12 @@ pub(crate) fn repair(messages: Vec<Message>, missing: &str) -> Repaired {
                     results.push(result);
                 }
                 for call in calls {
-                    let found = results.iter().position(|r| r.tool_call_id == call);
+                    let found = results.iter().position(|r| r.tool_call_id == call.id);
                     out.push(match found {
                         Some(at) => Arc::new(results.swap_remove(at)),
                         None => {
-                            let synthetic = Arc::new(Message::tool(call, missing, true));
+                            let said = missing(&call);
+                            let synthetic = Arc::new(Message::tool(call.id, said, true));
                             if rest.peek().is_none() {
                                 added.push(Arc::clone(&synthetic));
                             }
@@ -84,7 +97,6 @@ pub(crate) fn name_calls(message: &mut Message) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_domain::ToolCall;
 
     fn calls(ids: &[&str]) -> Message {
         let mut message = Message::assistant("");
@@ -117,7 +129,7 @@ mod tests {
             Message::tool("b", "2", false),
             Message::tool("a", "1", false),
         ];
-        let Repaired { history, added, .. } = repair(log, "?");
+        let Repaired { history, added, .. } = repair(log, |_| "?");
         assert_eq!(show(&history), r#"assistant["a", "b"] a=1 b=2"#);
         assert!(added.is_empty());
     }
@@ -134,11 +146,11 @@ mod tests {
             history,
             added,
             moved,
-        } = repair(log, "?");
+        } = repair(log, |_| "?");
         assert_eq!(show(&history), r#"assistant["a", "b"] a=? b=2 usergo on[]"#);
         assert!(added.is_empty(), "there is no place for it in the log");
         assert_eq!(moved, [0, 0, 1, 3, 4]);
-        assert_eq!(show(&repair(vec![calls(&["a"])], "?").added), "a=?");
+        assert_eq!(show(&repair(vec![calls(&["a"])], |_| "?").added), "a=?");
     }
 
     #[test]

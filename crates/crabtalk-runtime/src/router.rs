@@ -8,6 +8,7 @@ mod builtin;
 mod delegate;
 
 pub use approve::ApprovalBook;
+pub(crate) use builtin::ASK_USER;
 pub use delegate::DelegateNumbers;
 
 use crate::catalog::Catalog;
@@ -20,7 +21,7 @@ use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolS
 use crabtalk_domain::{AgentConfig, ConversationKey, Origin, ToolCall};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Longest result of a call, in bytes: more than any model reads at once, far
 /// less than a frame or a history can bear.
@@ -61,6 +62,8 @@ pub(crate) struct CallContext {
     pub(crate) standing: Standing,
     /// Where its asks are shown.
     pub(crate) audience: Arc<Publisher>,
+    /// Its calls that wait for an approval, by id.
+    pub(crate) waiting: Mutex<Vec<String>>,
     /// What was advertised for the step.
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
 }

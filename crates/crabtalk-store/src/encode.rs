@@ -135,6 +135,8 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         open_run: Option<RunFields<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         requests: Option<&'a [(String, u64)]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waiting: Option<&'a [String]>,
     }
     #[derive(Serialize)]
     struct MetaLine<'a> {
@@ -149,6 +151,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         last_run: record.last_run,
         open_run: record.open_run.as_ref().map(RunFields::from),
         requests: record.requests.as_deref(),
+        waiting: record.waiting.as_deref(),
     };
     line(
         out,

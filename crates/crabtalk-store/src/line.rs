@@ -294,6 +294,7 @@ struct RawMeta {
     last_run: Option<u64>,
     open_run: Option<RawRun>,
     requests: Option<Vec<(String, u64)>>,
+    waiting: Option<Vec<String>>,
 }
 
 impl RawMeta {
@@ -305,6 +306,7 @@ impl RawMeta {
             last_run: self.last_run,
             open_run: self.open_run.and_then(RawRun::into_record),
             requests: self.requests,
+            waiting: self.waiting,
         }
     }
 }

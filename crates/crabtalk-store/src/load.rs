@@ -43,6 +43,8 @@ pub(crate) struct Loaded {
     pub(crate) open_run: Option<RunRecord>,
     pub(crate) requests: Vec<(String, u64)>,
     pub(crate) last_end: Option<RunRecord>,
+    /// Calls that wait for an approval.
+    pub(crate) waiting: Vec<String>,
     /// Where the good lines end.
     pub(crate) end: u64,
     /// What stands behind.
@@ -145,6 +147,7 @@ struct Reading {
     /// Newest first.
     requests: Vec<(String, u64)>,
     requests_known: bool,
+    waiting: Option<Vec<String>>,
     /// Newest first, with how many messages stand behind.
     runs: Vec<(u64, usize)>,
     has_meta: bool,
@@ -239,6 +242,7 @@ impl Reading {
         self.cwd = self.cwd.take().or(meta.cwd);
         self.uptime_secs = self.uptime_secs.or(meta.uptime_secs);
         self.last_run = self.last_run.max(meta.last_run.unwrap_or(0));
+        self.waiting = self.waiting.take().or(meta.waiting);
         if let Some(run) = meta.open_run {
             self.open(run);
         }
@@ -324,6 +328,7 @@ impl Reading {
             open_run: self.open_run,
             requests: self.requests,
             last_end: self.last_end,
+            waiting: self.waiting.unwrap_or_default(),
             end,
             tail: Tail::Clean,
             unterminated: false,

@@ -266,6 +266,7 @@ impl Inner {
             open_run: loaded.open_run,
             requests: loaded.requests,
             last_end: loaded.last_end,
+            waiting: loaded.waiting,
         }
     }
 

@@ -209,6 +209,14 @@ impl Log {
         starts
     }
 
+    fn waiting(&self) -> Vec<String> {
+        let told = self.records.iter().rev().find_map(|record| match record {
+            Record::Meta(meta) => meta.waiting.clone(),
+            Record::Message(_) | Record::Compact { .. } | Record::Run(_) => None,
+        });
+        told.unwrap_or_default()
+    }
+
     fn current_meta(&self) -> Meta {
         let mut meta = self.meta.clone();
         for record in &self.records {
@@ -275,6 +283,7 @@ impl Storage for MemoryStore {
                 .rev()
                 .find(|run| run.phase == RunPhase::End)
                 .cloned(),
+            waiting: log.waiting(),
         };
         Box::pin(ready(Ok(Some(opened))))
     }

@@ -3,14 +3,16 @@
 
 use super::{CallContext, Router};
 use crate::asks::{Answer, Answered, PendingAsk};
+use crate::error::with_source;
 use crate::gate::{Approval, Question, Standing, Verdict, judge};
+use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Invocation, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, Origin, Permission,
     PermissionRule, Sender,
 };
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// Calls that somebody approved for good (`config/approvals.toml`).
 pub trait ApprovalBook: Send + Sync {
@@ -171,6 +173,7 @@ impl Router {
             inbox,
         };
         let mut wait = rt.asks.open(pending);
+        note_waiting(context, &call.call_id)?;
         let event = AgentEvent::AskUser(ask);
         let answered = if inbox {
             context.audience.publish_to_watchers(&event);
@@ -188,10 +191,10 @@ impl Router {
             return Err("denied: the approval was withdrawn".into());
         };
         match answer {
-            Answer::AllowOnce => Ok(()),
+            Answer::AllowOnce => note_begun(context, &call.call_id).await,
             Answer::AllowAlways => {
                 self.keep_approval(context, call, verdict, by).await;
-                Ok(())
+                note_begun(context, &call.call_id).await
             }
             Answer::Deny(reason) if reason.is_empty() => Err("denied by the user".into()),
             Answer::Deny(reason) => Err(format!("denied by the user: {reason}")),
@@ -220,6 +223,48 @@ impl Router {
             tracing::warn!(%error, "an approval could not be kept");
         }
     }
+}
+
+/// Lets the log say that a call has not begun, so that a restart can tell.
+fn note_waiting(context: &CallContext, call_id: &str) -> Result<(), String> {
+    let waiting = {
+        let mut waiting = waiting(context);
+        waiting.push(call_id.to_owned());
+        waiting.clone()
+    };
+    append_waiting(context, waiting).map(drop)
+}
+
+/// Takes that back: from here on nobody knows how far the call got. It is on
+/// disk before the call begins.
+async fn note_begun(context: &CallContext, call_id: &str) -> Result<(), String> {
+    let waiting = {
+        let mut waiting = waiting(context);
+        waiting.retain(|id| id != call_id);
+        waiting.clone()
+    };
+    let synced = append_waiting(context, waiting)?;
+    synced.await.map_err(|e| with_source(&e))
+}
+
+fn waiting(context: &CallContext) -> MutexGuard<'_, Vec<String>> {
+    let waiting = context.waiting.lock();
+    waiting.expect("no code panics while it holds the waiting calls")
+}
+
+type Synced = BoxFuture<'static, Result<(), storage::Error>>;
+
+fn append_waiting(context: &CallContext, waiting: Vec<String>) -> Result<Synced, String> {
+    let Some(shared) = context.rt.registry.get(&context.key) else {
+        return Err("the conversation is gone".into());
+    };
+    let record = MetaRecord {
+        waiting: Some(waiting),
+        ..MetaRecord::default()
+    };
+    let appended = shared.append(&[Record::Meta(record)]);
+    let position = appended.map_err(|e| with_source(&e))?;
+    Ok(shared.synced(position))
 }
 
 /// What a call would do, short enough for a line of the log.

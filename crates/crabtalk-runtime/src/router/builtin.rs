@@ -7,6 +7,9 @@ use crabtalk_domain::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, Permissi
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
+/// The tool that asks people.
+pub(crate) const ASK_USER: &str = "ask_user";
+
 /// Longest title, in characters: one line of a list.
 const MAX_TITLE_CHARS: usize = 100;
 
@@ -25,7 +28,7 @@ static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
     };
     vec![
         spec(
-            "ask_user",
+            ASK_USER,
             "Ask the user one or more questions and wait for the answers. Use it when a decision is \
              the user's to make. Options are offers; the user may answer freely.",
             json!({

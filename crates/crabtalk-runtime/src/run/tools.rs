@@ -7,7 +7,7 @@ use crabtalk_domain::tool::{ToolOutput, ToolSpec};
 use crabtalk_domain::{AgentEvent, Message};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,6 +30,7 @@ impl Run<'_> {
             cwd: self.cwd.clone(),
             standing: self.standing,
             audience: Arc::clone(&self.audience),
+            waiting: Mutex::default(),
             tools,
         });
         let mut running: FuturesUnordered<_> = calls

@@ -2,9 +2,9 @@
 //! GATE-4).
 
 use crate::rig::*;
-use crabtalk_domain::{AgentEvent, ConversationKey, Origin};
+use crabtalk_domain::{AgentEvent, ConversationKey, Origin, Role};
 use crabtalk_runtime::{ApprovalBook, HubSubscription, RunRequest};
-use crabtalk_testkit::Reply;
+use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
 use std::time::Duration;
 
@@ -204,4 +204,60 @@ async fn what_is_out_of_scope_is_neither_offered_nor_called_after_reload_too() {
         .map(|t| t.name.clone())
         .collect();
     assert_eq!(offered, ["ask_user"]);
+}
+
+/// The results that a model reads after a crash and a restart.
+async fn results_after_a_restart(rig: &Rig) -> Vec<String> {
+    let replies = vec![Reply::text("hi")];
+    let next = rig_on(
+        ScriptedModel::new(replies),
+        rig.store.power_cut(),
+        catalog(),
+    );
+    next.run("back").await;
+    next.model_was_content();
+    let requests = next.model.requests();
+    let results = requests[0].messages().filter(|m| m.role == Role::Tool);
+    results
+        .map(|m| m.content.split(':').next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_restart_says_what_became_of_what_was_waiting() {
+    let rig = rig(vec![Reply::tools([
+        ("danger", json!({})),
+        ("wait", json!({})),
+        ("ask_user", json!({"question": "Colour?"})),
+        ("danger", json!({"n": 2})),
+    ])]);
+    let mut run = rig.submit("go");
+    for _ in 0..3 {
+        read_until(&mut run, "ask").await;
+    }
+    rig.tools.until_waiting(1).await;
+    assert_eq!(
+        results_after_a_restart(&rig).await,
+        ["not executed", "unknown", "not answered", "not executed"]
+    );
+    // One that was allowed may have begun by now.
+    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    read_until(&mut run, "result done").await;
+    assert_eq!(
+        results_after_a_restart(&rig).await,
+        ["done", "unknown", "not answered", "not executed"]
+    );
+}
+
+#[tokio::test]
+async fn an_allowed_call_begins_only_when_the_disk_knows() {
+    let rig = rig(danger());
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    rig.store.hold_syncs(true);
+    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
 }

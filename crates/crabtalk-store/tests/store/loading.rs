@@ -11,6 +11,7 @@ fn meta(opened: &Opened) -> MetaRecord {
         last_run: Some(opened.last_run),
         open_run: opened.open_run.clone(),
         requests: Some(opened.requests.clone()),
+        waiting: None,
     }
 }
 
@@ -48,6 +49,32 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
     );
     assert_eq!(opened.archived_messages, 3);
     assert_eq!(opened.meta.cwd, "/work", "survives the marker");
+}
+
+#[tokio::test]
+async fn the_calls_that_waited_last_are_found_again() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let waiting = |ids: &[&str]| {
+        Record::Meta(MetaRecord {
+            waiting: Some(ids.iter().map(|id| (*id).to_owned()).collect()),
+            ..MetaRecord::default()
+        })
+    };
+    let title = Record::Meta(MetaRecord {
+        title: Some("t".into()),
+        ..MetaRecord::default()
+    });
+    log.append(&[user("x"), waiting(&["a"]), waiting(&["a", "b"]), title])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.waiting, ["a", "b"]);
+    let mut log = opened.log;
+    log.append(&[waiting(&[])]).expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert!(opened.waiting.is_empty());
 }
 
 #[tokio::test]
