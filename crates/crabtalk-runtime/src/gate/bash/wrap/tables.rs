@@ -44,8 +44,11 @@ pub(super) const STATEFUL: [&str; 31] = [
     "umask",
 ];
 
-/// Programs whose arguments hold another command.
-pub(super) const LEADING: [&str; 61] = [
+/// Programs whose arguments hold another command. `coproc` and `!` are words
+/// of the shell, but no program of that name may hide a command behind `xargs`.
+pub(super) const LEADING: [&str; 63] = [
+    "coproc",
+    "!",
     "env",
     "sudo",
     "doas",
