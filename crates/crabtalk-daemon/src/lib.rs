@@ -14,6 +14,7 @@ mod compose;
 mod context;
 mod delegates;
 mod edit;
+mod heap;
 mod ledger;
 mod logging;
 mod memory;

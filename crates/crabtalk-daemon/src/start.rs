@@ -1,6 +1,6 @@
 //! From a process to a serving daemon, and back to nothing.
 
-use crate::logging;
+use crate::{heap, logging};
 use crate::node::Node;
 use crate::session::Session;
 use anyhow::Context;
@@ -111,8 +111,9 @@ async fn serve_home(home: Home) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = &mut serving => {}
-        // Beside the clients, who need not wait for it; it never resolves.
+        // Beside the clients, who need not wait for it. Neither resolves.
         () = resuming => {}
+        () = heap::give_back(node.runtime()) => {}
         // Ends what falls to the daemon when a command kills its guardian.
         watched = node.children().watch() => watched.context("cannot watch for orphans")?,
         stopped = wait_for_stop(&node) => stopped?,
