@@ -168,10 +168,16 @@ fn lost() -> Error {
     )
 }
 
+/// Characters that make more of a command than words.
+const SHELL_SYNTAX: [char; 12] = [';', '&', '|', '<', '>', '(', ')', '$', '`', '{', '\\', '#'];
+
 /// The key of the rule that allows exactly this, where one line says it.
 fn rule(ask: &AskUserEvent) -> String {
     let detail = ask.detail.trim();
-    let exact = !detail.is_empty() && !detail.contains(['\n', '*']);
+    // The gate judges a command part by part, so a rule names one simple
+    // command; and a star in a rule is a pattern.
+    let compound = ask.tool == "bash" && detail.contains(SHELL_SYNTAX);
+    let exact = !detail.is_empty() && !detail.contains(['\n', '*']) && !compound;
     let pattern = if exact { detail } else { "..." };
     serde_json::Value::from(format!("{}({pattern})", ask.tool)).to_string()
 }
