@@ -65,7 +65,9 @@ pub(crate) fn chosen(config: &config::Config) -> Result<Chosen, String> {
 
 fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, String> {
     let mut agents = BTreeMap::new();
-    for entry in config::load_agents(&home.agents_dir()).map_err(|e| e.with_causes())? {
+    let entries = config::load_agents(&home.agents_dir()).map_err(|e| e.with_causes())?;
+    let files = entries.len();
+    for entry in entries {
         match entry.agent {
             Ok((file, warnings)) => {
                 for warning in warnings {
@@ -78,10 +80,20 @@ fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, Stri
         }
     }
     let default_agent = AgentName::new(&config.default_agent).map_err(|e| e.to_string())?;
-    if agents.is_empty() {
+    // A broken file is no reason to put another agent in its place.
+    if files == 0 {
         let mut crab = AgentConfig::new(default_agent.clone(), DEFAULT_PROMPT);
         crab.sandbox = config.runs.sandbox;
         agents.insert(default_agent.clone(), Arc::new(crab));
+    }
+    if !agents.contains_key(&default_agent) {
+        tracing::warn!(
+            "there is no agent {default_agent}, the default one: write {}, or set default_agent in {}",
+            home.agents_dir()
+                .join(format!("{default_agent}.md"))
+                .display(),
+            home.config_file().display()
+        );
     }
     Ok(Catalog {
         agents,
