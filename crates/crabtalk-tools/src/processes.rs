@@ -6,13 +6,17 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Rounds in which a tree that forks while it is being stopped is chased; a
 /// stopped parent forks no more, so each round leaves fewer.
 const FREEZE_ROUNDS: u32 = 16;
+
+/// A line of `/proc/PID/stat`: a name and 50 numbers, of 20 digits at most.
+const MAX_STAT_BYTES: usize = 2048;
 
 /// One process, told apart from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,8 +36,11 @@ struct Stat {
 
 impl Stat {
     fn of(pid: i32) -> io::Result<Self> {
-        let text = std::fs::read(format!("/proc/{pid}/stat"))?;
-        Self::parse(pid, &String::from_utf8_lossy(&text))
+        // One read, where one that grows its buffer takes half a dozen: every
+        // connection has its ancestors looked at.
+        let mut text = [0; MAX_STAT_BYTES];
+        let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
+        Self::parse(pid, &String::from_utf8_lossy(&text[..length]))
             .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is not understood")))
     }
 
