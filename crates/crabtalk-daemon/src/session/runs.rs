@@ -145,7 +145,7 @@ impl Session {
                     error,
                     ..End::default()
                 };
-                Reader::only(to_wire(AgentEvent::End(end)))
+                Reader::only(to_wire(AgentEvent::End(end), ""))
             }
             Err(error) => Reader::refused(status(&error)),
         }

@@ -7,6 +7,7 @@ use crabtalk_runtime::Subscription;
 use futures_core::Stream;
 use futures_util::stream;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Longest text in one event; a merged replay is split into such pieces, far
 /// below the frame's limit (WIRE-1).
@@ -21,6 +22,8 @@ pub(super) struct Reader {
     run: Option<Subscription>,
     modern: bool,
     with_user_message: bool,
+    /// Who speaks, once the run has started.
+    speaker: Arc<str>,
     /// What its Start says beside.
     notice: Option<String>,
     ready: VecDeque<Result<StreamEvent, Status>>,
@@ -32,6 +35,7 @@ impl Reader {
             run: Some(run),
             modern,
             with_user_message: true,
+            speaker: Arc::default(),
             notice: None,
             ready: VecDeque::new(),
         }
@@ -53,6 +57,7 @@ impl Reader {
             run: None,
             modern: true,
             with_user_message: true,
+            speaker: Arc::default(),
             notice: None,
             ready: [Err(status)].into(),
         }
@@ -63,6 +68,7 @@ impl Reader {
             run: None,
             modern: true,
             with_user_message: true,
+            speaker: Arc::default(),
             notice: None,
             ready: [Ok(event)].into(),
         }
@@ -116,17 +122,23 @@ impl Reader {
         if is_new && !self.modern {
             return;
         }
+        if self.speaker.is_empty()
+            && let Some(run) = &self.run
+        {
+            self.speaker = run.log().speaker();
+        }
+        let speaker = Arc::clone(&self.speaker);
         let mut push = |event: StreamEvent| self.ready.push_back(Ok(StreamEvent { seq, ..event }));
         if let AgentEvent::Text(text) = &event
             && text.len() > MAX_PIECE_BYTES
         {
-            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Text(piece))));
+            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Text(piece), &speaker)));
         } else if let AgentEvent::Thinking(text) = &event
             && text.len() > MAX_PIECE_BYTES
         {
-            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Thinking(piece))));
+            pieces(text).for_each(|piece| push(to_wire(AgentEvent::Thinking(piece), &speaker)));
         } else {
-            let mut event = to_wire(event);
+            let mut event = to_wire(event, &speaker);
             if let Some(Event::Start(start)) = &mut event.event
                 && let Some(notice) = self.notice.take()
             {
@@ -203,9 +215,9 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
     }
 }
 
-/// An event without its number. The speaker of a block is told by Start.
-pub(super) fn to_wire(event: AgentEvent) -> StreamEvent {
-    let agent = String::new();
+/// An event without its number. `speaker` is whose text and reasoning it is.
+pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
+    let agent = || speaker.to_owned();
     match event {
         AgentEvent::Start { agent, run, model } => Event::Start(StreamStart {
             agent,
@@ -222,12 +234,12 @@ pub(super) fn to_wire(event: AgentEvent) -> StreamEvent {
             guest,
             origin,
         }),
-        AgentEvent::ThinkingStart => Event::ThinkingStart(ThinkingStartEvent { agent }),
+        AgentEvent::ThinkingStart => Event::ThinkingStart(ThinkingStartEvent { agent: agent() }),
         AgentEvent::Thinking(content) => Event::Thinking(StreamThinking { content }),
-        AgentEvent::ThinkingEnd => Event::ThinkingEnd(ThinkingEndEvent { agent }),
-        AgentEvent::TextStart => Event::TextStart(TextStartEvent { agent }),
+        AgentEvent::ThinkingEnd => Event::ThinkingEnd(ThinkingEndEvent { agent: agent() }),
+        AgentEvent::TextStart => Event::TextStart(TextStartEvent { agent: agent() }),
         AgentEvent::Text(content) => Event::Chunk(StreamChunk { content }),
-        AgentEvent::TextEnd => Event::TextEnd(TextEndEvent { agent }),
+        AgentEvent::TextEnd => Event::TextEnd(TextEndEvent { agent: agent() }),
         AgentEvent::ToolStart(started) => Event::ToolStart(ToolStartEvent {
             calls: calls(started),
         }),

@@ -50,6 +50,7 @@ struct State {
     refused: Option<Arc<Error>>,
     end: Option<End>,
     run: u64,
+    speaker: Arc<str>,
     /// Bytes of texts in memory.
     bytes: usize,
     /// Entries in front of this belong to answers that are in the log.
@@ -87,8 +88,9 @@ impl RunLog {
         }
         state.last += 1;
         let seq = state.last;
-        if let AgentEvent::Start { run, .. } = &event {
+        if let AgentEvent::Start { run, agent, .. } = &event {
             state.run = *run;
+            state.speaker = agent.as_str().into();
         } else if let AgentEvent::End(end) = &event {
             state.end = Some(end.clone());
         }
@@ -146,6 +148,11 @@ impl RunLog {
     /// The run's number, 0 before its Start.
     pub fn run(&self) -> u64 {
         self.state().run
+    }
+
+    /// Who speaks in the run; empty before its Start.
+    pub fn speaker(&self) -> Arc<str> {
+        Arc::clone(&self.state().speaker)
     }
 
     /// How the run ended, once it has.

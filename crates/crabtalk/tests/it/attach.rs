@@ -73,6 +73,11 @@ async fn two_clients_see_the_same_run() {
     assert_eq!(chunks(&seen), "first second");
     assert_eq!(end_of(&begun), end_of(&seen));
     assert_eq!(kinds(&begun), "Start TextStart Chunk TextEnd End");
+    let block = begun.iter().find_map(|event| match &event.event {
+        Some(Event::TextStart(block)) => Some(block),
+        _ => None,
+    });
+    assert_eq!(block.map(|block| block.agent.as_str()), Some("crab"));
     // Whoever did not send it is told what was said.
     assert_eq!(
         kinds(&seen),
