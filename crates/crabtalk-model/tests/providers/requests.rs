@@ -119,6 +119,9 @@ async fn foreign(dialect: Dialect) -> Cell {
         let asked = thought(other).await;
         let body = &bodies(dialect, &[asked]).await[0];
         assert!(!body.contains("proof-of-the-call"), "{body}");
+        // Claude must not be asked to go on with a thought that is not its own.
+        let asked_to_think = body.contains("\"thinking\":{\"type\"");
+        assert!(!claudes.contains(&dialect) || !asked_to_think, "{body}");
     }
     Cell::Holds
 }
