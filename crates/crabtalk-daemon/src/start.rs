@@ -1,8 +1,8 @@
 //! From a process to a serving daemon, and back to nothing.
 
-use crate::{heap, logging};
 use crate::node::Node;
 use crate::session::Session;
+use crate::{heap, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_proto::Status;
