@@ -46,6 +46,7 @@ pub fn run(
     // Commands of agents must not read keys out of this process.
     crabtalk_tools::conceal().context("cannot close this process to others")?;
     raise_file_limit();
+    crabtalk_heap::share();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
