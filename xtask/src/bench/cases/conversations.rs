@@ -37,7 +37,8 @@ const PLAN: Plan = Plan {
 };
 
 fn message(role: &str, number: usize) -> String {
-    let text = "It was said before, at length, and with many words that say little. ";
+    // A paragraph, as people and models write them.
+    let text = "It was said before, at length, and with many words that say little. ".repeat(6);
     format!(
         "{{\"role\":\"{role}\",\"content\":\"{number}: {text}\",\"at\":\"2026-01-01T00:00:00Z\"}}\n"
     )

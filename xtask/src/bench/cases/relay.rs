@@ -99,23 +99,24 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
 }
 
 pub(super) fn cpu(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let home = Home::new(server, "step", &[("crab", BACKLOG)])?;
-    let daemon = home.start()?;
-    let mut client = daemon.client()?;
-    client.turn("crab", "warm")?;
-    let mut per_chunk = Vec::new();
-    for round in 0..ROUNDS {
-        let before = daemon.cpu()?;
-        client.turn("crab", &format!("user-{round}"))?;
-        let spent = daemon.cpu()? - before;
-        per_chunk.push(spent.as_secs_f64() * 1e6 / BACKLOG.chunks as f64);
-    }
-    Ok(vec![Row::at_most(
-        "CPU per chunk, backlogged source",
-        "µs",
-        4.0,
-        per_chunk,
-    )])
+    let of = |plan: Plan| -> anyhow::Result<Vec<f64>> {
+        let home = Home::new(server, "step", &[("crab", plan)])?;
+        let daemon = home.start()?;
+        let mut client = daemon.client()?;
+        client.turn("crab", "warm")?;
+        let mut per_chunk = Vec::new();
+        for round in 0..ROUNDS {
+            let before = daemon.cpu()?;
+            client.turn("crab", &format!("user-{round}"))?;
+            let spent = daemon.cpu()? - before;
+            per_chunk.push(spent.as_secs_f64() * 1e6 / plan.chunks as f64);
+        }
+        Ok(per_chunk)
+    };
+    Ok(vec![
+        Row::at_most("CPU per chunk, backlogged source", "µs", 4.0, of(BACKLOG)?),
+        Row::beside("CPU per chunk, event by event", "µs", of(EACH)?),
+    ])
 }
 
 pub(super) fn throughput(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
