@@ -102,15 +102,25 @@ impl Router {
         }
     }
 
-    /// The tools in an agent's scope, in a stable order.
-    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Vec<Arc<ToolSpec>> {
+    /// The tools in an agent's scope, in a stable order. What a hook registered
+    /// under a name that a provider has as well is the provider's.
+    pub(crate) fn specs(
+        &self,
+        agent: &AgentConfig,
+        catalog: &Catalog,
+        hooked: &[Arc<ToolSpec>],
+    ) -> Vec<Arc<ToolSpec>> {
         let foreign = self.providers.iter().flat_map(|provider| provider.specs());
-        builtin::specs()
-            .into_iter()
-            .chain([delegate::spec(agent, catalog)])
-            .chain(foreign)
-            .filter(|spec| scope::allows_tool(&agent.scope, &spec.name, catalog.memory_enabled))
-            .collect()
+        let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
+        specs.push(delegate::spec(agent, catalog));
+        specs.extend(foreign);
+        for spec in hooked {
+            if !specs.iter().any(|known| known.name == spec.name) {
+                specs.push(Arc::clone(spec));
+            }
+        }
+        specs.retain(|s| scope::allows_tool(&agent.scope, &s.name, catalog.memory_enabled));
+        specs
     }
 
     /// Judges a call and executes it if it may.

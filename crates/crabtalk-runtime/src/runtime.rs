@@ -13,12 +13,12 @@ use crate::run::RunRequest;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::Model;
 use crabtalk_domain::storage::{RunRecord, Storage};
-use crabtalk_domain::tool::ToolProvider;
-use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin};
+use crabtalk_domain::tool::{ToolProvider, ToolSpec};
+use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin, ToolRegistry};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) violations: AtomicU64,
     pub(crate) running: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
+    /// What the hook registered, once it was asked (HOOK-1).
+    hooked: OnceCell<Vec<Arc<ToolSpec>>>,
     tasks: TaskTracker,
 }
 
@@ -68,9 +70,17 @@ impl Inner {
         format!("{:.3}", self.clock.now())
     }
 
+    /// The tools in an agent's scope, in a stable order: the runtime's, the
+    /// providers', and those that only the hook knows.
+    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Vec<Arc<ToolSpec>> {
+        let hooked = self.hooked.get().map(Vec::as_slice).unwrap_or_default();
+        self.router.specs(agent, catalog, hooked)
+    }
+
     /// An agent as its runs know it: composed by the hooks, told of its scope
     /// (0082).
     pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> AgentConfig {
+        self.hooked.get_or_init(|| self.ask_for_tools()).await;
         let mut agent = self.hook.on_build_agent(agent.clone()).await;
         let block = scope::prompt_block(&agent.scope);
         if !block.is_empty() {
@@ -80,6 +90,12 @@ impl Inner {
             agent.prompt.push_str(&block);
         }
         agent
+    }
+
+    async fn ask_for_tools(&self) -> Vec<Arc<ToolSpec>> {
+        let mut tools = ToolRegistry::default();
+        self.hook.on_register_tools(&mut tools).await;
+        tools.into_specs()
     }
 
     /// Counts and logs an attempt to reach what is out of scope (GATE-1).
@@ -120,6 +136,7 @@ impl Runtime {
             violations: AtomicU64::new(0),
             running: AtomicU64::new(0),
             delegates: parts.delegates,
+            hooked: OnceCell::new(),
             tasks: TaskTracker::new(),
         }))
     }
@@ -362,7 +379,7 @@ impl Runtime {
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
         let catalog = self.0.catalog.load();
         let agent = catalog.agent(agent)?;
-        let specs = self.0.router.specs(agent, &catalog);
+        let specs = self.0.specs(agent, &catalog);
         let tools = specs.iter().map(|spec| rights::rights(agent, spec));
         Ok((Arc::clone(agent), tools.collect()))
     }

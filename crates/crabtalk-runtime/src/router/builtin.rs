@@ -85,7 +85,11 @@ pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
     match call.name.as_str() {
         "set_title" => set_title(&call.arguments),
         delegate::NAME => delegate::call(context, &call.arguments).await.into(),
-        _ => ask_user(context, &call.arguments).await.into(),
+        ASK_USER => ask_user(context, &call.arguments).await.into(),
+        name => {
+            let error = format!("{name} was announced, but nothing is there to execute it");
+            ToolOutput::error(error).into()
+        }
     }
 }
 

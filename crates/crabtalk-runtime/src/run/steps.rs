@@ -103,7 +103,7 @@ impl Run<'_> {
         if self.is_guest() {
             return Arc::default();
         }
-        Arc::new(self.rt.router.specs(&self.speaker, &self.rt.catalog.load()))
+        Arc::new(self.rt.specs(&self.speaker, &self.rt.catalog.load()))
     }
 
     async fn ask_model(

@@ -4,6 +4,7 @@ mod asks;
 mod compaction;
 mod delegation;
 mod guests;
+mod hooks;
 mod requests;
 mod rig;
 mod runs;

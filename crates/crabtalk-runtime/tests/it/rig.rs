@@ -2,7 +2,7 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Ledger, Permission,
+    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Hook, Ledger, Permission,
     PermissionRule, Spent, Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
@@ -187,11 +187,25 @@ pub(crate) fn rig_on(model: ScriptedModel, store: MemoryStore, catalog: Catalog)
     rig_resolving(model, store, catalog, |_| None)
 }
 
+pub(crate) fn rig_with_hook(model: ScriptedModel, hook: Arc<dyn Hook>) -> Rig {
+    rig_of(model, MemoryStore::default(), catalog(), |_| None, hook)
+}
+
 pub(crate) fn rig_resolving(
     model: ScriptedModel,
     store: MemoryStore,
     catalog: Catalog,
     resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
+) -> Rig {
+    rig_of(model, store, catalog, resolve, Arc::new(()))
+}
+
+fn rig_of(
+    model: ScriptedModel,
+    store: MemoryStore,
+    catalog: Catalog,
+    resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
+    hook: Arc<dyn Hook>,
 ) -> Rig {
     let tools = Arc::new(Tools::default());
     let approvals = Arc::new(Book::default());
@@ -200,7 +214,7 @@ pub(crate) fn rig_resolving(
         model: Arc::new(model.clone()),
         storage: Arc::new(store.clone()),
         tools: vec![Arc::clone(&tools) as Arc<dyn ToolProvider>],
-        hook: Arc::new(()),
+        hook,
         clock: Arc::new(ManualClock::default()),
         approvals: Arc::clone(&approvals) as _,
         resolve: Arc::new(resolve),

@@ -1,0 +1,106 @@
+//! The hook's five methods, and that the runtime calls each (HOOK-1).
+
+use crate::rig::*;
+use crabtalk_domain::tool::ToolSpec;
+use crabtalk_domain::{
+    AgentConfig, AgentEvent, BoxFuture, ConversationKey, Hook, Message, People, Permission,
+    Refusal, RunContext, ToolRegistry,
+};
+use crabtalk_testkit::{Reply, ScriptedModel};
+use serde_json::json;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+#[derive(Default)]
+struct Everything {
+    events: Mutex<usize>,
+}
+
+impl Hook for Everything {
+    fn on_build_agent<'a>(&'a self, mut agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
+        agent.prompt.push_str(" Built.");
+        Box::pin(ready(agent))
+    }
+
+    fn on_register_tools<'a>(&'a self, tools: &'a mut ToolRegistry) -> BoxFuture<'a, ()> {
+        for (name, description) in [("echo", "shadowed"), ("hooked", "of the hook alone")] {
+            tools.register(ToolSpec {
+                name: name.into(),
+                description: description.into(),
+                parameters: json!({"type": "object"}),
+                default_permission: Permission::Allow,
+            });
+        }
+        Box::pin(ready(()))
+    }
+
+    fn preprocess<'a>(
+        &'a self,
+        _: RunContext<'a>,
+        content: String,
+    ) -> BoxFuture<'a, Result<String, Refusal>> {
+        Box::pin(ready(match content.as_str() {
+            "/no" => Err(Refusal {
+                code: 403,
+                message: "not that".into(),
+            }),
+            _ => Ok(format!("{content}, please")),
+        }))
+    }
+
+    fn on_before_run<'a>(
+        &'a self,
+        _: RunContext<'a>,
+        _: &'a [Arc<Message>],
+        _: &'a dyn People,
+    ) -> BoxFuture<'a, Vec<Message>> {
+        Box::pin(ready(vec![Message::user("context")]))
+    }
+
+    fn on_event(&self, _: &ConversationKey, _: &AgentEvent) {
+        *self.events.lock().expect("not poisoned") += 1;
+    }
+}
+
+#[tokio::test]
+async fn every_method_of_the_hook_is_called() {
+    let hook = Arc::new(Everything::default());
+    let model = ScriptedModel::new(vec![
+        Reply::tool("hooked", json!({})),
+        Reply::text("done"),
+        Reply::text("again"),
+    ]);
+    let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
+    let events = rig.run("do it").await;
+    assert_eq!(events[1], "user do it, please");
+    assert!(
+        events
+            .iter()
+            .any(|e| e.starts_with("result! hooked was announced")),
+        "{events:?}"
+    );
+    assert_eq!(*hook.events.lock().expect("not poisoned"), events.len());
+    rig.run("more").await;
+    let requests = rig.model.requests();
+    assert_eq!(&*requests[0].system, "You are crab. Built.");
+    let tool = |name: &str| requests[0].tools.iter().find(|t| t.name == name);
+    assert_eq!(
+        tool("hooked").map(|t| t.description.as_str()),
+        Some("of the hook alone")
+    );
+    assert_eq!(tool("echo").map(|t| t.description.as_str()), Some(""));
+    // Injected afresh for every run, and never kept (RUN-3).
+    for request in &requests {
+        assert_eq!(
+            request
+                .messages()
+                .filter(|m| m.content == "context")
+                .count(),
+            1
+        );
+    }
+    assert!(!rig.lines().iter().any(|line| line.contains("context")));
+    let refused = rig.run("/no").await;
+    assert_eq!(refused, ["refused 403: not that"]);
+    rig.model_was_content();
+}
