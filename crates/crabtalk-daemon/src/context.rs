@@ -14,6 +14,11 @@ use crabtalk_memory::{Memory, Project};
 use crabtalk_runtime::gate::scope;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a run waits for a word about trust. Whoever is there answers
+/// within it; a run that nobody watches must not stand still for good.
+const TRUST_WAIT: Duration = Duration::from_secs(120);
 
 /// What is answered to the question of trust.
 const TRUST: &str = "Trust";
@@ -168,7 +173,9 @@ impl Context {
             ],
             multi_select: false,
         };
-        if people.ask(question).await.as_deref() != Some(TRUST) {
+        // Dropping the question withdraws it: the run goes on without them.
+        let answer = tokio::time::timeout(TRUST_WAIT, people.ask(question)).await;
+        if answer.ok().flatten().as_deref() != Some(TRUST) {
             return false;
         }
         let (skills, folder) = (Arc::clone(&self.skills), folder.to_owned());
