@@ -7,7 +7,7 @@ use crabtalk_domain::{BoxFuture, Permission};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Text that one call of `recall` returns at most.
 const BUDGET: Budget = Budget {
@@ -68,7 +68,7 @@ impl ToolProvider for Memory {
         if !self.settings().enabled {
             return Vec::new();
         }
-        specs().into_iter().map(Arc::new).collect()
+        SPECS.clone()
     }
 
     fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
@@ -137,6 +137,10 @@ impl Memory {
         }
     }
 }
+
+/// Made once: every step of every run carries them.
+static SPECS: LazyLock<Vec<Arc<ToolSpec>>> =
+    LazyLock::new(|| specs().into_iter().map(Arc::new).collect());
 
 fn specs() -> [ToolSpec; 4] {
     let text = |description: &str| json!({ "type": "string", "description": description });

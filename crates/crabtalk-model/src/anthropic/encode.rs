@@ -45,6 +45,8 @@ pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
     }
     push_messages(&mut out, request);
     out.push(b'}');
+    // It is kept until the answer begins, in case it has to be sent again.
+    out.shrink_to_fit();
     out.into()
 }
 

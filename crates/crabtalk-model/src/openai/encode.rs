@@ -47,6 +47,8 @@ pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
         out.extend_from_slice(&bytes);
     }
     out.extend_from_slice(b"]}");
+    // It is kept until the answer begins, in case it has to be sent again.
+    out.shrink_to_fit();
     out.into()
 }
 
