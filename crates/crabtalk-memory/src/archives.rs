@@ -1,6 +1,8 @@
-//! Archived turns, indexed when first asked for.
+//! Archived turns, indexed bit by bit, the newest first.
 //!
-//! Invariants: an archive is read once while its conversation stays indexed.
+//! Invariants: one recall reads a bounded part of what is not indexed yet,
+//! however much is archived (STORE-3), and the next one goes on there; nothing
+//! is read twice while its conversation stays indexed.
 //! Only what people and agents said is indexed: no tool results or arguments,
 //! nothing injected or recalled, and no summary, whose turns are there already.
 
@@ -12,8 +14,10 @@ use crabtalk_domain::{ConversationKey, Message, Role};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Entries read at a time.
-const PAGE: usize = 512;
+/// Entries read at a time: few, since each may be large.
+const PAGE: usize = 16;
+/// Bytes that an entry is counted with beside its text.
+const ENTRY_BYTES: usize = 64;
 /// Memory for indexed conversations together. Beyond it those that nobody
 /// asked for longest are dropped, and read again when somebody does.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -48,57 +52,90 @@ impl Mark {
     }
 }
 
-/// Archives that were read to bring one conversation up to date.
-#[derive(Debug)]
-pub(crate) struct Update {
-    /// Archives that were indexed already and still exist.
-    base: usize,
-    news: Vec<(Mark, Vec<Turn>)>,
+/// What is indexed of a conversation, and what is left to read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// Changes whenever something is added.
+    version: u64,
+    marks: Vec<Mark>,
+    /// Archives that are not wholly read, the next one last: its number and
+    /// the entry before which to go on.
+    todo: Vec<(usize, Option<u64>)>,
 }
 
-/// Reads what `known` lacks. A conversation without archives has none.
-pub(crate) async fn read_new(
+/// What was read to bring one conversation further.
+#[derive(Debug)]
+pub(crate) struct Update {
+    known: Known,
+    /// Whether what was indexed is another conversation's by now.
+    afresh: bool,
+    /// Turns in order, each lot with its archive.
+    lots: Vec<(usize, Vec<Turn>)>,
+}
+
+/// Reads some of what is not indexed yet, at most about `room` bytes of it. A
+/// conversation without archives has none.
+pub(crate) async fn read_more(
     storage: &dyn Storage,
     key: &ConversationKey,
-    known: &[Mark],
+    known: Known,
+    room: &mut usize,
 ) -> Result<Update, Error> {
     let infos = match storage.archives(key).await {
         Err(storage::Error::NotFound(_)) => Vec::new(),
         other => other?,
     };
     let marks: Vec<Mark> = infos.iter().map(Mark::of).collect();
-    let base = if marks.starts_with(known) {
-        known.len()
-    } else {
-        0
+    let afresh = !marks.starts_with(&known.marks);
+    let (base, mut todo) = match afresh {
+        true => (0, Vec::new()),
+        false => (known.marks.len(), known.todo),
     };
-    let mut news = Vec::new();
-    for mark in marks.into_iter().skip(base) {
-        let turns = read_turns(storage, key, &mark).await?;
-        news.push((mark, turns));
+    todo.extend((base..marks.len()).map(|archive| (archive, None)));
+    let mut lots = Vec::new();
+    while *room > 0
+        && let Some((archive, before)) = todo.pop()
+    {
+        let (turns, rest) = read_turns(storage, key, &marks[archive], before, room).await?;
+        todo.extend(rest.map(|before| (archive, Some(before))));
+        lots.push((archive, turns));
     }
-    Ok(Update { base, news })
+    let known = Known {
+        version: known.version,
+        marks,
+        todo,
+    };
+    Ok(Update {
+        known,
+        afresh,
+        lots,
+    })
 }
 
+/// Reads turns of an archive backwards until there is no room, and says
+/// before which entry to go on.
 async fn read_turns(
     storage: &dyn Storage,
     key: &ConversationKey,
     mark: &Mark,
-) -> Result<Vec<Turn>, Error> {
+    mut before: Option<u64>,
+    room: &mut usize,
+) -> Result<(Vec<Turn>, Option<u64>), Error> {
     let source = Source::Archive(key.clone(), mark.index);
     let mut newest_first = Vec::new();
-    let mut before = None;
     loop {
         let page = storage.page(&source, before, PAGE).await?;
         before = page.entries.first().map(|entry| entry.index);
-        let said = page.entries.iter().rev().filter(|entry| !entry.compact);
-        newest_first.extend(said.filter_map(|entry| turn(key, mark, &entry.message)));
-        if !page.more || before.is_none() {
-            break;
+        for entry in page.entries.iter().rev().filter(|entry| !entry.compact) {
+            *room = room.saturating_sub(entry.message.content.len() + ENTRY_BYTES);
+            newest_first.extend(turn(key, mark, &entry.message));
+        }
+        let rest = before.filter(|_| page.more);
+        if rest.is_none() || *room == 0 {
+            newest_first.reverse();
+            return Ok((newest_first, rest));
         }
     }
-    newest_first.reverse();
-    Ok(newest_first)
 }
 
 /// What a message adds to memory.
@@ -145,7 +182,9 @@ pub(crate) fn without_recalled(text: &str) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Indexed {
     pub(crate) index: Index,
-    marks: Vec<Mark>,
+    known: Known,
+    /// Lots of turns that were read together; neighbours share one.
+    lots: u32,
     turns: Vec<(usize, Turn)>,
     docs: Vec<(usize, Range<usize>)>,
     bytes: usize,
@@ -170,13 +209,13 @@ impl Indexed {
             turn_number,
             turn,
             passage,
-            archive: self.marks.get(*archive)?,
+            archive: self.known.marks.get(*archive)?,
         })
     }
 
-    fn add(&mut self, mark: Mark, turns: Vec<Turn>) {
-        let archive = self.marks.len();
-        let session = u32::try_from(archive).unwrap_or(u32::MAX - 1);
+    fn add(&mut self, archive: usize, turns: Vec<Turn>) {
+        let lot = self.lots;
+        self.lots = self.lots.saturating_add(1);
         for turn in turns {
             let day = day_of(&turn.at);
             let speaker = if turn.speaker == NAMELESS {
@@ -187,8 +226,8 @@ impl Indexed {
             for passage in passages(&turn.text) {
                 let text = &turn.text[passage.clone()];
                 let document = Document {
-                    conversation: 0,
-                    session,
+                    conversation: lot,
+                    session: lot,
                     speaker,
                     day,
                     text,
@@ -201,7 +240,6 @@ impl Indexed {
             self.bytes += turn.text.len() + turn.speaker.len() + turn.at.len() + 120;
             self.turns.push((archive, turn));
         }
-        self.marks.push(mark);
     }
 
     fn bytes(&self) -> usize {
@@ -222,10 +260,10 @@ pub(crate) struct Archives {
 
 impl Archives {
     /// What is indexed of a conversation.
-    pub(crate) fn known(&self, key: &ConversationKey) -> Vec<Mark> {
+    pub(crate) fn known(&self, key: &ConversationKey) -> Known {
         self.by_key
             .get(key)
-            .map(|indexed| indexed.marks.clone())
+            .map(|indexed| indexed.known.clone())
             .unwrap_or_default()
     }
 
@@ -233,27 +271,31 @@ impl Archives {
         self.by_key.get(key)
     }
 
-    /// Adds what was read. Two readers of the same news add them once.
+    /// Adds what was read. Of two readers of the same, the first one counts.
     pub(crate) fn apply(&mut self, key: &ConversationKey, update: Update) {
         self.clock += 1;
-        if update.base == 0 && update.news.is_empty() {
+        if update.known.marks.is_empty() {
             self.by_key.remove(key);
             return;
         }
         let indexed = self.by_key.entry(key.clone()).or_default();
         indexed.used = self.clock;
-        if update.base == 0 && !update.news.iter().map(|(mark, _)| mark).eq(&indexed.marks) {
+        if update.known.version != indexed.known.version {
+            return;
+        }
+        if update.afresh {
             *indexed = Indexed {
                 used: self.clock,
                 ..Indexed::default()
             };
         }
-        let done = indexed.marks.len().saturating_sub(update.base);
-        if indexed.marks.len() >= update.base {
-            for (mark, turns) in update.news.into_iter().skip(done) {
-                indexed.add(mark, turns);
-            }
+        for (archive, turns) in update.lots {
+            indexed.add(archive, turns);
         }
+        indexed.known = Known {
+            version: update.known.version + 1,
+            ..update.known
+        };
     }
 
     /// Drops what was not used for longest while there is too much, but

@@ -1,5 +1,6 @@
 //! What memory adds to an agent and to a run.
 
+use crate::memory::UNASKED_ROOM;
 use crate::render::{self, Budget};
 use crate::text::cut;
 use crate::{Hit, Memory, Source, Viewer};
@@ -101,7 +102,9 @@ impl Memory {
             .find(|m| m.role == Role::User && !m.auto_injected)?;
         let limit = self.settings().recall_limit;
         // Some of what is found may stand in the history already.
-        let mut hits = self.recall(viewer, &said.content, limit * 2).await;
+        let mut hits = self
+            .recall_within(viewer, &said.content, limit * 2, UNASKED_ROOM)
+            .await;
         let best = hits.first()?.score;
         hits.retain(|hit| {
             hit.coverage >= MIN_COVERAGE

@@ -123,6 +123,14 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
 }
 
+/// Bytes of archives that a recall reads which somebody asked for: a tenth of
+/// a second of work at most.
+const ASKED_ROOM: usize = 4 * 1024 * 1024;
+
+/// Bytes of archives that the recall before a run reads: a millisecond or two,
+/// since an answer waits for it.
+pub(crate) const UNASKED_ROOM: usize = 64 * 1024;
+
 /// Memory. Cheap to clone.
 #[derive(Clone)]
 pub struct Memory(Arc<Inner>);
@@ -162,8 +170,21 @@ impl Memory {
     }
 
     /// Finds what is known, best first. Archives that cannot be read are
-    /// reported to the log and left out.
+    /// reported to the log and left out. Of very long ones the newest part is
+    /// searched, and more of them with each recall.
     pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Vec<Hit> {
+        self.recall_within(viewer, query, limit, ASKED_ROOM).await
+    }
+
+    /// As [`Memory::recall`], reading about so many bytes of archives that are
+    /// not indexed yet.
+    pub(crate) async fn recall_within(
+        &self,
+        viewer: &Viewer,
+        query: &str,
+        limit: usize,
+        mut room: usize,
+    ) -> Vec<Hit> {
         let limit = limit.min(MAX_HITS);
         let today = self
             .0
@@ -179,7 +200,8 @@ impl Memory {
         let mut updates = Vec::new();
         for key in self.conversations(viewer).await {
             let known = self.0.state().archives.known(&key);
-            match archives::read_new(&*self.0.parts.storage, &key, &known).await {
+            let storage = &*self.0.parts.storage;
+            match archives::read_more(storage, &key, known, &mut room).await {
                 Ok(update) => updates.push((key, update)),
                 Err(error) => tracing::warn!(conversation = %key, %error, "recall goes without"),
             }

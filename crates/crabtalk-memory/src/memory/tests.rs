@@ -856,6 +856,40 @@ async fn notes_are_imported_as_copies_with_a_report() {
     assert!(absent.unwrap_err().to_string().starts_with("cannot read "));
 }
 
+#[tokio::test]
+async fn a_long_archive_is_read_a_bounded_part_at_a_time_until_all_of_it_is_known() {
+    let world = World::new();
+    let mut turns: Vec<Message> = (0..400)
+        .map(|n| {
+            said(
+                Role::User,
+                &format!("entry {n} about weather {}", "x".repeat(900)),
+                "2026-01-05T10:00:00Z",
+            )
+        })
+        .collect();
+    turns[0] = said(
+        Role::User,
+        "The walrus lives in the bathtub",
+        "2026-01-04T10:00:00Z",
+    );
+    world.archive("user", &turns);
+    let most = crate::memory::UNASKED_ROOM / 900 + 20;
+    let mut recalls = 0;
+    while !world
+        .injected("user", "Where does the walrus live?")
+        .await
+        .contains("bathtub")
+    {
+        recalls += 1;
+        let read = world.shelf.pages.swap(0, Ordering::Relaxed);
+        // Two entries a page.
+        assert!(read * 2 <= most, "{read} pages at once");
+        assert!(recalls < 20, "the oldest turn is never reached");
+    }
+    assert!(recalls > 2, "{recalls}");
+}
+
 struct Nobody;
 
 impl crabtalk_domain::People for Nobody {
