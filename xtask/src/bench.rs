@@ -40,18 +40,19 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
         let all: Vec<&str> = cases::CASES.iter().map(|(name, _)| *name).collect();
         bail!("there is no bench {unknown}; there are: {}", all.join(", "));
     }
-    let mut rows = Vec::new();
-    let mut err = std::io::stderr();
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    writeln!(out, "{}\n\n{}", machine(), stats::HEADING)?;
     for (name, case) in cases::CASES {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {
             writeln!(err, "{name} ...")?;
             // A server of its own, so that no case inherits another's threads.
             let server = server::ModelServer::start()?;
-            rows.extend(case(&server).with_context(|| format!("the bench {name} failed"))?);
+            let rows = case(&server).with_context(|| format!("the bench {name} failed"))?;
+            for row in rows {
+                writeln!(out, "{}", row.render())?;
+            }
         }
     }
-    let mut out = std::io::stdout();
-    writeln!(out, "{}\n\n{}", machine(), stats::table(&rows))?;
     Ok(())
 }
 
@@ -67,7 +68,7 @@ fn machine() -> String {
     let kernel = read("/proc/sys/kernel/osrelease");
     let load = read("/proc/loadavg");
     format!(
-        "{count} × {model}, Linux {}, load at the end {}",
+        "{count} × {model}, Linux {}, load at the start {}",
         kernel.trim(),
         load.split(' ').next().unwrap_or_default()
     )

@@ -1,6 +1,8 @@
 //! Medians, spreads, and the table they go into.
 
-use std::fmt::Write;
+/// The table's first lines.
+pub(crate) const HEADING: &str =
+    "| measure | target | median | 10 % – 90 % | samples | met |\n|---|---|---|---|---|---|";
 
 /// Samples of one measure.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +87,8 @@ impl Row {
         }
     }
 
-    fn render(&self) -> String {
+    /// As a line of Markdown.
+    pub(crate) fn render(&self) -> String {
         let median = self.samples.median();
         let sign = if self.more_is_better { "≥" } else { "≤" };
         let (target, met) = match self.target {
@@ -107,7 +110,7 @@ impl Row {
             String::new()
         };
         format!(
-            "| {} | {target} | {} | {spread} | {} | {met} |\n",
+            "| {} | {target} | {} | {spread} | {} | {met} |",
             self.what,
             figure(median, self.unit),
             self.samples.0.len(),
@@ -127,16 +130,4 @@ fn number(value: f64) -> String {
 
 fn figure(value: f64, unit: &str) -> String {
     format!("{} {unit}", number(value)).trim_end().to_owned()
-}
-
-/// The rows as Markdown.
-pub(crate) fn table(rows: &[Row]) -> String {
-    let mut out = String::from(
-        "| measure | target | median | 10 % – 90 % | samples | met |\n|---|---|---|---|---|---|\n",
-    );
-    for row in rows {
-        // Writing to a string does not fail.
-        let _ = write!(out, "{}", row.render());
-    }
-    out
 }

@@ -59,8 +59,11 @@ fn archived(home: &Home, sender: &str) -> anyhow::Result<()> {
         bytes += pair.len() as u64;
         number += 1;
     }
-    log.write_all(
-        b"{\"compact\":\"Much was said.\",\"title\":\"talk\",\"archived_at\":\"2026-01-01T00:00:00Z\"}\n",
+    writeln!(
+        log,
+        "{{\"compact\":\"Much was said.\",\"title\":\"talk\",\
+         \"archived_at\":\"2026-01-01T00:00:00Z\",\"prev\":0,\"messages\":{}}}",
+        2 * number
     )?;
     log.write_all(pair(0).as_bytes())?;
     Ok(log.flush()?)
