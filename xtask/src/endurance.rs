@@ -17,10 +17,10 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-fn root() -> anyhow::Result<PathBuf> {
+fn docs() -> anyhow::Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.parent().context("xtask lies in the workspace")?;
-    Ok(root.to_owned())
+    Ok(root.join("docs"))
 }
 
 /// Builds the daemon as it is released, and tells where it is.
@@ -64,17 +64,29 @@ pub(crate) fn torture(kills: Option<&str>, seed: Option<&str>) -> anyhow::Result
 /// Lets clients misbehave for so many minutes and draws what it cost.
 pub(crate) fn soak(minutes: Option<&str>) -> anyhow::Result<()> {
     let minutes: f64 = minutes.map_or(Ok(MINUTES), str::parse)?;
-    let docs = root()?.join("docs");
-    let csv = docs.join("soak.csv");
+    let csv = docs()?.join("soak.csv");
     let secs = (minutes * 60.0).round();
-    run(
+    let outcome = run(
         "soak",
         &[
             ("CRABTALK_SOAK_SECS", format!("{secs}")),
             ("CRABTALK_SOAK_CSV", csv.display().to_string()),
         ],
-    )?;
-    let samples = std::fs::read_to_string(&csv)?;
-    std::fs::write(docs.join("soak.svg"), picture::draw(&samples)?)?;
-    Ok(())
+    );
+    // The picture of a soak that failed is the one that is needed most.
+    if outcome.is_err() && !csv.exists() {
+        return outcome;
+    }
+    draw()?;
+    outcome
+}
+
+/// Draws the samples that are there.
+pub(crate) fn draw() -> anyhow::Result<()> {
+    let docs = docs()?;
+    let samples = std::fs::read_to_string(docs.join("soak.csv"))?;
+    Ok(std::fs::write(
+        docs.join("soak.svg"),
+        picture::draw(&samples)?,
+    )?)
 }

@@ -12,7 +12,8 @@ const USAGE: &str = "usage: cargo xtask CHORE
   layers                    check which crate imports which
   bench [NAME..]            measure the daemon; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
-  soak [MINUTES]            let clients misbehave, and draw what that costs";
+  soak [MINUTES]            let clients misbehave, and draw what that costs
+  draw                      draw docs/soak.csv again";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +35,7 @@ fn main() -> anyhow::Result<()> {
         ("torture", [kills, seed]) => endurance::torture(Some(kills), Some(seed)),
         ("soak", []) => endurance::soak(None),
         ("soak", [minutes]) => endurance::soak(Some(minutes)),
+        ("draw", []) => endurance::draw(),
         // Of the two that follow, cargo runs the first and the first the second.
         ("bench-here", names) => bench::run(names),
         ("model-server", []) => bench::server::serve(),
