@@ -1,6 +1,6 @@
 //! What happens in a run, as every client may see it.
 
-use crate::Usage;
+use crate::{Image, Usage};
 use std::sync::Arc;
 
 /// A tool call as it is announced.
@@ -132,6 +132,8 @@ pub enum AgentEvent {
         duration_ms: u64,
         /// Whether it failed.
         is_error: bool,
+        /// What it shows beside the text.
+        images: Vec<Image>,
     },
     /// Every call of the step has its result.
     ToolsComplete,
@@ -159,4 +161,17 @@ pub enum AgentEvent {
     },
     /// The run ended.
     End(End),
+}
+
+impl AgentEvent {
+    /// The same with notes in place of images, for those who keep many events.
+    #[must_use]
+    pub fn without_images(mut self) -> Self {
+        if let Self::ToolResult { output, images, .. } = &mut self {
+            for image in images.drain(..) {
+                crate::image::push_note(output, &image.note());
+            }
+        }
+        self
+    }
 }

@@ -1,5 +1,7 @@
 //! What a history consists of.
 
+use crate::image::{self, Image};
+use crate::tool::ToolOutput;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -138,6 +140,9 @@ pub struct Message {
     pub tool_call_id: String,
     /// For a tool message: whether the tool failed.
     pub is_error: bool,
+    /// For a tool message: what the tool shows beside the text, within the
+    /// limits of [`Message::with_images`].
+    pub images: Vec<Image>,
     /// Reasoning of an assistant message.
     pub thinking: Vec<Thinking>,
     /// The guest who spoke; empty for the conversation's own agent.
@@ -161,6 +166,7 @@ impl Message {
             tool_calls: Vec::new(),
             tool_call_id: String::new(),
             is_error: false,
+            images: Vec::new(),
             thinking: Vec::new(),
             agent: String::new(),
             at: String::new(),
@@ -186,6 +192,43 @@ impl Message {
         message.tool_call_id = call_id.into();
         message.is_error = is_error;
         message
+    }
+
+    /// What a tool call brought.
+    pub fn result(call_id: impl Into<String>, output: ToolOutput) -> Self {
+        Self::tool(call_id, output.content, output.is_error).with_images(output.images)
+    }
+
+    /// The same with images, where it is the result of a tool call. What is
+    /// beyond the limits, or belongs to no result, becomes a note in the text.
+    #[must_use]
+    pub fn with_images(mut self, images: Vec<Image>) -> Self {
+        let (kept, notes) = if self.role == Role::Tool {
+            image::within_limits(images, self.is_error)
+        } else {
+            (Vec::new(), images.iter().map(Image::note).collect())
+        };
+        self.images = kept;
+        notes.iter().for_each(|note| self.push_note(note));
+        self
+    }
+
+    /// Adds a note on a line of its own.
+    pub fn push_note(&mut self, note: &str) {
+        image::push_note(&mut self.content, note);
+    }
+
+    /// A copy in which a note stands for every image that `note` gives one for.
+    #[must_use]
+    pub fn with_notes(&self, note: impl Fn(&Image) -> Option<String>) -> Self {
+        let mut copy = self.clone();
+        for image in std::mem::take(&mut copy.images) {
+            match note(&image) {
+                Some(note) => copy.push_note(&note),
+                None => copy.images.push(image),
+            }
+        }
+        copy
     }
 
     /// Context for one run (RUN-3).
@@ -214,7 +257,7 @@ impl Message {
     }
 
     /// Rough tokens of this message: text, reasoning and call arguments at
-    /// four characters each (0000).
+    /// four characters each (0000), images at a flat rate.
     pub fn estimated_tokens(&self) -> u64 {
         let calls: usize = self
             .tool_calls
@@ -222,7 +265,8 @@ impl Message {
             .map(|c| c.name.len() + c.arguments.len())
             .sum();
         let thinking: usize = self.thinking.iter().map(|t| t.text.len()).sum();
-        estimate(self.content.len() + calls + thinking)
+        let images = self.images.len() as u64 * image::IMAGE_TOKENS;
+        estimate(self.content.len() + calls + thinking) + images
     }
 }
 
@@ -265,6 +309,7 @@ fn escape_from_tags(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ImageType;
 
     #[test]
     fn a_guest_is_tagged_and_cannot_be_forged() {
@@ -290,6 +335,34 @@ mod tests {
             Message::assistant("<from agent=x>").rendered(false),
             "<from agent=x>"
         );
+    }
+
+    #[test]
+    fn images_belong_to_results_and_are_never_lost_silently() {
+        let image = Image::new(ImageType::Png, b"x").expect("small");
+        let result = Message::result(
+            "c",
+            ToolOutput::ok("seen").with_images(vec![image.clone(); 9]),
+        );
+        assert_eq!(result.images.len(), 8);
+        assert_eq!(
+            result.content,
+            "seen\n[image/png, 1 bytes, not shown: a result shows 8 images at most]"
+        );
+        let blind = result.with_notes(|image| Some(image.note_why("y")));
+        assert_eq!(blind.images, []);
+        assert_eq!(blind.content.matches("not shown: y]").count(), 8);
+        assert_eq!(
+            Message::user("hi").with_images(vec![image]).content,
+            "hi\n[image/png, 1 bytes]"
+        );
+    }
+
+    #[test]
+    fn an_image_counts_in_estimates() {
+        let image = Image::new(ImageType::Png, &[0; 100_000]).expect("small");
+        let result = Message::tool("c", "four", false).with_images(vec![image; 2]);
+        assert_eq!(result.estimated_tokens(), 1 + 2 * 1600);
     }
 
     #[test]

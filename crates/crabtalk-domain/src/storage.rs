@@ -313,6 +313,14 @@ pub trait Storage: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, Error>>;
 
+    /// Reads the entries of a conversation at indexes that its pages gave;
+    /// those that are not there any more are left out.
+    fn entries<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        indexes: &'a [u64],
+    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>>;
+
     /// Lists a conversation's archives, oldest first (STORE-3).
     fn archives<'a>(
         &'a self,

@@ -1,6 +1,6 @@
 //! The port behind which tools live.
 
-use crate::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission};
+use crate::{AgentConfig, BoxFuture, ConversationKey, Image, Origin, Permission};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,6 +63,8 @@ pub struct ToolOutput {
     pub content: String,
     /// Whether the tool failed.
     pub is_error: bool,
+    /// What it shows beside the text, in order.
+    pub images: Vec<Image>,
 }
 
 impl ToolOutput {
@@ -71,6 +73,7 @@ impl ToolOutput {
         Self {
             content: content.into(),
             is_error: false,
+            images: Vec::new(),
         }
     }
 
@@ -79,7 +82,15 @@ impl ToolOutput {
         Self {
             content: content.into(),
             is_error: true,
+            images: Vec::new(),
         }
+    }
+
+    /// The same with images.
+    #[must_use]
+    pub fn with_images(mut self, images: Vec<Image>) -> Self {
+        self.images = images;
+        self
     }
 }
 

@@ -248,6 +248,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             output,
             duration_ms,
             is_error,
+            images: _,
         } => Event::ToolResult(ToolResultEvent {
             call_id,
             output: cap(output),

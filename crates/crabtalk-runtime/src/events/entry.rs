@@ -89,8 +89,9 @@ impl Entry {
             text.len()
         } else if let AgentEvent::ToolStart(calls) = event {
             calls.iter().map(|call| call.arguments.len()).sum()
-        } else if let AgentEvent::ToolResult { output, .. } = event {
-            output.len()
+        } else if let AgentEvent::ToolResult { output, images, .. } = event {
+            let images = images.iter().map(|image| image.base64().len());
+            output.len() + images.sum::<usize>()
         } else {
             0
         }
@@ -155,6 +156,7 @@ impl Entry {
                 output: message.content.clone(),
                 duration_ms: *duration_ms,
                 is_error: message.is_error,
+                images: message.images.clone(),
             }),
         }
     }

@@ -203,6 +203,7 @@ mod long {
                     output,
                     duration_ms: 7,
                     is_error: false,
+                    images: Vec::new(),
                 });
             }
             self.publish(AgentEvent::ToolsComplete);

@@ -158,6 +158,7 @@ pub(super) async fn call(context: &CallContext, arguments: &Value) -> ToolOutput
     ToolOutput {
         content,
         is_error: failed,
+        images: Vec::new(),
     }
 }
 

@@ -52,7 +52,7 @@ impl Publisher {
             self.rt.hub.publish(HubEvent {
                 key: Arc::clone(&self.key),
                 run: self.run,
-                event: event.clone(),
+                event: event.clone().without_images(),
                 at: self.rt.now(),
             });
         }

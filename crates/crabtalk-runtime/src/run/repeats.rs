@@ -39,6 +39,7 @@ impl Repeats {
                 Err(_) => call.arguments.hash(&mut hasher),
             }
             result.content.hash(&mut hasher);
+            result.images.hash(&mut hasher);
             let signature = hasher.finish();
             if self.known.len() >= MAX_KNOWN {
                 self.known.clear();

@@ -71,8 +71,7 @@ impl Run<'_> {
             return Ok(());
         };
         let call_id = calls.calls[index].id.clone();
-        let ToolOutput { content, is_error } = output;
-        let mut message = Message::tool(call_id.clone(), content, is_error);
+        let mut message = Message::result(call_id.clone(), output);
         message.at = self.rt.now();
         let message = Arc::new(message);
         let position = self
@@ -82,7 +81,8 @@ impl Run<'_> {
             call_id,
             output: message.content.clone(),
             duration_ms: took.as_millis() as u64,
-            is_error,
+            is_error: message.is_error,
+            images: message.images.clone(),
         };
         self.publisher
             .result_stored(&message.tool_call_id, position);

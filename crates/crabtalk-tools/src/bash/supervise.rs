@@ -215,6 +215,7 @@ impl Work {
         ToolOutput {
             content: text,
             is_error,
+            images: Vec::new(),
         }
     }
 }

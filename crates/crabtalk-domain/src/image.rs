@@ -1,0 +1,285 @@
+//! Images that belong to the result of a tool call.
+//!
+//! Invariant: an [`Image`] is within [`MAX_IMAGE_BYTES`] and its text is sound
+//! base64, so that it goes into a log and into a request as it is.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use std::fmt;
+use std::sync::Arc;
+
+/// Largest image: its base64 has 5 MiB, the most that the strictest provider
+/// takes.
+pub const MAX_IMAGE_BYTES: usize = 3840 * 1024;
+
+/// Images of one result; more is no answer to look at but a collection, whose
+/// rest the tool can be asked for.
+pub const MAX_IMAGES: usize = 8;
+
+/// Bytes of a result's images together: two of the largest, so that a result
+/// fits one frame of the protocol beside its text.
+pub const MAX_IMAGES_BYTES: usize = 2 * MAX_IMAGE_BYTES;
+
+/// Tokens that an image counts with in estimates: about what the providers
+/// charge for one that fills the size to which they scale it down.
+pub(crate) const IMAGE_TOKENS: u64 = 1600;
+
+/// Reads what other writers may have ended carelessly.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// The formats that models read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ImageType {
+    /// PNG.
+    Png,
+    /// JPEG.
+    Jpeg,
+    /// GIF.
+    Gif,
+    /// WebP.
+    Webp,
+}
+
+impl ImageType {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp];
+
+    /// Its media type.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
+
+    /// The format of a media type.
+    pub fn parse(media_type: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|known| known.as_str().eq_ignore_ascii_case(media_type))
+    }
+}
+
+impl fmt::Display for ImageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An image. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Image {
+    media_type: ImageType,
+    /// Base64, as logs and providers have it.
+    data: Arc<str>,
+}
+
+impl Image {
+    /// Takes an image's bytes.
+    ///
+    /// # Errors
+    /// A note in its place, if it is too large.
+    pub fn new(media_type: ImageType, bytes: &[u8]) -> Result<Self, String> {
+        if bytes.len() > MAX_IMAGE_BYTES {
+            return Err(too_large(media_type, bytes.len()));
+        }
+        Ok(Self {
+            media_type,
+            data: BASE64.encode(bytes).into(),
+        })
+    }
+
+    /// Takes an image as base64 text.
+    ///
+    /// # Errors
+    /// A note in its place, if it is too large, no base64 or of a format that
+    /// models do not read.
+    pub fn from_base64(media_type: &str, data: Arc<str>) -> Result<Self, String> {
+        let Some(known) = ImageType::parse(media_type) else {
+            let shown: String = media_type.chars().take(40).collect();
+            return Err(format!(
+                "[an image of the unknown type {shown:?}, left out]"
+            ));
+        };
+        if !is_base64(data.as_bytes()) {
+            return Err(format!("[{known}, left out: its data is damaged]"));
+        }
+        let image = Self {
+            media_type: known,
+            data,
+        };
+        if image.size() > MAX_IMAGE_BYTES {
+            return Err(too_large(known, image.size()));
+        }
+        Ok(image)
+    }
+
+    /// Its format.
+    pub fn media_type(&self) -> ImageType {
+        self.media_type
+    }
+
+    /// Its bytes as base64, which needs no escapes in JSON.
+    pub fn base64(&self) -> &str {
+        &self.data
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> usize {
+        let padding = self.data.bytes().rev().take_while(|b| *b == b'=').count();
+        self.data.len() / 4 * 3 - padding
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        BASE64
+            .decode(&*self.data)
+            .expect("checked when it was taken")
+    }
+
+    /// What stands for it in a text.
+    pub fn note(&self) -> String {
+        format!("[{}, {}]", self.media_type, size_text(self.size()))
+    }
+
+    /// What stands for it where it is not shown, and why.
+    pub fn note_why(&self, why: &str) -> String {
+        let size = size_text(self.size());
+        format!("[{}, {size}, not shown: {why}]", self.media_type)
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.note())
+    }
+}
+
+/// The images of a result that are within the limits, and notes for the rest.
+pub(crate) fn within_limits(images: Vec<Image>, is_error: bool) -> (Vec<Image>, Vec<String>) {
+    let (mut kept, mut notes) = (Vec::new(), Vec::new());
+    let mut bytes = 0;
+    for image in images {
+        let size = image.size();
+        if is_error {
+            // Some providers take nothing but words of a failure.
+            notes.push(image.note_why("the call failed"));
+        } else if kept.len() == MAX_IMAGES {
+            notes.push(image.note_why(&format!("a result shows {MAX_IMAGES} images at most")));
+        } else if bytes + size > MAX_IMAGES_BYTES {
+            let most = size_text(MAX_IMAGES_BYTES);
+            notes.push(image.note_why(&format!("a result shows {most} of images at most")));
+        } else {
+            bytes += size;
+            kept.push(image);
+        }
+    }
+    (kept, notes)
+}
+
+/// Adds a note on a line of its own.
+pub(crate) fn push_note(text: &mut String, note: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(note);
+}
+
+fn too_large(media_type: ImageType, size: usize) -> String {
+    format!(
+        "[{media_type}, {}, left out: an image may have {} at most]",
+        size_text(size),
+        size_text(MAX_IMAGE_BYTES)
+    )
+}
+
+/// A size for people.
+fn size_text(bytes: usize) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} KB", bytes / 1_000),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+fn is_base64(text: &[u8]) -> bool {
+    let padding = text.iter().rev().take_while(|b| **b == b'=').count();
+    let body = &text[..text.len() - padding];
+    let allowed = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    !body.is_empty() && text.len().is_multiple_of(4) && padding <= 2 && body.iter().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(bytes: usize) -> Image {
+        Image::new(ImageType::Png, &vec![7; bytes]).expect("small enough")
+    }
+
+    #[test]
+    fn bytes_come_back_and_are_counted() {
+        for size in [1, 2, 3, 4, 999, 34_567] {
+            let image = image(size);
+            assert_eq!((image.size(), image.to_bytes()), (size, vec![7; size]));
+        }
+        assert_eq!(image(999).note(), "[image/png, 999 bytes]");
+        assert_eq!(image(34_567).note(), "[image/png, 34 KB]");
+        assert_eq!(
+            image(2_450_000).note_why("x"),
+            "[image/png, 2.5 MB, not shown: x]"
+        );
+    }
+
+    #[test]
+    fn what_is_no_image_becomes_a_note() {
+        for (media_type, data, want) in [
+            ("image/png", "AAAA", "ok"),
+            ("IMAGE/JPEG", "AAA=", "ok"),
+            // Bits that the padding leaves over do no harm.
+            ("image/gif", "AB==", "ok"),
+            ("image/png", "", "damaged"),
+            ("image/png", "AAA", "damaged"),
+            ("image/png", "A===", "damaged"),
+            ("image/png", "AA\"}", "damaged"),
+            ("image/png", "AA=A", "damaged"),
+            ("image/tiff", "AAAA", "unknown type \"image/tiff\""),
+        ] {
+            let got = match Image::from_base64(media_type, data.into()) {
+                Ok(image) => {
+                    image.to_bytes();
+                    "ok".into()
+                }
+                Err(note) => note,
+            };
+            assert!(got.contains(want), "{media_type} {data}: {got}");
+        }
+    }
+
+    #[test]
+    fn limits_are_exact() {
+        let bytes = vec![0; MAX_IMAGE_BYTES + 1];
+        let largest = Image::new(ImageType::Png, &bytes[1..]).expect("just small enough");
+        assert_eq!(largest.base64().len(), 5 * 1024 * 1024);
+        let note = Image::new(ImageType::Png, &bytes).expect_err("one too many");
+        assert_eq!(
+            note,
+            "[image/png, 3.9 MB, left out: an image may have 3.9 MB at most]"
+        );
+        let text = BASE64.encode(&bytes);
+        Image::from_base64("image/png", text.into()).expect_err("one too many");
+
+        let (kept, notes) = within_limits(vec![largest.clone(), largest, image(1)], false);
+        assert_eq!((kept.len(), notes.len()), (2, 1));
+        let (kept, notes) = within_limits(vec![image(1); MAX_IMAGES + 2], false);
+        assert_eq!((kept.len(), notes.len()), (MAX_IMAGES, 2));
+        let (kept, notes) = within_limits(vec![image(1)], true);
+        assert_eq!(kept, []);
+        assert_eq!(notes, ["[image/png, 1 bytes, not shown: the call failed]"]);
+    }
+}
