@@ -6,6 +6,7 @@
 
 use crate::Warning;
 use crate::disk;
+use crabtalk_fingerprint::Trace;
 use std::path::{Path, PathBuf};
 
 /// Files that are read, in this order.
@@ -72,6 +73,19 @@ impl Project {
         project.instructions.reverse();
         project.untrusted.reverse();
         project
+    }
+
+    /// What `collect` looks at: while nothing of it changes, nor who trusts
+    /// what, it finds the same.
+    pub fn traces(cwd: &Path, home: &Path) -> Vec<Trace> {
+        let mut traces = vec![Trace::Place(cwd.to_owned()), Trace::Place(home.to_owned())];
+        let real = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        for folder in folders(&real, &home) {
+            let files = FILES.iter().map(|name| folder.join(name));
+            traces.extend(files.map(Trace::Content));
+        }
+        traces
     }
 
     /// The instructions as one block for a run, empty if there are none.

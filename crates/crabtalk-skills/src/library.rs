@@ -36,6 +36,9 @@ pub struct Listing {
     /// Refused skills, duplicates, links and whatever the skills' own files
     /// have wrong.
     pub warnings: Vec<Finding>,
+    /// Files and folders that it was made from, some of which need not be
+    /// there: while none of them changes, neither does the listing.
+    pub looked_at: Vec<PathBuf>,
 }
 
 /// What a name or a piece of one leads to.
@@ -80,6 +83,7 @@ impl Library {
         Listing {
             skills: catalog.skills,
             warnings: catalog.warnings,
+            looked_at: catalog.looked_at,
         }
     }
 
@@ -148,6 +152,7 @@ impl Library {
         let mut catalog = Catalog::default();
         let mut roots = HashSet::new();
         for folder in &self.folders {
+            catalog.looked_at.push(folder.path.clone());
             match fs::canonicalize(&folder.path) {
                 Ok(root) if roots.insert(root.clone()) => {
                     catalog.add(&root, folder.source, &self.cache);

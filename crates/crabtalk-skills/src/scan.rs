@@ -32,6 +32,8 @@ const PACKAGES: &str = "node_modules";
 pub(crate) struct Scan {
     /// Folders with a `SKILL.md`, the nearest first, then by name.
     pub(crate) folders: Vec<PathBuf>,
+    /// All folders that were looked into.
+    pub(crate) looked_into: Vec<PathBuf>,
     /// What was passed over, and why.
     pub(crate) findings: Vec<Finding>,
 }
@@ -66,8 +68,9 @@ fn scan_within(root: &Path, max_folders: usize) -> Scan {
             }
         }
         if is_skill {
-            scan.folders.push(folder);
+            scan.folders.push(folder.clone());
         }
+        scan.looked_into.push(folder);
     }
     scan
 }

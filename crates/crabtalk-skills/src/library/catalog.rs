@@ -103,6 +103,7 @@ pub(super) struct Catalog {
     /// Refused skills, by the name of their folder.
     refused: Vec<(String, Vec<Finding>)>,
     pub(super) warnings: Vec<Finding>,
+    pub(super) looked_at: Vec<PathBuf>,
 }
 
 impl Catalog {
@@ -110,6 +111,7 @@ impl Catalog {
     pub(super) fn add(&mut self, root: &Path, source: Source, cache: &Cache) {
         let scan = scan(root);
         self.warnings.extend(scan.findings);
+        self.looked_at.extend(scan.looked_into);
         let before = cache.below(root);
         let mut parsed = Parsed::with_capacity(scan.folders.len());
         for folder in scan.folders {
@@ -123,7 +125,12 @@ impl Catalog {
                 continue;
             }
             // Taken before reading, so that a change in between is seen.
-            let stamp = manifest(&folder).and_then(|m| Stamp::of(&folder.join(m), cache.settled));
+            let file = manifest(&folder).map(|name| folder.join(name));
+            let stamp = file.and_then(|file| {
+                let stamp = Stamp::of(&file, cache.settled);
+                self.looked_at.push(file);
+                stamp
+            });
             let kept = before
                 .get(&folder)
                 .filter(|kept| stamp.as_ref() == Some(&kept.stamp));
@@ -147,6 +154,7 @@ impl Catalog {
     /// The project's folder of skills, if it lies within the project.
     pub(super) fn project_root(&mut self, cwd: &Path) -> Option<PathBuf> {
         let path = cwd.join(PROJECT_SKILLS);
+        self.looked_at.push(path.clone());
         let root = match fs::canonicalize(&path) {
             Ok(root) => root,
             Err(e) => {

@@ -1,0 +1,214 @@
+//! Stamps of files, and when they may be believed.
+//!
+//! Invariant: while a fingerprint holds, reading the files again would give
+//! what was read when it was taken. Where that cannot be told there is none.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A file that changed this shortly before it was read may change again under
+/// the same stamp: kernels count in ticks of up to ten milliseconds.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// Most files of one fingerprint: asking costs about a microsecond each, on a
+/// thread that others wait for.
+const MAX_TRACES: usize = 256;
+
+/// What something was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trace {
+    /// A file's content or a folder's list; it need not be there.
+    Content(PathBuf),
+    /// Which file or folder a path leads to, whatever is in it.
+    Place(PathBuf),
+}
+
+/// What files were.
+#[derive(Debug)]
+pub struct Fingerprint(Vec<(Trace, Option<Stamp>)>);
+
+/// What changes when a file does. The time of the last change of state is in
+/// it, since tools set that of modification back as they like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    place: [u64; 2],
+    content: Option<[i64; 5]>,
+}
+
+impl Fingerprint {
+    /// Takes the stamps of what was read since `begun`. `None` where they prove
+    /// nothing: something changed since or just before, lies on a file system
+    /// whose stamps mean less or may be long in coming, or is too much to ask
+    /// for each time.
+    pub fn take(traces: Vec<Trace>, begun: SystemTime) -> Option<Self> {
+        if traces.len() > MAX_TRACES {
+            return None;
+        }
+        let believed = begun.checked_sub(SETTLED)?;
+        let mut folder: Option<PathBuf> = None;
+        let mut stamps = Vec::with_capacity(traces.len());
+        for trace in traces {
+            let metadata = fs::metadata(trace.path()).ok();
+            if let (Some(metadata), Trace::Content(_)) = (&metadata, &trace)
+                && changed(metadata)? >= believed
+            {
+                return None;
+            }
+            // Neighbours lie on one file system.
+            let at = trace.path().parent().unwrap_or(trace.path());
+            let target = metadata.as_ref().filter(|it| it.is_dir());
+            let at = target.map_or(at, |_| trace.path());
+            if folder.as_deref() != Some(at) {
+                if !is_local(at) {
+                    return None;
+                }
+                folder = Some(at.to_owned());
+            }
+            let stamp = metadata.map(|metadata| trace.stamp(&metadata));
+            stamps.push((trace, stamp));
+        }
+        Some(Self(stamps))
+    }
+
+    /// Whether everything still is as it was.
+    pub fn holds(&self) -> bool {
+        self.0.iter().all(|(trace, stamp)| {
+            let now = fs::metadata(trace.path()).ok();
+            now.map(|metadata| trace.stamp(&metadata)) == *stamp
+        })
+    }
+}
+
+impl Trace {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Content(path) | Self::Place(path) => path,
+        }
+    }
+
+    fn stamp(&self, metadata: &Metadata) -> Stamp {
+        let content = match self {
+            Self::Place(_) => None,
+            Self::Content(_) => Some([
+                metadata.size() as i64,
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.ctime(),
+                metadata.ctime_nsec(),
+            ]),
+        };
+        Stamp {
+            place: [metadata.dev(), metadata.ino()],
+            content,
+        }
+    }
+}
+
+/// When a file's state changed last; `None` before 1970.
+fn changed(metadata: &Metadata) -> Option<SystemTime> {
+    let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
+    let nanos = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(seconds + nanos)
+}
+
+/// Whether the nearest folder that exists lies on a file system that answers
+/// at once and counts finely.
+#[cfg(target_os = "linux")]
+fn is_local(folder: &Path) -> bool {
+    /// Magic numbers of statfs(2): ext2 to ext4, XFS, Btrfs, F2FS, ZFS,
+    /// bcachefs, tmpfs and overlayfs.
+    const LOCAL: [u32; 8] = [
+        0xEF53,
+        0x5846_5342,
+        0x9123_683E,
+        0xF2F5_2010,
+        0x2FC1_2FC1,
+        0xCA45_1A4E,
+        0x0102_1994,
+        0x794C_7630,
+    ];
+    let found = folder.ancestors().find_map(|at| rustix::fs::statfs(at).ok());
+    found.is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_local(_: &Path) -> bool {
+    false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A moment at which whatever exists by now has settled.
+    fn later() -> SystemTime {
+        SystemTime::now() + 2 * SETTLED
+    }
+
+    fn content(paths: &[&Path]) -> Vec<Trace> {
+        paths.iter().map(|p| Trace::Content((*p).into())).collect()
+    }
+
+    #[test]
+    fn every_change_ends_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, absent) = (dir.path().join("a"), dir.path().join("b"));
+        fs::write(&file, "one").unwrap();
+        let take = || Fingerprint::take(content(&[&file, &absent]), later()).unwrap();
+        let first = take();
+        assert!(first.holds());
+        fs::write(&absent, "").unwrap();
+        assert!(!first.holds(), "a file that was not there");
+        let second = take();
+        let replaced = dir.path().join("c");
+        fs::write(&replaced, "two").unwrap();
+        fs::rename(&replaced, &file).unwrap();
+        assert!(!second.holds(), "another file of the same size");
+        let third = take();
+        fs::write(&file, "longer").unwrap();
+        assert!(!third.holds());
+        let fourth = take();
+        fs::remove_file(&file).unwrap();
+        assert!(!fourth.holds());
+    }
+
+    #[test]
+    fn what_changed_just_now_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        fs::write(&file, "one").unwrap();
+        assert!(Fingerprint::take(content(&[&file]), SystemTime::now()).is_none());
+        assert!(Fingerprint::take(content(&[&file]), later()).is_some());
+    }
+
+    #[test]
+    fn a_place_is_where_a_path_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two, link) = ("one", "two", "link");
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at(one)).unwrap();
+        fs::create_dir(at(two)).unwrap();
+        std::os::unix::fs::symlink(one, at(link)).unwrap();
+        let place = Fingerprint::take(vec![Trace::Place(at(link))], SystemTime::now()).unwrap();
+        fs::write(at(one).join("file"), "").unwrap();
+        assert!(place.holds(), "what is in it does not matter");
+        fs::remove_file(at(link)).unwrap();
+        std::os::unix::fs::symlink(two, at(link)).unwrap();
+        assert!(!place.holds());
+    }
+
+    #[test]
+    fn what_the_kernel_makes_up_is_not_believed() {
+        let status = Path::new("/proc/self/status");
+        assert!(Fingerprint::take(content(&[status]), later()).is_none());
+    }
+
+    #[test]
+    fn too_much_is_not_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let traces = vec![Trace::Content(dir.path().join("a")); MAX_TRACES + 1];
+        assert!(Fingerprint::take(traces, later()).is_none());
+    }
+}
