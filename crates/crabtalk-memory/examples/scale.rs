@@ -2,7 +2,7 @@
 //! --example scale -- [entries]`. Prints what a recall and a `remember` cost.
 
 use crabtalk_domain::storage::{
-    self, ArchiveInfo, NewConversation, Opened, Page, Source, Storage, Summary,
+    self, ArchiveInfo, Entry, NewConversation, Opened, Page, Source, Storage, Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin, SystemClock};
 use crabtalk_memory::index::{Document, Features, Index, Level, Query, Shard, search};
@@ -49,6 +49,13 @@ impl Storage for Empty {
         _: Option<u64>,
         _: usize,
     ) -> BoxFuture<'a, Result<Page, storage::Error>> {
+        missing()
+    }
+    fn entries<'a>(
+        &'a self,
+        _: &'a ConversationKey,
+        _: &'a [u64],
+    ) -> BoxFuture<'a, Result<Vec<Entry>, storage::Error>> {
         missing()
     }
     fn archives<'a>(

@@ -60,6 +60,20 @@ pub(crate) fn page(
     Ok(Page { entries, more })
 }
 
+/// The entry that a line is, if it is one.
+pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<Entry> {
+    let (message, compact) = match line::parse(line).ok()? {
+        Line::Message(message) => (*message, false),
+        Line::Marker(marker) => (marker.into_message(), true),
+        Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown => return None,
+    };
+    Some(Entry {
+        index,
+        message,
+        compact,
+    })
+}
+
 /// Whether a page, newest entry first, may begin where it is.
 fn is_full(entries: &[Entry], limit: usize) -> bool {
     let in_group = entries

@@ -16,7 +16,7 @@ use crate::name;
 use crate::summary::Digests;
 use crate::sync::{SyncState, Syncer};
 use crabtalk_domain::storage::{
-    ArchiveInfo, Error, NewConversation, Opened, Page, Source, Storage, Summary,
+    ArchiveInfo, Entry, Error, NewConversation, Opened, Page, Source, Storage, Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::io;
@@ -148,6 +148,15 @@ impl Storage for FileStore {
         self.blocking(&self.0.reads, move |inner| {
             inner.page(&source, before, limit)
         })
+    }
+
+    fn entries<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        indexes: &'a [u64],
+    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+        let (key, indexes) = (key.clone(), indexes.to_owned());
+        self.blocking(&self.0.reads, move |inner| inner.entries(&key, &indexes))
     }
 
     fn archives<'a>(

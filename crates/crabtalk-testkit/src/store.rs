@@ -358,6 +358,26 @@ impl Storage for MemoryStore {
         Box::pin(ready(Ok(page)))
     }
 
+    fn entries<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        indexes: &'a [u64],
+    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+        let state = self.state();
+        let Some(log) = state.logs.get(key) else {
+            return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
+        };
+        let entry = |index: &u64| match log.records.get(*index as usize)? {
+            Record::Message(message) => Some(Entry {
+                index: *index,
+                message: (**message).clone(),
+                compact: false,
+            }),
+            Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+        };
+        Box::pin(ready(Ok(indexes.iter().filter_map(entry).collect())))
+    }
+
     fn archives<'a>(
         &'a self,
         key: &'a ConversationKey,

@@ -78,6 +78,14 @@ impl Storage for Shelf {
         Box::pin(ready(Ok(page)))
     }
 
+    fn entries<'a>(
+        &'a self,
+        _: &'a ConversationKey,
+        _: &'a [u64],
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, storage::Error>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
     fn archives<'a>(
         &'a self,
         key: &'a ConversationKey,

@@ -9,11 +9,11 @@ use crate::error::unreadable;
 use crate::fs::{Access, LogFile};
 use crate::index::Found;
 use crate::name;
-use crate::page::page;
+use crate::page::{entry_of, page};
 use crate::summary::Unlisted;
-use crate::tail::{HeadRead, read_head};
+use crate::tail::{HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Error, Page, Source, Summary};
+use crabtalk_domain::storage::{Entry, Error, Page, Source, Summary};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -120,6 +120,22 @@ impl Inner {
             .len;
         let end = to.min(len).min(before.unwrap_or(u64::MAX));
         page(&*log.file, &log.path, log.floor.max(from), end, limit)
+    }
+
+    pub(super) fn entries(
+        &self,
+        key: &ConversationKey,
+        indexes: &[u64],
+    ) -> Result<Vec<Entry>, Error> {
+        let log = self.log_of(key)?;
+        let io = |e| unreadable("read", &log.path, e);
+        let len = log.file.stat().map_err(io)?.len;
+        let mut entries = Vec::with_capacity(indexes.len());
+        for &index in indexes {
+            let line = line_at(&*log.file, index, len).map_err(io)?;
+            entries.extend(line.and_then(|line| entry_of(index, &line)));
+        }
+        Ok(entries)
     }
 
     pub(super) fn markers(&self, log: &ReadLog) -> Result<Vec<Placed>, Error> {

@@ -199,6 +199,34 @@ async fn archives_are_the_segments_before_the_markers() {
 }
 
 #[tokio::test]
+async fn entries_are_read_again_by_their_indexes() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[
+        user("1"),
+        Record::Run(run(1, RunPhase::Start)),
+        compact("one", 0),
+        said("2"),
+    ])
+    .expect("appends");
+    let pair = key("crab", "user");
+    let source = Source::Conversation(pair.clone());
+    let page = home.store.page(&source, None, 9).await.expect("reads");
+    let mut indexes: Vec<u64> = page.entries.iter().map(|e| e.index).collect();
+    // No entry begins there: within a line, before the first, at the end.
+    indexes.extend([indexes[1] + 3, 0, 1, u64::MAX]);
+    let entries = home.store.entries(&pair, &indexes).await.expect("reads");
+    let again = Page {
+        entries,
+        more: false,
+    };
+    assert_eq!(shown(&again), shown(&page));
+    let absent = key("crab", "nobody");
+    let error = home.store.entries(&absent, &[1]).await.expect_err("none");
+    assert!(matches!(error, Error::NotFound(_)), "{error}");
+}
+
+#[tokio::test]
 async fn old_markers_are_found_by_reading_once() {
     let home = Home::new();
     let mut text = String::from("{\"agent\":\"crab\",\"created_by\":\"user\"}\n");
