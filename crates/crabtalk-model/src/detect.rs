@@ -180,9 +180,9 @@ async fn local(ports: Ports) -> Detected {
         ),
     ];
     let mut empty = String::new();
-    for (name, title, kind, port, ids) in servers {
-        let Some(ids) = ids else { continue };
-        let models = models(ids);
+    for (name, title, kind, port, listed) in servers {
+        let Some(listed) = listed else { continue };
+        let models = models(listed);
         let Some(first) = models.first() else {
             empty.push_str(&format!("; {title} runs on port {port}, but has no model"));
             continue;
@@ -208,9 +208,16 @@ async fn local(ports: Ports) -> Detected {
     }
 }
 
-/// The model ids that a server lists; `None` when nobody is there or it is
+/// A model that a server lists.
+struct Listed {
+    id: String,
+    /// Tokens that it reads as it was started; llama.cpp tells.
+    context: Option<u64>,
+}
+
+/// The models that a server lists; `None` when nobody is there or it is
 /// something else.
-async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<String>> {
+async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed>> {
     let asked = async {
         let endpoint = Endpoint::loopback(port, path);
         let mut request = http::Request::new(Full::new(Bytes::new()));
@@ -229,18 +236,24 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<String
         let json: Value = serde_json::from_slice(&body).ok()?;
         let entries = json.get(list)?.as_array()?.iter().take(MAX_MODELS);
         entries
-            .map(|entry| entry.get(id)?.as_str().map(str::to_owned))
+            .map(|entry| {
+                Some(Listed {
+                    id: entry.get(id)?.as_str()?.to_owned(),
+                    context: entry.pointer("/meta/n_ctx").and_then(Value::as_u64),
+                })
+            })
             .collect()
     };
     tokio::time::timeout(PROBE_TIME, asked).await.ok().flatten()
 }
 
 /// Models that can talk, under names that a person can type.
-fn models(ids: Vec<String>) -> Vec<ModelConfig> {
+fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
     let mut names = BTreeSet::new();
-    ids.into_iter()
-        .filter(|id| !id.is_empty() && !id.to_ascii_lowercase().contains("embed"))
-        .filter_map(|id| {
+    listed
+        .into_iter()
+        .filter(|Listed { id, .. }| !id.is_empty() && !id.to_ascii_lowercase().contains("embed"))
+        .filter_map(|Listed { id, context }| {
             // llama.cpp gives the path of a file.
             let file = id
                 .rsplit(['/', '\\'])
@@ -250,6 +263,8 @@ fn models(ids: Vec<String>) -> Vec<ModelConfig> {
             let new = names.insert(name.clone());
             new.then_some(ModelConfig {
                 id,
+                // 0 would be a model that reads nothing.
+                context: context.filter(|tokens| *tokens > 0),
                 ..ModelConfig::new(name)
             })
         })

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tokio::net::TcpListener;
 
 const LIST: &str = r#"{"object":"list","data":[
-    {"id":"text-embedding-x"},{"id":"/models/small.Q4.gguf"},{"id":"big"}]}"#;
+    {"id":"text-embedding-x"},{"id":"/models/small.Q4.gguf","meta":{"n_ctx":4096}},{"id":"big"}]}"#;
 
 fn with_env(vars: &[(&str, &str)]) -> Options {
     let env = vars
@@ -153,11 +153,14 @@ async fn local_servers_are_found_in_order() {
         .provider
         .models
         .iter()
-        .map(|m| (m.name.as_str(), m.id.as_str()))
+        .map(|m| (m.name.as_str(), m.id.as_str(), m.context))
         .collect();
     assert_eq!(
         models,
-        [("small.Q4", "/models/small.Q4.gguf"), ("big", "big")]
+        [
+            ("small.Q4", "/models/small.Q4.gguf", Some(4096)),
+            ("big", "big", None)
+        ]
     );
 
     let found = at(Ports {

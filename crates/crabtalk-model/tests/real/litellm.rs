@@ -1,28 +1,23 @@
-//! Real servers instead of scripted ones: what somebody else wrote reads our
-//! requests and writes the answers.
+//! The `litellm` proxy: three formats, with made-up texts.
 //!
-//! The `litellm` proxy answers in three formats with made-up texts. Install it
-//! with `pip install 'litellm[proxy]'`; `CRABTALK_LITELLM` names the program
-//! where it is not on the path. Without it the test is skipped by name, unless
-//! `CRABTALK_REQUIRE_TOOLS=1` forbids that.
+//! Install it with `pip install 'litellm[proxy]'`; `CRABTALK_LITELLM` names the
+//! program where it is not on the path.
 
-mod support;
-
+use crate::program::{Program, skip, until_it_listens};
+use crate::support::{offer, request};
 use crabtalk_domain::model::{Chunk, ErrorKind, Model, StopReason};
 use crabtalk_model::{Kind, ModelConfig, ProviderConfig, Registry, Secret};
 use futures_util::StreamExt;
-use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
-use support::{offer, request};
-use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// It imports most of Python's packages before it listens.
-const START_TIME: Duration = Duration::from_secs(180);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const PROGRAM: Program = Program {
+    name: "litellm",
+    variable: "CRABTALK_LITELLM",
+    package: "litellm[proxy]",
+};
 
 const KEY: &str = "sk-of-the-test";
 const SAID: &str = "The crab walks sideways, \u{e9}ven here.";
@@ -40,30 +35,6 @@ model_list:
 general_settings: {master_key: KEY}
 router_settings: {num_retries: 0}
 "#;
-
-/// The program, or why there is none.
-fn litellm() -> Result<PathBuf, String> {
-    let named = std::env::var_os("CRABTALK_LITELLM").map(PathBuf::from);
-    if let Some(program) = named {
-        let missing = format!("CRABTALK_LITELLM: there is no {}", program.display());
-        return program.is_file().then_some(program).ok_or(missing);
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|folder| folder.join("litellm"))
-        .find(|program| program.is_file())
-        .ok_or_else(|| "litellm is not installed (pip install 'litellm[proxy]')".into())
-}
-
-/// Skips by name, past the capture of output.
-fn skip(test: &str, reason: &str) {
-    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(
-        !required,
-        "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
-    );
-    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("stderr is there");
-}
 
 /// The proxy in a folder of its own; it ends with this.
 struct Proxy {
@@ -96,21 +67,8 @@ impl Proxy {
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
-        let begin = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port))
-            .await
-            .is_err()
-        {
-            let ended = process.try_wait().expect("it is our child");
-            let log = || std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-            assert!(ended.is_none(), "litellm ended: {ended:?}: {}", log());
-            assert!(
-                begin.elapsed() < START_TIME,
-                "litellm never listened: {}",
-                log()
-            );
-            tokio::time::sleep(BETWEEN_LOOKS).await;
-        }
+        let log = folder.join("log");
+        until_it_listens(port, &mut process, &log).await;
         Self {
             _process: process,
             port,
@@ -136,7 +94,7 @@ impl Proxy {
 #[tokio::test]
 async fn litellm_is_understood_and_understands_us() {
     let name = "litellm_is_understood_and_understands_us";
-    let program = match litellm() {
+    let program = match PROGRAM.find() {
         Ok(program) => program,
         Err(reason) => return skip(name, &reason),
     };

@@ -1,0 +1,11 @@
+//! Real servers instead of scripted ones: what somebody else wrote reads our
+//! requests and writes the answers.
+//!
+//! A test whose server is not installed is skipped by name, unless
+//! `CRABTALK_REQUIRE_TOOLS=1` forbids that.
+
+mod litellm;
+mod llama_cpp;
+mod program;
+#[path = "../support/mod.rs"]
+mod support;
