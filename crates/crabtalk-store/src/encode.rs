@@ -42,6 +42,11 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
         signature: &'a str,
     }
     #[derive(Serialize)]
+    struct ImageLine<'a> {
+        media_type: &'a str,
+        data: &'a str,
+    }
+    #[derive(Serialize)]
     struct MessageLine<'a> {
         role: &'a str,
         #[serde(skip_serializing_if = "str::is_empty")]
@@ -53,6 +58,8 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
         #[serde(skip_serializing_if = "is_false")]
         is_error: bool,
         #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageLine<'a>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         thinking: Vec<ThinkingLine<'a>>,
         #[serde(skip_serializing_if = "str::is_empty")]
         agent: &'a str,
@@ -63,6 +70,7 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
     }
     let calls = message.tool_calls.iter();
     let thinking = message.thinking.iter();
+    let images = message.images.iter();
     line(
         out,
         &MessageLine {
@@ -77,6 +85,12 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
                 .collect(),
             tool_call_id: &message.tool_call_id,
             is_error: message.is_error,
+            images: images
+                .map(|image| ImageLine {
+                    media_type: image.media_type().as_str(),
+                    data: image.base64(),
+                })
+                .collect(),
             thinking: thinking
                 .map(|t| ThinkingLine {
                     text: &t.text,

@@ -5,7 +5,7 @@ mod lenient;
 
 use crabtalk_domain::storage::{MetaRecord, RunPhase, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
-use lenient::{Blocks, Text};
+use lenient::{Blocks, Pictures, Text};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
@@ -212,6 +212,8 @@ struct RawLine {
     #[serde(default)]
     is_error: bool,
     #[serde(default)]
+    images: Pictures,
+    #[serde(default)]
     thinking: Blocks,
     #[serde(default)]
     agent: Text,
@@ -248,6 +250,14 @@ impl RawLine {
         message.agent = self.agent.0;
         message.at = self.at.0;
         message.usage = self.usage;
+        if self.images.0.is_empty() {
+            return message;
+        }
+        let (images, notes): (Vec<_>, Vec<_>) = self.images.0.into_iter().partition(Result::is_ok);
+        message = message.with_images(images.into_iter().flatten().collect());
+        for note in notes.into_iter().filter_map(Result::err) {
+            message.push_note(&note);
+        }
         message
     }
 }

@@ -1,6 +1,7 @@
 //! Cuts pages from a log, from its end backwards.
 //!
-//! Invariants: a page costs what is on it; a step's results stand in the order
+//! Invariants: a page costs what is on it, and little more than
+//! [`MAX_IMAGE_TEXT`]; a step's results stand in the order
 //! of their calls while indexes ascend; no page begins between a call and its
 //! results.
 
@@ -12,6 +13,10 @@ use crate::tail::Backward;
 use crabtalk_domain::Role;
 use crabtalk_domain::storage::{Entry, Error, Page};
 use std::path::Path;
+
+/// Base64 of images on a page, beyond which it goes no further back: more than
+/// a frame holds, little enough that a page of a thousand entries stays cheap.
+const MAX_IMAGE_TEXT: usize = 16 << 20;
 
 /// Reads up to `limit` entries of `floor..end`, oldest first, and more where a
 /// step's results would stand without their calls.
@@ -25,6 +30,7 @@ pub(crate) fn page(
     let io = |e| unreadable("read", path, e);
     let mut entries: Vec<Entry> = Vec::new();
     let mut more = false;
+    let mut images = 0;
     let mut lines = Backward::new(file, floor, end);
     while let Some((offset, bytes)) = lines.prev().map_err(io)? {
         // What is being written right now, or was torn.
@@ -43,16 +49,18 @@ pub(crate) fn page(
             Ok(Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown) => continue,
             Err(_) if unfinished || line::is_blank(bytes) => continue,
             // The page is whole without it; who goes on meets it.
-            Err(_) if is_full(&entries, limit) => {
+            Err(_) if is_full(&entries, limit, images) => {
                 more = true;
                 break;
             }
             Err(reason) => return Err(broken(file, path, offset, reason)),
         };
-        if is_full(&entries, limit) {
+        if is_full(&entries, limit, images) {
             more = true;
             break;
         }
+        let shown = entry.message.images.iter();
+        images += shown.map(|image| image.base64().len()).sum::<usize>();
         entries.push(entry);
     }
     entries.reverse();
@@ -75,11 +83,11 @@ pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<Entry> {
 }
 
 /// Whether a page, newest entry first, may begin where it is.
-fn is_full(entries: &[Entry], limit: usize) -> bool {
+fn is_full(entries: &[Entry], limit: usize, images: usize) -> bool {
     let in_group = entries
         .last()
         .is_some_and(|first| first.message.role == Role::Tool);
-    entries.len() >= limit && !in_group
+    (entries.len() >= limit || images > MAX_IMAGE_TEXT) && !in_group
 }
 
 /// Puts the results behind each message with calls in the order of the calls.

@@ -1,9 +1,10 @@
 //! Fields that other writers shape in other ways.
 
-use crabtalk_domain::Thinking;
+use crabtalk_domain::{Image, Thinking};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
+use std::sync::Arc;
 
 /// A string, or what other writers put in its place: null, or text parts.
 #[derive(Default)]
@@ -86,6 +87,45 @@ impl<'de> Deserialize<'de> for Blocks {
                 signature: String::new(),
             }],
             RawBlocks::Other(_) => Vec::new(),
+        }))
+    }
+}
+
+/// Images, or notes in place of those that cannot be shown.
+#[derive(Default)]
+pub(super) struct Pictures(pub(super) Vec<Result<Image, String>>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawPictures {
+    Images(Vec<RawPicture>),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawPicture {
+    Image(RawImage),
+    Other(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+struct RawImage {
+    media_type: String,
+    data: Arc<str>,
+}
+
+impl<'de> Deserialize<'de> for Pictures {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        Ok(Self(match RawPictures::deserialize(input)? {
+            RawPictures::Images(images) => images
+                .into_iter()
+                .map(|raw| match raw {
+                    RawPicture::Image(raw) => Image::from_base64(&raw.media_type, raw.data),
+                    RawPicture::Other(_) => Err("[an image, left out: it is damaged]".into()),
+                })
+                .collect(),
+            RawPictures::Other(_) => Vec::new(),
         }))
     }
 }

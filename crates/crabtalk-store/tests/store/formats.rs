@@ -236,3 +236,77 @@ async fn what_is_written_is_what_store_1_says() {
         ]
     );
 }
+
+#[tokio::test]
+async fn images_are_kept_as_they_were_and_bad_ones_are_told() {
+    use crabtalk_domain::tool::ToolOutput;
+    use crabtalk_domain::{Image, ImageType, Message};
+    use std::sync::Arc;
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let image = Image::new(ImageType::Png, b"\x89PNG!").expect("small");
+    let output = ToolOutput::ok("a.png").with_images(vec![image.clone()]);
+    log.append(&[Record::Message(Arc::new(Message::result("c1", output)))])
+        .expect("appends");
+    let name = "crab_user_1.jsonl";
+    let line = "{\"role\":\"tool\",\"content\":\"a.png\",\"tool_call_id\":\"c1\",\
+                \"images\":[{\"media_type\":\"image/png\",\"data\":\"iVBORyE=\"}]}";
+    let text = String::from_utf8(home.read(name)).expect("utf-8");
+    assert_eq!(text.lines().last(), Some(line));
+
+    drop(log);
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.history[0].images, [image]);
+    assert_eq!(opened.history[0].content, "a.png");
+
+    // Others may have written what no provider takes.
+    let head = text.lines().next().expect("line 1");
+    let bad = "[{\"media_type\":\"image/tiff\",\"data\":\"AAAA\"},{\"data\":1},\
+               {\"media_type\":\"image/png\",\"data\":\"\\\"}\"}]";
+    let bad = format!("{{\"role\":\"tool\",\"content\":\"x\",\"images\":{bad}}}");
+    let odd = "{\"role\":\"tool\",\"content\":\"y\",\"images\":\"many\"}";
+    home.write(
+        "crab_ada_1.jsonl",
+        format!("{}\n{bad}\n{odd}\n", head.replace("user", "ada")),
+    );
+    let opened = home.find("crab", "ada").await.expect("exists");
+    let told: Vec<&str> = opened.history[0].content.lines().collect();
+    assert_eq!(
+        told,
+        [
+            "x",
+            "[an image of the unknown type \"image/tiff\", left out]",
+            "[an image, left out: it is damaged]",
+            "[image/png, left out: its data is damaged]",
+        ]
+    );
+    assert_eq!(opened.history[1].content, "y");
+    assert!(opened.history.iter().all(|m| m.images.is_empty()));
+}
+
+#[tokio::test]
+async fn a_torn_image_takes_nothing_with_it() {
+    use crabtalk_domain::tool::ToolOutput;
+    use crabtalk_domain::{Image, ImageType, MAX_IMAGE_BYTES, Message};
+    use std::sync::Arc;
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[user("look")]).expect("appends");
+    let image = Image::new(ImageType::Jpeg, &vec![9; MAX_IMAGE_BYTES]).expect("the largest");
+    let output = ToolOutput::ok("b.jpg").with_images(vec![image.clone(); 2]);
+    log.append(&[Record::Message(Arc::new(Message::result("c1", output)))])
+        .expect("appends");
+    drop(log);
+    let name = "crab_user_1.jsonl";
+    let bytes = home.read(name);
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.history[1].images, [image.clone(), image]);
+    drop(opened);
+    home.write(name, &bytes[..bytes.len() - 1_000_000]);
+    let mut opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(told(&opened.history), ["user: look"]);
+    opened.log.append(&[user("again")]).expect("appends");
+    drop(opened);
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(told(&opened.history), ["user: look", "user: again"]);
+}

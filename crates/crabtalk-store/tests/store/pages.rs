@@ -318,3 +318,30 @@ async fn words_written_by_hand_into_an_open_log_are_counted() {
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!(list[0].message_count, 3);
 }
+
+#[tokio::test]
+async fn a_page_full_of_images_ends_early_and_says_that_there_is_more() {
+    use crabtalk_domain::tool::ToolOutput;
+    use crabtalk_domain::{Image, ImageType, MAX_IMAGE_BYTES, Message, ToolCall};
+    use std::sync::Arc;
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let image = Image::new(ImageType::Png, &vec![1; MAX_IMAGE_BYTES]).expect("the largest");
+    for step in 0..6 {
+        let id = step.to_string();
+        let mut call = Message::assistant("");
+        call.tool_calls = vec![ToolCall {
+            id: id.clone(),
+            ..ToolCall::default()
+        }];
+        let output = ToolOutput::ok("x").with_images(vec![image.clone()]);
+        let lines = [call, Message::result(id, output)].map(|m| Record::Message(Arc::new(m)));
+        log.append(&lines).expect("appends");
+    }
+    let source = Source::Conversation(key("crab", "user"));
+    let page = home.store.page(&source, None, 100).await.expect("reads");
+    assert_eq!((page.entries.len(), page.more), (8, true));
+    let before = Some(page.entries[0].index);
+    let page = home.store.page(&source, before, 100).await.expect("reads");
+    assert_eq!((page.entries.len(), page.more), (4, false));
+}

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
-use crabtalk_domain::{Message, Role, Thinking, ToolCall, Usage};
+use crabtalk_domain::{Image, ImageType, Message, Role, Thinking, ToolCall, Usage};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ prop_compose! {
         calls in vec((text(), text(), text()), 0..3),
         tool_call_id in text(),
         is_error in any::<bool>(),
+        images in vec(vec(any::<u8>(), 1..40), 0..3),
         thinking in vec((text(), text()), 0..3),
         agent in text(),
         at in text(),
@@ -34,6 +35,8 @@ prop_compose! {
         message.is_error = is_error;
         message.thinking =
             thinking.into_iter().map(|(text, signature)| Thinking { text, signature }).collect();
+        let images = images.iter().map(|bytes| Image::new(ImageType::Webp, bytes));
+        message = message.with_images(images.map(|image| image.expect("small")).collect());
         message.agent = agent;
         message.at = at;
         message.usage = usage.map(|(prompt_tokens, completion_tokens, cache_hit_tokens)| Usage {
