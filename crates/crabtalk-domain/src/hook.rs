@@ -30,6 +30,8 @@ pub struct RunContext<'a> {
     pub run: u64,
     /// Whether it acts for an owner, and somebody may be asked.
     pub for_owner: bool,
+    /// Whether parts of the conversation are archived.
+    pub has_archives: bool,
 }
 
 /// Lets a hook ask the people behind a run.

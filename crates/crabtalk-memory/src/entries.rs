@@ -16,7 +16,7 @@ use crate::index::{DocId, Document, Index};
 use crate::text::passages;
 use crate::{Error, Warning};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,8 @@ type Claims = BTreeMap<String, BTreeSet<String>>;
 pub(crate) struct Entries {
     folder: PathBuf,
     watch: Watch,
+    /// What changed and was not looked at yet; `None`: everything.
+    unseen: Option<BTreeSet<OsString>>,
     files: BTreeMap<String, Known>,
     /// Links, whose targets change unseen by the watch.
     links: BTreeSet<String>,
@@ -109,6 +111,7 @@ impl Entries {
         Self {
             folder,
             watch: Watch::default(),
+            unseen: None,
             files: BTreeMap::new(),
             links: BTreeSet::new(),
             claims: HashMap::new(),
@@ -182,9 +185,10 @@ impl Entries {
 
     /// Takes notice of everything that changed in the folder.
     pub(crate) fn refresh(&mut self) {
-        match self.watch.changes(&self.folder) {
-            Changes::Unknown => self.look_at_everything(),
-            Changes::Names(names) => {
+        self.notice();
+        match self.unseen.replace(BTreeSet::new()) {
+            None => self.look_at_everything(),
+            Some(names) => {
                 for name in names {
                     self.look_at(&name, true);
                 }
@@ -195,6 +199,25 @@ impl Entries {
         }
         if self.index.wants_compaction() {
             self.compact();
+        }
+    }
+
+    /// Whether a refresh would find nothing new. Opens no file.
+    pub(crate) fn is_fresh(&mut self) -> bool {
+        self.notice();
+        self.links.is_empty() && self.unseen.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Asks what changed, and keeps it until somebody looks.
+    fn notice(&mut self) {
+        match self.watch.changes(&self.folder) {
+            Changes::NoFolder if self.files.is_empty() => self.unseen = Some(BTreeSet::new()),
+            Changes::NoFolder | Changes::Unknown => self.unseen = None,
+            Changes::Names(names) => {
+                if let Some(unseen) = &mut self.unseen {
+                    unseen.extend(names);
+                }
+            }
         }
     }
 

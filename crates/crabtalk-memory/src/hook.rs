@@ -76,7 +76,7 @@ impl Hook for Memory {
             }
             let viewer = self.viewer(run.key, run.origin);
             let overview = self.overview_block(&viewer).await;
-            let recalled = self.recall_block(&viewer, history).await;
+            let recalled = self.recall_block(&viewer, run.has_archives, history).await;
             overview
                 .into_iter()
                 .chain(recalled)
@@ -95,11 +95,19 @@ impl Memory {
         (!text.is_empty()).then(|| render::block("memory", &text))
     }
 
-    async fn recall_block(&self, viewer: &Viewer, history: &[Arc<Message>]) -> Option<String> {
+    async fn recall_block(
+        &self,
+        viewer: &Viewer,
+        has_archives: bool,
+        history: &[Arc<Message>],
+    ) -> Option<String> {
         let said = history
             .iter()
             .rev()
             .find(|m| m.role == Role::User && !m.auto_injected)?;
+        if !has_archives && self.knows_nothing(viewer, &said.content) {
+            return None;
+        }
         let limit = self.settings().recall_limit;
         // Some of what is found may stand in the history already.
         let mut hits = self

@@ -5,6 +5,7 @@
 //! halves none. The lock is held by such threads alone.
 
 mod inner;
+mod page;
 
 use crate::archives::{self, Archives};
 use crate::disk::{self, Existing};
@@ -14,16 +15,15 @@ use crate::{Error, Owners, Viewer, Warning};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::{Clock, ConversationKey};
 use inner::{Inner, State};
+use page::{MAX_PAGE_BYTES, Page};
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Most hits of one recall: more is reading, not remembering.
 pub const MAX_HITS: usize = 50;
 /// Conversations of one agent that a recall over all of them looks into.
 const MAX_CONVERSATIONS: usize = 256;
-/// Largest `MEMORY.md` and `Crab.md`: both are part of every request.
-pub(crate) const MAX_PAGE_BYTES: u64 = 64 * 1024;
 
 /// Whose archives a recall looks into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,6 +144,8 @@ impl Memory {
             archives: Archives::default(),
         };
         Self(Arc::new(Inner {
+            soul: Page::new(parts.config.join("Crab.md")),
+            overview: Page::new(parts.config.join("memory/MEMORY.md")),
             parts,
             state: Mutex::new(state),
         }))
@@ -156,12 +158,12 @@ impl Memory {
 
     /// `Crab.md`, for the file tools if `soul_editable`.
     pub fn soul_path(&self) -> PathBuf {
-        self.0.parts.config.join("Crab.md")
+        self.0.soul.file().to_owned()
     }
 
     /// `MEMORY.md`.
     pub fn overview_path(&self) -> PathBuf {
-        self.0.parts.config.join("memory/MEMORY.md")
+        self.0.overview.file().to_owned()
     }
 
     /// Whoever stands behind a run.
@@ -186,14 +188,7 @@ impl Memory {
         mut room: usize,
     ) -> Vec<Hit> {
         let limit = limit.min(MAX_HITS);
-        let today = self
-            .0
-            .parts
-            .clock
-            .now()
-            .to_zoned(jiff::tz::TimeZone::system())
-            .date();
-        let query = Query::parse(&archives::without_recalled(query), Some(today));
+        let query = self.query(query);
         if limit == 0 || query.is_empty() {
             return Vec::new();
         }
@@ -209,6 +204,22 @@ impl Memory {
         let viewer = viewer.clone();
         self.blocking(move |inner| inner.recall(&viewer, &query, limit, updates))
             .await
+    }
+
+    /// Whether there is certainly nothing to recall for somebody whose
+    /// conversation has no archives. Touches no more of the disk than asking
+    /// whether entries changed: a turn that recalls nothing waits for nothing.
+    pub(crate) fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
+        let query = self.query(query);
+        query.is_empty()
+            || (self.settings().recall_scope == RecallScope::Conversation
+                && self.0.knows_nothing(viewer, &query))
+    }
+
+    fn query(&self, text: &str) -> Query {
+        let now = self.0.parts.clock.now();
+        let today = now.to_zoned(jiff::tz::TimeZone::system()).date();
+        Query::parse(&archives::without_recalled(text), Some(today))
     }
 
     /// Writes an entry: a new one, or over the viewer's own of that name.
@@ -261,25 +272,30 @@ impl Memory {
             let state = &mut *inner.state();
             state.entries.refresh();
             let mut warnings = state.entries.warnings();
-            for file in ["memory/MEMORY.md", "Crab.md"] {
-                let file = inner.parts.config.join(file);
-                if let Err(reason) = disk::read_if_there(&file, MAX_PAGE_BYTES) {
-                    warnings.push(Warning { file, reason });
-                }
-            }
+            warnings.extend(
+                [&inner.overview, &inner.soul]
+                    .into_iter()
+                    .filter_map(Page::warning),
+            );
             warnings
         })
         .await
     }
 
     /// `MEMORY.md`; empty if there is none or it cannot be read.
-    pub async fn overview(&self) -> String {
-        self.page(self.overview_path()).await
+    pub async fn overview(&self) -> Arc<str> {
+        match self.0.overview.known() {
+            Some(text) => text,
+            None => self.blocking(|inner| inner.overview.read()).await,
+        }
     }
 
     /// `Crab.md`; empty if there is none or it cannot be read.
-    pub async fn soul(&self) -> String {
-        self.page(self.soul_path()).await
+    pub async fn soul(&self) -> Arc<str> {
+        match self.0.soul.known() {
+            Some(text) => text,
+            None => self.blocking(|inner| inner.soul.read()).await,
+        }
     }
 
     /// Overwrites `MEMORY.md`.
@@ -307,10 +323,6 @@ impl Memory {
             })
         })
         .await
-    }
-
-    async fn page(&self, file: PathBuf) -> String {
-        self.blocking(move |_| read_page(&file)).await
     }
 
     /// Whose archives the viewer looks into.
@@ -373,16 +385,6 @@ fn check(entry: &NewEntry) -> Result<(), Error> {
             bytes,
             limit,
         }),
-    }
-}
-
-fn read_page(file: &Path) -> String {
-    match disk::read_if_there(file, MAX_PAGE_BYTES) {
-        Ok(text) => text.unwrap_or_default(),
-        Err(reason) => {
-            tracing::warn!(file = %file.display(), reason, "left out");
-            String::new()
-        }
     }
 }
 

@@ -13,6 +13,8 @@ use std::path::Path;
 pub(super) enum Changes {
     /// Anything may have.
     Unknown,
+    /// There is no folder.
+    NoFolder,
     /// These and no others.
     Names(BTreeSet<OsString>),
 }
@@ -68,15 +70,16 @@ mod linux {
             let there = std::fs::metadata(folder)
                 .ok()
                 .map(|meta| (meta.dev(), meta.ino()));
-            let known = self
-                .0
-                .as_ref()
-                .filter(|watched| Some(watched.folder) == there);
+            let Some(id) = there else {
+                self.0 = None;
+                return Changes::NoFolder;
+            };
+            let known = self.0.as_ref().filter(|watched| watched.folder == id);
             if let Some(names) = known.and_then(|watched| read(&watched.list)) {
                 return Changes::Names(names);
             }
             // Watch first, look afterwards: nothing falls between.
-            self.0 = there.and_then(|id| watch(folder, id));
+            self.0 = watch(folder, id);
             Changes::Unknown
         }
     }
@@ -127,7 +130,7 @@ mod linux {
             let root = tempfile::tempdir().unwrap();
             let folder = root.path().join("entries");
             let mut watch = Watch::default();
-            assert_eq!(watch.changes(&folder), Changes::Unknown, "no folder yet");
+            assert_eq!(watch.changes(&folder), Changes::NoFolder);
             fs::create_dir(&folder).unwrap();
             assert_eq!(watch.changes(&folder), Changes::Unknown, "a new folder");
             let told = |watch: &mut Watch, want: &[&str]| {

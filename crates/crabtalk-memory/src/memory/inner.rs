@@ -1,9 +1,10 @@
 //! What happens behind the lock.
 
+use super::page::Page;
 use super::{Hit, NewEntry, Parts, Source};
 use crate::archives::{self, Archives, Update};
 use crate::entries::{Entries, Entry, Slot};
-use crate::index::{Features, Level, Query, Shard, search};
+use crate::index::{DocId, Features, Level, Query, Shard, search};
 use crate::view::of_owner;
 use crate::{Error, Viewer, render};
 use crabtalk_domain::ConversationKey;
@@ -12,11 +13,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a hit's text.
 const MAX_SNIPPET_BYTES: usize = 1_000;
+/// Passages that are searched without leaving the caller's thread: some tens of
+/// microseconds of work.
+const MAX_AT_ONCE: usize = 2_000;
 /// Entries of one sender without the owner's authority: enough for years of
 /// talk, and no way to fill the disk.
 pub(super) const MAX_PER_GUEST: usize = 1_000;
 
 pub(crate) struct Inner {
+    pub(super) soul: Page,
+    pub(super) overview: Page,
     pub(super) parts: Parts,
     pub(super) state: Mutex<State>,
 }
@@ -51,6 +57,28 @@ impl Inner {
         self.find(state, viewer, query, limit, &keys)
     }
 
+    /// Whether the entries certainly hold nothing for a viewer's query. `false`
+    /// where finding out would take more than a moment.
+    pub(super) fn knows_nothing(&self, viewer: &Viewer, query: &Query) -> bool {
+        let Ok(mut state) = self.state.try_lock() else {
+            return false;
+        };
+        if !state.entries.is_fresh() || state.entries.index().len() > MAX_AT_ONCE {
+            return false;
+        }
+        let sees = self.sees(&state.entries, viewer);
+        search(&[entries_shard(&state.entries, &sees)], query, 1).is_empty()
+    }
+
+    /// Which documents of the entries a viewer sees.
+    fn sees<'a>(&'a self, entries: &'a Entries, viewer: &'a Viewer) -> impl Fn(DocId) -> bool + 'a {
+        let owners = &*self.parts.owners;
+        move |doc| {
+            let found = entries.of_doc(doc);
+            found.is_some_and(|(slot, _)| viewer.sees(slot, owners))
+        }
+    }
+
     fn find(
         &self,
         state: &State,
@@ -59,22 +87,8 @@ impl Inner {
         limit: usize,
         keys: &[ConversationKey],
     ) -> Vec<Hit> {
-        let owners = &*self.parts.owners;
-        let sees = |doc| {
-            state
-                .entries
-                .of_doc(doc)
-                .is_some_and(|(slot, _)| viewer.sees(slot, owners))
-        };
-        let mut shards = vec![Shard {
-            index: state.entries.index(),
-            level: Level::Session,
-            features: Features {
-                speakers: false,
-                dates: false,
-            },
-            keep: &sees,
-        }];
+        let sees = self.sees(&state.entries, viewer);
+        let mut shards = vec![entries_shard(&state.entries, &sees)];
         let indexed: Vec<_> = keys
             .iter()
             .filter_map(|key| Some((key, state.archives.get(key)?)))
@@ -207,6 +221,18 @@ impl Inner {
                 senders: several.iter().map(|slot| slot.sender.clone()).collect(),
             }),
         }
+    }
+}
+
+fn entries_shard<'a>(entries: &'a Entries, keep: &'a dyn Fn(DocId) -> bool) -> Shard<'a> {
+    Shard {
+        index: entries.index(),
+        level: Level::Session,
+        features: Features {
+            speakers: false,
+            dates: false,
+        },
+        keep,
     }
 }
 

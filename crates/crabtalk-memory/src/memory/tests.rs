@@ -925,5 +925,6 @@ fn run_of<'a>(
         cwd: std::path::Path::new("/"),
         run: 1,
         for_owner: true,
+        has_archives: true,
     }
 }

@@ -45,6 +45,7 @@ pub(super) async fn start<'a>(
         cwd: &cwd,
         run: number,
         for_owner: standing.is_owner && !standing.unattended,
+        has_archives: open.has_archives(),
     };
     let started_as = start_record(&request, &guest, number, rt.now());
     let mut records = vec![Record::Run(started_as.clone())];
@@ -262,6 +263,11 @@ impl Open {
         self.history = Arc::new(std::iter::once(summary).chain(kept).collect());
         self.has_summary = true;
         self.has_guests = framing::has_guests(&self.history);
+    }
+
+    /// Whether it began anew at least once.
+    pub(super) fn has_archives(&self) -> bool {
+        self.has_summary || self.archived_messages > 0
     }
 
     /// Messages, archived ones included.

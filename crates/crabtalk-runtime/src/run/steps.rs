@@ -62,6 +62,7 @@ impl Run<'_> {
             cwd: &self.cwd,
             run: self.number,
             for_owner: self.standing.is_owner && !self.standing.unattended,
+            has_archives: self.open.has_archives(),
         };
         let hook = Arc::clone(&self.rt.hook);
         let mut injected = hook

@@ -1,0 +1,66 @@
+//! `MEMORY.md` and `Crab.md`, read again only when they changed.
+
+use crate::{Warning, disk};
+use crabtalk_fingerprint::{Fingerprint, Trace};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// Largest page: it is part of every request.
+pub(crate) const MAX_PAGE_BYTES: u64 = 64 * 1024;
+
+/// A file that people write by hand.
+pub(super) struct Page {
+    file: PathBuf,
+    /// What it said, and while that holds.
+    kept: Mutex<Option<(Fingerprint, Arc<str>)>>,
+}
+
+impl Page {
+    pub(super) fn new(file: PathBuf) -> Self {
+        Self {
+            file,
+            kept: Mutex::default(),
+        }
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// What it says, where that is known without opening it.
+    pub(super) fn known(&self) -> Option<Arc<str>> {
+        let kept = self.kept();
+        let (fingerprint, text) = kept.as_ref()?;
+        fingerprint.holds().then(|| Arc::clone(text))
+    }
+
+    /// Reads it; empty if it is not there or cannot be read.
+    pub(super) fn read(&self) -> Arc<str> {
+        let begun = SystemTime::now();
+        let text: Arc<str> = match disk::read_if_there(&self.file, MAX_PAGE_BYTES) {
+            Ok(text) => text.unwrap_or_default().into(),
+            Err(reason) => {
+                tracing::warn!(file = %self.file.display(), reason, "left out");
+                "".into()
+            }
+        };
+        let fingerprint = Fingerprint::take(vec![Trace::Content(self.file.clone())], begun);
+        *self.kept() = fingerprint.map(|fingerprint| (fingerprint, Arc::clone(&text)));
+        text
+    }
+
+    /// Why it is left out, if it is.
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let reason = disk::read_if_there(&self.file, MAX_PAGE_BYTES).err()?;
+        Some(Warning {
+            file: self.file.clone(),
+            reason,
+        })
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<(Fingerprint, Arc<str>)>> {
+        // What is kept is whole or absent, so a panic elsewhere spoils nothing.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
