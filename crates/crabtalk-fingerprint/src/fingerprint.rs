@@ -129,7 +129,9 @@ fn is_local(folder: &Path) -> bool {
         0x0102_1994,
         0x794C_7630,
     ];
-    let found = folder.ancestors().find_map(|at| rustix::fs::statfs(at).ok());
+    let found = folder
+        .ancestors()
+        .find_map(|at| rustix::fs::statfs(at).ok());
     found.is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
 }
 
