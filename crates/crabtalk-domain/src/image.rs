@@ -142,15 +142,19 @@ impl Image {
             .expect("checked when it was taken")
     }
 
+    /// Its format and size, for people.
+    pub fn summary(&self) -> String {
+        format!("{}, {}", self.media_type, size_text(self.size()))
+    }
+
     /// What stands for it in a text.
     pub fn note(&self) -> String {
-        format!("[{}, {}]", self.media_type, size_text(self.size()))
+        format!("[{}]", self.summary())
     }
 
     /// What stands for it where it is not shown, and why.
     pub fn note_why(&self, why: &str) -> String {
-        let size = size_text(self.size());
-        format!("[{}, {size}, not shown: {why}]", self.media_type)
+        format!("[{}, not shown: {why}]", self.summary())
     }
 }
 

@@ -248,7 +248,7 @@ impl OsTools {
 
     async fn read(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
         let (arguments, path): (ReadArguments, _) = (arguments(call)?, path.to_path_buf());
-        blocking(move |cancelled| Ok(ToolOutput::ok(read(&path, &arguments, cancelled)?))).await
+        blocking(move |cancelled| Ok(read(&path, &arguments, cancelled)?)).await
     }
 
     async fn edit(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {

@@ -55,7 +55,7 @@ fn bash(timeout: Duration, max_timeout: Duration) -> Arc<ToolSpec> {
 fn read() -> Arc<ToolSpec> {
     spec(
         "read",
-        "Read a text file, or list the names in a folder. Lines come with their numbers, which \
+        "Read a text file, look at an image (PNG, JPEG, GIF, WebP), or list the names in a folder. Lines come with their numbers, which \
          are not part of the file. Long files come in parts: the result says with which offset \
          to go on."
             .into(),

@@ -613,3 +613,75 @@ async fn a_conversations_own_outputs_are_its_own_and_nobody_elses() {
     let other = crabtalk_domain::ConversationKey::new("crab", "somebody").unwrap();
     assert!(!tools.is_own(&call, &file(&tools.outputs_of(&other), false)));
 }
+
+/// A PNG of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\
+    \0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
+
+#[tokio::test]
+async fn read_shows_an_image_whatever_its_name() {
+    let world = World::new();
+    let tools = world.tools();
+    std::fs::write(world.cwd.join("notes.txt"), PIXEL).unwrap();
+    let output = world
+        .run(&tools, "read", json!({"path": "notes.txt"}))
+        .await;
+    assert!(!output.is_error, "{}", output.content);
+    assert!(
+        output
+            .content
+            .ends_with("/notes.txt: image/png, 69 bytes, 1 x 1 pixels"),
+        "{}",
+        output.content
+    );
+    assert_eq!(output.images.len(), 1);
+    assert_eq!(output.images[0].to_bytes(), PIXEL);
+    let text = "not an image\n";
+    std::fs::write(world.cwd.join("a.png"), text).unwrap();
+    let output = world.run(&tools, "read", json!({"path": "a.png"})).await;
+    assert!(
+        output.content.contains("1\tnot an image"),
+        "{}",
+        output.content
+    );
+    assert_eq!(output.images, []);
+}
+
+#[tokio::test]
+async fn an_image_that_no_model_takes_is_told_in_words() {
+    let write = |bytes: Vec<u8>| move |w: &World| std::fs::write(w.cwd.join("f"), &bytes).unwrap();
+    let path = json!({"path": "f"});
+    let cut = PIXEL[..60].to_vec();
+    check(
+        write(cut),
+        "read",
+        path.clone(),
+        true,
+        "is binary (60 bytes)",
+    )
+    .await;
+    let mut wide = PIXEL.to_vec();
+    wide[18] = 0x20;
+    check(
+        write(wide),
+        "read",
+        path.clone(),
+        true,
+        "of 8193 x 1 pixels, and 8000 a side can be shown; make a smaller one",
+    )
+    .await;
+    let large = |w: &World| {
+        let file = std::fs::File::create(w.cwd.join("f")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, PIXEL, 0).unwrap();
+        file.set_len(crabtalk_domain::MAX_IMAGE_BYTES as u64 + 1)
+            .unwrap();
+    };
+    check(
+        large,
+        "read",
+        path,
+        true,
+        "of 3932161 bytes, and 3932160 can be shown",
+    )
+    .await;
+}

@@ -9,6 +9,7 @@
 
 mod edit;
 mod open;
+mod picture;
 mod read;
 mod resolve;
 mod write;

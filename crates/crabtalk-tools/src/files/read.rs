@@ -1,11 +1,13 @@
-//! `read`: shows a part of a file, or the names in a folder.
+//! `read`: shows a part of a file, an image, or the names in a folder.
 
-use super::Error;
 use super::open::{Opened, open_to_read};
+use super::{Error, picture};
+use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::{Image, ImageType, MAX_IMAGE_BYTES};
 use rustix::fs::FileType;
 use serde::Deserialize;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +23,10 @@ const MAX_LINE_BYTES: usize = 2000;
 
 /// Bytes looked at to tell text from binary.
 const SNIFF_BYTES: usize = 8 << 10;
+
+/// Longest side of an image that is shown, in pixels: providers refuse longer
+/// ones, and with them the conversation.
+const MAX_SIDE: u32 = 8000;
 
 /// Names shown of a folder.
 const MAX_NAMES: usize = 500;
@@ -43,11 +49,59 @@ pub(crate) fn read(
     path: &Path,
     arguments: &ReadArguments,
     cancelled: &AtomicBool,
-) -> Result<String, Error> {
-    match open_to_read(path)? {
-        Opened::Folder(folder) => list(path, &folder),
-        Opened::File(file) => show(path, file, arguments, cancelled),
+) -> Result<ToolOutput, Error> {
+    let file = match open_to_read(path)? {
+        Opened::Folder(folder) => return list(path, &folder).map(ToolOutput::ok),
+        Opened::File(file) => file,
+    };
+    let failed = |e| Error::io("read", path, e);
+    let size = file.metadata().map_err(failed)?.len();
+    let mut input = BufReader::with_capacity(SNIFF_BYTES, file);
+    if let Some(kind) = picture::sniff(input.fill_buf().map_err(failed)?) {
+        if let Some(shown) = look(path, kind, size, &mut input)? {
+            return Ok(shown);
+        }
+        input.rewind().map_err(failed)?;
     }
+    show(path, size, input, arguments, cancelled).map(ToolOutput::ok)
+}
+
+/// Shows an image; `None` if it turns out to be none.
+fn look(
+    path: &Path,
+    kind: ImageType,
+    size: u64,
+    input: &mut BufReader<File>,
+) -> Result<Option<ToolOutput>, Error> {
+    let name = path.display();
+    let refused = |why: String| {
+        let hint = "make a smaller one with bash, for instance with `magick` or `ffmpeg`";
+        Err(Error::Content(format!(
+            "{name} is an image ({kind}) {why}; {hint}"
+        )))
+    };
+    if size > MAX_IMAGE_BYTES as u64 {
+        return refused(format!(
+            "of {size} bytes, and {MAX_IMAGE_BYTES} can be shown"
+        ));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    let read = input
+        .take(MAX_IMAGE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes);
+    read.map_err(|e| Error::io("read", path, e))?;
+    let Some((width, height)) = picture::measure(kind, &bytes) else {
+        return Ok(None);
+    };
+    if width.max(height) > MAX_SIDE {
+        return refused(format!(
+            "of {width} x {height} pixels, and {MAX_SIDE} a side can be shown"
+        ));
+    }
+    // It may have grown since.
+    let image = Image::new(kind, &bytes).map_err(Error::Content)?;
+    let text = format!("{name}: {}, {width} x {height} pixels", image.summary());
+    Ok(Some(ToolOutput::ok(text).with_images(vec![image])))
 }
 
 fn list(path: &Path, folder: &File) -> Result<String, Error> {
@@ -90,13 +144,12 @@ fn list(path: &Path, folder: &File) -> Result<String, Error> {
 
 fn show(
     path: &Path,
-    file: File,
+    size: u64,
+    mut input: BufReader<File>,
     arguments: &ReadArguments,
     cancelled: &AtomicBool,
 ) -> Result<String, Error> {
     let failed = |e| Error::io("read", path, e);
-    let size = file.metadata().map_err(failed)?.len();
-    let mut input = BufReader::with_capacity(SNIFF_BYTES, file);
     let start = input.fill_buf().map_err(failed)?;
     if start.is_empty() {
         return Ok(format!("[{} is empty]", path.display()));
