@@ -5,14 +5,15 @@
 //! trusted their folder (MEM-4).
 
 use crate::skills::Skills;
+use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
     Message, People, Refusal, RunContext, SystemClock,
 };
-use crabtalk_memory::{Memory, Project};
+use crabtalk_memory::Memory;
 use crabtalk_runtime::gate::scope;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub(crate) struct Context {
     /// Made anew by a reload, since its settings may change.
     pub(crate) memory: Arc<ArcSwap<Memory>>,
     pub(crate) skills: Arc<Skills>,
-    pub(crate) user_home: Option<PathBuf>,
+    pub(crate) surroundings: Arc<Surroundings>,
 }
 
 impl Hook for Context {
@@ -67,13 +68,11 @@ impl Hook for Context {
                     Vec::new()
                 }
             };
-            // All of them look at the disk: at once, so that the first word
-            // of an answer waits for one look only.
-            let (project, skills, remembered) = futures_util::join!(
-                self.project(run, people),
-                self.skills.advertised(run),
-                remembered
-            );
+            // Both may wait for the disk: at once, so that the first word of
+            // an answer waits for one look only.
+            let (look, remembered) = futures_util::join!(self.surroundings.of(run.cwd), remembered);
+            let skills = self.skills.advertised(run, &look.skills);
+            let project = self.project(run, people, look).await;
             let mut notes = vec![format!(
                 "<environment>\nworking directory: {}\ndate: {:.10}\n</environment>",
                 run.cwd.display(),
@@ -114,17 +113,22 @@ fn environment() -> String {
 impl Context {
     /// Instructions of the project, once an owner has trusted them; else a
     /// note that they are left out.
-    async fn project(&self, run: RunContext<'_>, people: &dyn People) -> Option<String> {
-        let mut project = self.collect(run.cwd).await?;
-        if !project.untrusted.is_empty() && run.for_owner {
+    async fn project(
+        &self,
+        run: RunContext<'_>,
+        people: &dyn People,
+        mut look: Arc<Look>,
+    ) -> Option<String> {
+        if !look.project.untrusted.is_empty() && run.for_owner {
             let mut trusted = false;
-            for folder in &project.untrusted {
+            for folder in &look.project.untrusted {
                 trusted |= self.ask_for_trust(folder, people).await;
             }
             if trusted {
-                project = self.collect(run.cwd).await?;
+                look = self.surroundings.of(run.cwd).await;
             }
         }
+        let project = &look.project;
         for warning in &project.warnings {
             tracing::warn!("{}: {}", warning.file.display(), warning.reason);
         }
@@ -139,21 +143,6 @@ impl Context {
             ));
         }
         (!text.is_empty()).then_some(text)
-    }
-
-    async fn collect(&self, cwd: &Path) -> Option<Project> {
-        let (skills, cwd) = (Arc::clone(&self.skills), cwd.to_owned());
-        let home = self.user_home.clone().unwrap_or_else(|| PathBuf::from("/"));
-        let collected = tokio::task::spawn_blocking(move || {
-            let trust = skills.trust().load().unwrap_or_else(|error| {
-                tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
-                crabtalk_skills::Trust::default()
-            });
-            // Trust reaches down: a folder's owner speaks for what is in it.
-            let trusts = |at: &Path| at.ancestors().any(|above| trust.trusts_folder(above));
-            Project::collect(&cwd, &home, &trusts)
-        });
-        collected.await.ok()
     }
 
     async fn ask_for_trust(&self, folder: &Path, people: &dyn People) -> bool {

@@ -24,5 +24,6 @@ mod session;
 mod settings;
 mod skills;
 mod start;
+mod surroundings;
 
 pub use start::{Options, run};

@@ -11,6 +11,7 @@ use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
 use crate::settings::Settings;
 use crate::skills::{SkillTool, Skills};
+use crate::surroundings::Surroundings;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, ConfigFile, Home};
 use crabtalk_domain::SystemClock;
@@ -88,7 +89,7 @@ impl Node {
         let context = Context {
             memory: Arc::clone(&memory),
             skills: Arc::clone(&skills),
-            user_home: home.user_home().map(Into::into),
+            surroundings: Surroundings::new(Arc::clone(&skills), home.user_home().map(Into::into)),
         };
         let numbers = home.state_dir().join("delegates");
         let delegates = DelegateFile::new(numbers, Arc::clone(&store));

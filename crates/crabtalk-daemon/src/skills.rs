@@ -9,7 +9,7 @@ use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext,
 };
 use crabtalk_runtime::gate::scope;
-use crabtalk_skills::{Answer, Error, Library, Skill, TrustFile};
+use crabtalk_skills::{Answer, Error, Library, Skill, Summary, TrustFile};
 use serde_json::json;
 use std::collections::HashMap;
 use std::future::ready;
@@ -141,16 +141,14 @@ impl Skills {
     }
 
     /// The skills that an agent is told of, as lines for its context.
-    pub(crate) async fn advertised(self: &Arc<Self>, run: RunContext<'_>) -> Option<String> {
+    pub(crate) fn advertised(&self, run: RunContext<'_>, skills: &[Summary]) -> Option<String> {
         let config = self.settings.config();
         if !scope::allows_tool(&run.agent.scope, "skill", config.memory.enabled) {
             return None;
         }
-        let (skills, allows) = (Arc::clone(self), self.allows(run.agent));
-        let cwd = run.cwd.to_owned();
-        let listed =
-            tokio::task::spawn_blocking(move || skills.library.list(Some(&cwd), &allows)).await;
-        let listed = listed.ok()?.skills;
+        let allows = self.allows(run.agent);
+        let listed = skills.iter().filter(|skill| allows(&skill.name));
+        let listed: Vec<Summary> = listed.cloned().collect();
         if listed.is_empty() {
             return None;
         }

@@ -68,6 +68,11 @@ pub struct TrustFile {
 }
 
 impl TrustFile {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The file at this path; it need not be there.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
