@@ -39,12 +39,13 @@ pub fn run(
         log_to_stderr,
     }: Options,
 ) -> anyhow::Result<()> {
+    // Commands of agents must not read keys out of this process, nor a crash
+    // write them into a file. The environment may hold some from the start.
+    crabtalk_tools::conceal().context("cannot close this process to others")?;
     let home = home.create()?;
     let lock = HomeLock::acquire(home.root())?;
     logging::init(&home.log_file(), log_to_stderr)
         .with_context(|| format!("cannot write {}", home.log_file().display()))?;
-    // Commands of agents must not read keys out of this process.
-    crabtalk_tools::conceal().context("cannot close this process to others")?;
     raise_file_limit();
     crabtalk_heap::share();
     let runtime = tokio::runtime::Builder::new_current_thread()

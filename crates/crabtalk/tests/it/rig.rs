@@ -11,7 +11,7 @@ mod wait;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::CRABTALK;
-pub(crate) use env::{Daemon, TestEnv, gone};
+pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, gone};
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
 pub(crate) use tmux::Tmux;

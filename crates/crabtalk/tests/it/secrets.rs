@@ -1,5 +1,7 @@
 //! Keys appear nowhere but in requests to their provider (MODEL-2, OPS-5).
 
+mod crash;
+
 use crate::rig::{ModelServer, TestEnv};
 use crabtalk_proto::{Client, GetConfig};
 use crabtalk_testkit::scripted::{Reply, Script, openai};
@@ -10,7 +12,35 @@ const IN_FILE: &str = "sk-planted-in-file-0123456789";
 const IN_HEADER: &str = "planted-in-header-0123456789";
 const IN_ENVIRONMENT: &str = "sk-planted-in-environment-0123456789";
 
-/// Every file below a folder, its text and its path.
+/// A node whose three keys are planted, with one model for each provider.
+fn planted(model: &ModelServer) -> TestEnv {
+    let mut env = TestEnv::new();
+    env.set("PLANTED_KEY", IN_ENVIRONMENT);
+    env.config(&format!(
+        "model = \"one\"\n\
+         [provider.file]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"{IN_FILE}\"\n\
+         models = [\"one\"]\nheaders = {{ x-extra = \"{IN_HEADER}\" }}\n\
+         [provider.env]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"${{PLANTED_KEY}}\"\n\
+         models = [\"two\"]\n",
+        url = model.url()
+    ));
+    env
+}
+
+/// Fails when a place shows one of them.
+#[track_caller]
+fn hold_no_key(places: &[(String, String)]) {
+    for (place, text) in places {
+        if place.ends_with("config/config.toml") {
+            continue;
+        }
+        for secret in [IN_FILE, IN_HEADER, IN_ENVIRONMENT] {
+            assert!(!text.contains(secret), "{place} shows {secret}:\n{text}");
+        }
+    }
+}
+
+/// Every file below a folder, its path and its text.
 fn files(folder: &Path, into: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -41,16 +71,7 @@ async fn keys_are_sent_to_their_provider_and_shown_nowhere() {
         openai::text("fine"),
     ]))
     .await;
-    let mut env = TestEnv::new();
-    env.set("PLANTED_KEY", IN_ENVIRONMENT);
-    env.config(&format!(
-        "model = \"one\"\n\
-         [provider.file]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"{IN_FILE}\"\n\
-         models = [\"one\"]\nheaders = {{ x-extra = \"{IN_HEADER}\" }}\n\
-         [provider.env]\nkind = \"openai\"\nbase_url = \"{url}\"\napi_key = \"${{PLANTED_KEY}}\"\n\
-         models = [\"two\"]\n",
-        url = model.url()
-    ));
+    let mut env = planted(&model);
     env.agent("crab", "description: one");
     env.agent("other", "model: two");
     env.set("CRABTALK_LOG", "trace");
@@ -74,14 +95,7 @@ async fn keys_are_sent_to_their_provider_and_shown_nowhere() {
     shown.push(("get_config".into(), config.config));
     shown.push(("stderr".into(), daemon.stderr()));
     files(&env.home, &mut shown);
-    for (place, text) in shown {
-        if place.ends_with("config/config.toml") {
-            continue;
-        }
-        for secret in [IN_FILE, IN_HEADER, IN_ENVIRONMENT] {
-            assert!(!text.contains(secret), "{place} shows {secret}:\n{text}");
-        }
-    }
+    hold_no_key(&shown);
     assert_eq!(model.requests().await.len(), 4);
 }
 

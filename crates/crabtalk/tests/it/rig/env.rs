@@ -10,9 +10,21 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
+
+/// Lets what a shell starts write core files, as large as it may allow them.
+pub(crate) const ALLOW_CORES: &str = "ulimit -S -c \"$(ulimit -H -c)\"";
+
+/// What a shell puts before a command that has no right of root's, which would
+/// open every process to it. It is nothing for a user.
+pub(crate) const WITHOUT_RIGHTS: &str = "$(setpriv --bounding-set=-all --inh-caps=-all \
+    echo setpriv --bounding-set=-all --inh-caps=-all 2> /dev/null)";
+
+/// Until a process that was not ended by a signal gets the next one.
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(200);
 
 pub(crate) struct TestEnv {
     dir: TempDir,
@@ -179,10 +191,14 @@ impl TestEnv {
 
     /// Starts a daemon that lives on when a file may not grow any more.
     pub(crate) async fn daemon_ignoring_size_signals(&self) -> Daemon {
-        let mut command = Command::new("sh");
-        let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
-        command.args(["-c", script, command::CRABTALK]);
-        self.daemon_by(command).await
+        self.daemon_by(shell("trap '' XFSZ; exec")).await
+    }
+
+    /// Starts a daemon that may write core files, and may no more than a user
+    /// does.
+    pub(crate) async fn daemon_of_a_user(&self) -> Daemon {
+        let script = format!("{ALLOW_CORES}; exec {WITHOUT_RIGHTS}");
+        self.daemon_by(shell(&script)).await
     }
 
     async fn daemon_by(&self, mut command: Command) -> Daemon {
@@ -230,6 +246,14 @@ impl TestEnv {
     }
 }
 
+/// The program in place of a shell, whose script ends before its name.
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("{script} \"$0\" \"$@\"");
+    command.args(["-c", &script, command::CRABTALK]);
+    command
+}
+
 impl Drop for TestEnv {
     /// Ends a daemon that a client started and that a failed test left.
     fn drop(&mut self) {
@@ -258,6 +282,23 @@ impl Daemon {
         within("a killed daemon to end", self.child.wait())
             .await
             .unwrap();
+    }
+
+    /// A signal that a crash gives, and its end.
+    pub(crate) async fn crash(mut self, signal: Signal) -> ExitStatus {
+        let pid = self.pid();
+        let crashing = async {
+            loop {
+                // Rust's handler of bad accesses takes the first one that is
+                // none for an overflow and steps aside for the second.
+                kill_process(pid, signal).unwrap();
+                let ended = tokio::time::timeout(BETWEEN_SIGNALS, self.child.wait());
+                if let Ok(status) = ended.await {
+                    return status.unwrap();
+                }
+            }
+        };
+        within("a crashed daemon to end", crashing).await
     }
 
     /// SIGTERM, and its end.
