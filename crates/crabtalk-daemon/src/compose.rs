@@ -196,6 +196,7 @@ fn model(model: &config::Model) -> ModelConfig {
         price: model
             .price
             .map(|price| Price::new(price.input, price.output)),
+        images: model.images,
     }
 }
 

@@ -107,6 +107,8 @@ pub struct ModelConfig {
     pub context: Option<u64>,
     /// What it costs; `None` asks the built-in table.
     pub price: Option<Price>,
+    /// Whether it takes images; `None` asks the built-in table.
+    pub images: Option<bool>,
 }
 
 impl ModelConfig {
@@ -118,6 +120,7 @@ impl ModelConfig {
             name,
             context: None,
             price: None,
+            images: None,
         }
     }
 }

@@ -23,6 +23,9 @@ pub(crate) const WITHOUT_TOOLS: u32 = 0x20;
 /// Added where a call without a proof of reasoning gets a substitute.
 pub(crate) const WITH_PROOFS: u32 = 0x40;
 
+/// Added where images stand within results.
+pub(crate) const NESTED_IMAGES: u32 = 0x80;
+
 /// Appends a value as JSON.
 pub(crate) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(out, value).expect("plain data always serializes, a Vec takes it");

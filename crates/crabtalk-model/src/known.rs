@@ -12,6 +12,8 @@ struct Family {
     /// Tokens written.
     output: u64,
     price: Option<Price>,
+    /// Whether it takes images.
+    images: bool,
 }
 
 const fn family(prefix: &'static str, context: u64, output: u64) -> Family {
@@ -20,6 +22,7 @@ const fn family(prefix: &'static str, context: u64, output: u64) -> Family {
         context,
         output,
         price: None,
+        images: true,
     }
 }
 
@@ -31,6 +34,12 @@ impl Family {
             output,
             cached: Some(cached),
         });
+        self
+    }
+
+    /// It reads text alone.
+    const fn blind(mut self) -> Self {
+        self.images = false;
         self
     }
 }
@@ -62,12 +71,22 @@ const FAMILIES: &[Family] = &[
     family("gpt-4o-mini", 128_000, 16_384).costs(0.15, 0.075, 0.6),
     family("gpt-4o", 128_000, 16_384).costs(2.5, 1.25, 10.0),
     family("gpt-4-turbo", 128_000, 4_096).costs(10.0, 10.0, 30.0),
-    family("gpt-4-32k", 32_768, 4_096).costs(60.0, 60.0, 120.0),
-    family("gpt-4", 8_192, 4_096).costs(30.0, 30.0, 60.0),
-    family("gpt-3.5-turbo", 16_385, 4_096).costs(0.5, 0.5, 1.5),
-    family("o1-mini", 128_000, 65_536).costs(1.1, 0.55, 4.4),
+    family("gpt-4-32k", 32_768, 4_096)
+        .costs(60.0, 60.0, 120.0)
+        .blind(),
+    family("gpt-4", 8_192, 4_096)
+        .costs(30.0, 30.0, 60.0)
+        .blind(),
+    family("gpt-3.5-turbo", 16_385, 4_096)
+        .costs(0.5, 0.5, 1.5)
+        .blind(),
+    family("o1-mini", 128_000, 65_536)
+        .costs(1.1, 0.55, 4.4)
+        .blind(),
     family("o1", 200_000, 100_000).costs(15.0, 7.5, 60.0),
-    family("o3-mini", 200_000, 100_000).costs(1.1, 0.55, 4.4),
+    family("o3-mini", 200_000, 100_000)
+        .costs(1.1, 0.55, 4.4)
+        .blind(),
     family("o3-pro", 200_000, 100_000).costs(20.0, 20.0, 80.0),
     family("o3", 200_000, 100_000).costs(2.0, 0.5, 8.0),
     family("o4-mini", 200_000, 100_000).costs(1.1, 0.275, 4.4),
@@ -85,12 +104,53 @@ const FAMILIES: &[Family] = &[
     family("amazon.nova-premier", 1_000_000, 10_000).costs(2.5, 0.625, 12.5),
     family("amazon.nova-pro", 300_000, 10_000).costs(0.8, 0.2, 3.2),
     family("amazon.nova-lite", 300_000, 10_000).costs(0.06, 0.015, 0.24),
-    family("amazon.nova-micro", 128_000, 10_000).costs(0.035, 0.00875, 0.14),
-    family("deepseek-", 128_000, 8_192).costs(0.28, 0.028, 0.42),
-    family("mistral-large", 128_000, 8_192).costs(2.0, 2.0, 6.0),
-    family("grok-3", 131_072, 16_384).costs(3.0, 0.75, 15.0),
+    family("amazon.nova-micro", 128_000, 10_000)
+        .costs(0.035, 0.00875, 0.14)
+        .blind(),
+    family("deepseek-", 128_000, 8_192)
+        .costs(0.28, 0.028, 0.42)
+        .blind(),
+    family("mistral-large", 128_000, 8_192)
+        .costs(2.0, 2.0, 6.0)
+        .blind(),
+    family("grok-3", 131_072, 16_384)
+        .costs(3.0, 0.75, 15.0)
+        .blind(),
     family("grok-4", 256_000, 16_384).costs(3.0, 0.75, 15.0),
-    family("kimi-k2", 131_072, 16_384).costs(0.6, 0.15, 2.5),
+    family("kimi-k2", 131_072, 16_384)
+        .costs(0.6, 0.15, 2.5)
+        .blind(),
+];
+
+/// Models that people run themselves: whether they take images. Longer
+/// beginnings first.
+const LOCAL: &[(&str, bool)] = &[
+    ("bakllava", true),
+    ("gemma-3-1b", false),
+    ("gemma-3-270m", false),
+    ("gemma-3-", true),
+    ("gemma3:1b", false),
+    ("gemma3:270m", false),
+    ("gemma3", true),
+    ("granite3.2-vision", true),
+    ("llama-3.2-11b-vision", true),
+    ("llama-3.2-90b-vision", true),
+    ("llama-4", true),
+    ("llama3.2-vision", true),
+    ("llama4", true),
+    ("llava", true),
+    ("minicpm-v", true),
+    ("mistral-small-3.1", true),
+    ("mistral-small-3.2", true),
+    ("mistral-small3.1", true),
+    ("mistral-small3.2", true),
+    ("moondream", true),
+    ("pixtral", true),
+    ("qwen-vl", true),
+    ("qwen2-vl", true),
+    ("qwen2.5-vl", true),
+    ("qwen2.5vl", true),
+    ("qwen3-vl", true),
 ];
 
 /// A model's own name: routers put the maker before it ("anthropic/claude-.."),
@@ -132,6 +192,15 @@ pub(crate) fn price(id: &str) -> Option<Price> {
     find(id).and_then(|family| family.price)
 }
 
+/// Whether a model takes images.
+pub(crate) fn images(id: &str) -> Option<bool> {
+    let name = bare(id).to_ascii_lowercase();
+    let local = LOCAL.iter().find(|(prefix, _)| name.starts_with(prefix));
+    find(id)
+        .map(|family| family.images)
+        .or(local.map(|(_, images)| *images))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +234,10 @@ mod tests {
                 .iter()
                 .find(|e| family.prefix.starts_with(e.prefix));
             assert!(hidden.is_none(), "{}", family.prefix);
+        }
+        for (at, (prefix, _)) in LOCAL.iter().enumerate() {
+            let hidden = LOCAL[..at].iter().find(|e| prefix.starts_with(e.0));
+            assert!(hidden.is_none(), "{prefix}");
         }
     }
 

@@ -12,8 +12,7 @@
 //!
 //! Absent on purpose: configuration files and environment variables (values
 //! come in), conversations and tools (the run loop's), the wire protocol,
-//! ledgers and budgets (the daemon's; [`cost`] says what a call costs), images
-//! in results (messages hold none), profiles and instance roles of Amazon's (a
+//! ledgers and budgets (the daemon's; [`cost`] says what a call costs), profiles and instance roles of Amazon's (a
 //! key is given), and tasks: whoever polls an answer drives its connection.
 
 mod config;
@@ -38,6 +37,7 @@ mod openai;
 
 mod claude;
 mod format;
+mod sight;
 mod signature;
 mod turns;
 

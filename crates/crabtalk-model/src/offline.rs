@@ -5,6 +5,7 @@
 mod script;
 mod summary;
 
+use crate::sight::Sight;
 use crabtalk_domain::model::{Chunk, Error, Request, StopReason};
 use crabtalk_domain::{Message, Role, Usage, estimate_tokens};
 use script::{Act, Script};
@@ -28,12 +29,12 @@ pub(crate) struct Offline {
 
 impl Offline {
     /// Decides on the whole answer.
-    pub(crate) fn answer(request: &Request) -> Self {
+    pub(crate) fn answer(request: &Request, sight: &Sight<'_>) -> Self {
         let (acts, pause) = if request.closing.is_some() {
             let messages: Vec<&Message> = before_closing(request).collect();
             (vec![Act::Say(summary::of(&messages))], Duration::ZERO)
         } else {
-            react(request)
+            react(request, sight)
         };
         Self {
             chunks: chunks(request, acts),
@@ -67,14 +68,14 @@ fn before_closing(request: &Request) -> impl Iterator<Item = &Message> {
 }
 
 /// What the last user message asks for, or the report on what it had done.
-fn react(request: &Request) -> (Vec<Act>, Duration) {
+fn react(request: &Request, sight: &Sight<'_>) -> (Vec<Act>, Duration) {
     let messages: Vec<&Message> = request.messages().filter(|m| !m.auto_injected).collect();
     let asked = messages.iter().rposition(|m| m.role == Role::User);
     let text = asked.map_or("", |at| messages[at].content.as_str());
     let Script { mut acts, pause } = Script::parse(text);
     let since = &messages[asked.map_or(0, |at| at + 1)..];
     if since.iter().any(|message| message.role == Role::Tool) {
-        return (vec![Act::Say(report(since))], pause);
+        return (vec![Act::Say(report(since, sight))], pause);
     }
     let offered: BTreeSet<&str> = request
         .tools
@@ -127,7 +128,7 @@ fn repeat(request: &Request, messages: &[&Message], told: &str) -> String {
 }
 
 /// What the calls since the last user message brought.
-fn report(since: &[&Message]) -> String {
+fn report(since: &[&Message], sight: &Sight<'_>) -> String {
     let calls: Vec<_> = since
         .iter()
         .flat_map(|message| &message.tool_calls)
@@ -143,7 +144,9 @@ fn report(since: &[&Message]) -> String {
             } else {
                 "answered"
             };
-            format!("{name} {verb}:\n{}", result.content)
+            let seen = sight.of(0, result);
+            let content = seen.as_ref().map_or(&result.content, |seen| &seen.content);
+            format!("{name} {verb}:\n{content}")
         });
     results.collect::<Vec<_>>().join("\n\n")
 }

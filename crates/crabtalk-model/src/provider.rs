@@ -8,6 +8,7 @@ use crate::failure::Peer;
 use crate::http::{self as wire, Pool, Tls};
 use crate::offline::Offline;
 use crate::random::Random;
+use crate::sight::Sight;
 use crate::stream::{Answer, Format};
 use crate::{anthropic, bedrock, google, openai};
 use bedrock::Credentials;
@@ -145,15 +146,19 @@ impl Provider {
             let message = format!("{reason}; set api_key of [provider.{name}] or its variable");
             return Err(self.peer.error(ErrorKind::NotConfigured, &message));
         }
+        let sight = Sight::new(self.config.kind, model, request);
         let Some(endpoint) = &self.endpoint else {
-            return Ok(Source::Offline(Offline::answer(request)));
+            return Ok(Source::Offline(Offline::answer(request, &sight)));
         };
         let (body, format) = match self.config.kind {
-            Kind::Anthropic => (anthropic::body(&model.id, request), Format::anthropic()),
-            Kind::Google => (google::body(&model.id, request), Format::google()),
-            Kind::Bedrock => (bedrock::body(&model.id, request), Format::bedrock()),
+            Kind::Anthropic => (
+                anthropic::body(&model.id, request, &sight),
+                Format::anthropic(),
+            ),
+            Kind::Google => (google::body(&model.id, request, &sight), Format::google()),
+            Kind::Bedrock => (bedrock::body(&model.id, request, &sight), Format::bedrock()),
             Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => {
-                (openai::body(&model.id, request), Format::openai())
+                (openai::body(&model.id, request, &sight), Format::openai())
             }
         };
         let request = self.post(endpoint, &model.id, body)?;

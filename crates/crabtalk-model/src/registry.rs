@@ -9,6 +9,7 @@ use crate::price::Price;
 use crate::provider::{ConfigError, Provider, Shared};
 use crate::random::Random;
 use crate::retry::{Candidate, Plan, Reply};
+use crate::sight::takes_images;
 use arc_swap::ArcSwap;
 use crabtalk_domain::BoxStream;
 use crabtalk_domain::model::{self, Chunk, ErrorKind, Model, Request};
@@ -68,6 +69,8 @@ pub struct ModelInfo {
     pub price: Option<Price>,
     /// Whether the price is a built-in figure, which may be out of date.
     pub price_is_approximate: bool,
+    /// Whether it takes images.
+    pub images: bool,
     /// Whether an empty name means it.
     pub active: bool,
 }
@@ -273,6 +276,7 @@ impl Registry {
                 context: context(provider, model),
                 price: price(provider, model),
                 price_is_approximate: model.price.is_none() && price(provider, model).is_some(),
+                images: takes_images(provider.config.kind, model),
                 active: model.name == table.active,
             })
         };

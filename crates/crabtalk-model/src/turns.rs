@@ -4,6 +4,7 @@
 //! requests share are the same bytes at the same place, but for the marks that
 //! tell a cache where to look.
 
+use crate::sight::Sight;
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
 use std::borrow::Cow;
@@ -27,19 +28,23 @@ pub(crate) struct Piece<'a> {
 /// The messages of a request. `encode` gets a message with the calls that it
 /// may answer and gives its pieces joined by commas, nothing for an empty one;
 /// `format` numbers what it gives.
-pub(crate) fn pieces(
-    request: &Request,
+pub(crate) fn pieces<'a>(
+    request: &'a Request,
+    sight: &Sight<'_>,
     format: u32,
     encode: impl Fn(&Message, &[ToolCall]) -> Vec<u8>,
-) -> Vec<Piece<'_>> {
+) -> Vec<Piece<'a>> {
     // What is injected is gone in the next turn, so that the cache ends there.
     let stable = request.injected_at.min(request.history.len());
-    let mut all: Vec<Piece<'_>> = Vec::with_capacity(request.history.len() + 4);
+    let mut all: Vec<Piece<'a>> = Vec::with_capacity(request.history.len() + 4);
     let mut calls: &[ToolCall] = &[];
     for (at, message) in request.messages().enumerate() {
-        let bytes = message
-            .encoded
-            .get_or_encode(format, || encode(message, calls));
+        let bytes = match sight.of(at, message) {
+            Some(seen) => Cow::Owned(encode(&seen, calls)),
+            None => message
+                .encoded
+                .get_or_encode(format, || encode(message, calls)),
+        };
         if !message.tool_calls.is_empty() {
             calls = &message.tool_calls;
         }

@@ -165,3 +165,32 @@ async fn a_list_instead_of_a_stream_is_read() {
     let answer = bench("g", [reply]).await.send(&request("hi")).await;
     assert_eq!(answer.expect("an answer").content, "ab");
 }
+
+#[tokio::test]
+async fn older_models_find_images_beside_the_results() {
+    use crabtalk_domain::tool::ToolOutput;
+    use crabtalk_domain::{Image, ImageType};
+    let image = Image::new(ImageType::Png, b"xyz").expect("small");
+    let mut asked = history(vec![
+        Message::user("look"),
+        calling(&[("a", "read", "{}"), ("b", "read", "{}")]),
+        Message::result("a", ToolOutput::ok("1").with_images(vec![image])),
+        Message::tool("b", "2", false),
+    ]);
+    offer(&mut asked, &["read"]);
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "eHl6"}});
+    for (model, nested) in [
+        ("gemini-3-pro", true),
+        ("gemini-2.5-flash", false),
+        ("gemini-flash-latest", false),
+    ] {
+        let body = body_of(model, &asked).await;
+        let parts = body["contents"][2]["parts"].as_array().expect("parts");
+        if nested {
+            assert_eq!(parts[0]["functionResponse"]["parts"], json!([picture]));
+        } else {
+            assert_eq!(parts[1], picture);
+        }
+        assert_eq!(parts.len(), if nested { 2 } else { 3 }, "{model}");
+    }
+}

@@ -40,6 +40,7 @@ fn read_model(section: &Section<'_>, item: &Node, expected: &str) -> Result<Mode
             id: name.clone(),
             context: None,
             price: None,
+            images: None,
         },
         Value::Table(_) => {
             let mut table = Section::new(section.source(), section.name("models"), item)?;
@@ -51,6 +52,7 @@ fn read_model(section: &Section<'_>, item: &Node, expected: &str) -> Result<Mode
                 name,
                 context: table.whole("context", 1, u64::MAX)?,
                 price: price(&mut table)?,
+                images: table.boolean("images")?,
             };
             table.finish();
             model

@@ -127,6 +127,9 @@ pub struct Model {
     /// What it costs, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Whether it takes images, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
 }
 
 /// Money for a million tokens.

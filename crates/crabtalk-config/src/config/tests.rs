@@ -59,7 +59,7 @@ owners = "user, ann"
 kind = "anthropic"
 base_url = "https://${USER}.example"
 api_key = "${KEY}"
-models = ["sonnet", { name = "opus", id = "o-4", context = 200000, price = { input = 3.0, output = 15 } }]
+models = ["sonnet", { name = "opus", id = "o-4", context = 200000, price = { input = 3.0, output = 15 }, images = true }]
 headers = { x-team = "t" }
 max_retries = 0
 timeout_secs = 5
@@ -112,6 +112,8 @@ disabled = ["x"]
             output: 15.0
         })
     );
+    let images: Vec<_> = provider.models.iter().map(|model| model.images).collect();
+    assert_eq!(images, [None, Some(true)]);
     assert_eq!((provider.max_retries, provider.timeout_secs), (0, 5));
     assert!(!config.provider[1].enabled && config.provider[1].key().unwrap().is_none());
     let McpTransport::Stdio { args, env, .. } = &config.mcp[0].transport else {

@@ -4,6 +4,7 @@
 use crate::claude;
 use crate::format::{ANTHROPIC, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
 use crate::known;
+use crate::sight::Sight;
 use crate::signature::Signature;
 use crate::turns::{self, Words, separate};
 use bytes::Bytes;
@@ -22,7 +23,7 @@ const WORDS: Words = Words {
 const MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
     out.extend_from_slice(b"{\"model\":");
     push_json(&mut out, model_id);
@@ -43,7 +44,7 @@ pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
         out.extend_from_slice(MARK);
         out.extend_from_slice(b"}]");
     }
-    push_messages(&mut out, request);
+    push_messages(&mut out, request, sight);
     out.push(b'}');
     // It is kept until the answer begins, in case it has to be sent again.
     out.shrink_to_fit();
@@ -80,7 +81,7 @@ fn push_tools(out: &mut Vec<u8>, request: &Request) {
     }
 }
 
-fn push_messages(out: &mut Vec<u8>, request: &Request) {
+fn push_messages(out: &mut Vec<u8>, request: &Request, sight: &Sight<'_>) {
     let mut format = ANTHROPIC;
     format |= if request.has_guests { WITH_GUESTS } else { 0 };
     format |= if request.tools.is_empty() {
@@ -88,7 +89,7 @@ fn push_messages(out: &mut Vec<u8>, request: &Request) {
     } else {
         0
     };
-    let all = turns::pieces(request, format, |message, _| encode(message, format));
+    let all = turns::pieces(request, sight, format, |message, _| encode(message, format));
     out.extend_from_slice(b",\"messages\":");
     turns::push(out, &WORDS, &all, |out, blocks| {
         if let Some((end, start)) = blocks.split_last() {
@@ -164,11 +165,21 @@ fn push_result(out: &mut Vec<u8>, message: &Message, content: &str, as_text: boo
         } else {
             "answered"
         };
-        return push_text(out, &format!("[the tool {verb}: {content}]"));
+        push_text(out, &format!("[the tool {verb}: {content}]"));
+        return push_images(out, message);
     }
     out.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
     push_json(out, &*strict_id(&message.tool_call_id));
-    if !content.trim().is_empty() {
+    if !message.images.is_empty() {
+        let mut blocks = Vec::new();
+        if !content.trim().is_empty() {
+            push_text(&mut blocks, content);
+        }
+        push_images(&mut blocks, message);
+        out.extend_from_slice(b",\"content\":[");
+        out.append(&mut blocks);
+        out.push(b']');
+    } else if !content.trim().is_empty() {
         out.extend_from_slice(b",\"content\":");
         push_json(out, content);
     }
@@ -176,6 +187,19 @@ fn push_result(out: &mut Vec<u8>, message: &Message, content: &str, as_text: boo
         out.extend_from_slice(b",\"is_error\":true");
     }
     out.push(b'}');
+}
+
+fn push_images(out: &mut Vec<u8>, message: &Message) {
+    for image in &message.images {
+        separate(out);
+        out.extend_from_slice(
+            b"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"",
+        );
+        out.extend_from_slice(image.media_type().as_str().as_bytes());
+        out.extend_from_slice(b"\",\"data\":\"");
+        out.extend_from_slice(image.base64().as_bytes());
+        out.extend_from_slice(b"\"}}");
+    }
 }
 
 fn push_text(out: &mut Vec<u8>, text: &str) {

@@ -5,11 +5,12 @@
 use crate::claude;
 use crate::format::{BEDROCK, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
 use crate::known;
+use crate::sight::Sight;
 use crate::signature::Signature;
 use crate::turns::{self, Words, separate};
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Message, Role};
+use crabtalk_domain::{ImageType, Message, Role};
 
 /// Nothing needs longer answers, and room for them counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
@@ -63,7 +64,7 @@ impl Cache {
 }
 
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let cache = Cache::of(model_id);
     let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
     out.push(b'{');
@@ -85,7 +86,7 @@ pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
     let mut format = BEDROCK;
     format |= if request.has_guests { WITH_GUESTS } else { 0 };
     format |= if with_tools { 0 } else { WITHOUT_TOOLS };
-    let all = turns::pieces(request, format, |message, _| encode(message, format));
+    let all = turns::pieces(request, sight, format, |message, _| encode(message, format));
     out.extend_from_slice(b"\"messages\":");
     turns::push(&mut out, &WORDS, &all, |out, blocks| {
         out.extend_from_slice(blocks);
@@ -216,7 +217,8 @@ fn push_result(out: &mut Vec<u8>, message: &Message, content: &str, as_text: boo
         } else {
             "answered"
         };
-        return push_text(out, &format!("[the tool {verb}: {content}]"));
+        push_text(out, &format!("[the tool {verb}: {content}]"));
+        return push_images(out, message);
     }
     let content = if content.trim().is_empty() {
         NO_WORDS
@@ -227,11 +229,30 @@ fn push_result(out: &mut Vec<u8>, message: &Message, content: &str, as_text: boo
     push_json(out, &*strict_id(&message.tool_call_id));
     out.extend_from_slice(b",\"content\":[{\"text\":");
     push_json(out, content);
-    out.extend_from_slice(b"}]");
+    out.push(b'}');
+    push_images(out, message);
+    out.push(b']');
     if message.is_error {
         out.extend_from_slice(b",\"status\":\"error\"");
     }
     out.extend_from_slice(b"}}");
+}
+
+fn push_images(out: &mut Vec<u8>, message: &Message) {
+    for image in &message.images {
+        let format: &[u8] = match image.media_type() {
+            ImageType::Png => b"png",
+            ImageType::Jpeg => b"jpeg",
+            ImageType::Gif => b"gif",
+            ImageType::Webp => b"webp",
+        };
+        separate(out);
+        out.extend_from_slice(b"{\"image\":{\"format\":\"");
+        out.extend_from_slice(format);
+        out.extend_from_slice(b"\",\"source\":{\"bytes\":\"");
+        out.extend_from_slice(image.base64().as_bytes());
+        out.extend_from_slice(b"\"}}}");
+    }
 }
 
 fn push_text(out: &mut Vec<u8>, text: &str) {

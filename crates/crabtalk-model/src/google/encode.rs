@@ -2,9 +2,10 @@
 //! Invariants: every proof goes back in the part in which it came; a result
 //! names the tool that gave it, because here results have no other address.
 
-use super::{thinks, wants_proofs};
-use crate::format::{GOOGLE, WITH_GUESTS, WITH_PROOFS, arguments, push_json};
+use super::{nests_images, thinks, wants_proofs};
+use crate::format::{GOOGLE, NESTED_IMAGES, WITH_GUESTS, WITH_PROOFS, arguments, push_json};
 use crate::random;
+use crate::sight::Sight;
 use crate::signature::Signature;
 use crate::turns::{self, Words, separate};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ const WORDS: Words = Words {
 const NO_PROOF: &str = "skip_thought_signature_validator";
 
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
     out.push(b'{');
     if request.thinking && thinks(model_id) {
@@ -41,7 +42,12 @@ pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
     } else {
         0
     };
-    let all = turns::pieces(request, format, |message, calls| {
+    format |= if nests_images(model_id) {
+        NESTED_IMAGES
+    } else {
+        0
+    };
+    let all = turns::pieces(request, sight, format, |message, calls| {
         encode(message, calls, format)
     });
     out.extend_from_slice(b"\"contents\":");
@@ -130,7 +136,13 @@ fn encode(message: &Message, calls: &[ToolCall], format: u32) -> Vec<u8> {
     let content = message.rendered(format & WITH_GUESTS != 0);
     let mut out = Vec::with_capacity(content.len() + 64);
     if message.role == Role::Tool {
-        push_result(&mut out, message, calls, &content);
+        push_result(
+            &mut out,
+            message,
+            calls,
+            &content,
+            format & NESTED_IMAGES != 0,
+        );
         return out;
     }
     let proofs = Proofs::of(message);
@@ -173,12 +185,20 @@ fn push_id(out: &mut Vec<u8>, id: &str) {
     }
 }
 
-fn push_result(out: &mut Vec<u8>, message: &Message, calls: &[ToolCall], content: &str) {
+/// `nested`: whether images stand in the result, else they follow it.
+fn push_result(
+    out: &mut Vec<u8>,
+    message: &Message,
+    calls: &[ToolCall],
+    content: &str,
+    nested: bool,
+) {
     let Some(call) = calls.iter().find(|call| call.id == message.tool_call_id) else {
         // No call, no name: it can only be told.
         out.extend_from_slice(b"{\"text\":");
         push_json(out, &format!("[a tool answered: {content}]"));
-        return out.push(b'}');
+        out.push(b'}');
+        return push_images(out, message);
     };
     out.extend_from_slice(b"{\"functionResponse\":{");
     push_id(out, &call.id);
@@ -190,5 +210,27 @@ fn push_result(out: &mut Vec<u8>, message: &Message, calls: &[ToolCall], content
         b",\"response\":{\"output\":"
     });
     push_json(out, content);
-    out.extend_from_slice(b"}}}");
+    out.push(b'}');
+    if nested && !message.images.is_empty() {
+        let mut parts = Vec::new();
+        push_images(&mut parts, message);
+        out.extend_from_slice(b",\"parts\":[");
+        out.append(&mut parts);
+        out.push(b']');
+    }
+    out.extend_from_slice(b"}}");
+    if !nested {
+        push_images(out, message);
+    }
+}
+
+fn push_images(out: &mut Vec<u8>, message: &Message) {
+    for image in &message.images {
+        separate(out);
+        out.extend_from_slice(b"{\"inlineData\":{\"mimeType\":\"");
+        out.extend_from_slice(image.media_type().as_str().as_bytes());
+        out.extend_from_slice(b"\",\"data\":\"");
+        out.extend_from_slice(image.base64().as_bytes());
+        out.extend_from_slice(b"\"}}");
+    }
 }

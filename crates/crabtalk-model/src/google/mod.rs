@@ -31,5 +31,11 @@ fn wants_proofs(model_id: &str) -> bool {
     is_gemini(model_id) && version(model_id).is_none_or(|version| version >= 30)
 }
 
+/// Whether images stand within results; older ones refuse that and find them
+/// beside.
+fn nests_images(model_id: &str) -> bool {
+    version(model_id).is_some_and(|version| version >= 30)
+}
+
 #[cfg(test)]
 mod tests;

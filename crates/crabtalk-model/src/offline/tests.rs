@@ -1,7 +1,8 @@
 use super::*;
-use crabtalk_domain::Permission;
+use crate::config::{Kind, ModelConfig};
 use crabtalk_domain::model::Response;
 use crabtalk_domain::tool::ToolSpec;
+use crabtalk_domain::{Image, ImageType, Permission};
 use std::future::poll_fn;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -22,7 +23,9 @@ fn request(messages: Vec<Message>) -> Request {
 }
 
 async fn play(request: &Request) -> (Response, Vec<Chunk>) {
-    let mut offline = Offline::answer(request);
+    let model = ModelConfig::new("offline");
+    let sight = Sight::new(Kind::Offline, &model, request);
+    let mut offline = Offline::answer(request, &sight);
     let (mut response, mut all) = (Response::default(), Vec::new());
     while let Some(chunk) = poll_fn(|cx| offline.poll_chunk(cx)).await {
         let chunk = chunk.expect("it never fails");
@@ -71,9 +74,17 @@ async fn it_calls_tools_and_reports_their_results() {
     let mut calling = Message::assistant("");
     calling.tool_calls = answer.tool_calls.clone();
     let result = Message::tool(&answer.tool_calls[0].id, "a.txt", false);
-    let after = request(vec![Message::user("/tool bash {}"), calling, result]);
+    let mut after = request(vec![Message::user("/tool bash {}"), calling, result]);
     let (report, _) = play(&after).await;
     assert_eq!(report.content, "bash answered:\na.txt");
+    let image = Image::new(ImageType::Png, &[0; 34_000]).expect("small");
+    let mut history = after.history.to_vec();
+    let result = Arc::make_mut(history.last_mut().expect("the result"));
+    result.images = vec![image];
+    after.history = history.into();
+    let (report, _) = play(&after).await;
+    let note = "[image/png, 34 KB, not shown: the model offline takes no images]";
+    assert_eq!(report.content, format!("bash answered:\na.txt\n{note}"));
     assert!(report.tool_calls.is_empty());
 }
 

@@ -4,15 +4,17 @@
 //! therefore come last.
 
 use crate::format::{OPENAI, WITH_GUESTS, arguments, push_json};
+use crate::sight::Sight;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
+use std::borrow::Cow;
 
 /// Effort asked for when an agent's `thinking` is on: the middle of the scale.
 const REASONING_EFFORT: &str = "medium";
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
     out.extend_from_slice(b"{\"model\":");
     push_json(&mut out, model_id);
@@ -37,15 +39,30 @@ pub(crate) fn body(model_id: &str, request: &Request) -> Bytes {
     } else {
         OPENAI
     };
-    for message in request.messages() {
+    // Results hold text alone, and nothing may come between them: their images
+    // follow the last one in a message of their own.
+    let mut images: Vec<Cow<'_, [u8]>> = Vec::new();
+    for (at, message) in request.messages().enumerate() {
+        if message.role != Role::Tool {
+            push_images(&mut out, &mut images);
+        }
         if !std::mem::take(&mut first) {
             out.push(b',');
         }
-        let bytes = message
-            .encoded
-            .get_or_encode(format, || encode(message, request.has_guests));
-        out.extend_from_slice(&bytes);
+        let bytes = match sight.of(at, message) {
+            Some(seen) => Cow::Owned(encode(&seen, request.has_guests)),
+            None => message
+                .encoded
+                .get_or_encode(format, || encode(message, request.has_guests)),
+        };
+        if message.images.is_empty() {
+            out.extend_from_slice(&bytes);
+        } else {
+            out.extend_from_slice(parts(&bytes).0);
+            images.push(bytes);
+        }
     }
+    push_images(&mut out, &mut images);
     out.extend_from_slice(b"]}");
     // It is kept until the answer begins, in case it has to be sent again.
     out.shrink_to_fit();
@@ -108,5 +125,53 @@ fn encode(message: &Message, has_guests: bool) -> Vec<u8> {
         out.push(b']');
     }
     out.push(b'}');
+    if !message.images.is_empty() {
+        encode_images(&mut out, message);
+    }
     out
+}
+
+/// Between a result and its images in kept bytes; JSON has no such byte.
+const SEAM: u8 = 0;
+
+/// A result, and the content of the message with its images.
+fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let seam = bytes.iter().position(|byte| *byte == SEAM);
+    seam.map_or((bytes, &[]), |at| (&bytes[..at], &bytes[at + 1..]))
+}
+
+fn encode_images(out: &mut Vec<u8>, message: &Message) {
+    out.push(SEAM);
+    out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+    let id = &message.tool_call_id;
+    push_json(out, &format!("[what the tool call {id} shows]"));
+    out.push(b'}');
+    for image in &message.images {
+        out.extend_from_slice(b",{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:");
+        out.extend_from_slice(image.media_type().as_str().as_bytes());
+        out.extend_from_slice(b";base64,");
+        out.extend_from_slice(image.base64().as_bytes());
+        out.extend_from_slice(b"\"}}");
+    }
+}
+
+/// Appends the message with the images of the results before it, if any.
+fn push_images(out: &mut Vec<u8>, results: &mut Vec<Cow<'_, [u8]>>) {
+    let mut open = false;
+    for bytes in results.drain(..) {
+        let (_, content) = parts(&bytes);
+        if content.is_empty() {
+            continue;
+        }
+        out.extend_from_slice(if open {
+            b","
+        } else {
+            b",{\"role\":\"user\",\"content\":["
+        });
+        out.extend_from_slice(content);
+        open = true;
+    }
+    if open {
+        out.extend_from_slice(b"]}");
+    }
 }

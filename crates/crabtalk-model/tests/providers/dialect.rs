@@ -118,6 +118,15 @@ impl Dialect {
 
     /// A registry of this provider alone, at the bare origin of a server.
     pub(crate) async fn bench(self, replies: impl IntoIterator<Item = Reply>) -> Bench {
+        self.bench_with(replies, |_| {}).await
+    }
+
+    /// The same with models that `change` has changed.
+    pub(crate) async fn bench_with(
+        self,
+        replies: impl IntoIterator<Item = Reply>,
+        change: impl Fn(&mut ModelConfig),
+    ) -> Bench {
         let server = Server::start(Script::new(self.format(), replies)).await;
         let mut config =
             crate::support::provider("p", self.kind(), &server.origin(), &["m", "other"]);
@@ -126,6 +135,7 @@ impl Dialect {
                 id: self.model_id().into(),
                 ..ModelConfig::new(&model.name)
             };
+            change(model);
         }
         let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
         Bench { server, registry }

@@ -7,6 +7,7 @@
 mod answers;
 mod dialect;
 mod failures;
+mod images;
 mod page;
 mod requests;
 #[path = "../support/mod.rs"]
@@ -59,7 +60,7 @@ pub(crate) struct Group {
     cases: &'static [Case],
 }
 
-const GROUPS: [Group; 3] = [
+const GROUPS: [Group; 4] = [
     Group {
         title: "Answers",
         cases: &answers::CASES,
@@ -67,6 +68,10 @@ const GROUPS: [Group; 3] = [
     Group {
         title: "Requests",
         cases: &requests::CASES,
+    },
+    Group {
+        title: "Images",
+        cases: &images::CASES,
     },
     Group {
         title: "Failures",

@@ -9,7 +9,8 @@ type Row = (&'static str, &'static str, [Cell; 6]);
 
 /// Below the table.
 const FOOT: &str = "
-Results of tools are text for every provider, because messages hold no images.
+Whether a model takes images is in the configuration (`images = true`), or known
+of well-known models; of others it is believed for `anthropic` and `google` only.
 ";
 
 fn render(rows: &[Row]) -> String {

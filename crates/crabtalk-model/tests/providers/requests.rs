@@ -28,7 +28,7 @@ pub(crate) const CASES: [Case; 8] = [
 ];
 
 /// Sends requests which the server has to find right, and gives their bodies.
-async fn bodies(dialect: Dialect, requests: &[Request]) -> Vec<String> {
+pub(crate) async fn bodies(dialect: Dialect, requests: &[Request]) -> Vec<String> {
     let bench = dialect
         .bench(requests.iter().map(|_| dialect.text(&["ok"])))
         .await;
@@ -206,7 +206,7 @@ async fn choice(dialect: Dialect) -> Cell {
 }
 
 /// A body without the marks that move from request to request.
-fn without_marks(body: &str) -> String {
+pub(crate) fn without_marks(body: &str) -> String {
     body.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
         .replace(",{\"cachePoint\":{\"type\":\"default\"}}", "")
 }

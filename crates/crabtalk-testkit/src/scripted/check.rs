@@ -7,6 +7,9 @@ use super::Format;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// Images that a request may hold; Bedrock counts like this.
+const MAX_IMAGES: usize = 20;
+
 /// Marks of caching that Anthropic allows in a request.
 const MAX_MARKS: usize = 4;
 
@@ -69,8 +72,44 @@ fn tool_names(tools: &Value, name: impl Fn(&Value) -> &Value, found: &mut Vec<St
     }
 }
 
+/// Whether it is base64 of an image of one of these types.
+fn is_image(media_type: &Value, data: &Value, types: &[&str]) -> bool {
+    let known = media_type.as_str().is_some_and(|t| types.contains(&t));
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    known
+        && data.as_str().is_some_and(|text| {
+            !text.is_empty() && text.len().is_multiple_of(4) && text.chars().all(allowed)
+        })
+}
+
+fn too_many_images(body: &Value, field: &str, found: &mut Vec<String>) {
+    let images = body.to_string().matches(field).count();
+    if images > MAX_IMAGES {
+        found.push(format!("{images} images"));
+    }
+}
+
+/// Whether a content consists of texts and pictures, as a user's may.
+fn is_shown(content: &Value) -> bool {
+    let types = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    let good = |part: &Value| match part["type"].as_str() {
+        Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),
+        Some("image_url") => {
+            let url = part["image_url"]["url"].as_str().unwrap_or_default();
+            let url = url.strip_prefix("data:");
+            url.and_then(|url| url.split_once(";base64,"))
+                .is_some_and(|(kind, data)| is_image(&kind.into(), &data.into(), &types))
+        }
+        _ => false,
+    };
+    content
+        .as_array()
+        .is_some_and(|parts| !parts.is_empty() && parts.iter().all(good))
+}
+
 fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
     tool_names(&body["tools"], |tool| &tool["function"]["name"], found);
+    too_many_images(body, "\"image_url\":{", found);
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
@@ -78,7 +117,8 @@ fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
             found.push(format!("message {at}: role {role:?}"));
         }
         let calls = message["tool_calls"].as_array();
-        if !message["content"].is_string() && (calls.is_none() || role != "assistant") {
+        let is_user = role == "user" && is_shown(&message["content"]);
+        if !message["content"].is_string() && !is_user && (calls.is_none() || role != "assistant") {
             found.push(format!("message {at}: no content"));
         }
         if role == "tool" {
@@ -114,6 +154,7 @@ fn unanswered(open: &mut BTreeSet<&str>, at: usize, found: &mut Vec<String>) {
 
 fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
     tool_names(&body["tools"], |tool| &tool["name"], found);
+    too_many_images(body, "\"type\":\"image\"", found);
     if body["max_tokens"].as_u64().is_none_or(|tokens| tokens == 0) {
         found.push("no max_tokens".into());
     }
@@ -150,6 +191,7 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
                     if !open.remove(id) || results_over {
                         found.push(format!("message {at}: result {id:?} out of place"));
                     }
+                    result_block(at, block, found);
                 }
                 "tool_use" => {
                     let id = block["id"].as_str().unwrap_or_default();
@@ -175,6 +217,17 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
     }
 }
 
+/// A result is a text, or blocks of texts and images; a failure has no images.
+fn result_block(at: usize, block: &Value, found: &mut Vec<String>) {
+    for inner in block["content"].as_array().into_iter().flatten() {
+        let kind = inner["type"].as_str().unwrap_or_default();
+        if !["text", "image"].contains(&kind) || kind == "image" && block["is_error"] == true {
+            found.push(format!("message {at}: a {kind:?} in a result"));
+        }
+        other_block(at, kind, inner, found);
+    }
+}
+
 fn other_block(at: usize, kind: &str, block: &Value, found: &mut Vec<String>) {
     let empty = |field: &str| {
         block[field]
@@ -185,6 +238,11 @@ fn other_block(at: usize, kind: &str, block: &Value, found: &mut Vec<String>) {
         "text" => empty("text"),
         "thinking" => empty("signature") || !block["cache_control"].is_null(),
         "redacted_thinking" => empty("data"),
+        "image" => {
+            let source = &block["source"];
+            let types = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+            source["type"] != "base64" || !is_image(&source["media_type"], &source["data"], &types)
+        }
         _ => true,
     };
     if wrong {

@@ -20,6 +20,11 @@ fn openai_requests_are_held_to_the_rules() {
         {"id": "1", "type": "function", "function": {"name": "t", "arguments": "{}"}},
     ]});
     let user = json!({"role": "user", "content": "a"});
+    let shown = |role: &str, url: &str| {
+        json!({"role": role, "content": [
+            {"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": url}},
+        ]})
+    };
     let result = json!({"role": "tool", "tool_call_id": "1", "content": "r"});
     for (messages, problem) in [
         (json!([user, call, result]), ""),
@@ -28,6 +33,16 @@ fn openai_requests_are_held_to_the_rules() {
         (json!([user, call]), "has no result"),
         (json!([user, call, user, result]), "has no result"),
         (json!([{"role": "user"}]), "no content"),
+        (json!([shown("user", "data:image/png;base64,AAAA")]), ""),
+        (json!([shown("user", "http://x/a.png")]), "no content"),
+        (
+            json!([shown("user", "data:image/tiff;base64,AAAA")]),
+            "no content",
+        ),
+        (
+            json!([user, call, shown("tool", "data:image/png;base64,AAAA")]),
+            "no content",
+        ),
         (
             json!([{"role": "user", "content": "<from agent=\"a\"><from agent=\"b\">"}]),
             "<from>",
@@ -47,6 +62,13 @@ fn anthropic_requests_are_held_to_the_rules() {
         {"type": "tool_use", "id": "1", "name": "t", "input": {}},
     ]});
     let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]});
+    let shows = |media_type: &str, is_error: bool| {
+        let source = json!({"type": "base64", "media_type": media_type, "data": "AAAA"});
+        let mut result = result.clone();
+        result["content"][0]["content"] = json!([{"type": "image", "source": source}]);
+        result["content"][0]["is_error"] = json!(is_error);
+        result
+    };
     for (messages, problem) in [
         (json!([text("user"), call, result]), ""),
         (
@@ -60,6 +82,15 @@ fn anthropic_requests_are_held_to_the_rules() {
         (
             json!([{"role": "user", "content": [{"type": "text", "text": " "}]}]),
             "bad block",
+        ),
+        (json!([text("user"), call, shows("image/webp", false)]), ""),
+        (
+            json!([text("user"), call, shows("image/bmp", false)]),
+            "bad block",
+        ),
+        (
+            json!([text("user"), call, shows("image/webp", true)]),
+            "\"image\" in a result",
         ),
     ] {
         let mut body = openai_body(messages.clone());
@@ -81,6 +112,12 @@ fn google_requests_are_held_to_the_rules() {
     let result = json!({"role": "user", "parts": [
         {"functionResponse": {"name": "t", "response": {"output": "r"}}},
     ]});
+    let shows = |kind: &str| {
+        let mut result = result.clone();
+        result["parts"][0]["functionResponse"]["parts"] =
+            json!([{"inlineData": {"mimeType": kind, "data": "AAAA"}}]);
+        result
+    };
     for (contents, problem) in [
         (json!([text("user"), call, result]), ""),
         (json!([]), "not specified"),
@@ -94,11 +131,17 @@ fn google_requests_are_held_to_the_rules() {
             json!([{"role": "user", "parts": [{"text": ""}]}]),
             "bad part",
         ),
+        (json!([text("user"), call, shows("image/png")]), ""),
+        (json!([text("user"), call, shows("image/gif")]), "bad part"),
     ] {
         let found = checked(Format::Google, json!({ "contents": contents }));
         assert_eq!(found.is_empty(), problem.is_empty(), "{found} {contents}");
         assert!(found.contains(problem), "{found} / {problem}");
     }
+    let nested = json!({"contents": [text("user"), call, shows("image/png")]});
+    let older = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
+    let found = check::problems(Format::Google, older, &nested).join("; ");
+    assert!(found.contains("bad part"), "{found}");
     let unknown = json!({"contents": [text("user")], "model": "m"});
     assert!(checked(Format::Google, unknown).contains("unknown name \"model\""));
 }
@@ -112,6 +155,12 @@ fn bedrock_requests_are_held_to_the_rules() {
     let result = json!({"role": "user", "content": [
         {"toolResult": {"toolUseId": "1", "content": [{"text": "r"}]}},
     ]});
+    let shows = |format: &str| {
+        let mut result = result.clone();
+        result["content"][0]["toolResult"]["content"][0] =
+            json!({"image": {"format": format, "source": {"bytes": "AAAA"}}});
+        result
+    };
     for (messages, problem) in [
         (json!([text("user"), call, result]), ""),
         (json!([text("user"), text("user"), text("user")]), "role"),
@@ -121,6 +170,11 @@ fn bedrock_requests_are_held_to_the_rules() {
         (json!([{"role": "user", "content": []}]), "no blocks"),
         (
             json!([{"role": "user", "content": [{"text": " "}]}]),
+            "bad block",
+        ),
+        (json!([text("user"), call, shows("jpeg")]), ""),
+        (
+            json!([text("user"), call, shows("image/jpeg")]),
             "bad block",
         ),
         (

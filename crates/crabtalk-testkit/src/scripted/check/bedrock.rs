@@ -1,6 +1,6 @@
 //! What Bedrock would refuse.
 
-use super::{tool_names, unanswered};
+use super::{is_image, too_many_images, tool_names, unanswered};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -29,6 +29,7 @@ pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {
     if points > MAX_POINTS || points > 0 && !may_cache {
         found.push(format!("{points} cache points"));
     }
+    too_many_images(body, "\"image\":{", &mut found);
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
@@ -85,11 +86,21 @@ fn is_bad(block: &Value) -> bool {
         "text" => has_words(inner),
         "cachePoint" => inner["type"] == "default",
         "toolUse" => is_id(&inner["toolUseId"]) && inner["input"].is_object(),
-        "toolResult" => is_id(&inner["toolUseId"]) && has_words(&inner["content"][0]["text"]),
+        "toolResult" => {
+            let content = inner["content"].as_array().map_or(&[][..], Vec::as_slice);
+            let good = |part: &Value| has_words(&part["text"]) || is_picture(&part["image"]);
+            is_id(&inner["toolUseId"]) && !content.is_empty() && content.iter().all(good)
+        }
+        "image" => is_picture(inner),
         "reasoningContent" => {
             has_words(&inner["reasoningText"]["signature"]) || has_words(&inner["redactedContent"])
         }
         _ => false,
     };
     !good
+}
+
+fn is_picture(image: &Value) -> bool {
+    let formats = ["png", "jpeg", "gif", "webp"];
+    is_image(&image["format"], &image["source"]["bytes"], &formats)
 }

@@ -1,6 +1,6 @@
 //! What Google would refuse.
 
-use super::tool_names;
+use super::{is_image, tool_names};
 use serde_json::Value;
 
 /// Fields of a request; others are refused by name.
@@ -62,7 +62,7 @@ pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {
         open = called;
         parts
             .iter()
-            .filter(|part| is_bad(part))
+            .filter(|part| is_bad(part, wants_proofs))
             .for_each(|part| found.push(format!("content {at}: a bad part {part}")));
     }
     if !open.is_empty() {
@@ -80,11 +80,22 @@ fn names<'a>(parts: &'a [Value], field: &str) -> Vec<&'a str> {
         .collect()
 }
 
-fn is_bad(part: &Value) -> bool {
+/// `nested`: whether a result may hold images itself.
+fn is_bad(part: &Value, nested: bool) -> bool {
     let call = &part["functionCall"];
     let result = &part["functionResponse"];
     let has_text = part["text"].as_str().is_some_and(|text| !text.is_empty());
+    let is_picture = |part: &Value| {
+        let image = &part["inlineData"];
+        let types = ["image/png", "image/jpeg", "image/webp"];
+        is_image(&image["mimeType"], &image["data"], &types)
+    };
+    let inner = result["parts"].as_array().map_or(&[][..], Vec::as_slice);
+    if !inner.iter().all(|part| nested && is_picture(part)) {
+        return true;
+    }
     let good = has_text
+        || is_picture(part)
         || call["args"].is_object() && call["name"].is_string()
         || result["response"].is_object() && result["name"].is_string();
     !good

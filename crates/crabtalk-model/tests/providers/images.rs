@@ -1,0 +1,214 @@
+//! Images in results of tools, as each provider takes them.
+
+use crate::dialect::{Dialect, with_tools};
+use crate::requests::without_marks;
+use crate::support::{Bench, calling};
+use crate::{Case, Cell};
+use crabtalk_domain::model::Request;
+use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::{Image, ImageType, Message};
+use crabtalk_testkit::scripted::Format;
+use std::sync::Arc;
+
+pub(crate) const CASES: [Case; 6] = [
+    Case::new("an image in a tool result", |d| Box::pin(shown(d))),
+    Case::new("images in results of parallel calls", |d| {
+        Box::pin(parallel(d))
+    }),
+    Case::new("an image where no tools are offered", |d| {
+        Box::pin(without_tools(d))
+    }),
+    Case::new("two requests with images share their prefix", |d| {
+        Box::pin(prefix(d))
+    }),
+    Case::new("the model takes no images: told in words", |d| {
+        Box::pin(blind(d))
+    }),
+    Case::new("too many images: the oldest are told in words", |d| {
+        Box::pin(too_many(d))
+    }),
+];
+
+fn image(kind: ImageType, bytes: &[u8]) -> Image {
+    Image::new(kind, bytes).expect("small")
+}
+
+fn result(id: &str, text: &str, images: &[Image]) -> Message {
+    Message::result(id, ToolOutput::ok(text).with_images(images.to_vec()))
+}
+
+fn look(images: &[Image]) -> Request {
+    with_tools(vec![
+        Message::user("look"),
+        calling(&[("c1", "read", "{\"path\":\"a\"}")]),
+        result("c1", "a.png", images),
+    ])
+}
+
+/// Models of everybody that take images, or do not.
+async fn bench(dialect: Dialect, replies: usize, takes: bool) -> Bench {
+    let replies = (0..replies).map(|_| dialect.text(&["ok"]));
+    dialect
+        .bench_with(replies, |model| model.images = Some(takes))
+        .await
+}
+
+/// Sends requests which the server has to find right, and gives their bodies.
+async fn bodies(dialect: Dialect, takes: bool, requests: &[Request]) -> Vec<String> {
+    let bench = bench(dialect, requests.len(), takes).await;
+    for request in requests {
+        bench.send(request).await.expect("a valid request");
+    }
+    let got = bench.server.requests();
+    got.into_iter().map(|received| received.text).collect()
+}
+
+/// An image as the format has it.
+fn part(dialect: Dialect, image: &Image) -> String {
+    let (kind, data) = (image.media_type().as_str(), image.base64());
+    let short = kind.trim_start_matches("image/");
+    match dialect.format() {
+        Format::OpenAi => format!(
+            "{{\"type\":\"image_url\",\"image_url\":{{\"url\":\"data:{kind};base64,{data}\"}}}}"
+        ),
+        Format::Anthropic => format!(
+            "{{\"type\":\"image\",\"source\":{{\"type\":\"base64\",\"media_type\":\"{kind}\",\"data\":\"{data}\"}}}}"
+        ),
+        Format::Google => {
+            format!("{{\"inlineData\":{{\"mimeType\":\"{kind}\",\"data\":\"{data}\"}}}}")
+        }
+        Format::Bedrock => {
+            format!("{{\"image\":{{\"format\":\"{short}\",\"source\":{{\"bytes\":\"{data}\"}}}}}}")
+        }
+    }
+}
+
+async fn shown(dialect: Dialect) -> Cell {
+    let kinds = ImageType::ALL.map(|kind| image(kind, kind.as_str().as_bytes()));
+    let asked = look(&kinds);
+    let body = without_marks(&bodies(dialect, true, &[asked]).await[0]);
+    let all = kinds.iter().filter(|image| {
+        // It takes none of this kind, and says so.
+        let seen = dialect != Dialect::Google || image.media_type() != ImageType::Gif;
+        let note = "[image/gif, 9 bytes, not shown: the provider takes no image/gif";
+        assert!(seen || body.contains(note), "{body}");
+        seen
+    });
+    let all: Vec<String> = all.map(|image| part(dialect, image)).collect();
+    let all = all.join(",");
+    let whole = match dialect.format() {
+        Format::OpenAi => format!(
+            "{{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"a.png\"}},\
+             {{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":\"[what the tool call c1 shows]\"}},{all}]}}]}}"
+        ),
+        Format::Anthropic => format!(
+            "{{\"type\":\"tool_result\",\"tool_use_id\":\"c1\",\"content\":[{{\"type\":\"text\",\"text\":\"a.png\"}},{all}]}}]}}]}}"
+        ),
+        Format::Google => format!("}},\"parts\":[{all}]}}}}]}}]}}"),
+        Format::Bedrock => format!(
+            "{{\"toolResult\":{{\"toolUseId\":\"c1\",\"content\":[{{\"text\":\"a.png\"}},{all}]}}}}]}}]}}"
+        ),
+    };
+    assert!(body.ends_with(&whole), "{whole}\n{body}");
+    match dialect.format() {
+        Format::OpenAi => Cell::Absent("in a message behind the results"),
+        Format::Anthropic | Format::Google | Format::Bedrock => Cell::Holds,
+    }
+}
+
+async fn parallel(dialect: Dialect) -> Cell {
+    let (one, two) = (
+        image(ImageType::Png, b"one"),
+        image(ImageType::Jpeg, b"two"),
+    );
+    let asked = with_tools(vec![
+        Message::user("look"),
+        calling(&[
+            ("c1", "read", "{}"),
+            ("c2", "bash", "{}"),
+            ("c3", "read", "{}"),
+        ]),
+        result("c1", "first", std::slice::from_ref(&one)),
+        result("c2", "words", &[]),
+        result("c3", "", std::slice::from_ref(&two)),
+        Message::user("steered"),
+    ]);
+    let body = &bodies(dialect, true, &[asked]).await[0];
+    let at = |part: &str| body.find(part).unwrap_or_else(|| panic!("{part}: {body}"));
+    let (one, two) = (at(&part(dialect, &one)), at(&part(dialect, &two)));
+    let (first, words, steered) = (at("first"), at("words"), at("steered"));
+    assert!(first < one && one < two && two < steered, "{body}");
+    // What belongs to a result stands in it, else all of it behind the last.
+    assert_eq!(words < one, dialect.format() == Format::OpenAi, "{body}");
+    Cell::Holds
+}
+
+async fn without_tools(dialect: Dialect) -> Cell {
+    let image = image(ImageType::Webp, b"w");
+    let mut asked = look(std::slice::from_ref(&image));
+    asked.tools = Arc::default();
+    asked.closing = Some(Arc::new(Message::user("and?")));
+    let body = without_marks(&bodies(dialect, true, &[asked]).await[0]);
+    // A mark may stand within the image's block.
+    let part = part(dialect, &image).trim_end_matches('}').to_owned();
+    assert!(body.contains(&part), "{body}");
+    Cell::Holds
+}
+
+async fn prefix(dialect: Dialect) -> Cell {
+    let image = image(ImageType::Png, b"the same");
+    let first = look(std::slice::from_ref(&image));
+    let mut second = first.clone();
+    let mut history = second.history.to_vec();
+    history.extend([Message::assistant("seen"), Message::user("and now?")].map(Arc::new));
+    second.injected_at = history.len();
+    second.history = history.into();
+    // Copies have to be encoded anew, as after a restart.
+    let mut again = second.clone();
+    let copies = again.history.iter().map(|m| Arc::new((**m).clone()));
+    again.history = copies.collect::<Vec<_>>().into();
+    let sent = bodies(dialect, true, &[first, second, again]).await;
+    let part = part(dialect, &image);
+    let (before, after) = (without_marks(&sent[0]), without_marks(&sent[1]));
+    let end = before.find(&part).expect("it is sent") + part.len();
+    assert!(after.starts_with(&before[..end]), "{before}\n{after}");
+    assert_eq!(sent[1], sent[2]);
+    Cell::Holds
+}
+
+async fn blind(dialect: Dialect) -> Cell {
+    let image = image(ImageType::Png, &[7; 34_567]);
+    let asked = look(std::slice::from_ref(&image));
+    let seeing = bench(dialect, 1, true).await;
+    seeing.send(&asked).await.expect("a valid request");
+    // The same history, once shown, then to a model that takes none.
+    let body = &bodies(dialect, false, std::slice::from_ref(&asked)).await[0];
+    let note = "a.png\\n[image/png, 34 KB, not shown: the model m takes no images]";
+    assert!(body.contains(note), "{body}");
+    assert!(!body.contains(image.base64()), "{body}");
+    let mut other = asked;
+    other.model = "other".into();
+    let body = &bodies(dialect, false, &[other]).await[0];
+    assert!(body.contains("the model other takes no images"), "{body}");
+    Cell::Holds
+}
+
+async fn too_many(dialect: Dialect) -> Cell {
+    let mut history = vec![Message::user("look")];
+    let mut sent = Vec::new();
+    let bench = bench(dialect, 30, true).await;
+    for step in 0..30 {
+        let id = format!("c{step}");
+        history.push(calling(&[(&id, "read", "{}")]));
+        let image = image(ImageType::Png, id.as_bytes());
+        history.push(result(&id, "x", std::slice::from_ref(&image)));
+        // The server takes 20 images.
+        let asked = with_tools(history.clone());
+        bench.send(&asked).await.expect("a valid request");
+        let body = bench.server.requests()[step].text.clone();
+        assert!(body.contains(&part(dialect, &image)), "{body}");
+        sent.push(body.matches("newer ones have taken its place").count());
+    }
+    assert_eq!((sent[19], sent[20], sent[29]), (0, 11, 11));
+    Cell::Holds
+}
