@@ -7,6 +7,7 @@
 
 mod agent;
 mod event;
+mod history;
 mod hook;
 mod image;
 mod ledger;
@@ -21,10 +22,11 @@ pub mod tool;
 
 pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Scope, glob_matches};
 pub use event::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, End, ToolCallInfo};
+pub use history::{Derived, History};
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};
 pub use ledger::{Ledger, Spent};
-pub use message::{Encoded, History, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
+pub use message::{Encoded, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
 pub use origin::Origin;
 pub use time::{Clock, SystemClock};

@@ -5,14 +5,10 @@ use crate::tool::ToolOutput;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Characters per token in the estimate that triggers compaction (0000).
 const CHARS_PER_TOKEN: u64 = 4;
-
-/// A conversation's working history, in order. Cheap to hand to a request:
-/// whoever appends copies only while somebody else still holds it.
-pub type History = Arc<Vec<Arc<Message>>>;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

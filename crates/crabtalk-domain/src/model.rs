@@ -49,7 +49,8 @@ pub struct Request {
 
 impl Request {
     /// A request of a history and nothing else.
-    pub fn new(system: impl Into<Arc<str>>, history: History) -> Self {
+    pub fn new(system: impl Into<Arc<str>>, history: impl Into<History>) -> Self {
+        let history = history.into();
         Self {
             model: String::new(),
             fallback: Vec::new(),

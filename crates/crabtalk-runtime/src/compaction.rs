@@ -12,7 +12,7 @@ mod prompt;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use plan::{Budget, Plan, tokens};
+pub(crate) use plan::{Budget, Plan};
 
 use crate::conversation::Open;
 use crate::registry::Shared;
@@ -115,7 +115,7 @@ pub(crate) async fn compact(
     plan: Plan,
     running: Option<RunRecord>,
 ) -> Result<Done, Error> {
-    let tokens_before = plan::tokens(&open.history);
+    let tokens_before = open.history.estimated_tokens();
     let account = Account {
         ledger: &*rt.ledger,
         key: &shared.key,
@@ -147,7 +147,7 @@ pub(crate) async fn compact(
         }),
     ])?;
     open.begin_anew(&summary, plan.keep);
-    let tokens_after = plan::tokens(&open.history);
+    let tokens_after = open.history.estimated_tokens();
     Ok(Done {
         summary,
         title,
@@ -189,7 +189,7 @@ async fn summarise(
                         Arc::default()
                     },
                     tool_choice: ToolChoice::None,
-                    ..Request::new(Arc::clone(&job.system), Arc::new(archived.to_vec()))
+                    ..Request::new(Arc::clone(&job.system), archived.to_vec())
                 };
                 spending::send(rt, account, request).await.map(text)
             }

@@ -226,7 +226,7 @@ impl Conversation {
         let index = |(run, at): (u64, usize)| (run, repaired.moved.get(at).copied().unwrap_or(0));
         let open = Open {
             has_guests: framing::has_guests(&repaired.history),
-            history: Arc::new(repaired.history),
+            history: repaired.history.into(),
             has_summary: opened.has_summary,
             runs: opened.runs.into_iter().map(index).collect(),
             archived_messages: opened.archived_messages,

@@ -4,7 +4,6 @@
 //! provider began to answer is booked once, also when the call is cancelled or
 //! cut, and estimated where the provider gives no figures.
 
-use crate::compaction;
 use crate::runtime::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
@@ -29,7 +28,7 @@ impl<'a> Account<'a> {
         Ok(Bill {
             account: self,
             system: Arc::clone(&request.system),
-            history: Arc::clone(&request.history),
+            history: request.history.clone(),
             response: Response::default(),
         })
     }
@@ -89,7 +88,7 @@ impl Bill<'_> {
             .chain(calls)
             .chain([self.response.content.as_str()]);
         Usage {
-            prompt_tokens: compaction::tokens(&self.history) + estimate_tokens(&self.system),
+            prompt_tokens: self.history.estimated_tokens() + estimate_tokens(&self.system),
             completion_tokens: said.map(estimate_tokens).sum(),
             ..Usage::default()
         }

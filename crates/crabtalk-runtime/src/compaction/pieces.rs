@@ -36,10 +36,7 @@ pub(super) async fn summarise(
             model: job.agent.model.clone(),
             fallback: job.agent.fallback.clone(),
             closing: Some(Arc::new(Message::user(instruction.to_owned()))),
-            ..Request::new(
-                Arc::clone(&job.system),
-                Arc::new(vec![Arc::new(Message::user(told))]),
-            )
+            ..Request::new(Arc::clone(&job.system), vec![Arc::new(Message::user(told))])
         };
         summary = text(spending::send(rt, account, request).await?);
     }

@@ -13,7 +13,7 @@ impl Run<'_> {
     /// Compacts if the history has outgrown its budget. `reported` is the
     /// provider's own figure for the step that has just ended.
     pub(super) async fn make_room(&mut self, reported: u64) -> Result<(), Stop> {
-        let estimate = compaction::tokens(&self.open.history);
+        let estimate = self.open.history.estimated_tokens();
         if !self.budget.is_exceeded(estimate, reported) {
             return Ok(());
         }

@@ -260,7 +260,7 @@ impl Open {
         self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
         let kept = self.history[archived..].iter().cloned();
         let summary = Arc::new(Message::user(summary));
-        self.history = Arc::new(std::iter::once(summary).chain(kept).collect());
+        self.history = std::iter::once(summary).chain(kept).collect();
         self.has_summary = true;
         self.has_guests = framing::has_guests(&self.history);
     }
@@ -278,7 +278,7 @@ impl Open {
     /// Takes a message that is on disk into the working history.
     pub(super) fn push(&mut self, shared: &Shared, message: Arc<Message>) {
         self.has_guests |= !message.agent.is_empty();
-        Arc::make_mut(&mut self.history).push(message);
+        self.history.push(message);
         shared.live().message_count = self.message_count();
     }
 }

@@ -117,7 +117,7 @@ impl Run<'_> {
             model: self.speaker.model.clone(),
             fallback: self.speaker.fallback.clone(),
             system: Arc::clone(&self.system),
-            history: Arc::clone(&self.open.history),
+            history: self.open.history.clone(),
             injected: Arc::clone(&self.injected),
             injected_at: self.injected_at,
             closing: None,
