@@ -302,11 +302,12 @@ async fn thinking_is_asked_for_only_where_it_is_allowed() {
     asked.thinking = true;
     assert_eq!(body_of(&asked).await["thinking"], Value::Null);
     // Words of the user beside the results do not end that group.
-    Arc::make_mut(&mut asked.history).push(Arc::new(Message::user("steered")));
+    asked.history.push(Arc::new(Message::user("steered")));
     asked.injected_at = asked.history.len();
     assert_eq!(body_of(&asked).await["thinking"], Value::Null);
     // The next turn does.
-    Arc::make_mut(&mut asked.history)
+    asked
+        .history
         .extend([Message::assistant("done"), Message::user("next")].map(Arc::new));
     assert_eq!(body_of(&asked).await["thinking"]["type"], "enabled");
     // Newer models decide themselves.
@@ -419,7 +420,8 @@ async fn the_cache_is_told_where_to_look_and_finds_the_same_bytes() {
     offer(&mut first, &["bash", "read"]);
     bench.send(&first).await.expect("an answer");
     let mut second = first.clone();
-    Arc::make_mut(&mut second.history)
+    second
+        .history
         .extend([Message::assistant("four"), Message::user("five")].map(Arc::new));
     second.injected_at = 4;
     bench.send(&second).await.expect("an answer");

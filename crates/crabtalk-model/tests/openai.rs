@@ -382,7 +382,8 @@ async fn consecutive_requests_share_their_prefix_byte_for_byte() {
     support::offer(&mut first, &["bash"]);
     bench.send(&first).await.expect("an answer");
     let mut second = first.clone();
-    std::sync::Arc::make_mut(&mut second.history)
+    second
+        .history
         .extend([Message::assistant("a"), Message::user("go on")].map(std::sync::Arc::new));
     bench.send(&second).await.expect("an answer");
     let requests = bench.server.requests();

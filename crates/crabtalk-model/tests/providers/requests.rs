@@ -93,7 +93,7 @@ async fn thought(dialect: Dialect) -> Request {
         Message::tool("c1", "r1", false),
         Message::tool("c2", "r2", false),
     ];
-    Arc::make_mut(&mut asked.history).extend(more.map(Arc::new));
+    asked.history.extend(more.map(Arc::new));
     asked.injected_at = asked.history.len();
     asked
 }
@@ -218,7 +218,7 @@ async fn prefix(dialect: Dialect) -> Cell {
         Message::user("the last of the first"),
     ]);
     let mut second = first.clone();
-    Arc::make_mut(&mut second.history).extend(
+    second.history.extend(
         [
             calling(&[("c1", "read", "{}")]),
             Message::tool("c1", "the last of the second", false),
@@ -227,7 +227,8 @@ async fn prefix(dialect: Dialect) -> Cell {
     );
     second.injected_at = second.history.len();
     let mut third = second.clone();
-    Arc::make_mut(&mut third.history)
+    third
+        .history
         .extend([Message::assistant("six"), Message::user("seven")].map(Arc::new));
     third.injected_at = third.history.len();
     let sent = bodies(dialect, &[first, second, third]).await;

@@ -60,7 +60,7 @@ pub(crate) fn provider(name: &str, kind: Kind, url: &str, models: &[&str]) -> Pr
 pub(crate) fn history(messages: Vec<Message>) -> Request {
     Request::new(
         "sys",
-        Arc::new(messages.into_iter().map(Arc::new).collect()),
+        messages.into_iter().map(Arc::new).collect::<Vec<_>>(),
     )
 }
 
