@@ -13,7 +13,7 @@ pub(crate) use report::Report;
 use crate::settings::Settings;
 use book::{Book, Entry};
 use crabtalk_domain::model::{Error, ErrorKind};
-use crabtalk_domain::{AgentConfig, Budget, Clock, Ledger, Spent, Usage};
+use crabtalk_domain::{AgentConfig, Budget, Clock, Cost, Ledger, Spent, Usage};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a model's answer costs, where its price is known.
-pub(crate) type Cost = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
+pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
 
 /// The daemon's account of model calls.
 pub(crate) struct DayLedger {
@@ -30,7 +30,7 @@ pub(crate) struct DayLedger {
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
     zone: TimeZone,
-    cost: Box<Cost>,
+    price: Box<Price>,
     /// Today's; read at the first use.
     today: Mutex<Option<Book>>,
 }
@@ -42,14 +42,14 @@ impl DayLedger {
         settings: Arc<Settings>,
         clock: Arc<dyn Clock>,
         zone: TimeZone,
-        cost: impl Fn(&str, &Usage) -> Option<f64> + Send + Sync + 'static,
+        price: impl Fn(&str, &Usage) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
         Self {
             folder,
             settings,
             clock,
             zone,
-            cost: Box::new(cost),
+            price: Box::new(price),
             today: Mutex::new(None),
         }
     }
@@ -122,12 +122,13 @@ impl Ledger for DayLedger {
         Err(Error::new(ErrorKind::Budget, message))
     }
 
-    fn record(&self, spent: Spent<'_>) {
+    fn record(&self, spent: Spent<'_>) -> Cost {
         let now = self.now();
-        let entry = Entry::new(&now, &spent, (self.cost)(spent.model, spent.usage));
+        let cost = Cost::of_call(spent.usage, (self.price)(spent.model, spent.usage));
         if let Some(book) = self.today(now.date()).as_mut() {
-            book.add(entry);
+            book.add(Entry::new(&now, &spent, &cost));
         }
+        cost
     }
 }
 

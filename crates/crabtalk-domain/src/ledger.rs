@@ -20,6 +20,36 @@ pub struct Spent<'a> {
     pub usage: &'a Usage,
 }
 
+/// What calls cost in money, as far as their prices are known.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Cost {
+    /// In the unit of the prices; `None` while nothing had one.
+    pub money: Option<f64>,
+    /// Tokens without a price.
+    pub unpriced_tokens: u64,
+}
+
+impl Cost {
+    /// Of a call, whose price may be known.
+    pub fn of_call(usage: &Usage, money: Option<f64>) -> Self {
+        Self {
+            money,
+            unpriced_tokens: match money {
+                Some(_) => 0,
+                None => usage.total_tokens(),
+            },
+        }
+    }
+
+    /// Adds another call's.
+    pub fn add(&mut self, other: Self) {
+        if let Some(more) = other.money {
+            *self.money.get_or_insert(0.0) += more;
+        }
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
+    }
+}
+
 /// Keeps account of model calls. `()` allows everything and forgets it.
 pub trait Ledger: Send + Sync {
     /// Whether the agent may call a model now. Asked before every call.
@@ -29,9 +59,9 @@ pub trait Ledger: Send + Sync {
     /// budget is spent and when it opens again.
     fn check(&self, agent: &AgentConfig) -> Result<(), Error>;
 
-    /// Books a call. Told after every call that a provider answered, also of
-    /// one that was cancelled or cut.
-    fn record(&self, spent: Spent<'_>);
+    /// Books a call, and says what it cost. Told after every call that a
+    /// provider answered, also of one that was cancelled or cut.
+    fn record(&self, spent: Spent<'_>) -> Cost;
 }
 
 impl Ledger for () {
@@ -39,5 +69,7 @@ impl Ledger for () {
         Ok(())
     }
 
-    fn record(&self, _: Spent<'_>) {}
+    fn record(&self, spent: Spent<'_>) -> Cost {
+        Cost::of_call(spent.usage, None)
+    }
 }

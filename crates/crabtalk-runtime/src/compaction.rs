@@ -18,7 +18,7 @@ use crate::conversation::Open;
 use crate::registry::Shared;
 use crate::run::Publisher;
 use crate::runtime::Inner;
-use crate::spending::{self, Account};
+use crate::spending::{self, Account, Tally};
 use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
 use crabtalk_domain::storage::{MetaRecord, Record, RunRecord, archive_title};
@@ -44,6 +44,8 @@ pub(crate) struct Job<'a> {
     pub(crate) focus: Option<&'a str>,
     /// A summary of fewer tokens is never too long.
     pub(crate) min_replaced: u64,
+    /// Where what it costs is added up.
+    pub(crate) tally: &'a Tally,
 }
 
 /// A compaction that took place.
@@ -80,6 +82,8 @@ pub(crate) async fn on_demand(
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,
+        // Its run is over, and the ledger has it.
+        tally: &Tally::default(),
     };
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let publisher = Publisher::new(Arc::clone(rt), key, run, Arc::default());
@@ -121,6 +125,7 @@ pub(crate) async fn compact(
         key: &shared.key,
         run: open.last_run,
         agent: job.agent,
+        tally: job.tally,
     };
     let mut summary = summarise(rt, account, open, job, &plan).await?;
     if let Some(question) = plan.open_question(&open.history) {
@@ -165,6 +170,7 @@ async fn summarise(
 ) -> Result<String, ModelError> {
     let archived = &open.history[..open.history.len() - plan.keep];
     let replaced: u64 = archived.iter().map(|m| m.estimated_tokens()).sum();
+    let archived = &in_words(archived)[..];
     let instruction = prompt::instruction(job.agent.compact_prompt.as_deref(), job.focus);
     let mut window = rt.model.context_limit(&job.agent.model);
     let mut failure = String::new();
@@ -213,6 +219,18 @@ async fn summarise(
     }
     let message = format!("the history was not compacted: {failure}");
     Err(ModelError::new(ErrorKind::Malformed, message))
+}
+
+/// A history with notes in place of images: a summary is words, and images
+/// may be what made the history too long.
+fn in_words(history: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    let told = |message: &Arc<Message>| {
+        if message.images.is_empty() {
+            return Arc::clone(message);
+        }
+        Arc::new(message.with_notes(|image| Some(image.note())))
+    };
+    history.iter().map(told).collect()
 }
 
 fn text(response: Response) -> String {

@@ -20,6 +20,7 @@ use crate::conversation::{Job, Open};
 use crate::gate::Standing;
 use crate::registry::Shared;
 use crate::runtime::Inner;
+use crate::spending::Tally;
 use announce::Announcer;
 pub(crate) use announce::Publisher;
 use crabtalk_domain::model::ToolChoice;
@@ -137,6 +138,7 @@ struct Run<'a> {
     /// Whether the run has said anything yet.
     has_text: bool,
     usage: Usage,
+    tally: Tally,
     provider: String,
     model: String,
     started: tokio::time::Instant,

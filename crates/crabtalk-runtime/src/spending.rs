@@ -7,10 +7,25 @@
 use crate::runtime::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
-    AgentConfig, ConversationKey, History, Ledger, Spent, Usage, estimate_tokens,
+    AgentConfig, ConversationKey, Cost, History, Ledger, Spent, Usage, estimate_tokens,
 };
 use futures_util::StreamExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a run's calls have cost so far, as the ledger says.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<Cost>);
+
+impl Tally {
+    fn add(&self, cost: Cost) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add(cost);
+    }
+
+    pub(crate) fn sum(&self) -> Cost {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Who pays for a call.
 #[derive(Clone, Copy)]
@@ -19,6 +34,7 @@ pub(crate) struct Account<'a> {
     pub(crate) key: &'a ConversationKey,
     pub(crate) run: u64,
     pub(crate) agent: &'a AgentConfig,
+    pub(crate) tally: &'a Tally,
 }
 
 impl<'a> Account<'a> {
@@ -66,7 +82,7 @@ impl Bill<'_> {
             return;
         }
         let usage = self.response.usage.unwrap_or_else(|| self.estimate());
-        self.account.ledger.record(Spent {
+        let cost = self.account.ledger.record(Spent {
             key: self.account.key,
             run: self.account.run,
             agent: self.account.agent,
@@ -74,6 +90,7 @@ impl Bill<'_> {
             model,
             usage: &usage,
         });
+        self.account.tally.add(cost);
     }
 
     /// A budget must hold with servers that report nothing, too.

@@ -5,7 +5,7 @@
 //! one of the same sums with fewer lines.
 
 use crabtalk_config::read_limited;
-use crabtalk_domain::Spent;
+use crabtalk_domain::{Cost, Spent};
 use jiff::civil::Date;
 use jiff::{ToSpan, Zoned};
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(now: &Zoned, spent: &Spent<'_>, money: Option<f64>) -> Self {
+    pub(super) fn new(now: &Zoned, spent: &Spent<'_>, cost: &Cost) -> Self {
         let usage = spent.usage;
         Self {
             at: format!("{:.3}", now.timestamp()),
@@ -111,11 +111,8 @@ impl Entry {
                 prompt_tokens: usage.prompt_tokens,
                 completion_tokens: usage.completion_tokens,
                 cache_hit_tokens: usage.cache_hit_tokens.unwrap_or(0),
-                money: money.unwrap_or(0.0),
-                unpriced_tokens: match money {
-                    Some(_) => 0,
-                    None => usage.total_tokens(),
-                },
+                money: cost.money.unwrap_or(0.0),
+                unpriced_tokens: cost.unpriced_tokens,
             },
         }
     }

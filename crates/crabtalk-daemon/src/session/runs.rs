@@ -163,6 +163,8 @@ fn response(end: End, content: String) -> Result<SendResponse, Status> {
         provider: end.provider,
         model: end.model,
         usage: end.usage.map(super::wire::usage),
+        money: end.cost.money,
+        unpriced_tokens: end.cost.unpriced_tokens,
     })
 }
 

@@ -281,6 +281,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             provider,
             model,
             usage: used,
+            cost,
         }) => Event::End(StreamEnd {
             agent,
             error,
@@ -288,6 +289,8 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             provider,
             model,
             usage: used.map(usage),
+            money: cost.money,
+            unpriced_tokens: cost.unpriced_tokens,
         }),
     }
     .into()

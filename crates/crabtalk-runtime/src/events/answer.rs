@@ -6,7 +6,7 @@ use crabtalk_domain::{AgentEvent, End};
 use std::sync::Arc;
 
 /// How a run ended, and the text of its last step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The End.
     pub end: End,

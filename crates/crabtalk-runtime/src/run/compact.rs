@@ -44,6 +44,7 @@ impl Run<'_> {
             tools: Arc::new(self.rt.specs(&primary, &self.rt.catalog.load())),
             focus: None,
             min_replaced: 0,
+            tally: &self.tally,
         };
         let started = Some(self.started_as.clone());
         let done = compaction::compact(self.rt, self.shared, self.open, &job, plan, started).await;

@@ -8,7 +8,7 @@ use crate::history::CANCELLED;
 use crate::registry::Shared;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, End, Message, Usage};
+use crabtalk_domain::{AgentEvent, Cost, End, Message, Usage};
 use std::sync::Arc;
 
 impl Stop {
@@ -83,7 +83,8 @@ impl Run<'_> {
         if let Some(log) = &log {
             release(self.shared, log);
         }
-        self.log_line(code);
+        let cost = self.tally.sum();
+        self.log_line(code, &cost);
         let usage = (self.usage != Usage::default()).then_some(self.usage);
         self.publisher.publish(AgentEvent::End(End {
             agent: self.speaker.name.to_string(),
@@ -92,6 +93,7 @@ impl Run<'_> {
             provider: self.provider,
             model: self.model,
             usage,
+            cost,
         }));
         failure.is_none()
     }
@@ -160,7 +162,7 @@ impl Run<'_> {
     }
 
     /// OPS-3: one line per run.
-    fn log_line(&self, code: u32) {
+    fn log_line(&self, code: u32, cost: &Cost) {
         tracing::info!(
             agent = %self.request.key.agent,
             sender = %self.request.key.sender,
@@ -170,6 +172,7 @@ impl Run<'_> {
             model = %self.model,
             prompt_tokens = self.usage.prompt_tokens,
             completion_tokens = self.usage.completion_tokens,
+            money = cost.money,
             duration_ms = self.started.elapsed().as_millis() as u64,
             code,
             "run"

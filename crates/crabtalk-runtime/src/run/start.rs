@@ -9,6 +9,7 @@ use crate::gate::scope::Kind;
 use crate::gate::{Violation, standing};
 use crate::registry::Shared;
 use crate::runtime::Inner;
+use crate::spending::Tally;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, RunContext, Usage};
@@ -109,6 +110,7 @@ pub(super) async fn start<'a>(
         repeats: Repeats::default(),
         has_text: false,
         usage: Usage::default(),
+        tally: Tally::default(),
         provider: String::new(),
         model,
         started: tokio::time::Instant::now(),

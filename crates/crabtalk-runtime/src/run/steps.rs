@@ -135,6 +135,7 @@ impl Run<'_> {
             key: &self.request.key,
             run: self.number,
             agent: &self.speaker,
+            tally: &self.tally,
         };
         let bill = account.open(&request)?;
         let stream = self.rt.model.stream(request);

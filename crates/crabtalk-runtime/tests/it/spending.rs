@@ -1,12 +1,13 @@
 //! What a run answers for (MODEL-7).
 
 use crate::rig::*;
-use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
-use crabtalk_runtime::RunRequest;
+use crabtalk_domain::{AgentEvent, Usage};
+use crabtalk_runtime::{RunRequest, Subscription};
 use crabtalk_testkit::model::Step;
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
+use std::sync::Arc;
 
 fn used(prompt_tokens: u64, completion_tokens: u64) -> Usage {
     Usage {
@@ -89,6 +90,44 @@ async fn a_killed_or_cut_answer_costs_what_it_cost() {
             "(crab, user) 2 crab scripted/scripted 20+2",
         ]
     );
+}
+
+/// A run's money, and its tokens without a price.
+async fn cost(mut run: Subscription) -> (Option<f64>, u64) {
+    loop {
+        let next = run.next().await.expect("not refused").expect("an end");
+        if let AgentEvent::End(end) = &next.event {
+            return (end.cost.money, end.cost.unpriced_tokens);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_says_what_all_calls_of_a_run_cost() {
+    let mut catalog = catalog();
+    let mut crab = agent("crab");
+    crab.compact_threshold = Some(1000);
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let model = ScriptedModel::new(vec![
+        Reply::tool("echo", json!({"text": "a"})).usage(used(10, 1)),
+        Reply::text("done").usage(used(10, 2)),
+        Reply::hang_after("half an answer").usage(used(20, 4)),
+        Reply::tool("echo", json!({"text": "b"})).usage(used(2000, 8)),
+        Reply::text("A summary of it.").usage(used(10, 16)),
+        Reply::text("done").usage(used(UNPRICED, 32)),
+        Reply::text("free").usage(used(UNPRICED, 64)),
+    ]);
+    let rig = rig_on(model, MemoryStore::default(), catalog);
+    assert_eq!(cost(rig.submit("go")).await, (Some(3.0), 0));
+    let mut cancelled = rig.submit("again");
+    read_until(&mut cancelled, "half an answer").await;
+    rig.runtime.kill(&key()).expect("in flight");
+    assert_eq!(cost(cancelled).await, (Some(4.0), 0));
+    assert_eq!(
+        cost(rig.submit("compacts")).await,
+        (Some(24.0), UNPRICED + 32)
+    );
+    assert_eq!(cost(rig.submit("last")).await, (None, UNPRICED + 64));
 }
 
 #[tokio::test]
