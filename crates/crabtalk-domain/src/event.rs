@@ -1,6 +1,6 @@
 //! What happens in a run, as every client may see it.
 
-use crate::{Cost, Image, Usage};
+use crate::{Image, Usage};
 use std::sync::Arc;
 
 /// A tool call as it is announced.
@@ -71,7 +71,7 @@ pub struct Ask {
 }
 
 /// How a run ended (WIRE-6).
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct End {
     /// Who spoke: the agent or the guest.
     pub agent: String,
@@ -85,9 +85,6 @@ pub struct End {
     pub model: String,
     /// Tokens of all steps together.
     pub usage: Option<Usage>,
-    /// Money of all its model calls together: compaction within it, and what
-    /// was cancelled or cut, included.
-    pub cost: Cost,
 }
 
 /// An event of a run. Start comes first, exactly one End last.
@@ -176,5 +173,30 @@ impl AgentEvent {
             }
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ImageType;
+
+    #[test]
+    fn notes_stand_for_the_images_of_an_event() {
+        let image = Image::new(ImageType::Webp, b"four").expect("small");
+        let result = |output: &str, images| AgentEvent::ToolResult {
+            call_id: "c".into(),
+            output: output.into(),
+            duration_ms: 1,
+            is_error: false,
+            images,
+        };
+        assert_eq!(
+            result("seen", vec![image.clone(), image]).without_images(),
+            result(
+                "seen\n[image/webp, 4 bytes]\n[image/webp, 4 bytes]",
+                Vec::new()
+            )
+        );
     }
 }

@@ -1,6 +1,6 @@
 use super::plan::Plan;
 use super::{pieces, prompt};
-use crabtalk_domain::{Message, ToolCall};
+use crabtalk_domain::{Image, ImageType, Message, ToolCall};
 use std::sync::Arc;
 
 fn history(script: &str) -> Vec<Arc<Message>> {
@@ -67,4 +67,17 @@ fn pieces_hold_everything_and_none_is_too_long() {
         parts.len()
     );
     assert_eq!(parts.concat().matches('x').count(), 4 * 310);
+}
+
+#[test]
+fn words_stand_for_images_and_everything_else_is_shared() {
+    let image = Image::new(ImageType::Gif, b"abc").expect("small");
+    let mut before = history("u1 c1 t1");
+    before.push(Arc::new(
+        Message::tool("1", "x", false).with_images(vec![image]),
+    ));
+    let after = super::in_words(&before);
+    assert!(Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[2], &after[2]));
+    assert_eq!(after[3].content, "x\n[image/gif, 3 bytes]");
+    assert!(after[3].images.is_empty() && !before[3].images.is_empty());
 }

@@ -125,7 +125,7 @@ mod long {
     use super::super::log::MAX_BYTES;
     use super::*;
     use crabtalk_domain::storage::{ConversationLog, NewConversation, Record, Storage};
-    use crabtalk_domain::{ConversationKey, Message, ToolCall, ToolCallInfo};
+    use crabtalk_domain::{ConversationKey, Image, ImageType, Message, ToolCall, ToolCallInfo};
     use crabtalk_testkit::MemoryStore;
 
     struct Long {
@@ -196,14 +196,16 @@ mod long {
             self.publish(AgentEvent::ToolStart(calls));
             for id in ids.iter().rev() {
                 let output = piece(id);
-                let at = self.append(Message::tool(id, output.clone(), false));
+                let image = Image::new(ImageType::Png, piece(id).as_bytes()).expect("small");
+                let message = Message::tool(id, output.clone(), false);
+                let at = self.append(message.with_images(vec![image.clone()]));
                 self.log.result_stored(id, at);
                 self.publish(AgentEvent::ToolResult {
                     call_id: id.clone(),
                     output,
                     duration_ms: 7,
                     is_error: false,
-                    images: Vec::new(),
+                    images: vec![image],
                 });
             }
             self.publish(AgentEvent::ToolsComplete);

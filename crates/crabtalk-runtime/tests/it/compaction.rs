@@ -237,3 +237,30 @@ async fn guests_survive_compaction_in_what_is_kept_and_archived() {
     rig.runtime.compact(&key(), None).await.expect("compacted");
     assert!(rig.lines().contains(&"assistant<ada>: I am ada".to_owned()));
 }
+
+#[tokio::test]
+async fn images_are_told_in_words_to_a_summary_and_stay_in_the_archive() {
+    let rig = rig(vec![
+        Reply::tool("echo", json!({"text": "a chart", "images": 2})),
+        Reply::text("I see it."),
+        Reply::text("They looked at a chart."),
+        Reply::text("again"),
+    ]);
+    let events = rig.run("look").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    rig.runtime.compact(&key(), None).await.expect("compacted");
+    rig.run("more").await;
+    let requests = rig.model.requests();
+    let shown = |at: usize| -> usize { requests[at].messages().map(|m| m.images.len()).sum() };
+    assert_eq!([0, 1, 2, 3].map(shown), [0, 2, 0, 0]);
+    let told = requests[2].history.last().map(|m| m.content.as_str());
+    assert_eq!(told, Some("I see it."));
+    assert_eq!(
+        requests[2].history[2].content,
+        "a chart\n[image/png, 8 bytes]\n[image/png, 8 bytes]"
+    );
+    let source = crabtalk_domain::storage::Source::Archive(key(), 1);
+    let page = rig.runtime.storage().page(&source, None, 10).await;
+    let kept: usize = page.expect("in memory").entries[2].message.images.len();
+    assert_eq!(kept, 2);
+}
