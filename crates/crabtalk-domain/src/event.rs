@@ -1,6 +1,6 @@
 //! What happens in a run, as every client may see it.
 
-use crate::{Image, Usage};
+use crate::{Cost, Image, Usage};
 use std::sync::Arc;
 
 /// A tool call as it is announced.
@@ -71,7 +71,7 @@ pub struct Ask {
 }
 
 /// How a run ended (WIRE-6).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct End {
     /// Who spoke: the agent or the guest.
     pub agent: String,
@@ -85,6 +85,9 @@ pub struct End {
     pub model: String,
     /// Tokens of all steps together.
     pub usage: Option<Usage>,
+    /// Money of all its model calls together: compaction within it, and what
+    /// was cancelled or cut, included.
+    pub cost: Cost,
 }
 
 /// An event of a run. Start comes first, exactly one End last.

@@ -18,7 +18,7 @@ use crate::conversation::Open;
 use crate::registry::Shared;
 use crate::run::Publisher;
 use crate::runtime::Inner;
-use crate::spending::{self, Account};
+use crate::spending::{self, Account, Tally};
 use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
 use crabtalk_domain::storage::{MetaRecord, Record, RunRecord, archive_title};
@@ -44,6 +44,8 @@ pub(crate) struct Job<'a> {
     pub(crate) focus: Option<&'a str>,
     /// A summary of fewer tokens is never too long.
     pub(crate) min_replaced: u64,
+    /// Where what it costs is added up.
+    pub(crate) tally: &'a Tally,
 }
 
 /// A compaction that took place.
@@ -80,6 +82,8 @@ pub(crate) async fn on_demand(
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,
+        // Its run is over, and the ledger has it.
+        tally: &Tally::default(),
     };
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let publisher = Publisher::new(Arc::clone(rt), key, run, Arc::default());
@@ -121,6 +125,7 @@ pub(crate) async fn compact(
         key: &shared.key,
         run: open.last_run,
         agent: job.agent,
+        tally: job.tally,
     };
     let mut summary = summarise(rt, account, open, job, &plan).await?;
     if let Some(question) = plan.open_question(&open.history) {

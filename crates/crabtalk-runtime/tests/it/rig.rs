@@ -2,8 +2,8 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, End, Hook, Image, ImageType,
-    Ledger, Permission, PermissionRule, Spent, Usage, model,
+    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, Cost, End, Hook, Image,
+    ImageType, Ledger, Permission, PermissionRule, Spent, Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
@@ -117,6 +117,9 @@ impl ApprovalBook for Book {
     }
 }
 
+/// A call that read so many tokens has no price; others cost 1 a token written.
+pub(crate) const UNPRICED: u64 = 13;
+
 /// Notes what is spent, and closes when told to.
 #[derive(Default)]
 pub(crate) struct Purse {
@@ -135,7 +138,7 @@ impl Ledger for Purse {
         Ok(())
     }
 
-    fn record(&self, spent: Spent<'_>) {
+    fn record(&self, spent: Spent<'_>) -> Cost {
         let Usage {
             prompt_tokens,
             completion_tokens,
@@ -145,6 +148,8 @@ impl Ledger for Purse {
             "{} {} {} {}/{} {prompt_tokens}+{completion_tokens}",
             spent.key, spent.run, spent.agent.name, spent.provider, spent.model
         ));
+        let priced = *prompt_tokens != UNPRICED;
+        Cost::of_call(spent.usage, priced.then_some(*completion_tokens as f64))
     }
 }
 
