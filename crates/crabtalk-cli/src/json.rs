@@ -4,7 +4,7 @@
 
 use crabtalk_proto::{
     ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
-    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, MemoryEntry, ModelInfo,
+    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image, MemoryEntry, ModelInfo,
     PendingAsk, ProviderInfo, SearchHit, Spending, StreamEvent, TokenUsage, ToolCallInfo,
     stream_event,
 };
@@ -26,12 +26,13 @@ pub(crate) fn stream_event(event: &StreamEvent) -> Value {
         Some(Event::ToolStart(e)) => json!({"type": "tool_start", "calls": calls(&e.calls)}),
         Some(Event::ToolResult(e)) => json!({
             "type": "tool_result", "call_id": e.call_id, "output": e.output,
-            "duration_ms": e.duration_ms, "is_error": e.is_error,
+            "duration_ms": e.duration_ms, "is_error": e.is_error, "images": images(&e.images),
         }),
         Some(Event::ToolsComplete(_)) => json!({"type": "tools_complete"}),
         Some(Event::End(e)) => json!({
             "type": "end", "agent": e.agent, "error": e.error, "code": e.code,
             "provider": e.provider, "model": e.model, "usage": e.usage.as_ref().map(usage),
+            "money": e.money, "unpriced_tokens": e.unpriced_tokens,
         }),
         Some(Event::AskUser(e)) => typed("ask_user", ask(e)),
         Some(Event::UserSteered(e)) => json!({"type": "user_steered", "content": e.content}),
@@ -91,6 +92,14 @@ fn calls(calls: &[ToolCallInfo]) -> Value {
         .collect()
 }
 
+/// What images there are; who wants their bytes speaks the protocol.
+fn images(images: &[Image]) -> Value {
+    let images = images.iter();
+    images
+        .map(|image| json!({"media_type": image.media_type, "bytes": image.data.len()}))
+        .collect()
+}
+
 fn usage(usage: &TokenUsage) -> Value {
     json!({
         "prompt_tokens": usage.prompt_tokens,
@@ -120,7 +129,7 @@ pub(crate) fn history_entry(entry: &HistoryEntry) -> Value {
         "index": entry.index, "role": entry.role, "content": entry.content,
         "agent": entry.agent, "timestamp": entry.timestamp,
         "tool_calls": calls(&entry.tool_calls), "tool_call_id": entry.tool_call_id,
-        "compact": entry.compact,
+        "compact": entry.compact, "images": images(&entry.images),
     })
 }
 
@@ -206,6 +215,7 @@ fn spending(row: &Spending) -> Value {
     });
     let names = [
         ("day", &row.day),
+        ("at", &row.at),
         ("agent", &row.agent),
         ("sender", &row.sender),
         ("provider", &row.provider),
@@ -232,6 +242,7 @@ pub(crate) fn model(model: &ModelInfo) -> Value {
         "kind": crate::commands::kind(model.kind), "active": model.active,
         "enabled": model.enabled, "context": model.context, "input_price": model.input_price,
         "output_price": model.output_price, "price_is_approximate": model.price_is_approximate,
+        "images": model.images,
     })
 }
 

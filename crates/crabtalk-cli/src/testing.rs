@@ -271,6 +271,7 @@ impl Server for Script {
             input_price: price,
             output_price: price.map(|price| 2.0 * price),
             price_is_approximate: true,
+            images: price.map(|_| true),
         };
         Ok(ModelList {
             models: vec![model("big", Some(1.5)), model("old", None)],

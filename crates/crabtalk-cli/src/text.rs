@@ -1,5 +1,7 @@
 //! Text of models, tools and other people, made safe and short for a terminal.
 
+use crabtalk_proto::Image;
+
 /// Characters of a one-line summary: fits a narrow terminal beside its label.
 const SUMMARY_CHARS: usize = 100;
 
@@ -36,6 +38,25 @@ pub(crate) fn call_summary(arguments: &str) -> String {
     summary(text.unwrap_or(arguments))
 }
 
+/// Money in whatever unit the configuration's prices have.
+pub(crate) fn money(money: f64) -> String {
+    const SMALLEST: f64 = 0.0001;
+    if money > 0.0 && money < SMALLEST {
+        return format!("<{SMALLEST}");
+    }
+    format!("{money:.4}")
+}
+
+/// What stands for an image on a terminal.
+pub(crate) fn image_note(image: &Image) -> String {
+    let size = match image.data.len() {
+        bytes @ 0..1_000 => format!("{bytes} bytes"),
+        bytes @ 1_000..1_000_000 => format!("{} KB", bytes / 1_000),
+        bytes => format!("{:.1} MB", bytes as f64 / 1e6),
+    };
+    format!("[{}, {size}]", summary(&image.media_type))
+}
+
 /// A number of seconds as people say it.
 pub(crate) fn duration(secs: u64) -> String {
     match secs {
@@ -49,6 +70,30 @@ pub(crate) fn duration(secs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_is_never_rounded_to_nothing() {
+        let shown = [0.0, 0.000_01, 0.000_1, 1.234_56].map(money);
+        assert_eq!(shown, ["0.0000", "<0.0001", "0.0001", "1.2346"]);
+    }
+
+    #[test]
+    fn an_image_is_a_line() {
+        let notes = [999, 34_567, 2_450_000].map(|bytes| {
+            image_note(&Image {
+                media_type: "image/png\x1b".into(),
+                data: vec![0; bytes].into(),
+            })
+        });
+        assert_eq!(
+            notes,
+            [
+                "[image/png, 999 bytes]",
+                "[image/png, 34 KB]",
+                "[image/png, 2.5 MB]"
+            ]
+        );
+    }
 
     #[test]
     fn nothing_that_drives_a_terminal_passes() {

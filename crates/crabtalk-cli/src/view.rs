@@ -3,7 +3,7 @@
 
 use crate::json;
 use crate::screen::Screen;
-use crate::text::{call_summary, summary};
+use crate::text::{call_summary, image_note, money, summary};
 use crabtalk_proto::{StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, code, stream_event};
 use std::collections::HashMap;
 use std::io;
@@ -123,7 +123,9 @@ impl View {
             let first = summary(first.unwrap_or_default());
             return screen.note(&format!("< {name} failed after {secs:.1} s: {first}"));
         }
-        screen.note(&format!("< {name} {secs:.1} s"))
+        screen.note(&format!("< {name} {secs:.1} s"))?;
+        let mut images = result.images.iter();
+        images.try_for_each(|image| screen.note(&format!("  {}", image_note(image))))
     }
 }
 
@@ -146,10 +148,24 @@ fn end(screen: &mut Screen, end: &StreamEnd) -> io::Result<()> {
     };
     match &end.usage {
         Some(usage) => screen.note(&format!(
-            "{model}: {} tokens read, {} written",
-            usage.prompt_tokens, usage.completion_tokens
+            "{model}: {} tokens read, {} written{}",
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            cost(end)
         )),
         None if model.is_empty() => Ok(()),
         None => screen.note(&model),
     }
+}
+
+/// What a run cost, as far as there are prices.
+fn cost(end: &StreamEnd) -> String {
+    let Some(spent) = end.money else {
+        return String::new();
+    };
+    let unpriced = match end.unpriced_tokens {
+        0 => String::new(),
+        tokens => format!(" ({tokens} tokens without price)"),
+    };
+    format!(", {} in money{unpriced}", money(spent))
 }

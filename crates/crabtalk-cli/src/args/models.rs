@@ -74,7 +74,7 @@ pub(crate) enum By {
     Model,
     /// Conversations.
     Conversation,
-    /// Runs of today.
+    /// The last runs of these days.
     Run,
 }
 

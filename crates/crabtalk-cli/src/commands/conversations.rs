@@ -5,7 +5,7 @@ use crate::args::History;
 use crate::error::Error;
 use crate::json;
 use crate::screen::Screen;
-use crate::text::{call_summary, summary};
+use crate::text::{call_summary, image_note, summary};
 use crabtalk_proto::{
     ActiveConversationInfo, Client, GetHistoryMsg, HistoryEntry, ListActiveConversationsMsg,
     ListConversationsMsg,
@@ -112,7 +112,9 @@ pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Resul
         return screen.line(&format!("--- older messages: {}", summary(&entry.content)));
     }
     if entry.role == "tool" {
-        return screen.line(&format!("    < {}", summary(&entry.content)));
+        screen.line(&format!("    < {}", summary(&entry.content)))?;
+        let mut images = entry.images.iter();
+        return images.try_for_each(|image| screen.line(&format!("      {}", image_note(image))));
     }
     if !entry.content.trim().is_empty() {
         let speaker = match entry.agent.as_str() {

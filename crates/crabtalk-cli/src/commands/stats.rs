@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args::{By, Stats};
 use crate::error::Error;
-use crate::text::duration;
+use crate::text::{duration, money};
 use crate::{json, table};
 use crabtalk_proto::{Client, DaemonStats, GetStats, Spending};
 
@@ -60,18 +60,13 @@ fn rows(stats: &DaemonStats) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Prices are in whatever unit the configuration has them.
-fn money(money: f64) -> String {
-    format!("{money:.4}")
-}
-
 fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Result<(), Error> {
     let name: &[&str] = match by {
         By::Day => &["day"],
         By::Agent => &["agent"],
         By::Model => &["model", "provider"],
         By::Conversation => &["agent", "sender"],
-        By::Run => &["agent", "sender", "run"],
+        By::Run => &["at", "agent", "sender", "run"],
     };
     let mut header = name.to_vec();
     header.extend([
@@ -109,6 +104,7 @@ fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Resu
 fn named(row: &Spending, name: &str) -> String {
     match name {
         "day" => row.day.clone(),
+        "at" => row.at.clone(),
         "agent" => row.agent.clone(),
         "model" => row.model.clone(),
         "provider" => row.provider.clone(),

@@ -3,7 +3,7 @@ mod models;
 
 use crate::error::Error;
 use crate::testing::Fake;
-use crabtalk_proto::{AskUserEvent, HistoryEntry, PendingAsk, Status, ToolCallInfo};
+use crabtalk_proto::{AskUserEvent, HistoryEntry, Image, PendingAsk, Status, ToolCallInfo};
 
 async fn output(fake: &Fake, words: &str) -> String {
     let mut at = fake.at(words);
@@ -42,18 +42,23 @@ async fn history_turns_pages_until_it_has_enough() {
         arguments: r#"{"command":"ls"}"#.into(),
         ..ToolCallInfo::default()
     });
+    let mut shown = entry(4, "tool", "a\nb");
+    shown.images.push(Image {
+        media_type: "image/png".into(),
+        data: vec![0; 34_000].into(),
+    });
     let mut guest = entry(5, "assistant", "done\n");
     guest.agent = "rev".into();
     *fake.script.history.lock().unwrap() = vec![
         entry(1, "user", "first"),
         entry(2, "user", "look"),
         call,
-        entry(4, "tool", "a\nb"),
+        shown,
         guest,
     ];
     assert_eq!(
         output(&fake, "history -n 4").await,
-        "user> look\nassistant> I look\n    > bash ls\n    < a b\nrev> done\n"
+        "user> look\nassistant> I look\n    > bash ls\n    < a b\n      [image/png, 34 KB]\nrev> done\n"
     );
     assert_eq!(
         output(&fake, "history -n 3 --before 3").await,

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{At, Fake};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    AskQuestion, Status, StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo,
+    AskQuestion, Image, Status, StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo,
     ToolResultEvent, ToolStartEvent, ToolsCompleteEvent,
 };
 
@@ -37,7 +37,19 @@ fn tool_result(id: &str, output: &str, is_error: bool) -> Event {
         output: output.into(),
         duration_ms: 1_500,
         is_error,
+        ..ToolResultEvent::default()
     })
+}
+
+fn picture(id: &str) -> Event {
+    let Event::ToolResult(mut result) = tool_result(id, "a.png", false) else {
+        unreachable!("it makes results")
+    };
+    result.images.push(Image {
+        media_type: "image/png".into(),
+        data: vec![0; 34_000].into(),
+    });
+    Event::ToolResult(result)
 }
 
 fn approval(id: &str) -> Event {
@@ -74,6 +86,8 @@ fn end(error: &str, code: u32) -> Event {
             completion_tokens: 4,
             ..TokenUsage::default()
         }),
+        money: Some(0.25),
+        unpriced_tokens: 2,
     })
 }
 
@@ -97,6 +111,9 @@ async fn an_answer_goes_to_stdout_and_the_rest_to_stderr() {
         tool_start("1"),
         tool_result("1", "no such\nfile", true),
         complete(),
+        tool_start("2"),
+        picture("2"),
+        complete(),
         chunk("do"),
         chunk("ne"),
         end("", 0),
@@ -108,7 +125,7 @@ async fn an_answer_goes_to_stdout_and_the_rest_to_stderr() {
     assert_eq!(at.out.text(), "I look.\ndone\n");
     assert_eq!(
         at.err.text(),
-        "crab answers with m\n> bash ls\n< bash failed after 1.5 s: no such\np/m: 3 tokens read, 4 written\n"
+        "crab answers with m\n> bash ls\n< bash failed after 1.5 s: no such\n> bash ls\n< bash 1.5 s\n  [image/png, 34 KB]\np/m: 3 tokens read, 4 written, 0.2500 in money (2 tokens without price)\n"
     );
 }
 
