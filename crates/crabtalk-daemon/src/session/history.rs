@@ -48,10 +48,14 @@ impl Session {
         let failed = |e| status(&Error::from(e));
         let summary = storage.file(&request.file_path).await.map_err(failed)?;
         let source = Source::File(request.file_path);
-        let page = storage
+        let mut page = storage
             .page(&source, None, MAX_FILE_MESSAGES)
             .await
             .map_err(failed)?;
+        // These messages have words alone.
+        for entry in &mut page.entries {
+            entry.message = entry.message.with_notes(|image| Some(image.note()));
+        }
         let (entries, _) = entries(page);
         let message = |entry: HistoryEntry| ConversationMessage {
             role: entry.role,
@@ -143,7 +147,8 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
             .iter()
             .map(|c| c.arguments.len() + c.name.len())
             .sum();
-        bytes += entry.content.len() + calls;
+        let images: usize = entry.images.iter().map(|image| image.data.len()).sum();
+        bytes += entry.content.len() + calls + images;
         if bytes > MAX_PAGE_BYTES && !entries.is_empty() {
             more = true;
             break;
@@ -169,7 +174,8 @@ fn entry(
     HistoryEntry {
         index,
         role: message.role.as_str().into(),
-        content: wire::cap(message.content),
+        content: wire::cap_beside(message.content, &message.images),
+        images: wire::images(&message.images),
         agent: message.agent,
         timestamp: message.at,
         tool_calls: wire::calls(message.tool_calls.into_iter().map(call).collect()),

@@ -98,6 +98,7 @@ impl Session {
             input_price: model.price.map(|price| price.input),
             output_price: model.price.map(|price| price.output),
             price_is_approximate: model.price_is_approximate,
+            images: Some(model.images),
         });
         let config = self.node.config();
         let off = config.provider.iter().filter(|p| !p.enabled);
@@ -110,6 +111,7 @@ impl Session {
                 context: model.context,
                 input_price: model.price.map(|price| price.input),
                 output_price: model.price.map(|price| price.output),
+                images: model.images,
                 ..ModelInfo::default()
             })
         });

@@ -1,6 +1,8 @@
 //! Events of the domain as messages of the protocol.
 
-use crabtalk_domain::{AgentEvent, Ask, AskOption as Option_, End, ToolCallInfo as Call, Usage};
+use crabtalk_domain::{
+    AgentEvent, Ask, AskOption as Option_, End, Image as Image_, ToolCallInfo as Call, Usage,
+};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
 use crabtalk_runtime::Subscription;
@@ -158,15 +160,30 @@ fn pieces(mut text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Cuts a text that no frame could carry, and says so.
-pub(super) fn cap(mut text: String) -> String {
-    if text.len() > MAX_TEXT_BYTES {
-        let left = text.len() - MAX_TEXT_BYTES;
-        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+pub(super) fn cap(text: String) -> String {
+    cap_beside(text, &[])
+}
+
+/// The same for a text that shares its frame with images.
+pub(super) fn cap_beside(mut text: String, images: &[Image_]) -> String {
+    let images: usize = images.iter().map(Image_::size).sum();
+    let room = MAX_TEXT_BYTES.saturating_sub(images);
+    if text.len() > room {
+        let left = text.len() - room;
+        text.truncate(text.floor_char_boundary(room));
         text.push_str(&format!(
             "\n[{left} more bytes are in the conversation's log]"
         ));
     }
     text
+}
+
+pub(super) fn images(images: &[Image_]) -> Vec<Image> {
+    let image = |image: &Image_| Image {
+        media_type: image.media_type().as_str().into(),
+        data: image.to_bytes().into(),
+    };
+    images.iter().map(image).collect()
 }
 
 pub(super) fn usage(usage: Usage) -> TokenUsage {
@@ -248,12 +265,13 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             output,
             duration_ms,
             is_error,
-            images: _,
+            images: shown,
         } => Event::ToolResult(ToolResultEvent {
             call_id,
-            output: cap(output),
+            output: cap_beside(output, &shown),
             duration_ms,
             is_error,
+            images: images(&shown),
         }),
         AgentEvent::ToolsComplete => Event::ToolsComplete(ToolsCompleteEvent {}),
         AgentEvent::AskUser(asked) => Event::AskUser(ask(&asked)),
