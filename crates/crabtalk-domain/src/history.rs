@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct History {
     messages: Arc<Vec<Arc<Message>>>,
     tokens: u64,
+    has_images: bool,
     derived: Derived,
 }
 
@@ -19,12 +20,18 @@ impl History {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
         self.tokens += message.estimated_tokens();
+        self.has_images |= !message.images.is_empty();
         Arc::make_mut(&mut self.messages).push(message);
     }
 
     /// What all messages are in tokens, roughly.
     pub fn estimated_tokens(&self) -> u64 {
         self.tokens
+    }
+
+    /// Whether a result in it shows images.
+    pub fn has_images(&self) -> bool {
+        self.has_images
     }
 
     /// Where a model keeps what it made of these messages.
@@ -46,6 +53,7 @@ impl From<Vec<Arc<Message>>> for History {
         let tokens = messages.iter().map(|m| m.estimated_tokens());
         Self {
             tokens: tokens.sum(),
+            has_images: messages.iter().any(|m| !m.images.is_empty()),
             messages: Arc::new(messages),
             derived: Derived::default(),
         }

@@ -50,6 +50,40 @@ impl Cost {
     }
 }
 
+/// All calls of a run together: those of compaction within it, and what was
+/// cancelled or cut, included.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RunTotal {
+    /// Model calls.
+    pub calls: u64,
+    /// Their tokens.
+    pub usage: Usage,
+    /// Their money.
+    pub cost: Cost,
+}
+
+impl RunTotal {
+    /// Adds a call.
+    pub fn add(&mut self, usage: &Usage, cost: Cost) {
+        self.calls += 1;
+        self.usage.add(usage);
+        self.cost.add(cost);
+    }
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended<'a> {
+    /// The conversation.
+    pub key: &'a ConversationKey,
+    /// The run within it.
+    pub run: u64,
+    /// How it ended, as its End says.
+    pub code: u32,
+    /// What its calls, which are booked already, come to.
+    pub total: &'a RunTotal,
+}
+
 /// Keeps account of model calls. `()` allows everything and forgets it.
 pub trait Ledger: Send + Sync {
     /// Whether the agent may call a model now. Asked before every call.
@@ -62,6 +96,9 @@ pub trait Ledger: Send + Sync {
     /// Books a call, and says what it cost. Told after every call that a
     /// provider answered, also of one that was cancelled or cut.
     fn record(&self, spent: Spent<'_>) -> Cost;
+
+    /// Notes what a run came to, at its end.
+    fn close(&self, ended: Ended<'_>);
 }
 
 impl Ledger for () {
@@ -72,4 +109,6 @@ impl Ledger for () {
     fn record(&self, spent: Spent<'_>) -> Cost {
         Cost::of_call(spent.usage, None)
     }
+
+    fn close(&self, _: Ended<'_>) {}
 }

@@ -25,8 +25,8 @@ pub use event::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, End, ToolCallI
 pub use history::{Derived, History};
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};
-pub use ledger::{Cost, Ledger, Spent};
-pub use message::{Encoded, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
+pub use ledger::{Cost, Ended, Ledger, RunTotal, Spent};
+pub use message::{Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
 pub use origin::Origin;
 pub use time::{Clock, SystemClock};

@@ -4,8 +4,6 @@ use crate::image::{self, Image};
 use crate::tool::ToolOutput;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::OnceLock;
 
 /// Characters per token in the estimate that triggers compaction (0000).
 const CHARS_PER_TOKEN: u64 = 4;
@@ -92,37 +90,6 @@ impl Usage {
     }
 }
 
-/// A provider's own bytes for a message, kept beside it so that a request of
-/// ten thousand messages is assembled by copying. Filled once; a second
-/// format finds it taken and encodes anew.
-#[derive(Default)]
-pub struct Encoded(OnceLock<(u32, Box<[u8]>)>);
-
-impl Encoded {
-    /// The bytes for `format`, made by `encode` where they are not kept yet.
-    pub fn get_or_encode(&self, format: u32, encode: impl Fn() -> Vec<u8>) -> Cow<'_, [u8]> {
-        let (kept, bytes) = self.0.get_or_init(|| (format, encode().into_boxed_slice()));
-        if *kept == format {
-            Cow::Borrowed(bytes)
-        } else {
-            Cow::Owned(encode())
-        }
-    }
-}
-
-impl Clone for Encoded {
-    /// A copied message may be changed, so the copy starts without bytes.
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl fmt::Debug for Encoded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Encoded")
-    }
-}
-
 /// One entry of a history. Immutable once it is in one.
 #[derive(Debug, Clone)]
 pub struct Message {
@@ -149,8 +116,6 @@ pub struct Message {
     pub usage: Option<Usage>,
     /// Injected for one run: never persisted, stripped before the next (RUN-3).
     pub auto_injected: bool,
-    /// The provider's bytes, derived.
-    pub encoded: Encoded,
 }
 
 impl Message {
@@ -168,7 +133,6 @@ impl Message {
             at: String::new(),
             usage: None,
             auto_injected: false,
-            encoded: Encoded::default(),
         }
     }
 
@@ -359,23 +323,6 @@ mod tests {
         let image = Image::new(ImageType::Png, &[0; 100_000]).expect("small");
         let result = Message::tool("c", "four", false).with_images(vec![image; 2]);
         assert_eq!(result.estimated_tokens(), 1 + 2 * 1600);
-    }
-
-    #[test]
-    fn encoded_bytes_are_kept_for_one_format() {
-        let message = Message::user("x");
-        assert_eq!(
-            &*message.encoded.get_or_encode(1, || b"one".to_vec()),
-            b"one"
-        );
-        assert_eq!(
-            &*message.encoded.get_or_encode(1, || b"never".to_vec()),
-            b"one"
-        );
-        assert_eq!(
-            &*message.encoded.get_or_encode(2, || b"two".to_vec()),
-            b"two"
-        );
     }
 
     #[test]

@@ -4,12 +4,11 @@
 //! anything may listen on those ports.
 
 use crate::base_url::Endpoint;
+use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig, Secret};
 use crate::http::{self as wire, Pool, Tls};
-use bytes::Bytes;
 use futures_util::future::join3;
 use http::header::{HOST, HeaderValue};
-use http_body_util::Full;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -220,7 +219,7 @@ struct Listed {
 async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed>> {
     let asked = async {
         let endpoint = Endpoint::loopback(port, path);
-        let mut request = http::Request::new(Full::new(Bytes::new()));
+        let mut request = http::Request::new(Body::default());
         *request.uri_mut() = path.parse().ok()?;
         request
             .headers_mut()

@@ -18,6 +18,7 @@
 mod config;
 
 mod base_url;
+mod body;
 mod registry;
 
 pub mod detect;

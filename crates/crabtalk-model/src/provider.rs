@@ -3,6 +3,7 @@
 //! it is built, except a missing key, which is told when it is missed.
 
 use crate::base_url::{self, Endpoint};
+use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig};
 use crate::failure::Peer;
 use crate::http::{self as wire, Pool, Tls};
@@ -12,12 +13,10 @@ use crate::sight::Sight;
 use crate::stream::{Answer, Format};
 use crate::{anthropic, bedrock, google, openai};
 use bedrock::Credentials;
-use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request};
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
-use http_body_util::Full;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -203,8 +202,8 @@ impl Provider {
         &self,
         endpoint: &Endpoint,
         model_id: &str,
-        body: Bytes,
-    ) -> Result<http::Request<Full<Bytes>>, Error> {
+        body: Body,
+    ) -> Result<http::Request<Body>, Error> {
         let target = endpoint.target_of(model_id);
         let mut headers = self.headers.clone();
         if let Some(credentials) = &self.credentials {
@@ -216,7 +215,7 @@ impl Provider {
                 headers.insert(name, value);
             }
         }
-        let mut request = http::Request::new(Full::new(body));
+        let mut request = http::Request::new(body);
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = target.parse().expect("its parts are a path and escaped");
         *request.headers_mut() = headers;

@@ -8,6 +8,7 @@ use crate::known;
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Image, ImageType, Message};
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Images of a request: with more some providers refuse it, others refuse
 /// large images.
@@ -54,6 +55,13 @@ impl<'a> Sight<'a> {
         }
     }
 
+    /// What makes one sight differ from another.
+    pub(crate) fn form(&self) -> (usize, u64) {
+        let mut hash = DefaultHasher::new();
+        self.blind.hash(&mut hash);
+        (self.from, hash.finish())
+    }
+
     /// A message at its place in the request, if the model does not see it as
     /// it is.
     pub(crate) fn of(&self, at: usize, message: &Message) -> Option<Message> {
@@ -82,6 +90,9 @@ impl<'a> Sight<'a> {
 /// The place of the first message whose images are shown. Follows from what
 /// stands before alone, so that every later request finds the same.
 fn first_shown(request: &Request) -> usize {
+    if !request.history.has_images() {
+        return 0;
+    }
     let mut shown: VecDeque<(usize, usize, usize)> = VecDeque::new();
     let (mut count, mut bytes, mut from, mut step) = (0, 0, 0, 0);
     for (at, message) in request.messages().enumerate() {
@@ -131,7 +142,7 @@ mod tests {
             call.tool_calls.push(ToolCall::default());
             let output = ToolOutput::ok("").with_images(vec![image; *images]);
             history.extend([call, Message::result("", output)].map(Arc::new));
-            seen.push(first_shown(&Request::new("", history.clone().into())));
+            seen.push(first_shown(&Request::new("", history.clone())));
         }
         seen
     }
@@ -158,7 +169,7 @@ mod tests {
             let output = ToolOutput::ok("").with_images(vec![image.clone()]);
             history.push(Arc::new(Message::result("", output)));
         }
-        let request = Request::new("", history.into());
+        let request = Request::new("", history);
         assert_eq!(first_shown(&request), 2, "three of four fit");
     }
 

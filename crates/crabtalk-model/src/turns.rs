@@ -4,10 +4,10 @@
 //! requests share are the same bytes at the same place, but for the marks that
 //! tell a cache where to look.
 
+use crate::body::{Script, Writer, push_messages};
 use crate::sight::Sight;
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
-use std::borrow::Cow;
 
 /// What a format calls things.
 pub(crate) struct Words {
@@ -17,50 +17,103 @@ pub(crate) struct Words {
     pub(crate) pieces: &'static str,
 }
 
-/// The pieces of one message, ready to be copied.
-pub(crate) struct Piece<'a> {
-    from_assistant: bool,
-    bytes: Cow<'a, [u8]>,
-    /// Everything before and including it will be the same next time.
-    marked: bool,
-}
-
-/// The messages of a request. `encode` gets a message with the calls that it
-/// may answer and gives its pieces joined by commas, nothing for an empty one;
-/// `format` numbers what it gives.
-pub(crate) fn pieces<'a>(
-    request: &'a Request,
+/// Writes the messages of a request as a list of turns. `encode` gets a message
+/// with the calls that it may answer and gives its pieces joined by commas,
+/// nothing for an empty one; `format` numbers what it gives; `mark` appends
+/// pieces up to which everything will be the same next time.
+pub(crate) fn push(
+    writer: &mut Writer,
+    request: &Request,
     sight: &Sight<'_>,
+    words: &Words,
     format: u32,
     encode: impl Fn(&Message, &[ToolCall]) -> Vec<u8>,
-) -> Vec<Piece<'a>> {
-    // What is injected is gone in the next turn, so that the cache ends there.
-    let stable = request.injected_at.min(request.history.len());
-    let mut all: Vec<Piece<'a>> = Vec::with_capacity(request.history.len() + 4);
-    let mut calls: &[ToolCall] = &[];
-    for (at, message) in request.messages().enumerate() {
-        let bytes = match sight.of(at, message) {
-            Some(seen) => Cow::Owned(encode(&seen, calls)),
-            None => message
-                .encoded
-                .get_or_encode(format, || encode(message, calls)),
+    mark: impl Fn(&mut Vec<u8>, &[u8]),
+) {
+    let has_pieces = |at: &usize| {
+        let message = request.message(*at);
+        message.is_some_and(|message| !encode(message, &[]).is_empty())
+    };
+    let last = (0..request.message_count()).rev().find(has_pieces);
+    let last = last.unwrap_or_default();
+    let turns = Turns {
+        sight,
+        words,
+        // What is injected is gone in the next turn, so that the cache ends
+        // there.
+        stable: request.injected_at.min(request.history.len()),
+        last,
+        calls: &[],
+        encode: &encode,
+        mark,
+    };
+    writer.out.push(b'[');
+    let open = push_messages(writer, request, sight, format, last, turns);
+    let end: &[u8] = if open.is_some() { b"]}]" } else { b"]" };
+    writer.out.extend_from_slice(end);
+}
+
+/// The script of such a format.
+struct Turns<'a, 's, E, M> {
+    sight: &'s Sight<'s>,
+    words: &'s Words,
+    stable: usize,
+    last: usize,
+    calls: &'a [ToolCall],
+    encode: E,
+    mark: M,
+}
+
+impl<'a, E, M> Script<'a> for Turns<'a, '_, E, M>
+where
+    E: Fn(&Message, &[ToolCall]) -> Vec<u8>,
+    M: Fn(&mut Vec<u8>, &[u8]),
+{
+    fn message(
+        &mut self,
+        out: &mut Vec<u8>,
+        open: &mut Option<bool>,
+        at: usize,
+        message: &'a Message,
+    ) {
+        let bytes = match self.sight.of(at, message) {
+            Some(seen) => (self.encode)(&seen, self.calls),
+            None => (self.encode)(message, self.calls),
         };
         if !message.tool_calls.is_empty() {
-            calls = &message.tool_calls;
+            self.calls = &message.tool_calls;
         }
         if bytes.is_empty() {
-            continue;
+            return;
         }
-        all.push(Piece {
-            from_assistant: message.role == Role::Assistant,
-            bytes,
-            marked: at + 1 == stable && can_be_marked(message),
-        });
+        let from_assistant = message.role == Role::Assistant;
+        if *open == Some(from_assistant) {
+            out.push(b',');
+        } else {
+            let begin: &[u8] = if open.is_some() {
+                b"]},{\"role\":\""
+            } else {
+                b"{\"role\":\""
+            };
+            out.extend_from_slice(begin);
+            let role = if from_assistant {
+                self.words.assistant
+            } else {
+                "user"
+            };
+            for word in [role, "\",\"", self.words.pieces, "\":["] {
+                out.extend_from_slice(word.as_bytes());
+            }
+            *open = Some(from_assistant);
+        }
+        let is_marked =
+            at + 1 == self.stable && can_be_marked(message) || at == self.last && !from_assistant;
+        if is_marked {
+            (self.mark)(out, &bytes);
+        } else {
+            out.extend_from_slice(&bytes);
+        }
     }
-    if let Some(last) = all.last_mut().filter(|last| !last.from_assistant) {
-        last.marked = true;
-    }
-    all
 }
 
 /// Thinking takes no mark.
@@ -68,43 +121,6 @@ fn can_be_marked(message: &Message) -> bool {
     !message.content.trim().is_empty()
         || !message.tool_calls.is_empty()
         || message.role == Role::Tool
-}
-
-/// Appends the turns; `mark` appends the bytes of a marked piece.
-pub(crate) fn push(
-    out: &mut Vec<u8>,
-    words: &Words,
-    all: &[Piece<'_>],
-    mark: impl Fn(&mut Vec<u8>, &[u8]),
-) {
-    out.push(b'[');
-    let mut open: Option<bool> = None;
-    for piece in all {
-        if open == Some(piece.from_assistant) {
-            out.push(b',');
-        } else {
-            out.extend_from_slice(if open.is_some() {
-                b"]},{\"role\":\""
-            } else {
-                b"{\"role\":\""
-            });
-            let role = if piece.from_assistant {
-                words.assistant
-            } else {
-                "user"
-            };
-            for word in [role, "\",\"", words.pieces, "\":["] {
-                out.extend_from_slice(word.as_bytes());
-            }
-            open = Some(piece.from_assistant);
-        }
-        if piece.marked {
-            mark(out, &piece.bytes);
-        } else {
-            out.extend_from_slice(&piece.bytes);
-        }
-    }
-    out.extend_from_slice(if open.is_some() { b"]}]" } else { b"]" });
 }
 
 /// Puts a comma before another piece of the same message.

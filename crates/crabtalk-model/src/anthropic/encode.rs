@@ -1,15 +1,15 @@
 //! Writes requests.
 //! Invariant: only thinking that Claude signed goes back.
 
+use crate::body::{Body, Writer};
 use crate::claude;
 use crate::format::{ANTHROPIC, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
 use crate::turns::{self, Words, separate};
-use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Message, Role};
+use crabtalk_domain::{Message, Role, ToolCall};
 
 /// Written at most by a model that is not known.
 const DEFAULT_OUTPUT: u64 = 8_192;
@@ -23,32 +23,31 @@ const WORDS: Words = Words {
 const MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
-    let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+    let mut writer = Writer::new();
+    let out = &mut writer.out;
     out.extend_from_slice(b"{\"model\":");
-    push_json(&mut out, model_id);
+    push_json(out, model_id);
     out.extend_from_slice(b",\"max_tokens\":");
     let output = known::output(model_id)
         .unwrap_or(DEFAULT_OUTPUT)
         .min(MAX_OUTPUT);
-    push_json(&mut out, &output);
+    push_json(out, &output);
     out.extend_from_slice(b",\"stream\":true");
     if let Some(thinking) = claude::thinking(model_id, request, output) {
         out.extend_from_slice(b",\"thinking\":");
         out.extend_from_slice(thinking.as_bytes());
     }
-    push_tools(&mut out, request);
+    push_tools(out, request);
     if !request.system.trim().is_empty() {
         out.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
-        push_json(&mut out, &*request.system);
+        push_json(out, &*request.system);
         out.extend_from_slice(MARK);
         out.extend_from_slice(b"}]");
     }
-    push_messages(&mut out, request, sight);
-    out.push(b'}');
-    // It is kept until the answer begins, in case it has to be sent again.
-    out.shrink_to_fit();
-    out.into()
+    push_messages(&mut writer, request, sight);
+    writer.out.push(b'}');
+    writer.finish()
 }
 
 fn push_tools(out: &mut Vec<u8>, request: &Request) {
@@ -81,7 +80,7 @@ fn push_tools(out: &mut Vec<u8>, request: &Request) {
     }
 }
 
-fn push_messages(out: &mut Vec<u8>, request: &Request, sight: &Sight<'_>) {
+fn push_messages(writer: &mut Writer, request: &Request, sight: &Sight<'_>) {
     let mut format = ANTHROPIC;
     format |= if request.has_guests { WITH_GUESTS } else { 0 };
     format |= if request.tools.is_empty() {
@@ -89,15 +88,23 @@ fn push_messages(out: &mut Vec<u8>, request: &Request, sight: &Sight<'_>) {
     } else {
         0
     };
-    let all = turns::pieces(request, sight, format, |message, _| encode(message, format));
-    out.extend_from_slice(b",\"messages\":");
-    turns::push(out, &WORDS, &all, |out, blocks| {
-        if let Some((end, start)) = blocks.split_last() {
-            out.extend_from_slice(start);
-            out.extend_from_slice(MARK);
-            out.push(*end);
-        }
-    });
+    writer.out.extend_from_slice(b",\"messages\":");
+    let encode = |message: &Message, _: &[ToolCall]| encode(message, format);
+    turns::push(
+        writer,
+        request,
+        sight,
+        &WORDS,
+        format,
+        encode,
+        |out, blocks| {
+            if let Some((end, start)) = blocks.split_last() {
+                out.extend_from_slice(start);
+                out.extend_from_slice(MARK);
+                out.push(*end);
+            }
+        },
+    );
 }
 
 /// The blocks of a message, joined by commas; nothing for an empty message,

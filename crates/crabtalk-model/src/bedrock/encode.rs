@@ -2,15 +2,15 @@
 //! Invariants: only reasoning that Claude signed goes back; marks for the cache
 //! are set only for models that know them, since others refuse the request.
 
+use crate::body::{Body, Writer};
 use crate::claude;
 use crate::format::{BEDROCK, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
 use crate::turns::{self, Words, separate};
-use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{ImageType, Message, Role};
+use crabtalk_domain::{ImageType, Message, Role, ToolCall};
 
 /// Nothing needs longer answers, and room for them counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
@@ -64,19 +64,20 @@ impl Cache {
 }
 
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
     let cache = Cache::of(model_id);
-    let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
+    let mut writer = Writer::new();
+    let out = &mut writer.out;
     out.push(b'{');
-    push_limits(&mut out, model_id, request);
+    push_limits(out, model_id, request);
     // There is no way to forbid calls but to offer no tools.
     let with_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
     if with_tools {
-        push_tools(&mut out, request, cache);
+        push_tools(out, request, cache);
     }
     if !request.system.trim().is_empty() {
         out.extend_from_slice(b"\"system\":[{\"text\":");
-        push_json(&mut out, &*request.system);
+        push_json(out, &*request.system);
         out.push(b'}');
         if cache != Cache::Nothing {
             out.extend_from_slice(MARK);
@@ -86,16 +87,18 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     let mut format = BEDROCK;
     format |= if request.has_guests { WITH_GUESTS } else { 0 };
     format |= if with_tools { 0 } else { WITHOUT_TOOLS };
-    let all = turns::pieces(request, sight, format, |message, _| encode(message, format));
     out.extend_from_slice(b"\"messages\":");
-    turns::push(&mut out, &WORDS, &all, |out, blocks| {
+    // Marks move with the last messages, which are never kept.
+    let encode = |message: &Message, _: &[ToolCall]| encode(message, format);
+    let mark = |out: &mut Vec<u8>, blocks: &[u8]| {
         out.extend_from_slice(blocks);
         if cache != Cache::Nothing {
             out.extend_from_slice(MARK);
         }
-    });
-    out.push(b'}');
-    out.into()
+    };
+    turns::push(&mut writer, request, sight, &WORDS, format, encode, mark);
+    writer.out.push(b'}');
+    writer.finish()
 }
 
 fn push_limits(out: &mut Vec<u8>, model_id: &str, request: &Request) {

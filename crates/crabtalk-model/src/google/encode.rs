@@ -3,12 +3,12 @@
 //! names the tool that gave it, because here results have no other address.
 
 use super::{nests_images, thinks, wants_proofs};
+use crate::body::{Body, Writer};
 use crate::format::{GOOGLE, NESTED_IMAGES, WITH_GUESTS, WITH_PROOFS, arguments, push_json};
 use crate::random;
 use crate::sight::Sight;
 use crate::signature::Signature;
 use crate::turns::{self, Words, separate};
-use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role, ToolCall};
 
@@ -21,18 +21,19 @@ const WORDS: Words = Words {
 const NO_PROOF: &str = "skip_thought_signature_validator";
 
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
-    let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+    let mut writer = Writer::new();
+    let out = &mut writer.out;
     out.push(b'{');
     if request.thinking && thinks(model_id) {
         out.extend_from_slice(
             b"\"generationConfig\":{\"thinkingConfig\":{\"includeThoughts\":true}},",
         );
     }
-    push_tools(&mut out, request);
+    push_tools(out, request);
     if !request.system.trim().is_empty() {
         out.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
-        push_json(&mut out, &*request.system);
+        push_json(out, &*request.system);
         out.extend_from_slice(b"}]},");
     }
     let mut format = GOOGLE;
@@ -47,16 +48,13 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     } else {
         0
     };
-    let all = turns::pieces(request, sight, format, |message, calls| {
-        encode(message, calls, format)
-    });
     out.extend_from_slice(b"\"contents\":");
+    let encode = |message: &Message, calls: &[ToolCall]| encode(message, calls, format);
     // Caching needs no marks here, only the same bytes.
-    turns::push(&mut out, &WORDS, &all, |out, parts| {
-        out.extend_from_slice(parts);
-    });
-    out.push(b'}');
-    out.into()
+    let mark = |out: &mut Vec<u8>, parts: &[u8]| out.extend_from_slice(parts);
+    turns::push(&mut writer, request, sight, &WORDS, format, encode, mark);
+    writer.out.push(b'}');
+    writer.finish()
 }
 
 fn push_tools(out: &mut Vec<u8>, request: &Request) {

@@ -11,9 +11,9 @@ pub(crate) use pool::Pool;
 pub(crate) use tls::Tls;
 
 use crate::base_url::Endpoint;
+use crate::body::Body as RequestBody;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
-use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-type Connection = http1::Connection<TokioIo<Socket>, Full<Bytes>>;
+type Connection = http1::Connection<TokioIo<Socket>, RequestBody>;
 
 /// Why a call got no answer.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Response {
 
 /// A connection that its user drives.
 struct Link {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<RequestBody>,
     /// `None` once it is closed.
     connection: Option<Connection>,
 }
@@ -76,7 +76,7 @@ impl Link {
 
     async fn send(
         &mut self,
-        request: Request<Full<Bytes>>,
+        request: Request<RequestBody>,
     ) -> Result<http::Response<Incoming>, Failure> {
         let mut response = pin!(self.sender.send_request(request));
         let connection = &mut self.connection;
@@ -101,7 +101,7 @@ pub(crate) async fn call(
     endpoint: &Endpoint,
     tls: &Tls,
     timeout: Duration,
-    request: &Request<Full<Bytes>>,
+    request: &Request<RequestBody>,
 ) -> Result<Response, Failure> {
     let answered = async {
         if let Some(mut link) = pool.take().await

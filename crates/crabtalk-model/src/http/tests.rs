@@ -46,7 +46,7 @@ async fn server(tasks: &mut JoinSet<()>) -> u16 {
 async fn get(host: &str, port: u16, tls: &Tls, pool: &Arc<Pool>) -> Result<Vec<u8>, Failure> {
     let url = format!("https://{host}:{port}");
     let endpoint = Endpoint::new(Kind::OpenAi, Some(&url)).expect("a good address");
-    let mut request = Request::new(Full::new(Bytes::new()));
+    let mut request = Request::new(RequestBody::default());
     *request.uri_mut() = "/".parse().expect("a path");
     let response = call(pool, &endpoint, tls, Duration::from_secs(10), &request).await?;
     Ok(response

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 fn request(messages: Vec<Message>) -> Request {
     let mut request = Request::new(
         "sys",
-        Arc::new(messages.into_iter().map(Arc::new).collect()),
+        messages.into_iter().map(Arc::new).collect::<Vec<_>>(),
     );
     let spec = ToolSpec {
         name: "bash".into(),

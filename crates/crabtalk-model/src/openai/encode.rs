@@ -3,70 +3,86 @@
 //! same bytes at the same place, so that provider caches hit; the messages
 //! therefore come last.
 
+use crate::body::{Body, Script, Writer, push_messages};
 use crate::format::{OPENAI, WITH_GUESTS, arguments, push_json};
 use crate::sight::Sight;
-use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
-use std::borrow::Cow;
 
 /// Effort asked for when an agent's `thinking` is on: the middle of the scale.
 const REASONING_EFFORT: &str = "medium";
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
-    let mut out = Vec::with_capacity(4096 + request.history.len() * 256);
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+    let mut writer = Writer::new();
+    let out = &mut writer.out;
     out.extend_from_slice(b"{\"model\":");
-    push_json(&mut out, model_id);
+    push_json(out, model_id);
     out.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
     if request.thinking {
         out.extend_from_slice(b",\"reasoning_effort\":");
-        push_json(&mut out, REASONING_EFFORT);
+        push_json(out, REASONING_EFFORT);
     }
     if !request.tools.is_empty() {
-        push_tools(&mut out, request);
+        push_tools(out, request);
     }
     out.extend_from_slice(b",\"messages\":[");
-    let mut first = true;
     if !request.system.is_empty() {
         out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
-        push_json(&mut out, &*request.system);
-        out.push(b'}');
-        first = false;
+        push_json(out, &*request.system);
+        out.extend_from_slice(b"},");
     }
-    let format = if request.has_guests {
-        OPENAI | WITH_GUESTS
-    } else {
-        OPENAI
+    let has_guests = request.has_guests;
+    let format = OPENAI | if has_guests { WITH_GUESTS } else { 0 };
+    let messages = Messages {
+        sight,
+        has_guests,
+        images: Vec::new(),
     };
-    // Results hold text alone, and nothing may come between them: their images
-    // follow the last one in a message of their own.
-    let mut images: Vec<Cow<'_, [u8]>> = Vec::new();
-    for (at, message) in request.messages().enumerate() {
-        if message.role != Role::Tool {
-            push_images(&mut out, &mut images);
-        }
-        if !std::mem::take(&mut first) {
-            out.push(b',');
-        }
-        let bytes = match sight.of(at, message) {
-            Some(seen) => Cow::Owned(encode(&seen, request.has_guests)),
-            None => message
-                .encoded
-                .get_or_encode(format, || encode(message, request.has_guests)),
-        };
-        if message.images.is_empty() {
-            out.extend_from_slice(&bytes);
-        } else {
-            out.extend_from_slice(parts(&bytes).0);
-            images.push(bytes);
+    let volatile = request.message_count().saturating_sub(1);
+    push_messages(&mut writer, request, sight, format, volatile, messages);
+    // A comma follows every message.
+    if writer.out.last() == Some(&b',') {
+        writer.out.pop();
+    }
+    writer.out.extend_from_slice(b"]}");
+    writer.finish()
+}
+
+/// Results hold text alone, and nothing may come between them: their images
+/// follow the last one in a message of their own.
+struct Messages<'s> {
+    sight: &'s Sight<'s>,
+    has_guests: bool,
+    /// Content of that message.
+    images: Vec<u8>,
+}
+
+impl<'a> Script<'a> for Messages<'_> {
+    fn message(
+        &mut self,
+        out: &mut Vec<u8>,
+        _: &mut Option<bool>,
+        at: usize,
+        message: &'a Message,
+    ) {
+        let seen = self.sight.of(at, message);
+        let message = seen.as_ref().unwrap_or(message);
+        encode(out, message, self.has_guests);
+        out.push(b',');
+        if !message.images.is_empty() {
+            encode_images(&mut self.images, message);
         }
     }
-    push_images(&mut out, &mut images);
-    out.extend_from_slice(b"]}");
-    // It is kept until the answer begins, in case it has to be sent again.
-    out.shrink_to_fit();
-    out.into()
+
+    fn settle(&mut self, out: &mut Vec<u8>) {
+        if let Some(content) = self.images.strip_prefix(b",") {
+            out.extend_from_slice(b"{\"role\":\"user\",\"content\":[");
+            out.extend_from_slice(content);
+            out.extend_from_slice(b"]},");
+            self.images.clear();
+        }
+    }
 }
 
 fn push_tools(out: &mut Vec<u8>, request: &Request) {
@@ -95,54 +111,40 @@ fn push_tools(out: &mut Vec<u8>, request: &Request) {
     }
 }
 
-fn encode(message: &Message, has_guests: bool) -> Vec<u8> {
+fn encode(out: &mut Vec<u8>, message: &Message, has_guests: bool) {
     let content = message.rendered(has_guests);
-    let mut out = Vec::with_capacity(content.len() + 64);
     out.extend_from_slice(b"{\"role\":\"");
     out.extend_from_slice(message.role.as_str().as_bytes());
     out.push(b'"');
     if message.role == Role::Tool {
         out.extend_from_slice(b",\"tool_call_id\":");
-        push_json(&mut out, &message.tool_call_id);
+        push_json(out, &message.tool_call_id);
     }
     out.extend_from_slice(b",\"content\":");
     if content.is_empty() && !message.tool_calls.is_empty() {
         out.extend_from_slice(b"null");
     } else {
-        push_json(&mut out, &*content);
+        push_json(out, &*content);
     }
     for (at, call) in message.tool_calls.iter().enumerate() {
         out.extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
         out.extend_from_slice(b"{\"id\":");
-        push_json(&mut out, &call.id);
+        push_json(out, &call.id);
         out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-        push_json(&mut out, &call.name);
+        push_json(out, &call.name);
         out.extend_from_slice(b",\"arguments\":");
-        push_json(&mut out, &*arguments(call));
+        push_json(out, &*arguments(call));
         out.extend_from_slice(b"}}");
     }
     if !message.tool_calls.is_empty() {
         out.push(b']');
     }
     out.push(b'}');
-    if !message.images.is_empty() {
-        encode_images(&mut out, message);
-    }
-    out
 }
 
-/// Between a result and its images in kept bytes; JSON has no such byte.
-const SEAM: u8 = 0;
-
-/// A result, and the content of the message with its images.
-fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let seam = bytes.iter().position(|byte| *byte == SEAM);
-    seam.map_or((bytes, &[]), |at| (&bytes[..at], &bytes[at + 1..]))
-}
-
+/// Appends content with the images of a result, after a comma.
 fn encode_images(out: &mut Vec<u8>, message: &Message) {
-    out.push(SEAM);
-    out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
+    out.extend_from_slice(b",{\"type\":\"text\",\"text\":");
     let id = &message.tool_call_id;
     push_json(out, &format!("[what the tool call {id} shows]"));
     out.push(b'}');
@@ -152,26 +154,5 @@ fn encode_images(out: &mut Vec<u8>, message: &Message) {
         out.extend_from_slice(b";base64,");
         out.extend_from_slice(image.base64().as_bytes());
         out.extend_from_slice(b"\"}}");
-    }
-}
-
-/// Appends the message with the images of the results before it, if any.
-fn push_images(out: &mut Vec<u8>, results: &mut Vec<Cow<'_, [u8]>>) {
-    let mut open = false;
-    for bytes in results.drain(..) {
-        let (_, content) = parts(&bytes);
-        if content.is_empty() {
-            continue;
-        }
-        out.extend_from_slice(if open {
-            b","
-        } else {
-            b",{\"role\":\"user\",\"content\":["
-        });
-        out.extend_from_slice(content);
-        open = true;
-    }
-    if open {
-        out.extend_from_slice(b"]}");
     }
 }

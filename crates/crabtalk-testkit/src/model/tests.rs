@@ -4,7 +4,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
 fn request(messages: Vec<Message>) -> Request {
-    Request::new("s", Arc::new(messages.into_iter().map(Arc::new).collect()))
+    Request::new("s", messages.into_iter().map(Arc::new).collect::<Vec<_>>())
 }
 
 fn hello() -> Request {
