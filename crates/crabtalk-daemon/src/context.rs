@@ -90,6 +90,11 @@ impl Hook for Context {
         if let AgentEvent::End(_) = event {
             self.skills.end_run(key);
         }
+        if let AgentEvent::Compacted { failed, .. } = event
+            && failed.is_empty()
+        {
+            self.memory.load().archives().note(key);
+        }
     }
 }
 

@@ -6,11 +6,17 @@ use crabtalk_config::{Home, RecallScope};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, SystemClock};
-use crabtalk_memory::{Memory, Parts};
+use crabtalk_memory::{ArchiveIndex, Memory, Parts};
+use crabtalk_runtime::Runtime;
 use std::sync::Arc;
 
 /// Opens the memory; nothing is read before it is asked something.
-pub(crate) fn memory(home: &Home, settings: &Arc<Settings>, storage: &Arc<dyn Storage>) -> Memory {
+pub(crate) fn memory(
+    home: &Home,
+    settings: &Arc<Settings>,
+    storage: &Arc<dyn Storage>,
+    archives: ArchiveIndex,
+) -> Memory {
     let wanted = &settings.config().memory;
     let owners = Arc::clone(settings);
     Memory::new(Parts {
@@ -25,9 +31,20 @@ pub(crate) fn memory(home: &Home, settings: &Arc<Settings>, storage: &Arc<dyn St
             },
         },
         storage: Arc::clone(storage),
+        archives,
         owners: Arc::new(move |sender: &str| owners.is_owner(sender)),
         clock: Arc::new(SystemClock),
     })
+}
+
+/// Indexes archives whenever no run is going on, until it is dropped.
+pub(crate) async fn index_archives(archives: &ArchiveIndex, runtime: &Runtime) {
+    loop {
+        archives.fill(|| runtime.load().1 > 0).await;
+        // Some megabytes that the next archive may be long in needing again. It
+        // does not fail.
+        let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back).await;
+    }
 }
 
 /// The tools of whatever memory is in force.

@@ -17,7 +17,7 @@ use crabtalk_config::{Config, ConfigFile, Home};
 use crabtalk_domain::SystemClock;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, ToolProvider};
-use crabtalk_memory::Memory;
+use crabtalk_memory::{ArchiveIndex, Memory};
 use crabtalk_model::detect;
 use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Folder, Library, Source, TrustFile};
@@ -84,7 +84,8 @@ impl Node {
             Arc::new(OsFiles),
         ));
         let tools = Arc::new(os_tools(&home, &children, &skills, &settings)?);
-        let memory = memory(&home, &settings, &store);
+        let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
+        let memory = memory(&home, &settings, &store, archives);
         let memory = Arc::new(ArcSwap::from_pointee(memory));
         let context = Context {
             memory: Arc::clone(&memory),
@@ -221,7 +222,8 @@ impl Node {
         self.runtime.set_catalog(catalog);
         self.tools.set_sandbox(sandbox(&config));
         self.settings.replace(config);
-        let memory = memory(&self.home, &self.settings, self.runtime.storage());
+        let archives = self.memory().archives().clone();
+        let memory = memory(&self.home, &self.settings, self.runtime.storage(), archives);
         self.memory.store(Arc::new(memory));
         tracing::info!("configuration reloaded");
         Ok(())

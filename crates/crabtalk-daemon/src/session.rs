@@ -188,11 +188,7 @@ impl Server for Session {
 
     async fn remove_conversation(&self, request: RemoveConversationMsg) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        self.node
-            .runtime()
-            .remove(&key)
-            .await
-            .map_err(|e| status(&e))
+        self.remove(&key).await
     }
 
     async fn list_archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {

@@ -1,5 +1,6 @@
 //! From a process to a serving daemon, and back to nothing.
 
+use crate::memory::index_archives;
 use crate::node::Node;
 use crate::session::Session;
 use crate::{heap, logging};
@@ -111,11 +112,13 @@ async fn serve_home(home: Home) -> anyhow::Result<()> {
         node.resume_runs().await;
         std::future::pending::<()>().await;
     };
+    let archives = node.memory().archives().clone();
     tokio::select! {
         () = &mut serving => {}
         // Beside the clients, who need not wait for it. Neither resolves.
         () = resuming => {}
         () = heap::give_back(node.runtime()) => {}
+        () = index_archives(&archives, node.runtime()) => {}
         // Ends what falls to the daemon when a command kills its guardian.
         watched = node.children().watch() => watched.context("cannot watch for orphans")?,
         stopped = wait_for_stop(&node) => stopped?,

@@ -1,12 +1,16 @@
-//! Times memory with many entries: `cargo run --release -p crabtalk-memory
-//! --example scale -- [entries]`. Prints what a recall and a `remember` cost.
+//! Times memory with many entries, or with long archives: `cargo run --release
+//! -p crabtalk-memory --example scale -- [entries [megabytes]]`. Prints what a
+//! recall and a `remember` cost, or a turn with that much behind it.
 
 use crabtalk_domain::storage::{
     self, ArchiveInfo, Entry, NewConversation, Opened, Page, Source, Storage, Summary,
 };
-use crabtalk_domain::{BoxFuture, ConversationKey, Origin, SystemClock};
+use crabtalk_domain::{
+    AgentConfig, AskQuestion, BoxFuture, ConversationKey, Hook, Message, Origin, People,
+    RunContext, SystemClock,
+};
 use crabtalk_memory::index::{Document, Features, Index, Level, Query, Shard, search};
-use crabtalk_memory::{Memory, NewEntry, Parts, Settings};
+use crabtalk_memory::{ArchiveIndex, Memory, NewEntry, Parts, Settings};
 use std::fs::File;
 use std::future::ready;
 use std::io::{Error, Write, stdout};
@@ -21,14 +25,33 @@ const STOP_WORDS: usize = 130;
 const QUERIES: usize = 300;
 const WRITES: usize = 50;
 
-/// No conversations, hence no archives.
-struct Empty;
+/// One archive of so many turns, made up as they are read.
+struct Archive(u64);
+
+const WORDS_PER_TURN: usize = 40;
+
+impl Archive {
+    fn entry(index: u64) -> Entry {
+        let mut words = Words(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut text = words.text(WORDS_PER_TURN);
+        if index == 1 {
+            text.push_str(" the walrus lives in the bathtub");
+        }
+        let mut message = Message::user(text);
+        message.at = "2026-01-01T00:00:00Z".into();
+        Entry {
+            index,
+            message,
+            compact: false,
+        }
+    }
+}
 
 fn missing<T: Send + 'static>() -> BoxFuture<'static, Result<T, storage::Error>> {
     Box::pin(ready(Err(storage::Error::NotFound("everything".into()))))
 }
 
-impl Storage for Empty {
+impl Storage for Archive {
     fn open<'a>(
         &'a self,
         _: &'a ConversationKey,
@@ -46,23 +69,37 @@ impl Storage for Empty {
     fn page<'a>(
         &'a self,
         _: &'a Source,
-        _: Option<u64>,
-        _: usize,
+        before: Option<u64>,
+        limit: usize,
     ) -> BoxFuture<'a, Result<Page, storage::Error>> {
-        missing()
+        let end = before.unwrap_or(self.0 + 1);
+        let begin = end.saturating_sub(limit as u64).max(1);
+        let page = Page {
+            entries: (begin..end).map(Self::entry).collect(),
+            more: begin > 1,
+        };
+        Box::pin(ready(Ok(page)))
     }
     fn entries<'a>(
         &'a self,
         _: &'a ConversationKey,
-        _: &'a [u64],
+        indexes: &'a [u64],
     ) -> BoxFuture<'a, Result<Vec<Entry>, storage::Error>> {
-        missing()
+        let entries = indexes.iter().map(|index| Self::entry(*index));
+        Box::pin(ready(Ok(entries.collect())))
     }
     fn archives<'a>(
         &'a self,
         _: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, storage::Error>> {
-        missing()
+        let info = (self.0 > 0).then(|| ArchiveInfo {
+            index: 1,
+            title: "All of it".into(),
+            archived_at: "2026-01-02T00:00:00Z".into(),
+            message_count: self.0,
+            summary: String::new(),
+        });
+        Box::pin(ready(Ok(info.into_iter().collect())))
     }
     fn remove<'a>(&'a self, _: &'a ConversationKey) -> BoxFuture<'a, Result<(), storage::Error>> {
         missing()
@@ -73,6 +110,100 @@ impl Storage for Empty {
     fn remove_file<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), storage::Error>> {
         missing()
     }
+}
+
+struct Nobody;
+
+impl People for Nobody {
+    fn ask<'a>(&'a self, _: AskQuestion) -> BoxFuture<'a, Option<String>> {
+        Box::pin(ready(None))
+    }
+}
+
+/// A memory in a folder, over an archive of so many turns.
+fn memory(home: &Path, turns: u64) -> Memory {
+    let storage = Arc::new(Archive(turns));
+    Memory::new(Parts {
+        config: home.to_owned(),
+        settings: Settings::default(),
+        archives: ArchiveIndex::new(home.join("recall"), storage.clone()),
+        storage,
+        owners: Arc::new(|_: &str| true),
+        clock: Arc::new(SystemClock),
+    })
+}
+
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|kib| kib.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
+}
+
+/// Indexes an archive of so many megabytes, and times what a turn waits for.
+async fn archive(out: &mut impl Write, megabytes: u64, words: &mut Words) -> Result<(), Error> {
+    let home = tempfile::tempdir()?;
+    let turns = megabytes * 1_000_000 / (WORDS_PER_TURN as u64 * 9);
+    let key = ConversationKey::new("crab", "user").map_err(Error::other)?;
+    let begin = Instant::now();
+    let before = peak_mib();
+    let index = memory(home.path(), turns);
+    index.archives().note(&key);
+    index.archives().fill(|| false).await;
+    let (mut files, mut bytes) = (0, 0);
+    for folder in std::fs::read_dir(home.path().join("recall"))? {
+        for file in std::fs::read_dir(folder?.path())? {
+            files += 1;
+            bytes += file?.metadata()?.len();
+        }
+    }
+    writeln!(
+        out,
+        "{megabytes} MB in {turns} archived turns: indexed in {:.1?} at rest, {files} files of {} MB, \
+         {} MiB above {before} at the peak",
+        begin.elapsed(),
+        bytes / 1_000_000,
+        peak_mib() - before
+    )?;
+    let agent = AgentConfig::new(key.agent.clone(), "");
+    let turn = async |memory: &Memory, said: &str| {
+        let history = [Arc::new(Message::user(said))];
+        let run = RunContext {
+            key: &key,
+            origin: &Origin::local(),
+            agent: &agent,
+            cwd: Path::new("/"),
+            run: 1,
+            for_owner: true,
+            has_archives: true,
+        };
+        let begin = Instant::now();
+        let messages = memory.on_before_run(run, &history, &Nobody).await;
+        (begin.elapsed(), messages)
+    };
+    let memory = memory(home.path(), turns);
+    let (first, found) = turn(&memory, "where does the walrus live?").await;
+    assert!(found[0].content.contains("bathtub"), "{found:?}");
+    let (again, _) = turn(&memory, "where does the walrus live?").await;
+    let (nothing, _) = turn(&memory, "hello there").await;
+    let mut times = Vec::new();
+    for _ in 0..QUERIES {
+        times.push(turn(&memory, &words.text(6)).await.0);
+    }
+    writeln!(
+        out,
+        "a turn looks there: first {first:.1?}, again {again:.1?}, for nothing {nothing:.1?}; 6 words: {}",
+        spread(times)
+    )?;
+    let viewer = memory.viewer(&key, &Origin::local());
+    let mut times = Vec::new();
+    for _ in 0..QUERIES / 10 {
+        let query = words.text(6);
+        let begin = Instant::now();
+        memory.recall(&viewer, &query, 5).await;
+        times.push(begin.elapsed());
+    }
+    writeln!(out, "asked for: {}; peak {} MiB", spread(times), peak_mib())
 }
 
 /// Words as frequent as in a language: the n-th a n-th as often as the first.
@@ -187,17 +318,14 @@ async fn main() -> Result<(), Error> {
         .and_then(|n| n.parse().ok())
         .unwrap_or(100_000);
     let mut out = stdout().lock();
+    if let Some(megabytes) = std::env::args().nth(2).and_then(|n| n.parse().ok()) {
+        return archive(&mut out, megabytes, &mut Words(2)).await;
+    }
     let home = tempfile::tempdir()?;
     let folder = home.path().join("memory/entries");
     let mut words = Words(1);
     write_entries(&folder, entries, &mut words)?;
-    let memory = Memory::new(Parts {
-        config: home.path().to_owned(),
-        settings: Settings::default(),
-        storage: Arc::new(Empty),
-        owners: Arc::new(|_: &str| true),
-        clock: Arc::new(SystemClock),
-    });
+    let memory = memory(home.path(), 0);
     let key = ConversationKey::new("crab", "user").map_err(Error::other)?;
     let viewer = memory.viewer(&key, &Origin::local());
     let begin = Instant::now();

@@ -1,322 +1,496 @@
-//! Archived turns, indexed bit by bit, the newest first.
+//! Archived turns, found through an index on disk.
 //!
-//! Invariants: one recall reads a bounded part of what is not indexed yet,
-//! however much is archived (STORE-3), and the next one goes on there; nothing
-//! is read twice while its conversation stays indexed.
+//! Invariants: a search opens a few files and reads the postings of its words,
+//! however much is archived, and nothing of an archive stays in memory
+//! (STORE-3). The index is derived: it holds no words, what it points at is
+//! compared with the log before anybody sees it, and what is missing or does not
+//! fit is made again. One task at a time makes it, a bounded step at a time.
 //! Only what people and agents said is indexed: no tool results or arguments,
 //! nothing injected or recalled, and no summary, whose turns are there already.
 
-use crate::Error;
-use crate::index::{DocId, Document, Index};
-use crate::text::passages;
+mod segment;
+mod span;
+mod turn;
+
+pub(crate) use segment::{Searched, Segment, text_hash};
+pub(crate) use turn::{Turn, without_recalled};
+
+use crate::disk;
+use crate::index::fnv;
+use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{self, ArchiveInfo, Source, Storage};
-use crabtalk_domain::{ConversationKey, Message, Role};
-use std::collections::HashMap;
-use std::ops::Range;
+use segment::{Draft, Part, Session, merge};
+use span::{Named, Span, in_order, newest_gap};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
-/// Entries read at a time: few, since each may be large.
-const PAGE: usize = 16;
-/// Bytes that an entry is counted with beside its text.
-const ENTRY_BYTES: usize = 64;
-/// Memory for indexed conversations together. Beyond it those that nobody
-/// asked for longest are dropped, and read again when somebody does.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Whom a sender is called where nobody chose a name.
-const NAMELESS: &str = "user";
+/// Bytes of text that one step indexes, and a segment holds before any merge:
+/// some hundredths of a second of work, and two or three megabytes of memory.
+const STEP_TEXT_BYTES: usize = 512 * 1024;
 
-/// A turn of an archive.
-#[derive(Debug, Clone)]
-pub(crate) struct Turn {
-    pub(crate) speaker: String,
-    pub(crate) at: String,
-    pub(crate) text: String,
+/// Bytes of messages that one step reads: tool results are passed over.
+const STEP_READ_BYTES: usize = 8 * 1024 * 1024;
+
+/// Bytes of messages that a page should have: its size follows from the last one.
+const PAGE_BYTES: usize = 128 * 1024;
+
+/// Entries of a page, the first one and at most.
+const PAGE: (usize, usize) = (16, 256);
+
+/// Segments of one size that are made one.
+const MERGED: usize = 8;
+
+/// Documents of the largest segment: a search holds some bytes for each.
+const MAX_DOCS: u32 = 1 << 18;
+
+/// Between two looks whether the daemon is at rest.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+
+/// Looks that find it at rest before a step, so that none falls between two
+/// turns that follow each other.
+const CALM_LOOKS: u32 = 2;
+
+/// Looks after which a step comes in any case: a daemon that is never at rest
+/// must not forget.
+const MAX_LOOKS: u32 = 80;
+
+/// Conversations that wait to be indexed. One that finds no room comes again
+/// with its next turn.
+const MAX_WAITING: usize = 1_024;
+
+/// Conversations that are known to be indexed; beyond, they are looked at again.
+const MAX_CHECKED: usize = 4_096;
+
+/// Conversations and files that stay open.
+const MAX_OPEN: (usize, usize) = (64, 128);
+
+/// The index of all archives. Cheap to clone.
+#[derive(Clone)]
+pub struct ArchiveIndex(Arc<Inner>);
+
+struct Inner {
+    folder: PathBuf,
+    storage: Arc<dyn Storage>,
+    state: Mutex<State>,
+    wake: Notify,
+    /// Held over a step.
+    building: tokio::sync::Mutex<()>,
 }
 
-/// Tells archives apart from those that take their number after a removal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) index: u32,
-    pub(crate) title: String,
-    archived_at: String,
-    messages: u64,
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<ConversationKey>,
+    checked: HashSet<ConversationKey>,
+    open: HashMap<ConversationKey, Arc<[Segment]>>,
+    /// Whose index does not fit; what it points at is dropped meanwhile.
+    wrong: HashSet<ConversationKey>,
 }
 
-impl Mark {
-    fn of(info: &ArchiveInfo) -> Self {
-        Self {
-            index: info.index,
+/// What is to be done next for a conversation.
+enum Step {
+    Nothing,
+    Merge(Vec<Named>),
+    Index(Span),
+}
+
+impl ArchiveIndex {
+    /// An index in a folder of its own, which is made when it is needed.
+    pub fn new(folder: PathBuf, storage: Arc<dyn Storage>) -> Self {
+        Self(Arc::new(Inner {
+            folder,
+            storage,
+            state: Mutex::default(),
+            wake: Notify::new(),
+            building: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// Sees to it that a conversation whose archives changed is indexed.
+    pub fn note(&self, key: &ConversationKey) {
+        let mut state = self.0.state();
+        if !state.waiting.contains(key) && state.waiting.len() < MAX_WAITING {
+            state.waiting.push_back(key.clone());
+            self.0.wake.notify_one();
+        }
+    }
+
+    /// As `note`, the first time that the conversation is met.
+    pub(crate) fn meet(&self, key: &ConversationKey) {
+        if !self.0.state().checked.contains(key) {
+            self.note(key);
+        }
+    }
+
+    /// Drops what is indexed of a conversation.
+    pub async fn forget(&self, key: &ConversationKey) {
+        let _building = self.0.building.lock().await;
+        let key = key.clone();
+        self.blocking(move |inner| inner.clear(&key)).await;
+    }
+
+    /// Indexes what was noted, once something is, while the daemon is at rest.
+    /// Returns when nothing waits any more.
+    pub async fn fill(&self, busy: impl Fn() -> bool) {
+        let mut key = loop {
+            match self.0.next() {
+                Some(key) => break key,
+                None => self.0.wake.notified().await,
+            }
+        };
+        loop {
+            loop {
+                calm(&busy).await;
+                match self.step(&key, true).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        tracing::warn!(conversation = %key, %error, "archives stay without index");
+                        break;
+                    }
+                }
+            }
+            match self.0.next() {
+                Some(next) => key = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Indexes what is missing of a conversation, the newest first, for as long
+    /// as there is time.
+    pub(crate) async fn catch_up(&self, key: &ConversationKey, until: Instant) {
+        loop {
+            match self.step(key, false).await {
+                Ok(true) if Instant::now() < until => {}
+                Ok(true) => return self.note(key),
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(conversation = %key, %error, "recall goes without its archives");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What is indexed of a conversation. Touches the disk.
+    pub(crate) fn segments(&self, key: &ConversationKey) -> Arc<[Segment]> {
+        if let Some(open) = self.0.state().open.get(key) {
+            return Arc::clone(open);
+        }
+        let folder = self.0.folder_of(key);
+        let (kept, _) = in_order(names(&folder));
+        let (mut segments, mut whole) = (Vec::with_capacity(kept.len()), true);
+        for named in kept {
+            let file = folder.join(named.file());
+            match Segment::open(&file, key) {
+                Ok(segment) => segments.push(segment),
+                Err(error) => {
+                    whole = false;
+                    self.distrust(key, &file, &error);
+                }
+            }
+        }
+        let segments: Arc<[Segment]> = segments.into();
+        if whole && !segments.is_empty() {
+            self.0.keep_open(key, &segments);
+        }
+        segments
+    }
+
+    /// Puts a segment that cannot be read out of the way, to be made again.
+    pub(crate) fn distrust(&self, key: &ConversationKey, file: &Path, error: &io::Error) {
+        tracing::warn!(file = %file.display(), %error, "an index of archives is made again");
+        if matches!(
+            error.kind(),
+            ErrorKind::InvalidData | ErrorKind::UnexpectedEof
+        ) {
+            let _ = std::fs::remove_file(file);
+        }
+        self.0.state().open.remove(key);
+        self.note(key);
+    }
+
+    /// Has everything made again, since the log says otherwise than the index.
+    pub(crate) fn discard(&self, key: &ConversationKey) {
+        tracing::warn!(conversation = %key, "the index of its archives does not fit and is made again");
+        self.0.state().wrong.insert(key.clone());
+        self.note(key);
+    }
+
+    /// Brings the index of a conversation one step further, and says whether
+    /// more is to be done. `tidy`: merges too, which only saves time later.
+    async fn step(&self, key: &ConversationKey, tidy: bool) -> Result<bool, crate::Error> {
+        let _building = self.0.building.lock().await;
+        let infos: Arc<[ArchiveInfo]> = match self.0.storage.archives(key).await {
+            Err(storage::Error::NotFound(_)) => Arc::default(),
+            other => other?.into(),
+        };
+        let (index, of, archives) = (self.clone(), key.clone(), Arc::clone(&infos));
+        let next = self.blocking(move |inner| inner.next_step(&index, &of, &archives, tidy));
+        match next.await {
+            Step::Nothing => {
+                self.0.checked(key);
+                Ok(false)
+            }
+            Step::Merge(parts) => {
+                let of = key.clone();
+                let merged = self.blocking(move |inner| inner.merge(&of, &parts)).await;
+                merged
+                    .map(|()| true)
+                    .map_err(|error| self.failed(key, error))
+            }
+            Step::Index(span) => {
+                let (archive, _) = span.last();
+                let info = infos.iter().find(|info| info.index == archive);
+                let Some(info) = info else { return Ok(false) };
+                self.index(key, info, span).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Indexes the newest part of a gap.
+    async fn index(
+        &self,
+        key: &ConversationKey,
+        info: &ArchiveInfo,
+        gap: Span,
+    ) -> Result<(), crate::Error> {
+        let (archive, mut before) = gap.last();
+        let floor = if gap.from.0 == archive { gap.from.1 } else { 0 };
+        let source = Source::Archive(key.clone(), archive);
+        let (mut newest_first, mut text, mut read, mut limit) = (Vec::new(), 0, 0, PAGE.0);
+        let from = loop {
+            let page = self.0.storage.page(&source, before, limit).await?;
+            let first = page.entries.first().map(|entry| entry.index);
+            let mut bytes = 0;
+            for entry in page.entries.iter().rev() {
+                bytes += entry.message.content.len();
+                if entry.compact || entry.index < floor {
+                    continue;
+                }
+                if let Some(turn) = Turn::of(key, &info.archived_at, &entry.message) {
+                    text += turn.text.len();
+                    newest_first.push((entry.index, turn));
+                }
+            }
+            read += bytes;
+            match first.filter(|first| page.more && *first > floor) {
+                None => break floor,
+                Some(first) if text >= STEP_TEXT_BYTES || read >= STEP_READ_BYTES => break first,
+                first => before = first,
+            }
+            let mean = bytes / page.entries.len().max(1) + 1;
+            limit = (PAGE_BYTES / mean).clamp(1, PAGE.1);
+        };
+        let span = Span {
+            from: (archive, from),
+            ..gap
+        };
+        let session = Session {
+            first_doc: 0,
+            archive,
             title: info.title.clone(),
             archived_at: info.archived_at.clone(),
             messages: info.message_count,
-        }
-    }
-}
-
-/// What is indexed of a conversation, and what is left to read.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
-    /// Changes whenever something is added.
-    version: u64,
-    marks: Vec<Mark>,
-    /// Archives that are not wholly read, the next one last: its number and
-    /// the entry before which to go on.
-    todo: Vec<(usize, Option<u64>)>,
-}
-
-/// What was read to bring one conversation further.
-#[derive(Debug)]
-pub(crate) struct Update {
-    known: Known,
-    /// Whether what was indexed is another conversation's by now.
-    afresh: bool,
-    /// Turns in order, each lot with its archive.
-    lots: Vec<(usize, Vec<Turn>)>,
-}
-
-/// Reads some of what is not indexed yet, at most about `room` bytes of it. A
-/// conversation without archives has none.
-pub(crate) async fn read_more(
-    storage: &dyn Storage,
-    key: &ConversationKey,
-    known: Known,
-    room: &mut usize,
-) -> Result<Update, Error> {
-    let infos = match storage.archives(key).await {
-        Err(storage::Error::NotFound(_)) => Vec::new(),
-        other => other?,
-    };
-    let marks: Vec<Mark> = infos.iter().map(Mark::of).collect();
-    let afresh = !marks.starts_with(&known.marks);
-    let (base, mut todo) = match afresh {
-        true => (0, Vec::new()),
-        false => (known.marks.len(), known.todo),
-    };
-    todo.extend((base..marks.len()).map(|archive| (archive, None)));
-    let mut lots = Vec::new();
-    while *room > 0
-        && let Some((archive, before)) = todo.pop()
-    {
-        let (turns, rest) = read_turns(storage, key, &marks[archive], before, room).await?;
-        todo.extend(rest.map(|before| (archive, Some(before))));
-        lots.push((archive, turns));
-    }
-    let known = Known {
-        version: known.version,
-        marks,
-        todo,
-    };
-    Ok(Update {
-        known,
-        afresh,
-        lots,
-    })
-}
-
-/// Reads turns of an archive backwards until there is no room, and says
-/// before which entry to go on.
-async fn read_turns(
-    storage: &dyn Storage,
-    key: &ConversationKey,
-    mark: &Mark,
-    mut before: Option<u64>,
-    room: &mut usize,
-) -> Result<(Vec<Turn>, Option<u64>), Error> {
-    let source = Source::Archive(key.clone(), mark.index);
-    let mut newest_first = Vec::new();
-    loop {
-        let page = storage.page(&source, before, PAGE).await?;
-        before = page.entries.first().map(|entry| entry.index);
-        for entry in page.entries.iter().rev().filter(|entry| !entry.compact) {
-            *room = room.saturating_sub(entry.message.content.len() + ENTRY_BYTES);
-            newest_first.extend(turn(key, mark, &entry.message));
-        }
-        let rest = before.filter(|_| page.more);
-        if rest.is_none() || *room == 0 {
-            newest_first.reverse();
-            return Ok((newest_first, rest));
-        }
-    }
-}
-
-/// What a message adds to memory.
-fn turn(key: &ConversationKey, mark: &Mark, message: &Message) -> Option<Turn> {
-    if message.auto_injected {
-        return None;
-    }
-    let speaker = match message.role {
-        Role::Tool => return None,
-        Role::User => key.sender.as_str(),
-        Role::Assistant if message.agent.is_empty() => key.agent.as_str(),
-        Role::Assistant => &message.agent,
-    };
-    let text = without_recalled(&message.content);
-    if text.trim().is_empty() {
-        return None;
-    }
-    let at = if message.at.is_empty() {
-        &mark.archived_at
-    } else {
-        &message.at
-    };
-    Some(Turn {
-        speaker: speaker.to_owned(),
-        at: at.clone(),
-        text,
-    })
-}
-
-/// Takes `<recall>` blocks out, should one have come into a message: memory
-/// does not remember its own words (MEM-2).
-pub(crate) fn without_recalled(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, block)) = rest.split_once("<recall>") {
-        out.push_str(before);
-        rest = block.split_once("</recall>").map_or("", |(_, after)| after);
-    }
-    out.push_str(rest);
-    out
-}
-
-/// One conversation's archived turns.
-#[derive(Debug, Default)]
-pub(crate) struct Indexed {
-    pub(crate) index: Index,
-    known: Known,
-    /// Lots of turns that were read together; neighbours share one.
-    lots: u32,
-    turns: Vec<(usize, Turn)>,
-    docs: Vec<(usize, Range<usize>)>,
-    bytes: usize,
-    used: u64,
-}
-
-/// Where a document of an archive comes from.
-pub(crate) struct Place<'a> {
-    /// Number of the turn in its conversation.
-    pub(crate) turn_number: usize,
-    pub(crate) turn: &'a Turn,
-    /// The part of its text.
-    pub(crate) passage: Range<usize>,
-    pub(crate) archive: &'a Mark,
-}
-
-impl Indexed {
-    pub(crate) fn of_doc(&self, doc: DocId) -> Option<Place<'_>> {
-        let (turn_number, passage) = self.docs.get(doc as usize)?.clone();
-        let (archive, turn) = self.turns.get(turn_number)?;
-        Some(Place {
-            turn_number,
-            turn,
-            passage,
-            archive: self.known.marks.get(*archive)?,
-        })
-    }
-
-    fn add(&mut self, archive: usize, turns: Vec<Turn>) {
-        let lot = self.lots;
-        self.lots = self.lots.saturating_add(1);
-        for turn in turns {
-            let day = day_of(&turn.at);
-            let speaker = if turn.speaker == NAMELESS {
-                ""
-            } else {
-                &turn.speaker
-            };
-            for passage in passages(&turn.text) {
-                let text = &turn.text[passage.clone()];
-                let document = Document {
-                    conversation: lot,
-                    session: lot,
-                    speaker,
-                    day,
-                    text,
-                };
-                if self.index.append(&document).is_none() {
-                    break;
-                }
-                self.docs.push((self.turns.len(), passage));
-            }
-            self.bytes += turn.text.len() + turn.speaker.len() + turn.at.len() + 120;
-            self.turns.push((archive, turn));
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes + self.index.bytes()
-    }
-}
-
-fn day_of(at: &str) -> Option<i32> {
-    at.get(..10)?.parse().ok().map(crate::days)
-}
-
-/// Indexed conversations, as many as memory allows.
-#[derive(Debug, Default)]
-pub(crate) struct Archives {
-    by_key: HashMap<ConversationKey, Indexed>,
-    clock: u64,
-}
-
-impl Archives {
-    /// What is indexed of a conversation.
-    pub(crate) fn known(&self, key: &ConversationKey) -> Known {
-        self.by_key
-            .get(key)
-            .map(|indexed| indexed.known.clone())
-            .unwrap_or_default()
-    }
-
-    pub(crate) fn get(&self, key: &ConversationKey) -> Option<&Indexed> {
-        self.by_key.get(key)
-    }
-
-    /// Adds what was read. Of two readers of the same, the first one counts.
-    pub(crate) fn apply(&mut self, key: &ConversationKey, update: Update) {
-        self.clock += 1;
-        if update.known.marks.is_empty() {
-            self.by_key.remove(key);
-            return;
-        }
-        let indexed = self.by_key.entry(key.clone()).or_default();
-        indexed.used = self.clock;
-        if update.known.version != indexed.known.version {
-            return;
-        }
-        if update.afresh {
-            *indexed = Indexed {
-                used: self.clock,
-                ..Indexed::default()
-            };
-        }
-        for (archive, turns) in update.lots {
-            indexed.add(archive, turns);
-        }
-        indexed.known = Known {
-            version: update.known.version + 1,
-            ..update.known
         };
+        let of = key.clone();
+        let written = self.blocking(move |inner| {
+            let named = Named { span, level: 0 };
+            let part = Part {
+                key: &of,
+                named,
+                session,
+            };
+            let folder = inner.folder_of(&of);
+            let written = Draft::of(newest_first.into_iter().rev()).write(&folder, &part);
+            inner.state().open.remove(&of);
+            written
+        });
+        written.await.map_err(|error| self.failed(key, error))
     }
 
-    /// Drops what was not used for longest while there is too much, but
-    /// nothing that was used since `since`.
-    pub(crate) fn shrink(&mut self, since: u64) {
-        let mut total: usize = self.by_key.values().map(Indexed::bytes).sum();
-        while total > MAX_BYTES {
-            let old = self
-                .by_key
-                .iter()
-                .filter(|(_, indexed)| indexed.used <= since);
-            let Some(key) = old.min_by_key(|(_, i)| i.used).map(|(key, _)| key.clone()) else {
-                break;
-            };
-            if let Some(indexed) = self.by_key.remove(&key) {
-                total -= indexed.bytes();
-            }
+    fn failed(&self, key: &ConversationKey, source: io::Error) -> crate::Error {
+        crate::Error::Io {
+            action: "write",
+            file: self.0.folder_of(key),
+            source,
         }
     }
 
-    pub(crate) fn clock(&self) -> u64 {
-        self.clock
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> T + Send + 'static,
+    ) -> T {
+        let inner = Arc::clone(&self.0);
+        match tokio::task::spawn_blocking(move || work(&inner)).await {
+            Ok(done) => done,
+            Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+        }
     }
+}
+
+/// Waits until nothing else is to be done, but not for ever.
+async fn calm(busy: &impl Fn() -> bool) {
+    let mut calm = 0;
+    for _ in 0..MAX_LOOKS {
+        tokio::time::sleep(LOOK_EVERY).await;
+        calm = if busy() { 0 } else { calm + 1 };
+        if calm >= CALM_LOOKS {
+            return;
+        }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A name that says nothing; whose it is stands in the files.
+    fn folder_of(&self, key: &ConversationKey) -> PathBuf {
+        let name = format!("{}\0{}", key.agent, key.sender);
+        self.folder.join(format!("{:016x}", fnv(name.as_bytes())))
+    }
+
+    fn next(&self) -> Option<ConversationKey> {
+        self.state().waiting.pop_front()
+    }
+
+    fn checked(&self, key: &ConversationKey) {
+        let mut state = self.state();
+        if state.checked.len() >= MAX_CHECKED {
+            state.checked.clear();
+        }
+        state.checked.insert(key.clone());
+    }
+
+    fn keep_open(&self, key: &ConversationKey, segments: &Arc<[Segment]>) {
+        let mut state = self.state();
+        let files: usize = state.open.values().map(|open| open.len()).sum();
+        if state.open.len() >= MAX_OPEN.0 || files + segments.len() > MAX_OPEN.1 {
+            state.open.clear();
+        }
+        state.open.insert(key.clone(), Arc::clone(segments));
+    }
+
+    fn clear(&self, key: &ConversationKey) {
+        let folder = self.folder_of(key);
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(folder = %folder.display(), %error, "an old index stays");
+            }
+            _ => {}
+        }
+        let mut state = self.state();
+        state.open.remove(key);
+        state.checked.remove(key);
+    }
+
+    /// Compares what is there with the archives.
+    fn next_step(
+        &self,
+        index: &ArchiveIndex,
+        key: &ConversationKey,
+        infos: &[ArchiveInfo],
+        tidy: bool,
+    ) -> Step {
+        let folder = self.folder_of(key);
+        let segments = index.segments(key);
+        let fits = |session: &Session| {
+            infos.iter().any(|info| {
+                info.index == session.archive
+                    && info.title == session.title
+                    && info.archived_at == session.archived_at
+                    && info.message_count == session.messages
+            })
+        };
+        let fit = segments.iter().flat_map(Segment::sessions).all(fits);
+        let wrong = self.state().wrong.remove(key);
+        if !fit || wrong || infos.is_empty() {
+            self.clear(key);
+        }
+        let (kept, superfluous) = in_order(names(&folder));
+        for named in superfluous {
+            let _ = std::fs::remove_file(folder.join(named.file()));
+        }
+        if tidy && let Some(parts) = mergeable(&kept, &segments) {
+            return Step::Merge(parts);
+        }
+        match newest_gap(&kept, infos.len() as u32) {
+            Some(gap) => Step::Index(gap),
+            None => Step::Nothing,
+        }
+    }
+
+    fn merge(&self, key: &ConversationKey, parts: &[Named]) -> io::Result<()> {
+        let folder = self.folder_of(key);
+        let [first, .., last] = parts else {
+            return Ok(());
+        };
+        let named = Named {
+            span: Span {
+                from: first.span.from,
+                to: last.span.to,
+            },
+            level: first.level + 1,
+        };
+        let open = |part: &Named| Segment::open(&folder.join(part.file()), key);
+        let segments: Vec<Segment> = parts.iter().map(open).collect::<io::Result<_>>()?;
+        let merged = merge(&segments, &folder, &folder.join(named.file()));
+        if merged.is_ok() {
+            for part in parts {
+                // What stays is passed over and deleted by a later step.
+                let _ = std::fs::remove_file(folder.join(part.file()));
+            }
+        }
+        self.state().open.remove(key);
+        merged
+    }
+}
+
+/// The segments of a folder. What a crash left is deleted.
+fn names(folder: &Path) -> Vec<Named> {
+    let Ok(files) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for file in files.flatten() {
+        let name = file.file_name();
+        names.extend(name.to_str().and_then(Named::parse));
+        if disk::is_left_over(&name) && is_old(&file) {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+    names
+}
+
+/// Whether nobody can be writing it any more.
+fn is_old(file: &std::fs::DirEntry) -> bool {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let modified = file.metadata().and_then(|it| it.modified()).ok();
+    modified.is_some_and(|at| at.elapsed().is_ok_and(|age| age > HOUR))
+}
+
+/// Neighbours of one size that are enough to be made one, and not too much.
+fn mergeable(kept: &[Named], segments: &[Segment]) -> Option<Vec<Named>> {
+    if kept.len() != segments.len() {
+        return None;
+    }
+    (0..kept.len().checked_sub(MERGED - 1)?).find_map(|at| {
+        let run = &kept[at..at + MERGED];
+        let docs: u64 = segments[at..at + MERGED]
+            .iter()
+            .map(|segment| u64::from(segment.docs()))
+            .sum();
+        let alike = run
+            .windows(2)
+            .all(|two| two[0].level == two[1].level && two[0].span.to == two[1].span.from);
+        (alike && run[0].level < u8::MAX && docs <= u64::from(MAX_DOCS)).then(|| run.to_vec())
+    })
 }

@@ -28,13 +28,18 @@ pub(crate) fn write(path: &Path, text: &str, existing: Existing) -> io::Result<(
 pub(crate) fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let folder = folder_of(path)?;
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .suffix(SUFFIX)
-        .tempfile_in(folder)?;
+    let mut file = unfinished(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// A file without its name yet.
+pub(crate) fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(PREFIX)
+        .suffix(SUFFIX)
+        .tempfile_in(folder)
 }
 
 /// The rename and what makes it last.

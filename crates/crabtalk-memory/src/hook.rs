@@ -1,6 +1,6 @@
 //! What memory adds to an agent and to a run.
 
-use crate::memory::UNASKED_ROOM;
+use crate::memory::{Rank, UNASKED_POSTINGS};
 use crate::render::{self, Budget};
 use crate::text::cut;
 use crate::{Hit, Memory, Source, Viewer};
@@ -109,16 +109,27 @@ impl Memory {
             return None;
         }
         let limit = self.settings().recall_limit;
+        let keys = self.conversations(viewer).await;
+        for key in keys
+            .iter()
+            .filter(|key| has_archives || **key != viewer.conversation)
+        {
+            self.archives().meet(key);
+        }
+        let keep = |rank: Rank, best: Rank| {
+            rank.coverage >= MIN_COVERAGE && rank.score >= MIN_OF_BEST * best.score
+        };
         // Some of what is found may stand in the history already.
-        let mut hits = self
-            .recall_within(viewer, &said.content, limit * 2, UNASKED_ROOM)
-            .await;
-        let best = hits.first()?.score;
-        hits.retain(|hit| {
-            hit.coverage >= MIN_COVERAGE
-                && hit.score >= MIN_OF_BEST * best
-                && !stands_in(hit, history)
-        });
+        let found = self.look(
+            viewer,
+            keys,
+            &said.content,
+            limit * 2,
+            UNASKED_POSTINGS,
+            keep,
+        );
+        let mut hits = found.await;
+        hits.retain(|hit| !stands_in(hit, history));
         hits.truncate(limit);
         let items = render::items(&hits, BUDGET);
         (!items.is_empty()).then(|| {

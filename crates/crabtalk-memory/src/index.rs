@@ -6,21 +6,25 @@
 //! the terms of the new document alone and is visible at once. The index keeps
 //! no text and is derived: whoever owns the texts can build it again.
 
+mod corpus;
 mod query;
 mod score;
+mod search;
 mod top;
 
 pub use query::Query;
-pub use score::{Features, Found, Level, Shard, search};
+pub use search::{Features, Found, Level, Shard, search};
+
+pub(crate) use corpus::{Corpus, OnDisk};
+pub(crate) use search::search_all;
 
 use crate::text::{Words, has_question, tells_time, term_of};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Bits of a posting that hold the count; more repetitions than this change
 /// no score that saturates at one.
-const COUNT_BITS: u32 = 5;
-const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
+pub(crate) const COUNT_BITS: u32 = 5;
+pub(crate) const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
 /// Most documents an index can number.
 const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
@@ -28,8 +32,8 @@ const MAX_DOCUMENTS: usize = 1 << (32 - COUNT_BITS);
 /// The word is a stop word and has no term.
 const NO_TERM: u32 = u32::MAX;
 
-const QUESTION: u8 = 1;
-const TIME: u8 = 2;
+pub(crate) const QUESTION: u8 = 1;
+pub(crate) const TIME: u8 = 2;
 const DEAD: u8 = 4;
 
 /// A turn, or a passage of one.
@@ -62,8 +66,8 @@ struct Row {
     flags: u8,
 }
 
-const NO_DAY: i32 = i32::MIN;
-const NO_SPEAKER: u16 = u16::MAX;
+pub(crate) const NO_DAY: i32 = i32::MIN;
+pub(crate) const NO_SPEAKER: u16 = u16::MAX;
 
 /// The index.
 #[derive(Debug, Default)]
@@ -72,6 +76,8 @@ pub struct Index {
     words: HashMap<Box<str>, u32>,
     /// Every term, with its place in `postings`.
     terms: HashMap<Box<str>, u32>,
+    /// By term: its hash.
+    hashes: Vec<u64>,
     /// By term: document and count in one number, growing.
     postings: Vec<Vec<u32>>,
     rows: Vec<Row>,
@@ -122,7 +128,7 @@ impl Index {
             .chain(self.terms.keys())
             .map(|k| k.len() + 40)
             .sum();
-        let postings: usize = self.postings.iter().map(|p| p.capacity() * 4 + 24).sum();
+        let postings: usize = self.postings.iter().map(|p| p.capacity() * 4 + 32).sum();
         text + postings + self.pairs.capacity() * 2 + self.rows.capacity() * size_of::<Row>()
     }
 
@@ -143,6 +149,7 @@ impl Index {
                 continue;
             }
             if let Some(before) = last.replace(term) {
+                let [before, term] = [before, term].map(|term| self.hashes[term as usize]);
                 self.pairs.push(pair_hash(before, term));
             }
         }
@@ -233,6 +240,7 @@ impl Index {
             None => NO_TERM,
             Some(stem) => *self.terms.entry(stem.as_ref().into()).or_insert_with(|| {
                 self.postings.push(Vec::new());
+                self.hashes.push(term_hash(&stem));
                 // One list a term, and terms are fewer than 2^32 words.
                 (self.postings.len() - 1) as u32
             }),
@@ -248,7 +256,15 @@ impl Index {
             .map_or(&[], |at| &self.postings[*at as usize])
     }
 
-    fn pairs_of(&self, id: DocId) -> &[u16] {
+    /// Every term's hash with its postings.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (u64, &[u32])> {
+        self.hashes
+            .iter()
+            .zip(&self.postings)
+            .map(|(hash, list)| (*hash, &list[..]))
+    }
+
+    pub(crate) fn pairs_of(&self, id: DocId) -> &[u16] {
         let at = id as usize;
         let begin = at
             .checked_sub(1)
@@ -275,12 +291,29 @@ impl Index {
     }
 }
 
-/// Sixteen bits are enough: a wrong match is as rare as one in a thousand
-/// documents and worth half a point.
-fn pair_hash(a: u32, b: u32) -> u16 {
-    let mut hasher = DefaultHasher::new();
-    (a, b).hash(&mut hasher);
-    hasher.finish() as u16
+/// Stands for a term in files, hence the same for good (FNV-1a, then mixed).
+/// At 64 bits two terms of a large vocabulary do not meet.
+pub(crate) fn term_hash(term: &str) -> u64 {
+    mixed(fnv(term.as_bytes()))
+}
+
+/// FNV-1a.
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn mixed(mut hash: u64) -> u64 {
+    hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
+}
+
+/// Of two terms side by side. Sixteen bits are enough: a wrong match is as
+/// rare as one in a thousand documents and worth half a point.
+pub(crate) fn pair_hash(a: u64, b: u64) -> u16 {
+    mixed(a.rotate_left(1) ^ b) as u16
 }
 
 #[cfg(test)]

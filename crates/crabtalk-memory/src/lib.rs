@@ -6,8 +6,9 @@
 //! `forget`, `recall` and `memory` (MEM-1). Below it lie the text analysis, the
 //! index and the two things that are indexed: entry files and archives.
 //!
-//! Absent on purpose: a database, a model, the network. The index is derived,
-//! lives in memory and is built by the first recall.
+//! Absent on purpose: a database, a model, the network. Indexes are derived:
+//! that of entries lives in memory and is built by the first recall, that of
+//! archives in files that are made while the daemon is at rest.
 
 pub mod index;
 pub mod measure;
@@ -25,6 +26,7 @@ mod render;
 mod tools;
 mod view;
 
+pub use archives::ArchiveIndex;
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
 pub use import::ImportReport;

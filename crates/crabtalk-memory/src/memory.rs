@@ -4,21 +4,26 @@
 //! gets. Every write ends in a thread of its own, so that a dropped future
 //! halves none. The lock is held by such threads alone.
 
+mod found;
 mod inner;
 mod page;
 
-use crate::archives::{self, Archives};
+use crate::archives::{self, ArchiveIndex};
 use crate::disk::{self, Existing};
 use crate::entries::{Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use crate::index::Query;
 use crate::{Error, Owners, Viewer, Warning};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::{Clock, ConversationKey};
+use found::Candidate;
+pub(crate) use found::Rank;
 use inner::{Inner, State};
 use page::{MAX_PAGE_BYTES, Page};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Most hits of one recall: more is reading, not remembering.
 pub const MAX_HITS: usize = 50;
@@ -117,19 +122,25 @@ pub struct Parts {
     pub settings: Settings,
     /// Where conversations are kept.
     pub storage: Arc<dyn Storage>,
+    /// What is indexed of their archives.
+    pub archives: ArchiveIndex,
     /// Who is an owner.
     pub owners: Arc<dyn Owners>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Bytes of archives that a recall reads which somebody asked for: a tenth of
-/// a second of work at most.
-const ASKED_ROOM: usize = 4 * 1024 * 1024;
+/// How long a recall that somebody asked for waits for archives that are not
+/// indexed yet. They are as a rule; else this is time for some hundred
+/// megabytes, and what is left follows later.
+const ASKED_WAIT: Duration = Duration::from_secs(5);
 
-/// Bytes of archives that the recall before a run reads: a millisecond or two,
-/// since an answer waits for it.
-pub(crate) const UNASKED_ROOM: usize = 64 * 1024;
+/// Postings of archives that such a recall reads at most: a tenth of a second.
+const ASKED_POSTINGS: usize = 2_000_000;
+
+/// The same for the recall before a run, whose answer waits for it: a
+/// millisecond. Words that stand in more turns tell little.
+pub(crate) const UNASKED_POSTINGS: usize = 40_000;
 
 /// Memory. Cheap to clone.
 #[derive(Clone)]
@@ -139,15 +150,11 @@ impl Memory {
     /// A memory over a configuration folder. Reads nothing yet.
     pub fn new(parts: Parts) -> Self {
         let entries = Entries::new(parts.config.join("memory/entries"));
-        let state = State {
-            entries,
-            archives: Archives::default(),
-        };
         Self(Arc::new(Inner {
             soul: Page::new(parts.config.join("Crab.md")),
             overview: Page::new(parts.config.join("memory/MEMORY.md")),
             parts,
-            state: Mutex::new(state),
+            state: Mutex::new(State { entries }),
         }))
     }
 
@@ -171,39 +178,93 @@ impl Memory {
         Viewer::of(key, origin, &*self.0.parts.owners)
     }
 
-    /// Finds what is known, best first. Archives that cannot be read are
-    /// reported to the log and left out. Of very long ones the newest part is
-    /// searched, and more of them with each recall.
-    pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Vec<Hit> {
-        self.recall_within(viewer, query, limit, ASKED_ROOM).await
+    /// The index of archives.
+    pub fn archives(&self) -> &ArchiveIndex {
+        &self.0.parts.archives
     }
 
-    /// As [`Memory::recall`], reading about so many bytes of archives that are
-    /// not indexed yet.
-    pub(crate) async fn recall_within(
+    /// Finds what is known, best first. Archives that cannot be read are
+    /// reported to the log and left out.
+    pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Vec<Hit> {
+        let keys = self.conversations(viewer).await;
+        let until = Instant::now() + ASKED_WAIT;
+        for key in &keys {
+            self.archives().catch_up(key, until).await;
+        }
+        self.look(viewer, keys, query, limit, ASKED_POSTINGS, |_, _| true)
+            .await
+    }
+
+    /// Looks into entries and into what is indexed of these archives. Of what
+    /// `keep` drops, knowing it and the best, no text is read.
+    pub(crate) async fn look(
         &self,
         viewer: &Viewer,
+        keys: Vec<ConversationKey>,
         query: &str,
         limit: usize,
-        mut room: usize,
+        postings: usize,
+        keep: impl Fn(Rank, Rank) -> bool,
     ) -> Vec<Hit> {
         let limit = limit.min(MAX_HITS);
-        let query = self.query(query);
+        let query = Arc::new(self.query(query));
         if limit == 0 || query.is_empty() {
             return Vec::new();
         }
-        let mut updates = Vec::new();
-        for key in self.conversations(viewer).await {
-            let known = self.0.state().archives.known(&key);
-            let storage = &*self.0.parts.storage;
-            match archives::read_more(storage, &key, known, &mut room).await {
-                Ok(update) => updates.push((key, update)),
-                Err(error) => tracing::warn!(conversation = %key, %error, "recall goes without"),
+        let (viewer, asked, keys) = (viewer.clone(), Arc::clone(&query), Arc::new(keys));
+        let of = Arc::clone(&keys);
+        let mut found = self
+            .blocking(move |inner| inner.find(&viewer, &asked, limit, &of, postings))
+            .await;
+        if let Some(best) = found.first().map(Candidate::rank) {
+            found.retain(|candidate| keep(candidate.rank(), best));
+        }
+        self.read_turns(found, &keys, &query).await
+    }
+
+    /// Reads the texts of turns. What the index says of a turn that is no more
+    /// is dropped, and the index made again.
+    async fn read_turns(
+        &self,
+        found: Vec<Candidate>,
+        keys: &[ConversationKey],
+        query: &Query,
+    ) -> Vec<Hit> {
+        let mut texts = HashMap::new();
+        for (at, key) in keys.iter().enumerate() {
+            let own = found.iter().filter_map(Candidate::turn);
+            let indexes: Vec<u64> = own.filter(|t| t.key == at).map(|t| t.entry).collect();
+            if indexes.is_empty() {
+                continue;
+            }
+            let entries = self.0.parts.storage.entries(key, &indexes).await;
+            let entries = entries.unwrap_or_else(|error| {
+                tracing::warn!(conversation = %key, %error, "recall goes without its archives");
+                Vec::new()
+            });
+            texts.extend(entries.into_iter().map(|e| ((at, e.index), e.message)));
+        }
+        let mut hits = Vec::with_capacity(found.len());
+        let mut wrong = HashSet::new();
+        for candidate in found {
+            match candidate {
+                Candidate::Entry(hit) => hits.push(hit),
+                Candidate::Turn(turn) => {
+                    let message = texts.get(&(turn.key, turn.entry));
+                    let key = &keys[turn.key];
+                    match message.and_then(|message| turn.hit(key, message, query)) {
+                        Some(hit) => hits.push(hit),
+                        None => {
+                            wrong.insert(key);
+                        }
+                    }
+                }
             }
         }
-        let viewer = viewer.clone();
-        self.blocking(move |inner| inner.recall(&viewer, &query, limit, updates))
-            .await
+        for key in wrong {
+            self.archives().discard(key);
+        }
+        hits
     }
 
     /// Whether there is certainly nothing to recall for somebody whose
@@ -326,7 +387,7 @@ impl Memory {
     }
 
     /// Whose archives the viewer looks into.
-    async fn conversations(&self, viewer: &Viewer) -> Vec<ConversationKey> {
+    pub(crate) async fn conversations(&self, viewer: &Viewer) -> Vec<ConversationKey> {
         let own = &viewer.conversation;
         if self.settings().recall_scope == RecallScope::Conversation {
             return vec![own.clone()];

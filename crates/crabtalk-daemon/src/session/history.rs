@@ -2,7 +2,7 @@
 
 use super::{Session, status, wire};
 use crabtalk_domain::storage::{Entry, Page, Source};
-use crabtalk_domain::{ToolCall, ToolCallInfo as Call};
+use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
 
@@ -78,11 +78,15 @@ impl Session {
                 .await
                 .map_err(failed);
         }
-        self.node
-            .runtime()
-            .remove(&summary.key)
-            .await
-            .map_err(|e| status(&e))
+        self.remove(&summary.key).await
+    }
+
+    /// Removes a conversation, and what is derived from it.
+    pub(super) async fn remove(&self, key: &ConversationKey) -> Result<(), Status> {
+        let removed = self.node.runtime().remove(key).await;
+        removed.map_err(|e| status(&e))?;
+        self.node.memory().archives().forget(key).await;
+        Ok(())
     }
 
     pub(super) async fn archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {

@@ -1,15 +1,17 @@
-//! Scores documents by the recipe that measured best (MEM-3).
-//!
-//! Several indexes are searched as if they were one: how rare a term is counts
-//! over all of them. The measured weights stand below as constants.
+//! Scores documents by the recipe that measured best (MEM-3), whose weights
+//! stand below as constants.
 
+use super::search::{Features, Level, Weighted};
 use super::top::Top;
-use super::{COUNT_BITS, DEAD, DocId, Index, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME};
+use super::{
+    COUNT_BITS, Corpus, DEAD, DocId, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME,
+    pair_hash, term_hash,
+};
 use crate::text::DateHint;
 use jiff::civil::Date;
 
 /// How far a term reaches into its conversation, in turns.
-const REACH: usize = 5;
+pub(super) const REACH: usize = 5;
 /// What each turn of distance leaves of it.
 const FADE: f32 = 0.5;
 /// A turn gains less from what follows it than from what came before.
@@ -33,107 +35,23 @@ const YEAR: f32 = 2.1;
 const DAYS: [(i32, f32); 3] = [(0, 8.0), (3, 4.0), (10, 2.0)];
 const WHEN: f32 = 1.5;
 const AFTER_QUESTION: f32 = 0.35;
-/// Most terms that count, the rarest ones: a pasted page asks for no more.
-const MAX_TERMS: usize = 24;
-/// Terms over which the possible score is taken: nobody's memory answers
-/// every word of a long message.
-const ASKED_TERMS: usize = 8;
-/// Coverage is judged as in a memory of at least this many documents: among
-/// three entries every word is common, and yet one may be what was asked for.
-const ASKED_OF: f32 = 1_000.0;
-
-/// Parts of the recipe that depend on the kind of text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Features {
-    /// Speakers' names in the query become a bonus.
-    pub speakers: bool,
-    /// Dates in the query, and asking when, become a bonus.
-    pub dates: bool,
-}
-
-/// What is ranked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// Documents.
-    Document,
-    /// Sessions, each by the best of its documents.
-    Session,
-}
-
-/// One index of a search.
-pub struct Shard<'a> {
-    /// Where to look.
-    pub index: &'a Index,
-    /// What to rank there.
-    pub level: Level,
-    /// Which parts of the recipe apply.
-    pub features: Features,
-    /// Which documents may be found. Asked for the few that would be.
-    pub keep: &'a dyn Fn(DocId) -> bool,
-}
-
-/// A document that was found.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
-    /// Which of the shards.
-    pub shard: usize,
-    /// Which document of it.
-    pub doc: DocId,
-    /// For ordering.
-    pub score: f32,
-    /// Which part of what was asked stands there or beside it: 0 to 1, more
-    /// only for long queries.
-    pub coverage: f32,
-}
-
-/// A term with its weight over all shards.
-struct Weighted<'q> {
-    term: &'q str,
-    /// Place of its first occurrence in the query.
-    at: usize,
-    idf: f32,
-    /// Its part in what was asked.
-    weight: f32,
-}
-
-/// Finds the best `k` documents, best first.
-pub fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found> {
-    let total: usize = shards.iter().map(|s| s.index.rows.len()).sum();
-    if total == 0 || query.is_empty() {
-        return Vec::new();
-    }
-    let (terms, asked) = weigh(shards, query, total as f32);
-    let bonus = (total as f32).ln() / BONUS_LN;
-    let mut top = Top::new(k);
-    for (at, shard) in shards.iter().enumerate() {
-        Scoring::new(shard, query, bonus).run(at, &terms, &mut top);
-    }
-    let found = top.into_sorted().into_iter().map(|(score, (shard, doc))| {
-        let share = |term: &Weighted<'_>| term.weight * share(shards[shard].index, term.term, doc);
-        let coverage = terms.iter().map(share).sum::<f32>() / asked;
-        Found {
-            shard,
-            doc,
-            score,
-            coverage,
-        }
-    });
-    found.collect()
-}
+/// Documents whose word pairs are looked at, the best ones without: each look
+/// may read from a disk, and pairs rarely lift one from further below.
+const MAX_PAIR_LOOKS: usize = 1_000;
 
 /// Which part of a term's possible score a document gets, 0 to 1.
-fn share(index: &Index, term: &str, doc: DocId) -> f32 {
-    let list = index.list(term);
+pub(super) fn share<C: Corpus>(corpus: &C, term: &str, doc: DocId) -> f32 {
+    let list = corpus.list(term);
     let reach = REACH as u32;
     let begin = list.partition_point(|p| (p >> COUNT_BITS) < doc.saturating_sub(reach));
-    let conversation = index.rows[doc as usize].conversation;
+    let conversation = corpus.conversation(doc as usize);
     let (mut near, mut direct) = (0.0, 0.0);
     for posting in &list[begin..] {
         let (other, tf) = (posting >> COUNT_BITS, (posting & MAX_COUNT) as f32);
         if other > doc + reach {
             break;
         }
-        if index.rows[other as usize].conversation != conversation {
+        if corpus.conversation(other as usize) != conversation {
             continue;
         }
         let fade = FADE.powi(other.abs_diff(doc) as i32);
@@ -145,48 +63,33 @@ fn share(index: &Index, term: &str, doc: DocId) -> f32 {
     ((saturated(near, K_NEAR) + direct) / (1.0 + IN_TURN)).min(1.0)
 }
 
-/// The rarest known terms, and the weight of all that was asked.
-fn weigh<'q>(shards: &[Shard<'_>], query: &'q Query, total: f32) -> (Vec<Weighted<'q>>, f32) {
-    let mut terms: Vec<Weighted<'q>> = Vec::new();
-    let mut asked = Vec::new();
-    for (at, word) in query.words.iter().enumerate() {
-        let Some(term) = word
-            .term
-            .as_deref()
-            .filter(|t| terms.iter().all(|known| known.term != *t))
-        else {
-            continue;
-        };
-        let df: usize = shards.iter().map(|s| s.index.list(term).len()).sum();
-        let df = df as f32;
-        let rarity = |total: f32| (1.0 + (total - df + 0.5) / (df + 0.5)).ln();
-        let weight = rarity(total.max(ASKED_OF));
-        asked.push(weight);
-        terms.push(Weighted {
-            term,
-            at,
-            idf: rarity(total),
-            weight,
-        });
-    }
-    terms.sort_by(|a, b| b.idf.total_cmp(&a.idf));
-    terms.retain(|t| shards.iter().any(|s| !s.index.list(t.term).is_empty()));
-    terms.truncate(MAX_TERMS);
-    asked.sort_by(|a, b| b.total_cmp(a));
-    asked.truncate(ASKED_TERMS);
-    (terms, asked.iter().sum::<f32>().max(f32::MIN_POSITIVE))
-}
-
 /// `(1 + k) x / (x + k)`: 1 at one occurrence, never above 1 + k.
 fn saturated(x: f32, k: f32) -> f32 {
     (1.0 + k) * x / (x + k)
 }
 
-/// The scoring of one shard.
-struct Scoring<'a> {
-    shard: &'a Shard<'a>,
+/// What is ranked, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) level: Level,
+    pub(super) features: Features,
+    pub(super) keep: &'a dyn Fn(DocId) -> bool,
+    /// What bonuses are multiplied with.
+    pub(super) bonus: f32,
+}
+
+impl Rules<'_> {
+    /// `total`: documents of everything that is searched.
+    pub(super) fn bonus(total: f32) -> f32 {
+        total.ln() / BONUS_LN
+    }
+}
+
+/// The scoring of one corpus.
+pub(super) struct Scoring<'a, C> {
+    corpus: &'a C,
+    rules: Rules<'a>,
     query: &'a Query,
-    bonus: f32,
     /// Speaker that the query names; the places of its words leave the terms.
     speaker: Option<u16>,
     named: Vec<bool>,
@@ -197,22 +100,22 @@ struct Scoring<'a> {
     candidates: Vec<DocId>,
 }
 
-impl<'a> Scoring<'a> {
-    fn new(shard: &'a Shard<'a>, query: &'a Query, bonus: f32) -> Self {
-        let docs = shard.index.rows.len();
+impl<'a, C: Corpus> Scoring<'a, C> {
+    pub(super) fn new(corpus: &'a C, rules: Rules<'a>, query: &'a Query) -> Self {
+        let docs = corpus.docs();
         let mut scoring = Self {
-            shard,
+            corpus,
+            rules,
             query,
-            bonus,
             speaker: None,
             named: vec![false; query.words.len()],
             text: vec![0.0; docs],
             near: vec![0.0; docs],
-            by_session: vec![0.0; shard.index.sessions as usize],
+            by_session: vec![0.0; corpus.sessions()],
             touched: Vec::new(),
             candidates: Vec::new(),
         };
-        if shard.features.speakers {
+        if rules.features.speakers {
             scoring.find_speakers();
         }
         scoring
@@ -220,7 +123,7 @@ impl<'a> Scoring<'a> {
 
     fn find_speakers(&mut self) {
         let mut found = Vec::new();
-        for (id, name) in self.shard.index.speakers.iter().enumerate() {
+        for (id, name) in self.corpus.speakers().iter().enumerate() {
             if let Some(range) = self.query.find_name(name) {
                 self.named[range].fill(true);
                 found.push(id);
@@ -238,22 +141,27 @@ impl<'a> Scoring<'a> {
         }
     }
 
-    fn run(mut self, shard: usize, terms: &[Weighted<'_>], top: &mut Top<(usize, DocId)>) {
-        let index = self.shard.index;
+    pub(super) fn run(
+        mut self,
+        shard: usize,
+        terms: &[Weighted<'_>],
+        top: &mut Top<(usize, DocId)>,
+    ) {
+        let corpus = self.corpus;
         for term in terms {
             if self.named[term.at] {
                 continue;
             }
-            self.add_term(index.list(term.term), term.idf);
+            self.add_term(corpus.list(term.term), term.idf);
         }
-        if self.candidates.is_empty() && self.query.date.is_some() && self.shard.features.dates {
+        if self.candidates.is_empty() && self.query.date.is_some() && self.rules.features.dates {
             // Nothing but a date was asked for.
-            self.candidates = (0..index.rows.len() as u32).collect();
+            self.candidates = (0..corpus.docs() as u32).collect();
         }
         let pairs = self.query_pairs();
-        match self.shard.level {
+        match self.rules.level {
             Level::Document => {
-                for &doc in &self.candidates {
+                for doc in self.promising(pairs.len(), top.room()) {
                     if let Some(score) = self.full_score(doc, &pairs, |s| top.takes(s)) {
                         top.offer(score, (shard, doc));
                     }
@@ -263,13 +171,36 @@ impl<'a> Scoring<'a> {
         }
     }
 
+    /// The documents that may be among the best `k`, best first as far as that
+    /// is known without their pairs.
+    fn promising(&self, pairs: usize, k: usize) -> Vec<DocId> {
+        let alive = self
+            .candidates
+            .iter()
+            .filter(|doc| self.corpus.flags(**doc as usize) & DEAD == 0);
+        let mut scored: Vec<(f32, DocId)> =
+            alive.map(|doc| (self.base_score(*doc), *doc)).collect();
+        let better =
+            |a: &(f32, DocId), b: &(f32, DocId)| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1));
+        let most = k.max(MAX_PAIR_LOOKS);
+        if scored.len() > most {
+            scored.select_nth_unstable_by(most, better);
+            scored.truncate(most);
+        }
+        scored.sort_unstable_by(better);
+        if let Some(least) = k.checked_sub(1).and_then(|last| scored.get(last)) {
+            let least = least.0 - PAIR * pairs as f32;
+            scored.retain(|(score, _)| *score >= least);
+        }
+        scored.into_iter().map(|(_, doc)| doc).collect()
+    }
+
     /// Ranks sessions. Most are dismissed by what their best document could
     /// reach; of the others every document is scored in full.
     fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
-        let rows = &self.shard.index.rows;
         let mut best: Vec<(f32, DocId)> = vec![(0.0, DocId::MAX); self.by_session.len()];
         for &doc in &self.candidates {
-            let slot = &mut best[rows[doc as usize].session as usize];
+            let slot = &mut best[self.corpus.session(doc as usize) as usize];
             let score = self.base_score(doc);
             if slot.1 == DocId::MAX || score > slot.0 {
                 *slot = (score, doc);
@@ -292,43 +223,41 @@ impl<'a> Scoring<'a> {
 
     /// The documents beside this one that are of its session.
     fn session_of(&self, doc: DocId) -> impl Iterator<Item = DocId> {
-        let rows = &self.shard.index.rows;
-        let session = rows[doc as usize].session;
-        let same = move |doc: &DocId| {
-            rows.get(*doc as usize)
-                .is_some_and(|r| r.session == session)
-        };
+        let (corpus, docs) = (self.corpus, self.corpus.docs());
+        let session = corpus.session(doc as usize);
+        let same =
+            move |doc: &DocId| (*doc as usize) < docs && corpus.session(*doc as usize) == session;
         let before = (0..doc).rev().take_while(same);
         before.chain((doc..).take_while(same))
     }
 
     /// Adds one term's share to every document that it touches.
     fn add_term(&mut self, list: &[u32], idf: f32) {
-        let rows = &self.shard.index.rows;
+        let (corpus, docs) = (self.corpus, self.corpus.docs());
         let (mut session, mut in_session) = (u32::MAX, 0.0);
         for posting in list {
             let (doc, tf) = (
                 (posting >> COUNT_BITS) as usize,
                 (posting & MAX_COUNT) as f32,
             );
-            let row = &rows[doc];
-            if row.session != session {
+            let conversation = corpus.conversation(doc);
+            if corpus.session(doc) != session {
                 self.add_session(session, in_session, idf);
-                (session, in_session) = (row.session, 0.0);
+                (session, in_session) = (corpus.session(doc), 0.0);
             }
             in_session += tf;
             self.touch(doc, tf);
             let mut weight = tf;
-            for other in rows.iter().enumerate().skip(doc + 1).take(REACH) {
-                if other.1.conversation != row.conversation {
+            for other in doc + 1..docs.min(doc + 1 + REACH) {
+                if corpus.conversation(other) != conversation {
                     break;
                 }
                 weight *= FADE;
-                self.touch(other.0, weight);
+                self.touch(other, weight);
             }
             let mut weight = tf * FOLLOWING;
             for at in (doc.saturating_sub(REACH)..doc).rev() {
-                if rows[at].conversation != row.conversation {
+                if corpus.conversation(at) != conversation {
                     break;
                 }
                 weight *= FADE;
@@ -369,18 +298,19 @@ impl<'a> Scoring<'a> {
     /// What the term gives to the turn it stands in, and to the answer of the
     /// question it stands in.
     fn add_direct(&mut self, list: &[u32], idf: f32) {
-        let rows = &self.shard.index.rows;
+        let corpus = self.corpus;
         for posting in list {
             let (doc, tf) = (
                 (posting >> COUNT_BITS) as usize,
                 (posting & MAX_COUNT) as f32,
             );
             self.text[doc] += IN_TURN * idf;
-            let asked = rows[doc].flags & QUESTION != 0;
-            if let Some(next) = rows.get(doc + 1).filter(|_| asked)
-                && next.conversation == rows[doc].conversation
+            let next = doc + 1;
+            if corpus.flags(doc) & QUESTION != 0
+                && next < corpus.docs()
+                && corpus.conversation(next) == corpus.conversation(doc)
             {
-                self.text[doc + 1] += ANSWERED.0 * idf * saturated(tf, ANSWERED.1);
+                self.text[next] += ANSWERED.0 * idf * saturated(tf, ANSWERED.1);
             }
         }
     }
@@ -388,13 +318,13 @@ impl<'a> Scoring<'a> {
     /// A document's score without pairs.
     fn base_score(&self, doc: DocId) -> f32 {
         let at = doc as usize;
-        let session = self.shard.index.rows[at].session;
-        self.text[at] + self.by_session[session as usize] + self.bonus * self.bonuses(at)
+        let session = self.corpus.session(at);
+        self.text[at] + self.by_session[session as usize] + self.rules.bonus * self.bonuses(at)
     }
 
     /// A document's score with everything, if it gets past `takes`.
     fn full_score(&self, doc: DocId, pairs: &[u16], takes: impl Fn(f32) -> bool) -> Option<f32> {
-        if self.shard.index.rows[doc as usize].flags & DEAD != 0 {
+        if self.corpus.flags(doc as usize) & DEAD != 0 {
             return None;
         }
         let mut score = self.base_score(doc);
@@ -402,35 +332,39 @@ impl<'a> Scoring<'a> {
             return None;
         }
         if !pairs.is_empty() {
-            let own = self.shard.index.pairs_of(doc);
-            score += PAIR * pairs.iter().filter(|pair| own.contains(pair)).count() as f32;
+            self.corpus.with_pairs(doc, &mut |own| {
+                score += PAIR * pairs.iter().filter(|pair| own.contains(pair)).count() as f32;
+            });
         }
-        (score > 0.0 && takes(score) && (self.shard.keep)(doc)).then_some(score)
+        (score > 0.0 && takes(score) && (self.rules.keep)(doc)).then_some(score)
     }
 
     fn bonuses(&self, at: usize) -> f32 {
-        let rows = &self.shard.index.rows;
-        let row = &rows[at];
+        let corpus = self.corpus;
+        let asks = |doc| corpus.flags(doc) & QUESTION != 0;
         let mut bonus = 0.0;
-        let before = at.checked_sub(1).map(|before| &rows[before]);
-        if before.is_some_and(|b| b.conversation == row.conversation && b.flags & QUESTION != 0) {
+        let before = at.checked_sub(1);
+        if before.is_some_and(|b| asks(b) && corpus.conversation(b) == corpus.conversation(at)) {
             bonus += AFTER_QUESTION;
         }
-        if row.flags & QUESTION != 0 {
+        if asks(at) {
             bonus -= AFTER_QUESTION;
         }
         if self
             .speaker
-            .is_some_and(|s| s == row.speaker && s != NO_SPEAKER)
+            .is_some_and(|s| s == corpus.speaker(at) && s != NO_SPEAKER)
         {
             bonus += SPEAKER;
         }
-        if self.shard.features.dates {
-            if self.query.when && row.flags & TIME != 0 {
+        if self.rules.features.dates {
+            if self.query.when && corpus.flags(at) & TIME != 0 {
                 bonus += WHEN;
             }
-            if let Some(hint) = self.query.date.filter(|_| row.day != NO_DAY) {
-                bonus += date_bonus(hint, row.day);
+            if let Some(hint) = self.query.date {
+                let day = corpus.day(at);
+                if day != NO_DAY {
+                    bonus += date_bonus(hint, day);
+                }
             }
         }
         bonus
@@ -438,14 +372,12 @@ impl<'a> Scoring<'a> {
 
     /// Hashes of query terms that stand side by side.
     fn query_pairs(&self) -> Vec<u16> {
-        let index = self.shard.index;
         let words = self.query.words.iter().zip(&self.named);
         let words = words.filter(|(word, named)| !word.extra && !**named);
         let terms: Vec<&str> = words.filter_map(|(word, _)| word.term.as_deref()).collect();
-        let id = |term: &str| index.terms.get(term).copied();
         let mut pairs: Vec<u16> = terms
             .windows(2)
-            .filter_map(|pair| Some(super::pair_hash(id(pair[0])?, id(pair[1])?)))
+            .map(|pair| pair_hash(term_hash(pair[0]), term_hash(pair[1])))
             .collect();
         pairs.sort_unstable();
         pairs.dedup();

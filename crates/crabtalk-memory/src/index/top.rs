@@ -57,6 +57,16 @@ impl<T: Ord + Copy> Top<T> {
         }
     }
 
+    /// How many it keeps.
+    pub(super) fn room(&self) -> usize {
+        self.k
+    }
+
+    /// What is kept so far.
+    pub(super) fn items(&self) -> impl Iterator<Item = T> {
+        self.heap.iter().map(|Reverse(ranked)| ranked.item)
+    }
+
     /// Best first.
     pub(super) fn into_sorted(self) -> Vec<(f32, T)> {
         let sorted = self.heap.into_sorted_vec();

@@ -1,10 +1,11 @@
 //! What happens behind the lock.
 
+use super::found::{Candidate, FoundTurn, Rank};
 use super::page::Page;
 use super::{Hit, NewEntry, Parts, Source};
-use crate::archives::{self, Archives, Update};
+use crate::archives::{self, Searched, Segment};
 use crate::entries::{Entries, Entry, Slot};
-use crate::index::{DocId, Features, Level, Query, Shard, search};
+use crate::index::{DocId, Features, Level, Query, Shard, search, search_all};
 use crate::view::of_owner;
 use crate::{Error, Viewer, render};
 use crabtalk_domain::ConversationKey;
@@ -12,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a hit's text.
-const MAX_SNIPPET_BYTES: usize = 1_000;
+pub(super) const MAX_SNIPPET_BYTES: usize = 1_000;
 /// Passages that are searched without leaving the caller's thread: some tens of
 /// microseconds of work.
 const MAX_AT_ONCE: usize = 2_000;
@@ -29,7 +30,6 @@ pub(crate) struct Inner {
 
 pub(crate) struct State {
     pub(super) entries: Entries,
-    pub(super) archives: Archives,
 }
 
 impl Inner {
@@ -37,24 +37,6 @@ impl Inner {
     /// not make it useless.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn recall(
-        &self,
-        viewer: &Viewer,
-        query: &Query,
-        limit: usize,
-        updates: Vec<(ConversationKey, Update)>,
-    ) -> Vec<Hit> {
-        let state = &mut *self.state();
-        let since = state.archives.clock();
-        let keys: Vec<ConversationKey> = updates.iter().map(|(key, _)| key.clone()).collect();
-        for (key, update) in updates {
-            state.archives.apply(&key, update);
-        }
-        state.archives.shrink(since);
-        state.entries.refresh();
-        self.find(state, viewer, query, limit, &keys)
     }
 
     /// Whether the entries certainly hold nothing for a viewer's query. `false`
@@ -79,67 +61,61 @@ impl Inner {
         }
     }
 
-    fn find(
+    /// Finds the best of entries and of what is indexed of these archives.
+    pub(super) fn find(
         &self,
-        state: &State,
         viewer: &Viewer,
         query: &Query,
         limit: usize,
         keys: &[ConversationKey],
-    ) -> Vec<Hit> {
-        let sees = self.sees(&state.entries, viewer);
-        let mut shards = vec![entries_shard(&state.entries, &sees)];
-        let indexed: Vec<_> = keys
+        postings: usize,
+    ) -> Vec<Candidate> {
+        let archives = &self.parts.archives;
+        let segments: Vec<(usize, Segment)> = keys
             .iter()
-            .filter_map(|key| Some((key, state.archives.get(key)?)))
+            .enumerate()
+            .flat_map(|(at, key)| {
+                archives
+                    .segments(key)
+                    .iter()
+                    .cloned()
+                    .map(move |s| (at, s))
+                    .collect::<Vec<_>>()
+            })
             .collect();
-        shards.extend(indexed.iter().map(|(_, archives)| Shard {
-            index: &archives.index,
-            level: Level::Document,
-            features: Features {
-                speakers: true,
-                dates: true,
-            },
-            keep: &|_| true,
-        }));
-        let mut seen = HashSet::new();
-        let mut hits = Vec::new();
+        let mut disk: Vec<Searched> = segments.iter().map(|(_, s)| s.clone().into()).collect();
+        let state = &mut *self.state();
+        state.entries.refresh();
+        let sees = self.sees(&state.entries, viewer);
+        let shard = entries_shard(&state.entries, &sees);
         // Passages of one turn count once, hence more than were asked for.
-        for found in search(&shards, query, limit * 3) {
-            let hit = match found.shard.checked_sub(1) {
-                None => entry_hit(&state.entries, found.doc, query),
-                Some(at) => {
-                    let (key, archives) = indexed[at];
-                    archives
-                        .of_doc(found.doc)
-                        .filter(|p| seen.insert((at, p.turn_number)))
-                        .map(|place| Hit {
-                            source: Source::Archive {
-                                conversation: key.clone(),
-                                index: place.archive.index,
-                                speaker: place.turn.speaker.clone(),
-                            },
-                            title: place.archive.title.clone(),
-                            snippet: render::snippet(
-                                &place.turn.text[place.passage],
-                                query,
-                                MAX_SNIPPET_BYTES,
-                            ),
-                            score: 0.0,
-                            coverage: 0.0,
-                            at: place.turn.at.clone(),
-                        })
-                }
-            };
-            let ranked = |hit| Hit {
+        let search = search_all(&[shard], &mut disk, query, limit * 3, postings);
+        for (at, error) in &search.broken {
+            let (key, segment) = &segments[*at];
+            archives.distrust(&keys[*key], segment.path(), error);
+        }
+        let mut seen = HashSet::new();
+        let mut candidates = Vec::new();
+        for found in search.found {
+            let rank = Rank {
                 score: found.score,
                 coverage: found.coverage,
-                ..hit
             };
-            hits.extend(hit.map(ranked));
+            let candidate = match found.shard.checked_sub(1) {
+                None => entry_hit(&state.entries, found.doc, query, rank).map(Candidate::Entry),
+                Some(at) => {
+                    let (key, segment) = &segments[at];
+                    let turn = found_turn(*key, segment, found.doc, rank);
+                    let turn = turn.filter(|turn| seen.insert((turn.key, turn.entry)));
+                    turn.map(|turn| Candidate::Turn(Box::new(turn)))
+                }
+            };
+            candidates.extend(candidate);
+            if candidates.len() == limit {
+                break;
+            }
         }
-        hits.truncate(limit);
-        hits
+        candidates
     }
 
     pub(super) fn remember(&self, viewer: &Viewer, new: NewEntry) -> Result<(), Error> {
@@ -236,7 +212,22 @@ fn entries_shard<'a>(entries: &'a Entries, keep: &'a dyn Fn(DocId) -> bool) -> S
     }
 }
 
-fn entry_hit(entries: &Entries, doc: u32, query: &Query) -> Option<Hit> {
+fn found_turn(key: usize, segment: &Segment, doc: DocId, rank: Rank) -> Option<FoundTurn> {
+    let session = segment.session_of(doc)?;
+    let row = segment.row(doc).ok()?;
+    Some(FoundTurn {
+        key,
+        entry: row.entry,
+        passage: row.begin..row.begin + row.bytes,
+        text_hash: row.hash,
+        archive: session.archive,
+        title: session.title.clone(),
+        archived_at: session.archived_at.clone(),
+        rank,
+    })
+}
+
+fn entry_hit(entries: &Entries, doc: DocId, query: &Query, rank: Rank) -> Option<Hit> {
     let (slot, passage) = entries.of_doc(doc)?;
     let (entry, range) = entries.passage(slot, passage)?;
     let text = &entry.content[range];
@@ -258,8 +249,8 @@ fn entry_hit(entries: &Entries, doc: u32, query: &Query) -> Option<Hit> {
         },
         title: entry.name,
         snippet,
-        score: 0.0,
-        coverage: 0.0,
+        score: rank.score,
+        coverage: rank.coverage,
         at: slot.at.clone(),
     })
 }

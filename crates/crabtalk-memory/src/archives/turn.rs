@@ -1,0 +1,58 @@
+//! What a message adds to memory.
+
+use crabtalk_domain::{ConversationKey, Message, Role};
+
+/// Something that somebody said.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn {
+    pub(crate) speaker: String,
+    pub(crate) at: String,
+    pub(crate) text: String,
+}
+
+impl Turn {
+    /// What people and agents said; `None` for everything else. `archived_at`
+    /// stands in for a time that is not known.
+    pub(crate) fn of(key: &ConversationKey, archived_at: &str, message: &Message) -> Option<Self> {
+        if message.auto_injected {
+            return None;
+        }
+        let speaker = match message.role {
+            Role::Tool => return None,
+            Role::User => key.sender.as_str(),
+            Role::Assistant if message.agent.is_empty() => key.agent.as_str(),
+            Role::Assistant => &message.agent,
+        };
+        let text = without_recalled(&message.content);
+        if text.trim().is_empty() {
+            return None;
+        }
+        let at = match message.at.as_str() {
+            "" => archived_at,
+            at => at,
+        };
+        Some(Self {
+            speaker: speaker.to_owned(),
+            at: at.to_owned(),
+            text,
+        })
+    }
+
+    /// Days since 1970-01-01, if known.
+    pub(super) fn day(&self) -> Option<i32> {
+        self.at.get(..10)?.parse().ok().map(crate::days)
+    }
+}
+
+/// Takes `<recall>` blocks out, should one have come into a message: memory
+/// does not remember its own words (MEM-2).
+pub(crate) fn without_recalled(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, block)) = rest.split_once("<recall>") {
+        out.push_str(before);
+        rest = block.split_once("</recall>").map_or("", |(_, after)| after);
+    }
+    out.push_str(rest);
+    out
+}
