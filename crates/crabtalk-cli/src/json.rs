@@ -226,6 +226,7 @@ fn spending(row: &Spending) -> Value {
     }
     if row.run > 0 {
         value["run"] = row.run.into();
+        value["code"] = row.code.into();
     }
     if let Some(limit) = row.tokens_per_day {
         value["tokens_per_day"] = limit.into();

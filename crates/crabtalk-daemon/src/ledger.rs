@@ -6,19 +6,21 @@
 
 mod book;
 mod report;
+mod sums;
 
-pub(crate) use book::Sum;
 pub(crate) use report::Report;
+pub(crate) use sums::Sum;
 
 use crate::settings::Settings;
-use book::{Book, Entry};
+use book::Book;
 use crabtalk_domain::model::{Error, ErrorKind};
-use crabtalk_domain::{AgentConfig, Budget, Clock, Cost, Ledger, Spent, Usage};
+use crabtalk_domain::{AgentConfig, Budget, Clock, Cost, Ended, Ledger, Spent, Usage};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sums::{Entry, RunSum};
 
 /// What a model's answer costs, where its price is known.
 pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
@@ -129,6 +131,17 @@ impl Ledger for DayLedger {
             book.add(Entry::new(&now, &spent, &cost));
         }
         cost
+    }
+
+    fn close(&self, ended: Ended<'_>) {
+        // One that was refused at once, perhaps again and again, cost nothing.
+        if ended.total.calls == 0 {
+            return;
+        }
+        let now = self.now();
+        if let Some(book) = self.today(now.date()).as_mut() {
+            book.add(RunSum::new(&now, &ended).line());
+        }
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn on_demand(
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,
-        // Its run is over, and the ledger has it.
+        // Its run is over; the day has it.
         tally: &Tally::default(),
     };
     let (key, run) = (Arc::clone(&shared.key), open.last_run);

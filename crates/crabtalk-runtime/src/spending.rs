@@ -7,22 +7,22 @@
 use crate::runtime::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
-    AgentConfig, ConversationKey, Cost, History, Ledger, Spent, Usage, estimate_tokens,
+    AgentConfig, ConversationKey, Cost, History, Ledger, RunTotal, Spent, Usage, estimate_tokens,
 };
 use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a run's calls have cost so far, as the ledger says.
+/// What a run's calls have come to so far.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<Cost>);
+pub(crate) struct Tally(Mutex<RunTotal>);
 
 impl Tally {
-    fn add(&self, cost: Cost) {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.add(cost);
+    fn add(&self, usage: &Usage, cost: Cost) {
+        let mut total = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        total.add(usage, cost);
     }
 
-    pub(crate) fn sum(&self) -> Cost {
+    pub(crate) fn total(&self) -> RunTotal {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,7 +90,7 @@ impl Bill<'_> {
             model,
             usage: &usage,
         });
-        self.account.tally.add(cost);
+        self.account.tally.add(&usage, cost);
     }
 
     /// A budget must hold with servers that report nothing, too.

@@ -66,7 +66,7 @@ fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Resu
         By::Agent => &["agent"],
         By::Model => &["model", "provider"],
         By::Conversation => &["agent", "sender"],
-        By::Run => &["at", "agent", "sender", "run"],
+        By::Run => &["at", "agent", "sender", "run", "code"],
     };
     let mut header = name.to_vec();
     header.extend([
@@ -105,6 +105,7 @@ fn named(row: &Spending, name: &str) -> String {
     match name {
         "day" => row.day.clone(),
         "at" => row.at.clone(),
+        "code" => row.code.to_string(),
         "agent" => row.agent.clone(),
         "model" => row.model.clone(),
         "provider" => row.provider.clone(),

@@ -2,14 +2,12 @@
 //!
 //! Invariants: sums in memory are those of the lines; a line that was torn by
 //! a crash is skipped and costs no other; a file that has grown is replaced by
-//! one of the same sums with fewer lines.
+//! one of the same sums and the same last runs with fewer lines.
 
+use super::sums::{Entry, Sum, Sums};
 use crabtalk_config::read_limited;
-use crabtalk_domain::{Cost, Spent};
+use jiff::ToSpan;
 use jiff::civil::Date;
-use jiff::{ToSpan, Zoned};
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,151 +22,9 @@ const FULL_BYTES: u64 = 4 * 1024 * 1024;
 /// Largest file that is read: one that is added up stays far below.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Sums of a day that are told apart; what comes later is counted without its
-/// conversation, since a gateway's senders have no end.
-const MAX_CELLS: usize = 4096;
-
-/// Runs that are told apart, for whoever wants to know what the last ones cost.
-const MAX_RUNS: usize = 100;
-
-/// Calls, added up.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Sum {
-    pub(crate) calls: u64,
-    pub(crate) prompt_tokens: u64,
-    pub(crate) completion_tokens: u64,
-    pub(crate) cache_hit_tokens: u64,
-    pub(crate) money: f64,
-    /// Tokens for which no price is known.
-    pub(crate) unpriced_tokens: u64,
-}
-
-impl Sum {
-    pub(crate) fn tokens(&self) -> u64 {
-        self.prompt_tokens.saturating_add(self.completion_tokens)
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
-        add(&mut self.calls, other.calls);
-        add(&mut self.prompt_tokens, other.prompt_tokens);
-        add(&mut self.completion_tokens, other.completion_tokens);
-        add(&mut self.cache_hit_tokens, other.cache_hit_tokens);
-        add(&mut self.unpriced_tokens, other.unpriced_tokens);
-        // A figure that is none, from a file that was edited, would stick.
-        if other.money.is_finite() {
-            self.money += other.money;
-        }
-    }
-}
-
-/// What a sum is told apart by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Cell {
-    /// The agent that spoke.
-    pub(super) speaker: String,
-    /// The conversation's agent.
-    pub(super) agent: String,
-    /// The conversation's sender; empty for those beyond the bound.
-    #[serde(default)]
-    pub(super) sender: String,
-    #[serde(default)]
-    pub(super) provider: String,
-    #[serde(default)]
-    pub(super) model: String,
-}
-
-/// A line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    at: String,
-    #[serde(flatten)]
-    cell: Cell,
-    /// 0 where several runs are added up.
-    #[serde(default)]
-    run: u64,
-    #[serde(flatten)]
-    sum: Sum,
-}
-
-impl Entry {
-    pub(super) fn new(now: &Zoned, spent: &Spent<'_>, cost: &Cost) -> Self {
-        let usage = spent.usage;
-        Self {
-            at: format!("{:.3}", now.timestamp()),
-            cell: Cell {
-                speaker: spent.agent.name.to_string(),
-                agent: spent.key.agent.to_string(),
-                sender: spent.key.sender.to_string(),
-                provider: spent.provider.to_owned(),
-                model: spent.model.to_owned(),
-            },
-            run: spent.run,
-            sum: Sum {
-                calls: 1,
-                prompt_tokens: usage.prompt_tokens,
-                completion_tokens: usage.completion_tokens,
-                cache_hit_tokens: usage.cache_hit_tokens.unwrap_or(0),
-                money: cost.money.unwrap_or(0.0),
-                unpriced_tokens: cost.unpriced_tokens,
-            },
-        }
-    }
-}
-
-/// A run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RunKey {
-    pub(super) agent: String,
-    pub(super) sender: String,
-    pub(super) run: u64,
-}
-
-/// The sums of a day.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Sums {
-    pub(super) cells: BTreeMap<Cell, Sum>,
-    /// The last ones, oldest first.
-    pub(super) runs: VecDeque<(RunKey, Sum)>,
-    pub(super) total: Sum,
-    pub(super) speakers: BTreeMap<String, Sum>,
-}
-
-impl Sums {
-    fn add(&mut self, mut entry: Entry) {
-        let sum = entry.sum;
-        self.total.add(&sum);
-        let speaker = self.speakers.entry(entry.cell.speaker.clone());
-        speaker.or_default().add(&sum);
-        self.add_to_run(&entry);
-        if self.cells.len() >= MAX_CELLS && !self.cells.contains_key(&entry.cell) {
-            entry.cell.sender.clear();
-        }
-        self.cells.entry(entry.cell).or_default().add(&sum);
-    }
-
-    fn add_to_run(&mut self, entry: &Entry) {
-        if entry.run == 0 {
-            return;
-        }
-        let is_it = |key: &RunKey| {
-            key.run == entry.run && key.sender == entry.cell.sender && key.agent == entry.cell.agent
-        };
-        if let Some((_, sum)) = self.runs.iter_mut().rev().find(|(key, _)| is_it(key)) {
-            return sum.add(&entry.sum);
-        }
-        if self.runs.len() >= MAX_RUNS {
-            self.runs.pop_front();
-        }
-        let key = RunKey {
-            agent: entry.cell.agent.clone(),
-            sender: entry.cell.sender.clone(),
-            run: entry.run,
-        };
-        self.runs.push_back((key, entry.sum));
-    }
+fn push_line(text: &mut Vec<u8>, entry: &Entry) {
+    serde_json::to_writer(&mut *text, entry).expect("string keys and numbers are JSON");
+    text.push(b'\n');
 }
 
 /// The file of a day.
@@ -267,8 +123,8 @@ impl Book {
 
     /// Counts a call and writes it down.
     pub(super) fn add(&mut self, entry: Entry) {
-        let mut line = serde_json::to_vec(&entry).expect("string keys and numbers are JSON");
-        line.push(b'\n');
+        let mut line = Vec::new();
+        push_line(&mut line, &entry);
         self.read.sums.add(entry);
         let written = self.append(&line).and_then(|()| {
             if self.read.bytes < self.full_at {
@@ -316,14 +172,10 @@ impl Book {
         self.file = None;
         let mut text = Vec::new();
         for (cell, sum) in &self.read.sums.cells {
-            let entry = Entry {
-                at: String::new(),
-                cell: cell.clone(),
-                run: 0,
-                sum: *sum,
-            };
-            serde_json::to_writer(&mut text, &entry)?;
-            text.push(b'\n');
+            push_line(&mut text, &cell.line(*sum));
+        }
+        for run in &self.read.sums.runs {
+            push_line(&mut text, &run.line());
         }
         let path = path(&self.folder, self.date);
         let aside = path.with_extension("new");

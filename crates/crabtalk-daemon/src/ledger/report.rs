@@ -1,7 +1,8 @@
 //! What was spent, by day, agent, model, conversation and run.
 
 use super::DayLedger;
-use super::book::{Sum, Sums, read_day};
+use super::book::read_day;
+use super::sums::{RunSum, Sum, Sums};
 use crabtalk_domain::Budget;
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -26,8 +27,8 @@ pub(crate) struct Report {
     pub(crate) models: Vec<((String, String), Sum)>,
     /// Agent and sender.
     pub(crate) conversations: Vec<((String, String), Sum)>,
-    /// Agent, sender and number; today's, newest first.
-    pub(crate) runs: Vec<(String, String, u64, Sum)>,
+    /// The last ones, newest first.
+    pub(crate) runs: Vec<RunSum>,
 }
 
 /// Sums by one part of their cells.
@@ -79,7 +80,7 @@ impl DayLedger {
                 conversations.add((cell.agent.clone(), cell.sender.clone()), sum);
             }
         }
-        let runs = today.runs.iter().rev();
+        let runs = by_day.iter().flat_map(|(_, sums)| sums.runs.iter().rev());
         Report {
             today: today.total,
             budget: self.node_budget(),
@@ -94,9 +95,7 @@ impl DayLedger {
             agents: agents.costliest(),
             models: models.costliest(),
             conversations: conversations.costliest(),
-            runs: runs
-                .map(|(key, sum)| (key.agent.clone(), key.sender.clone(), key.run, *sum))
-                .collect(),
+            runs: runs.take(MAX_ROWS).cloned().collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crabtalk_config::Config;
-use crabtalk_domain::{AgentName, ConversationKey};
+use crabtalk_domain::{AgentName, ConversationKey, RunTotal};
 use crabtalk_testkit::ManualClock;
 use std::fs;
 use std::path::Path;
@@ -64,6 +64,40 @@ impl Rig {
         });
     }
 
+    /// A run that ended after so many calls of as many tokens.
+    fn end(&self, agent: &str, sender: &str, run: u64, calls: u64) {
+        let usage = Usage {
+            prompt_tokens: calls,
+            ..Usage::default()
+        };
+        let cost = Cost::of_call(&usage, Some(0.5));
+        self.ledger.close(Ended {
+            key: &ConversationKey::new(agent, sender).unwrap(),
+            run,
+            code: 499,
+            total: &RunTotal { calls, usage, cost },
+        });
+    }
+
+    /// The last runs, newest first.
+    fn runs(&self, days: u32) -> Vec<String> {
+        let runs = self.ledger.report(days).runs.into_iter();
+        runs.map(|run| {
+            let at = run.at.split_once('T').unwrap().1;
+            format!(
+                "{at} {}+{} {} {}: {} {} {}",
+                run.agent,
+                run.sender,
+                run.run,
+                run.code,
+                run.sum.calls,
+                run.sum.tokens(),
+                run.sum.money
+            )
+        })
+        .collect()
+    }
+
     fn file(&self) -> PathBuf {
         self.folder.path().join("ledger/2026-11-21.jsonl")
     }
@@ -86,10 +120,8 @@ impl Rig {
             .map(|((_, model), sum)| show(model.clone(), sum));
         let conversations = report.conversations.iter();
         let conversations = conversations.map(|((a, s), sum)| show(format!("{a}+{s}"), sum));
-        let runs = report.runs.iter();
-        let runs = runs.map(|(a, s, run, sum)| show(format!("{a}+{s} {run}"), sum));
         let rows = days.chain(agents).chain(models);
-        rows.chain(conversations).chain(runs).collect()
+        rows.chain(conversations).collect()
     }
 }
 
@@ -118,12 +150,35 @@ fn calls_add_up_by_everything_and_survive_a_restart() {
             "crab+user: 30 2",
             "ada+user: 40 0",
             "crab+tg:1: 30 0",
-            "ada+user 7: 40 0",
-            "crab+tg:1 1: 30 0",
-            "crab+user 1: 30 2",
         ]
     );
     assert_eq!(rig.again().told(0), told);
+}
+
+#[test]
+fn runs_are_told_as_they_ended_over_days_and_restarts() {
+    let rig = rig("");
+    rig.spend("crab", "user", 1, "dear", 9);
+    rig.end("crab", "user", 1, 2);
+    rig.end("ada", "tg:1", 7, 3);
+    rig.end("ada", "refused", 1, 0);
+    rig.clock.advance(SignedDuration::from_hours(1));
+    rig.end("crab", "user", 2, 4);
+    let all = [
+        "23:29:00.000Z crab+user 2 499: 4 4 0.5",
+        "22:29:00.000Z ada+tg:1 7 499: 3 3 0.5",
+        "22:29:00.000Z crab+user 1 499: 2 2 0.5",
+    ];
+    assert_eq!(rig.runs(1), all[..1], "a day begins at local midnight");
+    assert_eq!(rig.runs(2), all);
+    assert_eq!(
+        rig.told(2)[1..3],
+        ["2026-11-21: 10 1", "crab: 10 1"],
+        "nothing counts twice"
+    );
+    let rig = rig.again();
+    assert_eq!(rig.runs(2), all);
+    assert_eq!(rig.told(2)[1..3], ["2026-11-21: 10 1", "crab: 10 1"]);
 }
 
 #[test]
@@ -209,14 +264,24 @@ fn a_file_that_grew_is_added_up_and_says_the_same() {
     rig.spend("crab", "user", 1, "dear", 9);
     let line = fs::read_to_string(rig.file()).unwrap();
     let lines = 4 * 1024 * 1024 / line.len() + 1;
-    fs::write(rig.file(), line.repeat(lines)).unwrap();
+    rig.end("crab", "user", 1, 2);
+    let end = fs::read_to_string(rig.file()).unwrap()[line.len()..].to_owned();
+    fs::write(rig.file(), line.repeat(lines) + &end).unwrap();
     let rig = rig.again();
     let before = rig.told(0)[0].clone();
     assert_eq!(before, format!("2026-11-21: {} {lines}", lines * 10));
     rig.spend("crab", "user", 1, "dear", 9);
-    assert_eq!(fs::read_to_string(rig.file()).unwrap().lines().count(), 1);
+    assert_eq!(fs::read_to_string(rig.file()).unwrap().lines().count(), 2);
     rig.spend("crab", "user", 2, "dear", 9);
+    rig.end("crab", "user", 2, 1);
     let rig = rig.again();
+    assert_eq!(
+        rig.runs(1),
+        [
+            "22:29:00.000Z crab+user 2 499: 1 1 0.5",
+            "22:29:00.000Z crab+user 1 499: 2 2 0.5"
+        ]
+    );
     assert_eq!(
         rig.told(0)[0],
         format!("2026-11-21: {} {}", (lines + 2) * 10, lines + 2)
@@ -228,6 +293,7 @@ fn senders_without_end_are_counted_and_bounded() {
     let rig = rig("");
     for sender in 0..5000 {
         rig.spend("crab", &format!("tg:{sender}"), 1, "dear", 9);
+        rig.end("crab", &format!("tg:{sender}"), 1, 1);
     }
     let today = rig.ledger.report(0);
     assert_eq!(today.today.calls, 5000);

@@ -65,11 +65,13 @@ fn spending(report: Report, catalog: &Catalog) -> Vec<Spending> {
         ..row("conversation", &sum)
     });
     let runs = report.runs.into_iter();
-    let runs = runs.map(|(agent, sender, run, sum)| Spending {
-        agent,
-        sender,
-        run,
-        ..row("run", &sum)
+    let runs = runs.map(|run| Spending {
+        agent: run.agent,
+        sender: run.sender,
+        run: run.run,
+        at: run.at,
+        code: run.code,
+        ..row("run", &run.sum)
     });
     let rows = days.chain(agents).chain(models);
     rows.chain(conversations).chain(runs).collect()

@@ -8,7 +8,7 @@ use crate::history::CANCELLED;
 use crate::registry::Shared;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, Cost, End, Message, Usage};
+use crabtalk_domain::{AgentEvent, Cost, End, Ended, Message, Usage};
 use std::sync::Arc;
 
 impl Stop {
@@ -83,8 +83,14 @@ impl Run<'_> {
         if let Some(log) = &log {
             release(self.shared, log);
         }
-        let cost = self.tally.sum();
-        self.log_line(code, &cost);
+        let total = self.tally.total();
+        self.rt.ledger.close(Ended {
+            key: &self.request.key,
+            run: self.number,
+            code,
+            total: &total,
+        });
+        self.log_line(code, &total.cost);
         let usage = (self.usage != Usage::default()).then_some(self.usage);
         self.publisher.publish(AgentEvent::End(End {
             agent: self.speaker.name.to_string(),
@@ -93,7 +99,7 @@ impl Run<'_> {
             provider: self.provider,
             model: self.model,
             usage,
-            cost,
+            cost: total.cost,
         }));
         failure.is_none()
     }

@@ -2,7 +2,7 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, Cost, End, Hook, Image,
+    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, Cost, End, Ended, Hook, Image,
     ImageType, Ledger, Permission, PermissionRule, Spent, Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
@@ -124,6 +124,7 @@ pub(crate) const UNPRICED: u64 = 13;
 #[derive(Default)]
 pub(crate) struct Purse {
     pub(crate) booked: Mutex<Vec<String>>,
+    pub(crate) closed: Mutex<Vec<String>>,
     pub(crate) closes_after: Mutex<Option<usize>>,
 }
 
@@ -150,6 +151,20 @@ impl Ledger for Purse {
         ));
         let priced = *prompt_tokens != UNPRICED;
         Cost::of_call(spent.usage, priced.then_some(*completion_tokens as f64))
+    }
+
+    fn close(&self, ended: Ended<'_>) {
+        let total = ended.total;
+        self.closed.lock().expect("not poisoned").push(format!(
+            "{} {} {} {}: {}+{} {:?}",
+            ended.key,
+            ended.run,
+            ended.code,
+            total.calls,
+            total.usage.prompt_tokens,
+            total.usage.completion_tokens,
+            total.cost.money
+        ));
     }
 }
 

@@ -128,6 +128,15 @@ async fn the_end_says_what_all_calls_of_a_run_cost() {
         (Some(24.0), UNPRICED + 32)
     );
     assert_eq!(cost(rig.submit("last")).await, (None, UNPRICED + 64));
+    assert_eq!(
+        *rig.ledger.closed.lock().expect("not poisoned"),
+        [
+            "(crab, user) 1 0 2: 20+3 Some(3.0)",
+            "(crab, user) 2 499 1: 20+4 Some(4.0)",
+            "(crab, user) 3 0 3: 2023+56 Some(24.0)",
+            "(crab, user) 4 0 1: 13+64 None",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,222 @@
+//! Model calls, added up by whatever tells them apart.
+//!
+//! Invariant: what is told apart in memory is bounded, and the total is not
+//! touched by it.
+
+use crabtalk_domain::{Cost, Ended, RunTotal, Spent, Usage};
+use jiff::Zoned;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Sums of a day that are told apart; what comes later is counted without its
+/// conversation, since a gateway's senders have no end.
+const MAX_CELLS: usize = 4096;
+
+/// Runs that are told apart, for whoever wants to know what the last ones cost.
+const MAX_RUNS: usize = 100;
+
+/// Calls, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sum {
+    pub(crate) calls: u64,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) completion_tokens: u64,
+    pub(crate) cache_hit_tokens: u64,
+    pub(crate) money: f64,
+    /// Tokens for which no price is known.
+    pub(crate) unpriced_tokens: u64,
+}
+
+impl Sum {
+    fn new(calls: u64, usage: &Usage, cost: &Cost) -> Self {
+        Self {
+            calls,
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cache_hit_tokens: usage.cache_hit_tokens.unwrap_or(0),
+            money: cost.money.unwrap_or(0.0),
+            unpriced_tokens: cost.unpriced_tokens,
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        add(&mut self.calls, other.calls);
+        add(&mut self.prompt_tokens, other.prompt_tokens);
+        add(&mut self.completion_tokens, other.completion_tokens);
+        add(&mut self.cache_hit_tokens, other.cache_hit_tokens);
+        add(&mut self.unpriced_tokens, other.unpriced_tokens);
+        // A figure that is none, from a file that was edited, would stick.
+        if other.money.is_finite() {
+            self.money += other.money;
+        }
+    }
+}
+
+/// What a sum is told apart by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Cell {
+    /// The agent that spoke.
+    pub(super) speaker: String,
+    /// The conversation's agent.
+    pub(super) agent: String,
+    /// The conversation's sender; empty for those beyond the bound.
+    #[serde(default)]
+    pub(super) sender: String,
+    #[serde(default)]
+    pub(super) provider: String,
+    #[serde(default)]
+    pub(super) model: String,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    at: String,
+    #[serde(flatten)]
+    cell: Cell,
+    /// 0 where several runs are added up.
+    #[serde(default)]
+    run: u64,
+    /// Whether it is the total of a run that ended, whose calls other lines
+    /// count already.
+    #[serde(default, skip_serializing_if = "is_default")]
+    ended: bool,
+    /// How that run ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    code: u32,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+impl Entry {
+    pub(super) fn new(now: &Zoned, spent: &Spent<'_>, cost: &Cost) -> Self {
+        Self {
+            at: at(now),
+            cell: Cell {
+                speaker: spent.agent.name.to_string(),
+                agent: spent.key.agent.to_string(),
+                sender: spent.key.sender.to_string(),
+                provider: spent.provider.to_owned(),
+                model: spent.model.to_owned(),
+            },
+            run: spent.run,
+            ended: false,
+            code: 0,
+            sum: Sum::new(1, spent.usage, cost),
+        }
+    }
+}
+
+impl Cell {
+    /// The line of all its calls, whichever runs made them.
+    pub(super) fn line(&self, sum: Sum) -> Entry {
+        Entry {
+            at: String::new(),
+            cell: self.clone(),
+            run: 0,
+            ended: false,
+            code: 0,
+            sum,
+        }
+    }
+}
+
+fn at(now: &Zoned) -> String {
+    format!("{:.3}", now.timestamp())
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What a run that ended came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RunSum {
+    pub(crate) agent: String,
+    pub(crate) sender: String,
+    /// Its number within the conversation.
+    pub(crate) run: u64,
+    /// When it ended.
+    pub(crate) at: String,
+    /// How it ended.
+    pub(crate) code: u32,
+    pub(crate) sum: Sum,
+}
+
+impl RunSum {
+    pub(super) fn new(now: &Zoned, ended: &Ended<'_>) -> Self {
+        let RunTotal { calls, usage, cost } = ended.total;
+        Self {
+            agent: ended.key.agent.to_string(),
+            sender: ended.key.sender.to_string(),
+            run: ended.run,
+            at: at(now),
+            code: ended.code,
+            sum: Sum::new(*calls, usage, cost),
+        }
+    }
+
+    fn of_line(line: Entry) -> Self {
+        Self {
+            agent: line.cell.agent,
+            sender: line.cell.sender,
+            run: line.run,
+            at: line.at,
+            code: line.code,
+            sum: line.sum,
+        }
+    }
+
+    pub(super) fn line(&self) -> Entry {
+        Entry {
+            at: self.at.clone(),
+            cell: Cell {
+                speaker: String::new(),
+                agent: self.agent.clone(),
+                sender: self.sender.clone(),
+                provider: String::new(),
+                model: String::new(),
+            },
+            run: self.run,
+            ended: true,
+            code: self.code,
+            sum: self.sum,
+        }
+    }
+}
+
+/// The sums of a day.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums {
+    pub(super) cells: BTreeMap<Cell, Sum>,
+    /// The last ones that ended, oldest first.
+    pub(super) runs: VecDeque<RunSum>,
+    pub(super) total: Sum,
+    pub(super) speakers: BTreeMap<String, Sum>,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, mut entry: Entry) {
+        let sum = entry.sum;
+        if entry.ended {
+            if self.runs.len() >= MAX_RUNS {
+                self.runs.pop_front();
+            }
+            return self.runs.push_back(RunSum::of_line(entry));
+        }
+        self.total.add(&sum);
+        let speaker = self.speakers.entry(entry.cell.speaker.clone());
+        speaker.or_default().add(&sum);
+        if self.cells.len() >= MAX_CELLS && !self.cells.contains_key(&entry.cell) {
+            entry.cell.sender.clear();
+        }
+        self.cells.entry(entry.cell).or_default().add(&sum);
+    }
+}
