@@ -72,6 +72,83 @@ async fn a_spent_budget_stops_before_the_next_call_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_run_says_what_it_cost_and_stats_say_the_same_after_a_crash() {
+    let tool = openai::tools("c", &[("bash", json!({"command": "true"}))]);
+    let free = [openai::text("free")];
+    let server = ModelServer::start(Script::openai([tool, answer(), answer(), answer()])).await;
+    let other = ModelServer::start(Script::openai(free)).await;
+    let env = env(&server).await;
+    let config = fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    env.config(&format!(
+        "{config}[provider.b]\nkind = \"openai\"\nbase_url = \"{}\"\napi_key = \"k\"\n\
+         models = [\"two\"]\n",
+        other.url()
+    ));
+    env.agent("crab", "permissions: { bash: allow }");
+    env.agent("free", "model: two");
+    let daemon = env.daemon().await;
+    let run = async |agent: &str| end_of(&stream_to_end(&env, say(agent, "user", "hello")).await);
+    let two_calls = run("crab").await;
+    let one_call = run("crab").await;
+    let unpriced = run("free").await;
+    let sent = SendMsg {
+        agent: "crab".into(),
+        content: "hello".into(),
+        ..SendMsg::default()
+    };
+    let sent = env.connect().await.send(sent).await.unwrap();
+    // 10 read at 1 each, 2 written at 2 each.
+    assert_eq!((one_call.money, one_call.unpriced_tokens), (Some(14.0), 0));
+    assert_eq!((sent.money, sent.unpriced_tokens), (Some(14.0), 0));
+    assert!(two_calls.money > one_call.money, "{two_calls:?}");
+    assert_eq!(unpriced.money, None);
+    let used = unpriced.usage.unwrap().total_tokens;
+    assert_eq!(unpriced.unpriced_tokens, u64::from(used));
+
+    let runs = async || {
+        let stats = env.connect().await.get_stats(GetStats { days: 2 }).await;
+        let rows = stats.unwrap().spending.into_iter();
+        rows.filter(|row| row.by == "run").collect::<Vec<_>>()
+    };
+    let before = runs().await;
+    let told: Vec<_> = before
+        .iter()
+        .map(|row| (row.agent.as_str(), row.run, row.code, row.calls, row.money))
+        .collect();
+    let first = two_calls.money.unwrap();
+    assert_eq!(
+        told,
+        [
+            ("crab", 3, 0, 1, 14.0),
+            ("free", 1, 0, 1, 0.0),
+            ("crab", 2, 0, 1, 14.0),
+            ("crab", 1, 0, 2, first)
+        ]
+    );
+    assert_eq!(before[1].unpriced_tokens, unpriced.unpriced_tokens);
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    assert_eq!(runs().await, before);
+    let table = env.run(&["stats", "--by", "run"]).await.ok();
+    let row = table.lines().nth(1).unwrap();
+    assert!(row.starts_with("20") && row.contains("14.0000"), "{table}");
+}
+
+#[tokio::test]
+async fn ask_says_what_the_answer_cost() {
+    let server = ModelServer::start(Script::openai([answer()])).await;
+    let env = env(&server).await;
+    let _daemon = env.daemon().await;
+    let asked = env.run(&["ask", "hello"]).await;
+    assert!(
+        asked
+            .stderr
+            .ends_with("a/one: 10 tokens read, 2 written, 14.0000 in money\n"),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
 async fn stats_tell_what_was_spent_over_restarts() {
     let server = ModelServer::start(Script::openai([answer()]).repeating()).await;
     let env = env(&server).await;
