@@ -14,6 +14,7 @@ mod cli;
 mod context;
 mod daemon;
 mod disk;
+mod images;
 mod legacy;
 mod models;
 mod offline;

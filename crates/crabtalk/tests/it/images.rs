@@ -1,0 +1,126 @@
+//! An image that an agent reads: at the provider, in the log, at clients.
+
+use crate::rig::{ModelServer, TestEnv, end_of, entries, stream_to_end};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{Client, GetConversationHistoryMsg, StreamMsg};
+use crabtalk_testkit::scripted::{End, Format, Part, Reply, Script, answer};
+use serde_json::{Value, json};
+use std::fs;
+
+/// A PNG of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\
+    \0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
+
+const BASE64: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+
+fn reads() -> Reply {
+    let call = Part::call("c1", "read", &["{\"path\":\"shot.png\"}"]);
+    answer::answer(Format::Anthropic, &[call], End::Calls)
+}
+
+fn says(text: &str) -> Reply {
+    answer::answer(Format::Anthropic, &[Part::text(&[text])], End::Done)
+}
+
+async fn env(replies: Vec<Reply>, model: &str) -> (ModelServer, TestEnv) {
+    let server = ModelServer::start(Script::new(Format::Anthropic, replies)).await;
+    let env = TestEnv::new();
+    env.config(&format!(
+        "model = \"eyes\"\n[provider.a]\nkind = \"anthropic\"\nbase_url = \"{}\"\n\
+         api_key = \"k\"\nmodels = [{model}]\n",
+        server.url()
+    ));
+    fs::write(env.work.join("shot.png"), PIXEL).unwrap();
+    (server, env)
+}
+
+/// What the result of the only call holds; marks for the cache move.
+fn shown(body: &Value) -> Value {
+    let mut result = body["messages"][2]["content"][0].clone();
+    assert_eq!(result["tool_use_id"], "c1", "{body}");
+    result["content"].take()
+}
+
+#[tokio::test]
+async fn an_image_that_is_read_reaches_the_provider_also_after_a_restart() {
+    let replies = vec![reads(), says("I see a pixel."), says("Still there.")];
+    let (server, env) = env(replies, "\"eyes\"").await;
+    let daemon = env.daemon().await;
+    let asked = env.run(&["ask", "look at shot.png"]).await;
+    assert!(
+        asked.stderr.contains("\n  [image/png, 69 bytes]\n"),
+        "{asked:?}"
+    );
+    assert_eq!(asked.ok(), "I see a pixel.\n");
+    let sent = server.requests().await;
+    let image = json!({
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": BASE64},
+    });
+    let first = shown(&sent[1]);
+    assert_eq!(first[1], image);
+    let text = first[0]["text"].as_str().unwrap();
+    assert!(
+        text.ends_with("/shot.png: image/png, 69 bytes, 1 x 1 pixels"),
+        "{text}"
+    );
+
+    daemon.kill().await;
+    // What was seen stays, whatever becomes of the file.
+    fs::remove_file(env.work.join("shot.png")).unwrap();
+    let _daemon = env.daemon().await;
+    assert_eq!(env.run(&["ask", "and now?"]).await.ok(), "Still there.\n");
+    assert_eq!(shown(&server.requests().await[2]), first);
+}
+
+#[tokio::test]
+async fn clients_see_the_image_in_events_and_histories() {
+    let (_server, env) = env(vec![reads(), says("I see a pixel.")], "\"eyes\"").await;
+    let _daemon = env.daemon().await;
+    let request = StreamMsg {
+        agent: "crab".into(),
+        content: "look at shot.png".into(),
+        cwd: Some(env.work.display().to_string()),
+        ..StreamMsg::default()
+    };
+    let events = stream_to_end(&env, request).await;
+    assert_eq!(end_of(&events).code, 0);
+    let results = events.iter().filter_map(|event| match &event.event {
+        Some(Event::ToolResult(result)) => Some(result.images.clone()),
+        _ => None,
+    });
+    let results: Vec<_> = results.collect();
+    let [images] = &results[..] else {
+        panic!("{results:?}")
+    };
+    assert_eq!(
+        (images[0].media_type.as_str(), &images[0].data[..]),
+        ("image/png", PIXEL)
+    );
+    let history = entries(&env, "crab", "user").await;
+    assert_eq!(history[2].images, *images);
+    let log = env.logs()[0].file_name().unwrap().to_owned();
+    let request = GetConversationHistoryMsg {
+        file_path: log.to_str().unwrap().into(),
+    };
+    let old = env.connect().await.get_conversation_history(request).await;
+    let content = &old.unwrap().messages[2].content;
+    assert!(content.ends_with("\n[image/png, 69 bytes]"), "{content}");
+    let shown = env.run(&["history"]).await.ok();
+    assert!(shown.contains("\n      [image/png, 69 bytes]\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_images_reads_so() {
+    let model = "{ name = \"eyes\", images = false }";
+    let (server, env) = env(vec![reads(), says("I cannot see it.")], model).await;
+    let _daemon = env.daemon().await;
+    env.run(&["ask", "look at shot.png"]).await.ok();
+    let result = shown(&server.requests().await[1]);
+    let text = result.as_str().unwrap();
+    let note = "\n[image/png, 69 bytes, not shown: the model eyes takes no images]";
+    assert!(text.ends_with(note), "{text}");
+    let models = env.run(&["models", "--json"]).await.ok();
+    assert!(models.contains("\"images\":false"), "{models}");
+}
