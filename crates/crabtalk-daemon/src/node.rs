@@ -253,6 +253,7 @@ impl Node {
     /// Ends every run and closes every log.
     pub(crate) async fn shutdown(&self) {
         self.runtime.shutdown().await;
+        self.memory().archives().finish().await;
         self.tools.shut_down().await;
         self.children.sweep().await;
     }

@@ -59,6 +59,9 @@ const CALM_LOOKS: u32 = 2;
 /// must not forget.
 const MAX_LOOKS: u32 = 80;
 
+/// What the end of the daemon waits for at most.
+const FINISH_WITHIN: Duration = Duration::from_millis(300);
+
 /// Conversations that wait to be indexed. One that finds no room comes again
 /// with its next turn.
 const MAX_WAITING: usize = 1_024;
@@ -84,6 +87,9 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
+    /// What was just archived.
+    urgent: VecDeque<ConversationKey>,
+    /// What may not be indexed.
     waiting: VecDeque<ConversationKey>,
     checked: HashSet<ConversationKey>,
     open: HashMap<ConversationKey, Arc<[Segment]>>,
@@ -110,20 +116,29 @@ impl ArchiveIndex {
         }))
     }
 
-    /// Sees to it that a conversation whose archives changed is indexed.
+    /// Sees to it that what was just archived is indexed at once.
     pub fn note(&self, key: &ConversationKey) {
-        let mut state = self.0.state();
-        if !state.waiting.contains(key) && state.waiting.len() < MAX_WAITING {
+        let state = &mut *self.0.state();
+        if !state.urgent.contains(key) && state.urgent.len() < MAX_WAITING {
+            state.urgent.push_back(key.clone());
+            self.0.wake.notify_one();
+        }
+    }
+
+    /// Has a conversation looked at that is met for the first time.
+    pub(crate) fn meet(&self, key: &ConversationKey) {
+        let state = &mut *self.0.state();
+        let known = state.checked.contains(key) || state.waiting.contains(key);
+        if !known && state.waiting.len() < MAX_WAITING {
             state.waiting.push_back(key.clone());
             self.0.wake.notify_one();
         }
     }
 
-    /// As `note`, the first time that the conversation is met.
-    pub(crate) fn meet(&self, key: &ConversationKey) {
-        if !self.0.state().checked.contains(key) {
-            self.note(key);
-        }
+    /// Has a conversation looked at again.
+    fn doubt(&self, key: &ConversationKey) {
+        self.0.state().checked.remove(key);
+        self.meet(key);
     }
 
     /// Drops what is indexed of a conversation.
@@ -133,32 +148,63 @@ impl ArchiveIndex {
         self.blocking(move |inner| inner.clear(&key)).await;
     }
 
-    /// Indexes what was noted, once something is, while the daemon is at rest.
-    /// Returns when nothing waits any more.
+    /// Indexes, once there is something: what was just archived at once, and
+    /// everything else while the daemon is at rest. Returns when nothing waits.
     pub async fn fill(&self, busy: impl Fn() -> bool) {
-        let mut key = loop {
-            match self.0.next() {
-                Some(key) => break key,
-                None => self.0.wake.notified().await,
-            }
-        };
-        loop {
-            loop {
-                calm(&busy).await;
-                match self.step(&key, true).await {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        tracing::warn!(conversation = %key, %error, "archives stay without index");
-                        break;
-                    }
+        while !self.0.has_work() {
+            self.0.wake.notified().await;
+        }
+        while let Some((key, urgent)) = self.0.next() {
+            if urgent {
+                if self.steps_left(&key, false).await {
+                    self.doubt(&key);
                 }
-            }
-            match self.0.next() {
-                Some(next) => key = next,
-                None => return,
+                self.0.state().urgent.pop_front();
+            } else if self.calm(&busy).await && !self.steps_left(&key, true).await {
+                self.0.state().waiting.pop_front();
             }
         }
+    }
+
+    /// Indexes what waits, as far as it can be done in a moment: the daemon is
+    /// about to end.
+    pub async fn finish(&self) {
+        let until = Instant::now() + FINISH_WITHIN;
+        while let Some((key, urgent)) = self.0.next() {
+            while Instant::now() < until && self.steps_left(&key, false).await {}
+            let state = &mut *self.0.state();
+            let queue = if urgent {
+                &mut state.urgent
+            } else {
+                &mut state.waiting
+            };
+            queue.pop_front();
+        }
+    }
+
+    /// Takes a step, and says whether more are to follow.
+    async fn steps_left(&self, key: &ConversationKey, tidy: bool) -> bool {
+        self.step(key, tidy).await.unwrap_or_else(|error| {
+            tracing::warn!(conversation = %key, %error, "archives stay without index for now");
+            false
+        })
+    }
+
+    /// Waits until the daemon is at rest, but not for ever. `false` if something
+    /// urgent came between.
+    async fn calm(&self, busy: &impl Fn() -> bool) -> bool {
+        let mut calm = 0;
+        for _ in 0..MAX_LOOKS {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if !self.0.state().urgent.is_empty() {
+                return false;
+            }
+            calm = if busy() { 0 } else { calm + 1 };
+            if calm >= CALM_LOOKS {
+                break;
+            }
+        }
+        true
     }
 
     /// Indexes what is missing of a conversation, the newest first, for as long
@@ -167,7 +213,7 @@ impl ArchiveIndex {
         loop {
             match self.step(key, false).await {
                 Ok(true) if Instant::now() < until => {}
-                Ok(true) => return self.note(key),
+                Ok(true) => return self.doubt(key),
                 Ok(false) => return,
                 Err(error) => {
                     tracing::warn!(conversation = %key, %error, "recall goes without its archives");
@@ -212,14 +258,14 @@ impl ArchiveIndex {
             let _ = std::fs::remove_file(file);
         }
         self.0.state().open.remove(key);
-        self.note(key);
+        self.doubt(key);
     }
 
     /// Has everything made again, since the log says otherwise than the index.
     pub(crate) fn discard(&self, key: &ConversationKey) {
         tracing::warn!(conversation = %key, "the index of its archives does not fit and is made again");
         self.0.state().wrong.insert(key.clone());
-        self.note(key);
+        self.doubt(key);
     }
 
     /// Brings the index of a conversation one step further, and says whether
@@ -335,18 +381,6 @@ impl ArchiveIndex {
     }
 }
 
-/// Waits until nothing else is to be done, but not for ever.
-async fn calm(busy: &impl Fn() -> bool) {
-    let mut calm = 0;
-    for _ in 0..MAX_LOOKS {
-        tokio::time::sleep(LOOK_EVERY).await;
-        calm = if busy() { 0 } else { calm + 1 };
-        if calm >= CALM_LOOKS {
-            return;
-        }
-    }
-}
-
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -358,8 +392,16 @@ impl Inner {
         self.folder.join(format!("{:016x}", fnv(name.as_bytes())))
     }
 
-    fn next(&self) -> Option<ConversationKey> {
-        self.state().waiting.pop_front()
+    /// What is to be done next, and whether at once.
+    fn next(&self) -> Option<(ConversationKey, bool)> {
+        let state = self.state();
+        let urgent = state.urgent.front().map(|key| (key, true));
+        let next = urgent.or_else(|| state.waiting.front().map(|key| (key, false)));
+        next.map(|(key, urgent)| (key.clone(), urgent))
+    }
+
+    fn has_work(&self) -> bool {
+        self.next().is_some()
     }
 
     fn checked(&self, key: &ConversationKey) {

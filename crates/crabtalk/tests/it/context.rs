@@ -1,5 +1,6 @@
 //! Context that lasts: compaction, archives, memory, skills, instructions.
 
+mod archives;
 mod long;
 mod memory;
 mod project;

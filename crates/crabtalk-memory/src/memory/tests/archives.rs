@@ -132,7 +132,7 @@ async fn no_run_waits_for_what_is_archived() {
 async fn a_daemon_that_is_never_at_rest_indexes_a_step_now_and_then() {
     let world = World::new();
     world.archive("user", &long_ago(1_200));
-    world.memory.archives().note(&key("user"));
+    world.injected("user", WALRUS).await;
     let begun = Instant::now();
     world.memory.archives().fill(|| true).await;
     let took = begun.elapsed();
@@ -141,6 +141,31 @@ async fn a_daemon_that_is_never_at_rest_indexes_a_step_now_and_then() {
         "steps are far apart: {took:?}"
     );
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_just_archived_is_indexed_before_anything_else() {
+    let world = World::new();
+    world.archive("tg:1", &long_ago(1_200));
+    world.injected("tg:1", WALRUS).await;
+    world.archive("user", &long_ago(3));
+    let archives = world.memory.archives();
+    let runs = std::cell::Cell::new(0);
+    let busy = || {
+        runs.set(runs.get() + 1);
+        if runs.get() == 2 {
+            archives.note(&key("user"));
+        }
+        true
+    };
+    let filling = archives.fill(busy);
+    // The other one needs a rest that does not come within that time.
+    let within = tokio::time::timeout(Duration::from_millis(500), filling).await;
+    assert!(within.is_err());
+    assert!(world.injected("user", WALRUS).await.contains("bathtub"));
+    assert_eq!(world.injected("tg:1", WALRUS).await, "");
+    archives.finish().await;
+    assert!(world.injected("tg:1", WALRUS).await.contains("bathtub"));
 }
 
 #[tokio::test(start_paused = true)]

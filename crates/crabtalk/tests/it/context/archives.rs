@@ -1,0 +1,146 @@
+//! Long archives: found at once, whatever happened to their index.
+
+use super::{recall, say};
+use crate::rig::{ModelServer, TestEnv, eventually};
+use crabtalk_proto::{Client, RemoveConversationMsg};
+use crabtalk_testkit::scripted::{Script, openai};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Bytes of the largest archive, most of them what tools put out.
+const LARGE: usize = 20 << 20;
+
+const OLDEST: &str = "My passport lies in the blue tin above the stove.";
+
+const QUESTION: &str = "Where does my passport lie?";
+
+fn line(log: &mut String, value: &serde_json::Value) {
+    writeln!(log, "{value}").unwrap();
+}
+
+fn turn(log: &mut String, role: &str, text: &str) {
+    // A time of its own each, as turns have.
+    let at = format!("2026-01-01T00:00:00.{:09}Z", log.len());
+    line(log, &json!({ "role": role, "content": text, "at": at }));
+}
+
+fn marker(log: &mut String, title: &str) {
+    let summary = format!("{title}. Much was said.");
+    let at = "2026-01-02T00:00:00Z";
+    line(
+        log,
+        &json!({ "compact": summary, "title": title, "archived_at": at }),
+    );
+}
+
+/// Three archives, the second one large; the oldest turn says where the
+/// passport is.
+fn write_log(env: &TestEnv) {
+    let mut log = String::new();
+    let created = "2026-01-01T00:00:00Z";
+    line(
+        &mut log,
+        &json!({ "agent": "crab", "created_by": "user", "created_at": created }),
+    );
+    turn(&mut log, "user", OLDEST);
+    turn(&mut log, "assistant", "Noted.");
+    marker(&mut log, "Papers");
+    let output = "drwxr-xr-x 2 ada ada 4096 and so on\n".repeat(2_000);
+    let mut number = 0;
+    while log.len() < LARGE {
+        number += 1;
+        turn(
+            &mut log,
+            "user",
+            &format!("Look at folder {number}, please."),
+        );
+        let call = json!({ "id": "1", "type": "function",
+            "function": { "name": "bash", "arguments": "{}" } });
+        line(
+            &mut log,
+            &json!({ "role": "assistant", "content": "", "tool_calls": [call] }),
+        );
+        line(
+            &mut log,
+            &json!({ "role": "tool", "content": output, "tool_call_id": "1" }),
+        );
+        turn(
+            &mut log,
+            "assistant",
+            &"It holds what was expected. ".repeat(40),
+        );
+    }
+    marker(&mut log, "Folders");
+    turn(&mut log, "user", "The fence has to be painted.");
+    marker(&mut log, "Garden");
+    turn(&mut log, "user", "Good morning.");
+    turn(&mut log, "assistant", "Good morning.");
+    std::fs::create_dir_all(env.sessions()).unwrap();
+    std::fs::write(env.sessions().join("crab_user_1.jsonl"), log).unwrap();
+}
+
+/// Files of the index, and when they were written.
+fn index(env: &TestEnv) -> BTreeMap<PathBuf, SystemTime> {
+    fn list(folder: &Path) -> Vec<PathBuf> {
+        let Ok(files) = std::fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        files.map(|file| file.unwrap().path()).collect()
+    }
+    let folders = list(&env.home.join("state/recall"));
+    let files = folders.iter().flat_map(|folder| list(folder));
+    let written = |file: PathBuf| {
+        let at = std::fs::metadata(&file).ok()?.modified().ok()?;
+        Some((file, at))
+    };
+    files.filter_map(written).collect()
+}
+
+async fn found(env: &TestEnv) -> bool {
+    let found = env.run(&["search", "passport"]).await.ok();
+    found.contains("| archive 1 | 20") && found.contains("blue tin")
+}
+
+#[tokio::test]
+async fn the_oldest_turn_of_long_archives_is_found_at_once() {
+    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
+    let env = TestEnv::with_model(&model);
+    write_log(&env);
+    let daemon = env.daemon().await;
+    // A turn waits for none of it, and has it indexed.
+    say(&env, "user", "Hello there").await;
+    eventually("the index", async || found(&env).await.then_some(())).await;
+    assert!(daemon.terminate().await.success());
+
+    let daemon = env.daemon().await;
+    let before = index(&env);
+    assert!(!before.is_empty());
+    assert!(found(&env).await, "the first search");
+    say(&env, "user", QUESTION).await;
+    let block = recall(model.requests().await.last().unwrap()).unwrap();
+    assert!(block.contains(OLDEST), "{block}");
+    assert_eq!(index(&env), before, "nothing was indexed again");
+    daemon.kill().await;
+
+    // It is derived: damaged or gone, it comes back.
+    for (number, file) in before.keys().enumerate() {
+        let bytes = std::fs::read(file).unwrap();
+        std::fs::write(file, &bytes[..bytes.len() / (number + 2)]).unwrap();
+    }
+    let daemon = env.daemon().await;
+    eventually("the mended index", async || found(&env).await.then_some(())).await;
+    let pair = RemoveConversationMsg {
+        agent: "crab".into(),
+        sender: "user".into(),
+    };
+    env.connect().await.remove_conversation(pair).await.unwrap();
+    assert!(
+        index(&env).is_empty(),
+        "nothing is left of what was removed"
+    );
+    assert!(!found(&env).await);
+    daemon.kill().await;
+}
