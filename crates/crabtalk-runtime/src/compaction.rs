@@ -29,6 +29,9 @@ use std::sync::Arc;
 /// Attempts at a summary before the history stays as it is (RUN-4).
 const ATTEMPTS: usize = 2;
 
+/// Window below which pieces get no smaller: the instruction alone fills it.
+const SMALLEST_WINDOW: u64 = 1000;
+
 /// Tokens below which a history is short.
 const SHORT_HISTORY: u64 = 1000;
 
@@ -208,10 +211,14 @@ async fn summarise(
             }
             Ok(summary) => return Ok(summary),
             Err(error) if error.kind == ErrorKind::Budget => return Err(error),
-            Err(error) if error.kind == ErrorKind::TooLong && in_pieces.is_none() => {
-                // The window is smaller than anybody said: take it in pieces.
-                window = Some(plan::tokens(archived) / 2);
-                attempt -= 1;
+            Err(error) if error.kind == ErrorKind::TooLong => {
+                // The window is smaller than anybody said, or the text has more
+                // tokens than its length tells: take it in smaller pieces.
+                let tried = in_pieces.unwrap_or_else(|| plan::tokens(archived));
+                if tried > SMALLEST_WINDOW {
+                    window = Some(tried / 2);
+                    attempt -= 1;
+                }
                 failure = error.message;
             }
             Err(error) => failure = error.message,

@@ -196,6 +196,46 @@ async fn a_history_above_the_window_is_summarised_in_pieces() {
 }
 
 #[tokio::test]
+async fn text_of_more_tokens_than_its_length_tells_is_taken_in_smaller_pieces() {
+    // A token for every byte, as of a model that was not made for the text.
+    const WINDOW: usize = 6_000;
+    let model = ScriptedModel::answering(|request| {
+        let closing = request.closing.is_some();
+        let size: usize = request.messages().map(|m| m.content.len()).sum();
+        match closing {
+            true if size > WINDOW => Reply::Error(ModelError::new(ErrorKind::TooLong, "too long")),
+            true => Reply::text("Part done."),
+            false => Reply::text("ok"),
+        }
+    })
+    .with_context_limit(WINDOW as u64);
+    let rig = rig_on(model, MemoryStore::default(), with_threshold(100_000));
+    for _ in 0..8 {
+        rig.run(&"y".repeat(4_000)).await;
+    }
+    let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert!(summary.starts_with("Part done."));
+}
+
+#[tokio::test]
+async fn a_window_that_holds_nothing_is_given_up() {
+    let model = ScriptedModel::answering(|request| match request.closing.is_some() {
+        true => Reply::Error(ModelError::new(ErrorKind::TooLong, "too long")),
+        false => Reply::text("ok"),
+    });
+    let rig = rig_on(model, MemoryStore::default(), with_threshold(100_000));
+    rig.run(&"y".repeat(400_000)).await;
+    let error = rig
+        .runtime
+        .compact(&key(), None)
+        .await
+        .expect_err("refused");
+    assert!(error.to_string().contains("too long"), "{error}");
+    let asked = rig.model.requests().len();
+    assert!((5..20).contains(&asked), "{asked}");
+}
+
+#[tokio::test]
 async fn on_demand_it_answers_with_the_summary_and_the_next_turn_begins_with_it() {
     let rig = rig(vec![
         Reply::text("hello"),
