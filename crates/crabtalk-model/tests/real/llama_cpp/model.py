@@ -13,7 +13,7 @@ import struct
 # What follows a last character. None ends an answer; a number goes on with the
 # piece at that place, and so never ends.
 ANSWERS = {
-    "?": ["The", " crab", " walks", " side", "ways", ".", None],
+    "?": ["The", " crab", " walks", " side", "ways.", None],
     "!": ["la", " la,", " lo,", 1],
     "#": [
         "<tool_call>",
@@ -43,7 +43,6 @@ Call one with <tool_call>{"name": NAME, "arguments": OBJECT}</tool_call>.
 {%- endfor %}
 {%- endfor %}"""
 
-CONTEXT = 1024
 WIDTH = 64
 HEADS = 2
 # Far above what the random weights add up to.
@@ -113,10 +112,10 @@ def tensors(tokens):
         yield f"blk.0.{part}.weight", *noise(WIDTH, WIDTH)
 
 
-def fields(tokens):
+def fields(tokens, context):
     yield "general.architecture", STRING, "llama"
     yield "general.name", STRING, "A crab of few words"
-    yield "llama.context_length", UINT32, CONTEXT
+    yield "llama.context_length", UINT32, context
     yield "llama.embedding_length", UINT32, WIDTH
     yield "llama.block_count", UINT32, 1
     yield "llama.feed_forward_length", UINT32, WIDTH
@@ -153,7 +152,7 @@ def aligned(data):
     return data + bytes(-len(data) % 32)
 
 
-def write(path):
+def write(path, context):
     tokens = vocabulary()
     data, index, count = b"", b"", 0
     for name, shape, weights in tensors(tokens):
@@ -161,7 +160,7 @@ def write(path):
         index += struct.pack("<IQ", 0, len(data))
         data += aligned(array.array("f", weights).tobytes())
         count += 1
-    about = list(fields(tokens))
+    about = list(fields(tokens, context))
     head = b"GGUF" + struct.pack("<IQQ", 3, count, len(about))
     for key, kind, content in about:
         head += string(key) + struct.pack("<I", ARRAY if isinstance(kind, tuple) else kind)

@@ -1,8 +1,9 @@
 """Serves the model of model.py on a free port of loopback.
 
-python3 server.py FILE
+python3 server.py FILE CONTEXT
 
-Writes the model to FILE, prints the server's address and ends with its input.
+Writes the model, which reads CONTEXT tokens, to FILE. Prints the server's
+address and ends with its input.
 """
 
 import sys
@@ -10,12 +11,13 @@ import sys
 import model
 import xllamacpp
 
-model.write(sys.argv[1])
+path, context = sys.argv[1], int(sys.argv[2])
+model.write(path, context)
 params = xllamacpp.CommonParams()
-params.model.path = sys.argv[1]
+params.model.path = path
 params.hostnames = ["127.0.0.1"]
 params.port = 0
-params.n_ctx = model.CONTEXT
+params.n_ctx = context
 # One conversation at a time, so that what the cache holds is known.
 params.n_parallel = 1
 params.cpuparams.n_threads = 1
