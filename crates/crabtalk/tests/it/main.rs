@@ -16,6 +16,7 @@ mod daemon;
 mod disk;
 mod images;
 mod legacy;
+mod llama_cpp;
 mod models;
 mod offline;
 mod processes;

@@ -3,6 +3,7 @@
 mod client;
 mod command;
 mod env;
+mod llama_cpp;
 mod model;
 mod raw;
 mod tmux;
@@ -12,6 +13,7 @@ mod wait;
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::CRABTALK;
 pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, gone};
+pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
 pub(crate) use tmux::Tmux;

@@ -13,13 +13,17 @@ pub(crate) fn has_tools(test: &str, programs: &[&str]) -> bool {
     if missing.is_empty() {
         return true;
     }
-    let reason = format!("{} not installed", missing.join(", "));
+    skipped(test, &format!("{} not installed", missing.join(", ")));
+    false
+}
+
+/// Says that a test is skipped, where that is allowed.
+pub(super) fn skipped(test: &str, reason: &str) {
     assert!(
         std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
         "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
     );
     println!("SKIPPED: {test}: {reason}");
-    false
 }
 
 fn is_there(program: &str) -> bool {

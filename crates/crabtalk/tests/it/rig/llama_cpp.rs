@@ -1,0 +1,65 @@
+//! A server of llama.cpp's own code, with a model made up for it.
+
+use super::tools::skipped;
+use super::wait::eventually;
+use std::path::Path;
+use std::process::Stdio;
+use tokio::process::{Child, Command};
+
+/// Names the Python that has the package `xllamacpp`, where `python3` has not.
+const PYTHON: &str = "CRABTALK_LLAMA_CPP";
+
+const SERVER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../crabtalk-model/tests/real/llama_cpp/server.py"
+);
+
+pub(crate) struct LlamaCpp {
+    address: String,
+    _child: Child,
+}
+
+impl LlamaCpp {
+    /// Starts it in a folder of its own, with a context of so many tokens, of
+    /// which every byte of a prompt is one. `None` where it is not installed.
+    pub(crate) async fn start(test: &str, folder: &Path, context: u32) -> Option<Self> {
+        let python = std::env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
+        let has_package = Command::new(&python)
+            .args(["-c", "import xllamacpp"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .await;
+        if !has_package.is_ok_and(|status| status.success()) {
+            skipped(test, &format!("no xllamacpp; see {PYTHON}"));
+            return None;
+        }
+        let (says, log) = (folder.join("address"), folder.join("log"));
+        let child = Command::new(&python)
+            // Nothing is written beside the scripts.
+            .args(["-B", SERVER])
+            .arg(folder.join("crab.gguf"))
+            .arg(context.to_string())
+            .env("HOME", folder)
+            .stdin(Stdio::piped())
+            .stdout(std::fs::File::create(&says).unwrap())
+            .stderr(std::fs::File::create(log).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let address = eventually("llama.cpp's address", async || {
+            let said = std::fs::read_to_string(&says).unwrap();
+            said.strip_suffix('\n').map(str::to_owned)
+        })
+        .await;
+        Some(Self {
+            address,
+            _child: child,
+        })
+    }
+
+    /// Its `base_url`.
+    pub(crate) fn url(&self) -> String {
+        format!("{}/v1", self.address)
+    }
+}
