@@ -1,18 +1,20 @@
 //! A conversation's working history.
 
 use crate::Message;
+use crate::shown::{self, Shown};
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Messages in order. Cheap to hand to a request: whoever appends copies the
-/// list only while somebody else still holds it.
+/// list only while somebody else still holds it. Of many images the older ones
+/// leave, with notes in their place; logs keep them.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Arc<Vec<Arc<Message>>>,
     tokens: u64,
-    has_images: bool,
+    shown: Shown,
     derived: Derived,
 }
 
@@ -20,18 +22,28 @@ impl History {
     /// Appends a message.
     pub fn push(&mut self, message: Arc<Message>) {
         self.tokens += message.estimated_tokens();
-        self.has_images |= !message.images.is_empty();
+        let leaving = self.shown.take(self.messages.len(), &message);
         Arc::make_mut(&mut self.messages).push(message);
+        if !leaving.is_empty() {
+            self.take_images(&leaving);
+        }
+    }
+
+    /// Puts notes in place of the images of these messages.
+    fn take_images(&mut self, of: &[usize]) {
+        let messages = Arc::make_mut(&mut self.messages);
+        for at in of {
+            let message = &mut messages[*at];
+            self.tokens -= message.estimated_tokens();
+            *message = Arc::new(message.with_notes(|image| Some(shown::note(image))));
+            self.tokens += message.estimated_tokens();
+        }
+        self.derived = Derived::default();
     }
 
     /// What all messages are in tokens, roughly.
     pub fn estimated_tokens(&self) -> u64 {
         self.tokens
-    }
-
-    /// Whether a result in it shows images.
-    pub fn has_images(&self) -> bool {
-        self.has_images
     }
 
     /// Where a model keeps what it made of these messages.
@@ -50,13 +62,12 @@ impl Deref for History {
 
 impl From<Vec<Arc<Message>>> for History {
     fn from(messages: Vec<Arc<Message>>) -> Self {
-        let tokens = messages.iter().map(|m| m.estimated_tokens());
-        Self {
-            tokens: tokens.sum(),
-            has_images: messages.iter().any(|m| !m.images.is_empty()),
-            messages: Arc::new(messages),
-            derived: Derived::default(),
-        }
+        let mut history = Self {
+            messages: Arc::new(Vec::with_capacity(messages.len())),
+            ..Self::default()
+        };
+        history.extend(messages);
+        history
     }
 }
 

@@ -14,6 +14,7 @@ mod ledger;
 mod message;
 mod names;
 mod origin;
+mod shown;
 mod time;
 
 pub mod model;

@@ -123,7 +123,7 @@ pub(crate) trait Script<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Form {
     format: u32,
-    sight: (usize, u64),
+    sight: u64,
 }
 
 /// What is kept of a history, in two runs: what is injected lies between.

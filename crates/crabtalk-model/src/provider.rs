@@ -145,7 +145,7 @@ impl Provider {
             let message = format!("{reason}; set api_key of [provider.{name}] or its variable");
             return Err(self.peer.error(ErrorKind::NotConfigured, &message));
         }
-        let sight = Sight::new(self.config.kind, model, request);
+        let sight = Sight::new(self.config.kind, model);
         let Some(endpoint) = &self.endpoint else {
             return Ok(Source::Offline(Offline::answer(request, &sight)));
         };

@@ -76,7 +76,7 @@ where
         at: usize,
         message: &'a Message,
     ) {
-        let bytes = match self.sight.of(at, message) {
+        let bytes = match self.sight.of(message) {
             Some(seen) => (self.encode)(&seen, self.calls),
             None => (self.encode)(message, self.calls),
         };

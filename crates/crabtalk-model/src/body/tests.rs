@@ -33,7 +33,7 @@ const FORMATS: [(Kind, &str, Format); 4] = [
 fn written(format: (Kind, &str, Format), request: &Request) -> Vec<u8> {
     let (kind, id, body) = format;
     let model = ModelConfig::new(id);
-    body(id, request, &Sight::new(kind, &model, request))
+    body(id, request, &Sight::new(kind, &model))
         .pieces()
         .collect::<Vec<_>>()
         .concat()
@@ -111,7 +111,7 @@ fn most_of_a_long_history_is_not_written_again() {
     for _ in 0..40 {
         one_run(&mut dice, &mut history, &mut |request| {
             let model = ModelConfig::new("m");
-            let sight = Sight::new(Kind::OpenAi, &model, request);
+            let sight = Sight::new(Kind::OpenAi, &model);
             let now = openai::body("m", request, &sight).pieces;
             let now: Vec<_> = now.iter().map(|piece| piece.as_ptr()).collect();
             again = now.iter().filter(|piece| pieces.contains(piece)).count();
@@ -157,5 +157,21 @@ fn the_form_of_what_is_kept_is_remembered() {
     for id in ["gpt-4o", "blind", "blinder", "gpt-4o"] {
         let format = (Kind::OpenAi, id, openai::body as Format);
         assert!(written(format, &request) == written(format, &forgotten(&request)));
+    }
+}
+
+#[test]
+fn images_that_left_the_history_are_not_sent_again() {
+    for format in FORMATS {
+        let mut history = History::default();
+        for step in 0..30_u8 {
+            let image = Image::new(ImageType::Png, &[step; 20_000]).expect("small enough");
+            let mut call = Message::assistant("");
+            call.tool_calls.push(ToolCall::default());
+            let result = Message::result("", ToolOutput::ok("r").with_images(vec![image]));
+            history.extend([call, result, Message::user("and?")].map(Arc::new));
+            let request = Request::new("", history.clone());
+            assert!(written(format, &request) == written(format, &forgotten(&request)));
+        }
     }
 }

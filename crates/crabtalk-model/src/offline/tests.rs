@@ -24,7 +24,7 @@ fn request(messages: Vec<Message>) -> Request {
 
 async fn play(request: &Request) -> (Response, Vec<Chunk>) {
     let model = ModelConfig::new("offline");
-    let sight = Sight::new(Kind::Offline, &model, request);
+    let sight = Sight::new(Kind::Offline, &model);
     let mut offline = Offline::answer(request, &sight);
     let (mut response, mut all) = (Response::default(), Vec::new());
     while let Some(chunk) = poll_fn(|cx| offline.poll_chunk(cx)).await {

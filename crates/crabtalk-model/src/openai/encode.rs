@@ -59,14 +59,8 @@ struct Messages<'s> {
 }
 
 impl<'a> Script<'a> for Messages<'_> {
-    fn message(
-        &mut self,
-        out: &mut Vec<u8>,
-        _: &mut Option<bool>,
-        at: usize,
-        message: &'a Message,
-    ) {
-        let seen = self.sight.of(at, message);
+    fn message(&mut self, out: &mut Vec<u8>, _: &mut Option<bool>, _: usize, message: &'a Message) {
+        let seen = self.sight.of(message);
         let message = seen.as_ref().unwrap_or(message);
         encode(out, message, self.has_guests);
         out.push(b',');

@@ -1,0 +1,170 @@
+//! Which images of a history are still shown.
+//!
+//! Invariants: it follows from the messages in order alone, so that a history
+//! that is read again shows the same; where there are too many, the older half
+//! leaves at once, so that what provider caches know changes seldom.
+
+use crate::{Image, Message};
+use std::collections::VecDeque;
+
+/// Images that a history shows: with more some providers refuse the request,
+/// others refuse large images.
+const MAX_IMAGES: usize = 20;
+
+/// Base64 of these images together: the strictest provider takes 20 MB with
+/// everything else. Also what a conversation costs in memory.
+const MAX_TEXT: usize = 15 << 20;
+
+/// Why an image of a long conversation is gone.
+const TOO_OLD: &str = "newer ones have taken its place; get it again if it is needed";
+
+/// The note in place of an image that is shown no more.
+pub(crate) fn note(image: &Image) -> String {
+    image.note_why(TOO_OLD)
+}
+
+/// Where in the history which images are.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    at: usize,
+    images: usize,
+    text: usize,
+}
+
+/// The messages whose images are shown, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shown {
+    places: VecDeque<Place>,
+    images: usize,
+    text: usize,
+    /// Where the running step begins.
+    step: usize,
+}
+
+impl Shown {
+    /// Takes in the next message, the `at`th, and gives those whose images
+    /// leave for it.
+    pub(crate) fn take(&mut self, at: usize, message: &Message) -> Vec<usize> {
+        if !message.tool_calls.is_empty() {
+            self.step = at;
+        }
+        let mut leaving = Vec::new();
+        if message.images.is_empty() {
+            return leaving;
+        }
+        let place = Place {
+            at,
+            images: message.images.len(),
+            text: message.images.iter().map(|i| i.base64().len()).sum(),
+        };
+        self.places.push_back(place);
+        self.images += place.images;
+        self.text += place.text;
+        if !self.is_above(1) {
+            return leaving;
+        }
+        while let Some(oldest) = self.places.front().copied() {
+            // Images of the running step were never seen: they stay if they can.
+            if !(self.is_above(1) || self.is_above(2) && oldest.at < self.step) {
+                break;
+            }
+            self.places.pop_front();
+            self.images -= oldest.images;
+            self.text -= oldest.text;
+            leaving.push(oldest.at);
+        }
+        leaving
+    }
+
+    /// Whether more is shown than this part of what may be.
+    fn is_above(&self, part: usize) -> bool {
+        self.images > MAX_IMAGES / part || self.text > MAX_TEXT / part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tool::ToolOutput;
+    use crate::{History, Image, ImageType, Message, ToolCall};
+    use std::sync::Arc;
+
+    /// Messages of steps with results that show an image of so many bytes each.
+    fn steps(steps: &[&[usize]]) -> Vec<Arc<Message>> {
+        let mut messages = Vec::new();
+        for results in steps {
+            let mut call = Message::assistant("");
+            call.tool_calls = vec![ToolCall::default(); results.len()];
+            messages.push(Arc::new(call));
+            for bytes in *results {
+                let image = Image::new(ImageType::Png, &vec![0; *bytes]).expect("small enough");
+                let output = ToolOutput::ok("seen").with_images(vec![image]);
+                messages.push(Arc::new(Message::result("", output)));
+            }
+        }
+        messages
+    }
+
+    /// Which messages show images, and whether the others say why not.
+    fn shown(history: &History) -> Vec<usize> {
+        let results = history.iter().enumerate();
+        let results = results.filter(|(_, m)| m.tool_calls.is_empty());
+        results
+            .filter(|(_, message)| {
+                let is_told = message.content.contains("newer ones have taken its place");
+                assert_ne!(is_told, !message.images.is_empty());
+                !is_told
+            })
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    fn check(script: &[&[usize]], want: &[usize]) {
+        let messages = steps(script);
+        let whole = History::from(messages.clone());
+        let mut grown = History::default();
+        grown.extend(messages);
+        assert_eq!(shown(&whole), want);
+        assert_eq!(shown(&grown), want, "however it came to be");
+        let tokens: u64 = whole.iter().map(|m| m.estimated_tokens()).sum();
+        assert_eq!(
+            (whole.estimated_tokens(), grown.estimated_tokens()),
+            (tokens, tokens)
+        );
+    }
+
+    #[test]
+    fn the_older_half_leaves_at_once() {
+        let results = |from: usize, upto: usize| -> Vec<usize> {
+            (from..upto).map(|step| 2 * step + 1).collect()
+        };
+        check(&[&[9][..]; 20], &results(0, 20));
+        check(&[&[9][..]; 21], &results(11, 21));
+        check(&[&[9][..]; 31], &results(11, 31));
+        check(&[&[9][..]; 32], &results(22, 32));
+        check(&[&[3 << 20][..]; 3], &results(0, 3));
+        check(&[&[3 << 20][..]; 4], &results(3, 4));
+    }
+
+    #[test]
+    fn the_images_of_a_step_stay_as_far_as_they_can() {
+        let large = 3 << 20;
+        check(&[&[large], &[large, large, 9]], &[1, 3, 4, 5]);
+        check(&[&[large], &[large, large, large]], &[3, 4, 5]);
+        check(&[&[large, large, large, large]], &[2, 3, 4]);
+    }
+
+    #[test]
+    fn a_copy_keeps_its_images() {
+        let mut history = History::from(steps(&[&[9][..]; 20]));
+        let before = history.clone();
+        before.derived().with(|kept: &mut u32| *kept = 1);
+        history.extend(steps(&[&[9][..]]));
+        assert_eq!(shown(&before).len(), 20);
+        assert_eq!(shown(&history).len(), 10);
+        // What was made of the images is no more.
+        before.derived().with(|kept: &mut u32| assert_eq!(*kept, 1));
+        history
+            .derived()
+            .with(|kept: &mut u32| assert_eq!(*kept, 0));
+    }
+}
