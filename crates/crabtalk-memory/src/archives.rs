@@ -30,14 +30,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Bytes of text that one step indexes, and a segment holds before any merge:
-/// some hundredths of a second of work, and two or three megabytes of memory.
-const STEP_TEXT_BYTES: usize = 512 * 1024;
+/// some hundredths of a second of work, and few megabytes of memory.
+const STEP_TEXT_BYTES: usize = 256 * 1024;
 
 /// Bytes of messages that one step reads: tool results are passed over.
-const STEP_READ_BYTES: usize = 8 * 1024 * 1024;
+const STEP_READ_BYTES: usize = 4 * 1024 * 1024;
 
 /// Bytes of messages that a page should have: its size follows from the last one.
-const PAGE_BYTES: usize = 128 * 1024;
+const PAGE_BYTES: usize = 64 * 1024;
 
 /// Entries of a page, the first one and at most.
 const PAGE: (usize, usize) = (16, 256);

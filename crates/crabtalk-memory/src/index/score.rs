@@ -161,7 +161,7 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         let pairs = self.query_pairs();
         match self.rules.level {
             Level::Document => {
-                for doc in self.promising(pairs.len(), top.room()) {
+                for doc in self.promising(pairs.len(), top) {
                     if let Some(score) = self.full_score(doc, &pairs, |s| top.takes(s)) {
                         top.offer(score, (shard, doc));
                     }
@@ -171,27 +171,27 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         }
     }
 
-    /// The documents that may be among the best `k`, best first as far as that
-    /// is known without their pairs.
-    fn promising(&self, pairs: usize, k: usize) -> Vec<DocId> {
-        let alive = self
-            .candidates
-            .iter()
-            .filter(|doc| self.corpus.flags(**doc as usize) & DEAD == 0);
-        let mut scored: Vec<(f32, DocId)> =
-            alive.map(|doc| (self.base_score(*doc), *doc)).collect();
+    /// The documents that may be among the best, best first as far as that is
+    /// known without their pairs.
+    fn promising(&self, pairs: usize, top: &Top<(usize, DocId)>) -> Vec<DocId> {
+        let room = PAIR * pairs as f32;
+        let mut scored: Vec<(f32, DocId)> = Vec::new();
+        for &doc in &self.candidates {
+            let score = self.base_score(doc);
+            if top.takes(score + room) && self.corpus.flags(doc as usize) & DEAD == 0 {
+                scored.push((score, doc));
+            }
+        }
         let better =
             |a: &(f32, DocId), b: &(f32, DocId)| b.0.total_cmp(&a.0).then_with(|| b.1.cmp(&a.1));
-        let most = k.max(MAX_PAIR_LOOKS);
-        if scored.len() > most {
-            scored.select_nth_unstable_by(most, better);
-            scored.truncate(most);
-        }
-        scored.sort_unstable_by(better);
-        if let Some(least) = k.checked_sub(1).and_then(|last| scored.get(last)) {
-            let least = least.0 - PAIR * pairs as f32;
+        let k = top.room();
+        if k > 0 && scored.len() > k {
+            let (_, last, _) = scored.select_nth_unstable_by(k - 1, better);
+            let least = last.0 - room;
             scored.retain(|(score, _)| *score >= least);
         }
+        scored.sort_unstable_by(better);
+        scored.truncate(k.max(MAX_PAIR_LOOKS));
         scored.into_iter().map(|(_, doc)| doc).collect()
     }
 
