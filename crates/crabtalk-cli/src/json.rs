@@ -4,9 +4,9 @@
 
 use crabtalk_proto::{
     ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
-    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image, MemoryEntry, ModelInfo,
-    PendingAsk, ProviderInfo, SearchHit, Spending, StreamEvent, TokenUsage, ToolCallInfo,
-    stream_event,
+    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image, MemoryEntry,
+    ModelInfo, PendingAsk, ProviderInfo, SearchHit, Spending, StreamEvent, TokenUsage,
+    ToolCallInfo, stream_event,
 };
 use serde_json::{Value, json};
 
