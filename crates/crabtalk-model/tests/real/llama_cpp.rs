@@ -7,8 +7,8 @@ use crate::program::{Program, START_TIME, skip};
 use crate::support::{calling, history, offer};
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Model, Request, Response, StopReason};
 use crabtalk_domain::{Message, ToolCall};
-use crabtalk_model::Registry;
 use crabtalk_model::detect::{self, Detected, Ports};
+use crabtalk_model::{Kind, ProviderConfig, Registry};
 use futures_util::StreamExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -125,27 +125,33 @@ async fn llama_cpp_is_found_understood_and_understands_us() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(&python, folder.path()).await;
-    let registry = found(&server).await;
-    streams_in_pieces(&registry).await;
-    ends_at_its_context(&registry).await;
-    calls_a_tool_and_reads_its_result(&registry).await;
-    reads_a_prefix_once(&registry).await;
-    says_that_it_is_too_long(&registry).await;
+    let detected = found(&server).await;
+    // It answers in two formats.
+    let other = ProviderConfig {
+        kind: Kind::Anthropic,
+        ..detected.clone()
+    };
+    for provider in [detected, other] {
+        let registry = Registry::with_seed(vec![provider], None, 1).expect("a good provider");
+        streams_in_pieces(&registry).await;
+        ends_at_its_context(&registry).await;
+        calls_a_tool_and_reads_its_result(&registry).await;
+        reads_a_prefix_once(&registry).await;
+        says_that_it_is_too_long(&registry).await;
+    }
 }
 
-async fn found(server: &Server) -> Registry {
-    let found = server.detected().await;
+async fn found(server: &Server) -> ProviderConfig {
+    let Detected { mut provider, why } = server.detected().await;
     let port = server.port;
     assert_eq!(
-        found.why,
+        why,
         format!("using \"crab\" of the llama.cpp server on port {port}")
     );
-    let mut provider = found.provider;
+    assert_eq!(provider.kind, Kind::OpenAi);
+    assert_eq!(provider.models[0].context, Some(CONTEXT));
     provider.max_retries = 0;
-    let registry = Registry::with_seed(vec![provider], None, 1).expect("a good provider");
-    assert_eq!(registry.active_model(), "crab");
-    assert_eq!(registry.context_limit("crab"), Some(CONTEXT));
-    registry
+    provider
 }
 
 fn asking(text: &str) -> Request {
