@@ -26,6 +26,11 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 /// The version of Anthropic's interface that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
+/// What a refused request ends with that may be refused for its images: every
+/// later one of the conversation would be too.
+const IMAGES_SENT: &str = "; if it is the images in the conversation, set images = false for the \
+     model, or put them away with `crabtalk compact`";
+
 /// What is wrong with a provider's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -160,13 +165,13 @@ impl Provider {
                 (openai::body(&model.id, request, &sight), Format::openai())
             }
         };
-        let request = self.post(endpoint, &model.id, body)?;
+        let call = self.post(endpoint, &model.id, body)?;
         let response = wire::call(
             &self.pool,
             endpoint,
             &shared.tls,
             self.config.timeout,
-            &request,
+            &call,
         )
         .await
         .map_err(|failure| self.peer.unanswered(failure))?;
@@ -175,7 +180,11 @@ impl Provider {
             let page = tokio::time::timeout(self.config.timeout, page).await;
             let page = page.ok().and_then(Result::ok).flatten().unwrap_or_default();
             let (status, headers) = (response.status, &response.headers);
-            return Err(self.peer.refused(status, headers, &page, &model.id, known));
+            let mut error = self.peer.refused(status, headers, &page, &model.id, known);
+            if error.kind == ErrorKind::Invalid && sight.shows_images(request) {
+                error.message.push_str(IMAGES_SENT);
+            }
+            return Err(error);
         }
         let answer = Answer::new(
             response.body,

@@ -3,6 +3,7 @@
 
 use crate::config::{Kind, ModelConfig};
 use crate::known;
+use crabtalk_domain::model::Request;
 use crabtalk_domain::{Image, ImageType, Message};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -49,6 +50,12 @@ impl<'a> Sight<'a> {
             .iter()
             .all(|image| self.note(image).is_none());
         (!all_seen).then(|| message.with_notes(|image| self.note(image)))
+    }
+
+    /// Whether any image of a request is seen.
+    pub(crate) fn shows_images(&self, request: &Request) -> bool {
+        let mut images = request.messages().flat_map(|message| &message.images);
+        images.any(|image| self.note(image).is_none())
     }
 
     /// What stands for an image that is not seen.

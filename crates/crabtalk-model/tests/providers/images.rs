@@ -4,13 +4,13 @@ use crate::dialect::{Dialect, with_tools};
 use crate::requests::without_marks;
 use crate::support::{Bench, calling};
 use crate::{Case, Cell};
-use crabtalk_domain::model::Request;
+use crabtalk_domain::model::{ErrorKind, Request};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{Image, ImageType, Message};
 use crabtalk_testkit::scripted::Format;
 use std::sync::Arc;
 
-pub(crate) const CASES: [Case; 6] = [
+pub(crate) const CASES: [Case; 7] = [
     Case::new("an image in a tool result", |d| Box::pin(shown(d))),
     Case::new("images in results of parallel calls", |d| {
         Box::pin(parallel(d))
@@ -26,6 +26,9 @@ pub(crate) const CASES: [Case; 6] = [
     }),
     Case::new("too many images: the oldest are told in words", |d| {
         Box::pin(too_many(d))
+    }),
+    Case::new("a request refused with images: told what to do", |d| {
+        Box::pin(refused(d))
     }),
 ];
 
@@ -190,6 +193,21 @@ async fn blind(dialect: Dialect) -> Cell {
     other.model = "other".into();
     let body = &bodies(dialect, false, &[other]).await[0];
     assert!(body.contains("the model other takes no images"), "{body}");
+    Cell::Holds
+}
+
+async fn refused(dialect: Dialect) -> Cell {
+    let asked = look(&[image(ImageType::Png, b"broken")]);
+    for takes in [true, false] {
+        let refusal = dialect.refusal(400, "could not process image");
+        let bench = dialect
+            .bench_with([refusal], |model| model.images = Some(takes))
+            .await;
+        let error = bench.send(&asked).await.expect_err("refused");
+        assert_eq!(error.kind, ErrorKind::Invalid);
+        assert!(error.message.contains("could not process"), "{error}");
+        assert_eq!(error.message.contains("images = false"), takes, "{error}");
+    }
     Cell::Holds
 }
 
