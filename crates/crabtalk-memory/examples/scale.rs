@@ -336,15 +336,17 @@ async fn main() -> Result<(), Error> {
         begin.elapsed()
     )?;
 
-    let mut times = Vec::new();
-    for _ in 0..QUERIES {
-        let query = words.text(6);
-        let begin = Instant::now();
-        let hits = memory.recall(&viewer, &query, 5).await;
-        times.push(begin.elapsed());
-        assert!(!hits.is_empty());
+    for length in [6, 600] {
+        let mut times = Vec::new();
+        for _ in 0..QUERIES {
+            let query = words.text(length);
+            let begin = Instant::now();
+            let hits = memory.recall(&viewer, &query, 5).await;
+            times.push(begin.elapsed());
+            assert!(!hits.is_empty());
+        }
+        writeln!(out, "recall of {length} words: {}", spread(times))?;
     }
-    writeln!(out, "recall of 6 words: {}", spread(times))?;
 
     let (mut beyond, mut syncs) = (Vec::new(), Vec::new());
     for n in 0..WRITES {

@@ -158,7 +158,7 @@ impl<'a, C: Corpus> Scoring<'a, C> {
             // Nothing but a date was asked for.
             self.candidates = (0..corpus.docs() as u32).collect();
         }
-        let pairs = self.query_pairs();
+        let pairs = self.query_pairs(terms);
         match self.rules.level {
             Level::Document => {
                 for doc in self.promising(pairs.len(), top) {
@@ -370,13 +370,16 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         bonus
     }
 
-    /// Hashes of query terms that stand side by side.
-    fn query_pairs(&self) -> Vec<u16> {
+    /// Hashes of query terms that stand side by side, of those that count: a
+    /// long message has too many others to look for in every document.
+    fn query_pairs(&self, terms: &[Weighted<'_>]) -> Vec<u16> {
         let words = self.query.words.iter().zip(&self.named);
         let words = words.filter(|(word, named)| !word.extra && !**named);
-        let terms: Vec<&str> = words.filter_map(|(word, _)| word.term.as_deref()).collect();
-        let mut pairs: Vec<u16> = terms
+        let words: Vec<&str> = words.filter_map(|(word, _)| word.term.as_deref()).collect();
+        let counts = |term: &str| terms.iter().any(|known| known.term == term);
+        let mut pairs: Vec<u16> = words
             .windows(2)
+            .filter(|pair| counts(pair[0]) && counts(pair[1]))
             .map(|pair| pair_hash(term_hash(pair[0]), term_hash(pair[1])))
             .collect();
         pairs.sort_unstable();

@@ -4,7 +4,7 @@
 use super::score::{Rules, Scoring, share};
 use super::top::Top;
 use super::{Corpus, DocId, Index, OnDisk, Query};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 /// Most terms that count, the rarest ones: a pasted page asks for no more.
@@ -212,10 +212,11 @@ impl Ranking<'_> {
 
 /// The terms of a query, each once.
 fn distinct(query: &Query) -> Vec<Weighted<'_>> {
-    let mut terms: Vec<Weighted<'_>> = Vec::new();
+    let mut seen = HashSet::new();
+    let mut terms = Vec::new();
     for (at, word) in query.words.iter().enumerate() {
         if let Some(term) = word.term.as_deref()
-            && terms.iter().all(|known| known.term != term)
+            && seen.insert(term)
         {
             terms.push(Weighted {
                 term,
