@@ -106,7 +106,8 @@ impl Writer {
 /// How a format writes messages.
 pub(crate) trait Script<'a> {
     /// Appends a message, the `at`th of the request. `open` is whose turn it
-    /// follows and is set to whose it is: the model's (`true`) or not.
+    /// follows and is set to whose it is: the model's (`true`) or not, or
+    /// whatever else a format has to know of what it follows.
     fn message(
         &mut self,
         out: &mut Vec<u8>,

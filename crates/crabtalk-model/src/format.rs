@@ -26,6 +26,9 @@ pub(crate) const WITH_PROOFS: u32 = 0x40;
 /// Added where images stand within results.
 pub(crate) const NESTED_IMAGES: u32 = 0x80;
 
+/// Added where results and a user's words need an answer between them.
+pub(crate) const STRICT_ORDER: u32 = 0x100;
+
 /// Appends a value as JSON.
 pub(crate) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(out, value).expect("plain data always serializes, a Vec takes it");

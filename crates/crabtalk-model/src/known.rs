@@ -153,6 +153,19 @@ const LOCAL: &[(&str, bool)] = &[
     ("qwen3-vl", true),
 ];
 
+/// Families that refuse a user's message right behind a result.
+const STRICT: &[&str] = &[
+    "codestral",
+    "devstral",
+    "magistral",
+    "ministral",
+    "mistral",
+    "mixtral",
+    "open-mistral",
+    "open-mixtral",
+    "pixtral",
+];
+
 /// A model's own name: routers put the maker before it ("anthropic/claude-.."),
 /// Bedrock the region and the maker ("us.anthropic.claude-..").
 pub(crate) fn bare(id: &str) -> &str {
@@ -190,6 +203,12 @@ pub(crate) fn output(id: &str) -> Option<u64> {
 /// What a model costs, about.
 pub(crate) fn price(id: &str) -> Option<Price> {
     find(id).and_then(|family| family.price)
+}
+
+/// Whether a model wants an answer between results and a user's message.
+pub(crate) fn is_strict(id: &str) -> bool {
+    let name = bare(id).to_ascii_lowercase();
+    STRICT.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether a model takes images.

@@ -394,3 +394,42 @@ async fn consecutive_requests_share_their_prefix_byte_for_byte() {
     assert!(requests[1].text.starts_with(shared), "{}", requests[1].text);
     assert_eq!(bench.server.problems(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn where_results_need_an_answer_before_a_user_speaks_they_get_one() {
+    use crabtalk_domain::tool::ToolOutput;
+    use crabtalk_domain::{Image, ImageType};
+    let image = Image::new(ImageType::Png, b"xyz").expect("small");
+    let mut asked = support::history(vec![
+        Message::user("look"),
+        support::calling(&[("a", "read", "{}"), ("b", "read", "{}")]),
+        Message::result("a", ToolOutput::ok("1").with_images(vec![image])),
+        Message::tool("b", "2", false),
+        Message::user("steered"),
+        support::calling(&[("c", "read", "{}")]),
+        Message::tool("c", "cancelled", true),
+        Message::user("again"),
+    ]);
+    support::offer(&mut asked, &["read"]);
+    let script = Script::openai([openai::text("ok"), openai::text("ok")]);
+    let bench = Bench::with(Kind::OpenAi, script, |config| {
+        let mut other = config.models[0].clone();
+        config.models[0].id = "mistralai/Mistral-Small-3.2-24B".into();
+        other.name = "other".into();
+        other.images = Some(true);
+        config.models.push(other);
+    })
+    .await;
+    bench.send(&asked).await.expect("a valid request");
+    asked.model = "other".into();
+    bench.send(&asked).await.expect("a valid request");
+    let roles = |at: usize| -> String {
+        let body = bench.server.requests()[at].body.clone();
+        let messages = body["messages"].as_array().expect("messages").clone();
+        let initial = |m: &serde_json::Value| m["role"].as_str().and_then(|r| r.chars().next());
+        messages.iter().filter_map(initial).collect()
+    };
+    // System, user, assistant, tool: the images come as a user's words.
+    assert_eq!(roles(0), "suattauauatau");
+    assert_eq!(roles(1), "suattuuatu");
+}

@@ -19,8 +19,9 @@ impl Dice {
 
 type Format = fn(&str, &Request, &Sight<'_>) -> Body;
 
-const FORMATS: [(Kind, &str, Format); 4] = [
+const FORMATS: [(Kind, &str, Format); 5] = [
     (Kind::OpenAi, "gpt-4o", openai::body),
+    (Kind::OpenAi, "pixtral-12b", openai::body),
     (Kind::Anthropic, "claude-sonnet-4-5", anthropic::body),
     (Kind::Google, "gemini-2.5-pro", google::body),
     (

@@ -4,7 +4,8 @@
 //! therefore come last.
 
 use crate::body::{Body, Script, Writer, push_messages};
-use crate::format::{OPENAI, WITH_GUESTS, arguments, push_json};
+use crate::format::{OPENAI, STRICT_ORDER, WITH_GUESTS, arguments, push_json};
+use crate::known;
 use crate::sight::Sight;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
@@ -33,10 +34,13 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
         out.extend_from_slice(b"},");
     }
     let has_guests = request.has_guests;
-    let format = OPENAI | if has_guests { WITH_GUESTS } else { 0 };
+    let strict = known::is_strict(model_id);
+    let mut format = OPENAI | if has_guests { WITH_GUESTS } else { 0 };
+    format |= if strict { STRICT_ORDER } else { 0 };
     let messages = Messages {
         sight,
         has_guests,
+        strict,
         images: Vec::new(),
     };
     let volatile = request.message_count().saturating_sub(1);
@@ -49,17 +53,33 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
     writer.finish()
 }
 
+/// Stands between results and a user's message where that is demanded.
+const BRIDGE: &[u8] = b"{\"role\":\"assistant\",\"content\":\"I have the results.\"},";
+
 /// Results hold text alone, and nothing may come between them: their images
 /// follow the last one in a message of their own.
 struct Messages<'s> {
     sight: &'s Sight<'s>,
     has_guests: bool,
+    /// Whether [`BRIDGE`] is wanted.
+    strict: bool,
     /// Content of that message.
     images: Vec<u8>,
 }
 
 impl<'a> Script<'a> for Messages<'_> {
-    fn message(&mut self, out: &mut Vec<u8>, _: &mut Option<bool>, _: usize, message: &'a Message) {
+    /// `open` is whether results were the last.
+    fn message(
+        &mut self,
+        out: &mut Vec<u8>,
+        open: &mut Option<bool>,
+        _: usize,
+        message: &'a Message,
+    ) {
+        if self.strict && message.role == Role::User && *open == Some(true) {
+            out.extend_from_slice(BRIDGE);
+        }
+        *open = Some(message.role == Role::Tool);
         let seen = self.sight.of(message);
         let message = seen.as_ref().unwrap_or(message);
         encode(out, message, self.has_guests);
@@ -71,6 +91,9 @@ impl<'a> Script<'a> for Messages<'_> {
 
     fn settle(&mut self, out: &mut Vec<u8>) {
         if let Some(content) = self.images.strip_prefix(b",") {
+            if self.strict {
+                out.extend_from_slice(BRIDGE);
+            }
             out.extend_from_slice(b"{\"role\":\"user\",\"content\":[");
             out.extend_from_slice(content);
             out.extend_from_slice(b"]},");

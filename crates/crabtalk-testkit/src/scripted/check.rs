@@ -110,9 +110,16 @@ fn is_shown(content: &Value) -> bool {
 fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
     tool_names(&body["tools"], |tool| &tool["function"]["name"], found);
     too_many_images(body, "\"image_url\":{", found);
+    let is_strict = body["model"]
+        .as_str()
+        .is_some_and(|m| m.contains("mistral"));
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
+        let before = at.checked_sub(1).map(|before| &messages[before]["role"]);
+        if is_strict && role == "user" && before.is_some_and(|before| before == "tool") {
+            found.push(format!("message {at}: role user after role tool"));
+        }
         if !["system", "user", "assistant", "tool"].contains(&role) {
             found.push(format!("message {at}: role {role:?}"));
         }

@@ -52,6 +52,10 @@ fn openai_requests_are_held_to_the_rules() {
         assert_eq!(found.is_empty(), problem.is_empty(), "{found} {messages}");
         assert!(found.contains(problem), "{found} / {problem}");
     }
+    let mut strict = openai_body(json!([user, call, result, user]));
+    assert_eq!(checked(Format::OpenAi, strict.clone()), "");
+    strict["model"] = json!("mistral-medium");
+    assert!(checked(Format::OpenAi, strict).contains("user after role tool"));
     assert!(checked(Format::OpenAi, json!([])).contains("no JSON object"));
 }
 
