@@ -212,6 +212,8 @@ struct Listed {
     id: String,
     /// Tokens that it reads as it was started; llama.cpp tells.
     context: Option<u64>,
+    /// Whether it takes images as it was started; llama.cpp tells.
+    images: Option<bool>,
 }
 
 /// The models that a server lists; `None` when nobody is there or it is
@@ -236,14 +238,25 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed
         let entries = json.get(list)?.as_array()?.iter().take(MAX_MODELS);
         entries
             .map(|entry| {
+                let id = entry.get(id)?.as_str()?;
                 Some(Listed {
-                    id: entry.get(id)?.as_str()?.to_owned(),
+                    id: id.to_owned(),
                     context: entry.pointer("/meta/n_ctx").and_then(Value::as_u64),
+                    images: takes_images(&json, id),
                 })
             })
             .collect()
     };
     tokio::time::timeout(PROBE_TIME, asked).await.ok().flatten()
+}
+
+/// Whether llama.cpp was started with what a model sees with. It tells that in
+/// a second list, beside the usual one.
+fn takes_images(json: &Value, id: &str) -> Option<bool> {
+    let mut models = json.get("models")?.as_array()?.iter();
+    let model = models.find(|model| model.get("name").is_some_and(|name| name == id))?;
+    let capabilities = model.get("capabilities")?.as_array()?;
+    Some(capabilities.iter().any(|found| found == "multimodal"))
 }
 
 /// Models that can talk, under names that a person can type.
@@ -252,7 +265,12 @@ fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
     listed
         .into_iter()
         .filter(|Listed { id, .. }| !id.is_empty() && !id.to_ascii_lowercase().contains("embed"))
-        .filter_map(|Listed { id, context }| {
+        .filter_map(|listed| {
+            let Listed {
+                id,
+                context,
+                images,
+            } = listed;
             // llama.cpp gives the path of a file.
             let file = id
                 .rsplit(['/', '\\'])
@@ -264,6 +282,7 @@ fn models(listed: Vec<Listed>) -> Vec<ModelConfig> {
                 id,
                 // 0 would be a model that reads nothing.
                 context: context.filter(|tokens| *tokens > 0),
+                images,
                 ..ModelConfig::new(name)
             })
         })

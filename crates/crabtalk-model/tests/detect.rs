@@ -6,7 +6,9 @@ use crabtalk_testkit::scripted::{Script, Server};
 use std::time::Instant;
 use tokio::net::TcpListener;
 
-const LIST: &str = r#"{"object":"list","data":[
+const LIST: &str = r#"{"object":"list","models":[
+    {"name":"/models/small.Q4.gguf","capabilities":["completion","multimodal"]},
+    {"name":"big","capabilities":["completion"]}],"data":[
     {"id":"text-embedding-x"},{"id":"/models/small.Q4.gguf","meta":{"n_ctx":4096}},{"id":"big"}]}"#;
 
 fn with_env(vars: &[(&str, &str)]) -> Options {
@@ -149,6 +151,13 @@ async fn local_servers_are_found_in_order() {
     })
     .await;
     assert_eq!(found.provider.name, "llama_cpp");
+    let images = found.provider.models.iter().map(|model| model.images);
+    let images: Vec<_> = images.collect();
+    assert_eq!(
+        images,
+        [Some(true), Some(false)],
+        "as the server was started"
+    );
     let models: Vec<_> = found
         .provider
         .models

@@ -150,6 +150,7 @@ async fn found(server: &Server) -> ProviderConfig {
     );
     assert_eq!(provider.kind, Kind::OpenAi);
     assert_eq!(provider.models[0].context, Some(CONTEXT));
+    assert_eq!(provider.models[0].images, Some(false));
     provider.max_retries = 0;
     provider
 }
