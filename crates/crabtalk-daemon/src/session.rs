@@ -223,8 +223,8 @@ impl Server for Session {
         self.import_notes(request).await
     }
 
-    async fn list_skills(&self, _: ListSkillsMsg) -> Result<SkillList, Status> {
-        self.skills().await
+    async fn list_skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
+        self.skills(request).await
     }
 
     async fn set_conversation(&self, request: SetConversationMsg) -> Result<(), Status> {

@@ -3,8 +3,8 @@
 use super::Context;
 use crate::args::Skills;
 use crate::error::Error;
-use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SourceKind};
-use crabtalk_skills::{Finding, ImportReport, Level, Skill, Source, TrustFile, content_hash};
+use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SkillTrust, SourceKind};
+use crabtalk_skills::{Finding, ImportReport, Level, Skill, Source};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -23,12 +23,36 @@ pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
 }
 
 async fn known(context: &mut Context) -> Result<Vec<SkillInfo>, Error> {
+    let cwd = Some(context.cwd()?);
     let mut connection = context.connection().await?;
-    Ok(connection.list_skills(ListSkillsMsg {}).await?.skills)
+    let listed = connection.list_skills(ListSkillsMsg { cwd }).await?;
+    Ok(listed.skills)
 }
 
-fn is_external(skill: &SkillInfo) -> bool {
-    skill.source_kind == i32::from(SourceKind::External)
+/// The kind of folder that a skill is in, as the daemon says it.
+fn source(skill: &SkillInfo) -> Source {
+    match skill.source_kind() {
+        SourceKind::External => Source::External,
+        SourceKind::Project => Source::Project,
+        SourceKind::Unknown | SourceKind::Local | SourceKind::Plugin => Source::Home,
+    }
+}
+
+fn kind(source: Source) -> &'static str {
+    match source {
+        Source::Home => "installed",
+        Source::External => "external",
+        Source::Project => "project",
+    }
+}
+
+fn trusted(trust: SkillTrust) -> &'static str {
+    match trust {
+        SkillTrust::Unknown => "",
+        SkillTrust::None => "no",
+        SkillTrust::Trusted => "yes",
+        SkillTrust::Changed => "changed since",
+    }
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
@@ -37,7 +61,8 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         for skill in &skills {
             let value = json!({
                 "name": skill.name, "enabled": skill.enabled, "source": skill.source,
-                "external": is_external(skill),
+                "external": source(skill) == Source::External, "kind": kind(source(skill)),
+                "trusted": trusted(skill.trust()),
             });
             context.console.screen.json(&value)?;
         }
@@ -45,16 +70,18 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     }
     let rows = skills.into_iter().map(|skill| {
         let state = if skill.enabled { "on" } else { "off" };
-        let kind = if is_external(&skill) {
-            "external"
-        } else {
-            "installed"
-        };
-        vec![skill.name, state.into(), kind.into(), skill.source]
+        let (kind, trusted) = (kind(source(&skill)), trusted(skill.trust()));
+        vec![
+            skill.name,
+            state.into(),
+            kind.into(),
+            trusted.into(),
+            skill.source,
+        ]
     });
     let rows = rows.collect();
     let none = "there are no skills yet; `crabtalk skills import DIR` copies some";
-    context.print_table(&["name", "state", "kind", "folder"], rows, none)
+    context.print_table(&["name", "state", "kind", "trusted", "folder"], rows, none)
 }
 
 async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
@@ -65,21 +92,8 @@ async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
             "there is no skill named {name}; see `crabtalk skills`"
         )));
     };
-    let source = if is_external(info) {
-        Source::External
-    } else {
-        Source::Home
-    };
-    let skill = crabtalk_skills::load(Path::new(&info.source), source).map_err(failed)?;
-    let trust = TrustFile::new(context.home.trust_file());
-    let trust = trust.load().map_err(failed)?;
-    let hash = content_hash(&skill.summary.folder).ok();
-    let entry = trust.skill(&skill.summary.folder);
-    let trusted = match entry {
-        None => "no",
-        Some(entry) if Some(&entry.sha256) == hash.as_ref() => "yes",
-        Some(_) => "changed since",
-    };
+    let skill = crabtalk_skills::load(Path::new(&info.source), source(info)).map_err(failed)?;
+    let trusted = trusted(info.trust());
     let screen = &mut context.console.screen;
     if context.global.json {
         return Ok(screen.json(&skill_json(&skill, info.enabled, trusted))?);

@@ -1,11 +1,11 @@
 //! Search and the list of skills.
 
-use super::{Session, status};
+use super::{Session, runs, status};
 use crabtalk_domain::{ConversationKey, Origin};
 use crabtalk_memory::{Hit, Source};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
-use crabtalk_skills::Source as SkillSource;
+use crabtalk_skills::{Source as SkillSource, Summary, Trust, content_hash};
 use std::sync::Arc;
 
 /// Hits when the client does not say how many.
@@ -34,30 +34,58 @@ impl Session {
         })
     }
 
-    pub(super) async fn skills(&self) -> Result<SkillList, Status> {
+    /// All skills, those of the project where the client works among them.
+    pub(super) async fn skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
+        let cwd = request.cwd.as_deref().map(runs::check_cwd).transpose()?;
         let skills = Arc::clone(self.node.skills());
-        let listed = tokio::task::spawn_blocking(move || skills.library().list(None, &|_| true));
-        let listed = listed
-            .await
-            .map_err(|_| Status::internal("the skills could not be read"))?;
-        for warning in &listed.warnings {
-            tracing::warn!("{warning}");
-        }
         let disabled = self.node.config().skills.disabled.clone();
-        let info = |skill: crabtalk_skills::Summary| SkillInfo {
-            enabled: !disabled
-                .iter()
-                .any(|off| off.eq_ignore_ascii_case(&skill.name)),
-            name: skill.name,
-            source: skill.folder.to_string_lossy().into_owned(),
-            source_kind: match skill.source {
-                SkillSource::Home | SkillSource::Project => SourceKind::Local.into(),
-                SkillSource::External => SourceKind::External.into(),
-            },
+        let listed = tokio::task::spawn_blocking(move || {
+            let listed = skills.library().list(cwd.as_deref(), &|_| true);
+            for warning in &listed.warnings {
+                tracing::warn!("{warning}");
+            }
+            let trust = skills.trust().load().unwrap_or_else(|error| {
+                tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
+                Trust::default()
+            });
+            let info = |skill: Summary| SkillInfo {
+                enabled: !disabled
+                    .iter()
+                    .any(|off| off.eq_ignore_ascii_case(&skill.name)),
+                trust: trust_of(&skill, &trust).into(),
+                source_kind: match skill.source {
+                    SkillSource::Home => SourceKind::Local.into(),
+                    SkillSource::Project => SourceKind::Project.into(),
+                    SkillSource::External => SourceKind::External.into(),
+                },
+                name: skill.name,
+                source: skill.folder.to_string_lossy().into_owned(),
+            };
+            listed.skills.into_iter().map(info).collect()
+        });
+        let listed = listed.await;
+        listed
+            .map(|skills| SkillList { skills })
+            .map_err(|_| Status::internal("the skills could not be read"))
+    }
+}
+
+/// Whether an owner has trusted a skill: as it is, or with its project.
+fn trust_of(skill: &Summary, trust: &Trust) -> SkillTrust {
+    if skill.source == SkillSource::Project {
+        // Trust reaches down: a folder's owner speaks for what is in it.
+        let mut above = skill.folder.ancestors();
+        return match above.any(|folder| trust.trusts_folder(folder)) {
+            true => SkillTrust::Trusted,
+            false => SkillTrust::None,
         };
-        Ok(SkillList {
-            skills: listed.skills.into_iter().map(info).collect(),
-        })
+    }
+    match trust.skill(&skill.folder) {
+        None => SkillTrust::None,
+        Some(trusted) => match content_hash(&skill.folder) {
+            Ok(hash) if hash == trusted.sha256 => SkillTrust::Trusted,
+            Ok(_) | Err(_) => SkillTrust::Changed,
+        },
     }
 }
 

@@ -211,7 +211,7 @@ impl Session {
                 .await
             }
             Ok(ResourceKind::Skill) => {
-                let skills = self.skills().await?.skills;
+                let skills = self.skills(ListSkillsMsg::default()).await?.skills;
                 let is_it = |known: &SkillInfo| known.name.eq_ignore_ascii_case(&name);
                 if !skills.iter().any(is_it) {
                     return Err(Status::not_found(format!("there is no skill {name:?}")));

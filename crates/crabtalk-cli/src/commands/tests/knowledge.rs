@@ -1,7 +1,7 @@
 use super::output;
 use crate::error::Error;
 use crate::testing::Fake;
-use crabtalk_proto::{HistoryEntry, SkillInfo, SourceKind, Status};
+use crabtalk_proto::{HistoryEntry, SkillInfo, SkillTrust, SourceKind, Status};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -147,9 +147,10 @@ async fn skills_are_listed_shown_checked_and_imported() {
         enabled: true,
         source: good.clone(),
         source_kind: SourceKind::Local.into(),
+        trust: SkillTrust::None.into(),
     }];
     let listed = output(&fake, "skills").await;
-    assert!(listed.contains("good  on     installed"), "{listed}");
+    assert!(listed.contains("good  on     installed  no"), "{listed}");
     let shown = json(&output(&fake, "skills show GOOD --json").await);
     assert_eq!(shown["allowed_tools"][0], "Bash(ls:*)");
     assert_eq!(

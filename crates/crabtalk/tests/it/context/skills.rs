@@ -3,7 +3,7 @@
 use super::{message, say, told};
 use crate::rig::{ModelServer, TestEnv, within};
 use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{Client, GetStats, ReplyToAsk, SendMsg, StreamMsg};
+use crabtalk_proto::{Client, GetStats, ListSkillsMsg, ReplyToAsk, SendMsg, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -140,4 +140,62 @@ async fn allowed_tools_hold_for_a_trusted_skill_as_it_was() {
     assert_eq!(try_it(&env, "crab", "/say").await, Tried::Ran);
     trust("rm", &installed).await;
     assert_eq!(try_it(&env, "crab", "/say").await, Tried::Asked);
+}
+
+#[tokio::test]
+async fn the_list_shows_the_project_at_hand_and_who_is_trusted() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    for name in ["known", "changing", "plain"] {
+        skill(&env, INSTALLED, name, "---\nDo it.\n");
+    }
+    let project = env.work.strip_prefix(&env.user_home).unwrap();
+    let project = format!("{}/.crabtalk/skills", project.display());
+    skill(&env, &project, "local", "---\nDo it here.\n");
+    for name in ["known", "changing"] {
+        let folder = env.user_home.join(INSTALLED).join(name);
+        let folder = folder.to_str().unwrap();
+        env.run(&["trust", "add", folder]).await.ok();
+    }
+    skill(&env, INSTALLED, "changing", "---\nDo something else.\n");
+    let work = env.work.display().to_string();
+    let elsewhere = env.user_home.display().to_string();
+    let states = async |cwd: &str| {
+        let listed = env.run(&["skills", "--json", "--cwd", cwd]).await.ok();
+        let state = |line: &str| {
+            let skill: serde_json::Value = serde_json::from_str(line).unwrap();
+            let of = |field: &str| skill[field].as_str().unwrap().to_owned();
+            format!("{} {} {}", of("name"), of("kind"), of("trusted"))
+        };
+        let mut states: Vec<String> = listed.lines().map(state).collect();
+        states.sort();
+        states
+    };
+    let installed = [
+        "changing installed changed since",
+        "known installed yes",
+        "plain installed no",
+    ];
+    assert_eq!(states(&elsewhere).await, installed);
+    assert_eq!(
+        states(&work).await,
+        [installed[0], installed[1], "local project no", installed[2]]
+    );
+    let shown = env.run(&["skills", "show", "local", "--cwd", &work]).await;
+    assert!(shown.ok().contains("Do it here."));
+    env.run(&["trust", "add", &work]).await.ok();
+    assert!(
+        states(&work)
+            .await
+            .contains(&"local project yes".to_owned())
+    );
+
+    // A path of a client is looked at before anything is done with it.
+    for cwd in ["relative", "../..", "/not/there", "", "/etc/hostname"] {
+        let request = ListSkillsMsg {
+            cwd: Some(cwd.into()),
+        };
+        let refused = env.connect().await.list_skills(request).await.unwrap_err();
+        assert_eq!(refused.code(), Some(400), "{cwd}: {refused}");
+    }
 }
