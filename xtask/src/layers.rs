@@ -49,7 +49,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-runtime", &["crabtalk-domain"]),
     ("crabtalk-model", &["crabtalk-domain"]),
     ("crabtalk-store", &["crabtalk-domain"]),
-    ("crabtalk-memory", &["crabtalk-domain", "crabtalk-fingerprint"]),
+    (
+        "crabtalk-memory",
+        &["crabtalk-domain", "crabtalk-fingerprint"],
+    ),
     ("crabtalk-tools", &["crabtalk-domain"]),
     ("crabtalk-mcp", &["crabtalk-domain"]),
     ("crabtalk-testkit", &["crabtalk-domain"]),

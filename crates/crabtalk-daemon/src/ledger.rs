@@ -19,7 +19,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use sums::{Entry, RunSum};
 
 /// What a model's answer costs, where its price is known.
@@ -31,7 +31,9 @@ pub(crate) struct DayLedger {
     folder: PathBuf,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
-    zone: TimeZone,
+    /// Where midnight is; found at the first use, since it takes a walk through
+    /// all zones that the system knows.
+    zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
     /// Today's; read at the first use.
     today: Mutex<Option<Book>>,
@@ -43,21 +45,21 @@ impl DayLedger {
         folder: PathBuf,
         settings: Arc<Settings>,
         clock: Arc<dyn Clock>,
-        zone: TimeZone,
+        zone: impl FnOnce() -> TimeZone + Send + 'static,
         price: impl Fn(&str, &Usage) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
         Self {
             folder,
             settings,
             clock,
-            zone,
+            zone: LazyLock::new(Box::new(zone)),
             price: Box::new(price),
             today: Mutex::new(None),
         }
     }
 
     fn now(&self) -> Zoned {
-        self.clock.now().to_zoned(self.zone.clone())
+        self.clock.now().to_zoned((*self.zone).clone())
     }
 
     /// Today's book. A day begins at local midnight.
@@ -76,7 +78,7 @@ impl DayLedger {
     fn opens_at(&self, now: &Zoned) -> Zoned {
         let tomorrow = now.date().tomorrow().ok();
         tomorrow
-            .and_then(|date| date.to_zoned(self.zone.clone()).ok())
+            .and_then(|date| date.to_zoned((*self.zone).clone()).ok())
             .unwrap_or_else(|| now.clone())
     }
 

@@ -318,7 +318,7 @@ fn ledger(home: &Home, settings: &Arc<Settings>, models: &Arc<Models>) -> Arc<Da
         home.state_dir().join("ledger"),
         Arc::clone(settings),
         Arc::new(SystemClock),
-        jiff::tz::TimeZone::system(),
+        jiff::tz::TimeZone::system,
         move |model, usage| models.cost(model, usage),
     ))
 }

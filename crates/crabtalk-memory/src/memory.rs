@@ -271,10 +271,8 @@ impl Memory {
     /// conversation has no archives. Touches no more of the disk than asking
     /// whether entries changed: a turn that recalls nothing waits for nothing.
     pub(crate) fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
-        let query = self.query(query);
-        query.is_empty()
-            || (self.settings().recall_scope == RecallScope::Conversation
-                && self.0.knows_nothing(viewer, &query))
+        self.settings().recall_scope == RecallScope::Conversation
+            && self.0.knows_nothing(viewer, || self.query(query))
     }
 
     fn query(&self, text: &str) -> Query {

@@ -79,7 +79,8 @@ impl Writer {
         self.body
     }
 
-    fn piece(&mut self, piece: Bytes) {
+    /// Appends bytes that others share.
+    pub(crate) fn piece(&mut self, piece: Bytes) {
         self.end_piece();
         self.body.pieces.push_back(piece);
     }

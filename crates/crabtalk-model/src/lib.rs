@@ -26,6 +26,7 @@ pub mod detect;
 mod provider;
 mod retry;
 
+mod head;
 mod http;
 mod sse;
 mod stream;

@@ -6,6 +6,7 @@ use crate::base_url::{self, Endpoint};
 use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig};
 use crate::failure::Peer;
+use crate::head::Heads;
 use crate::http::{self as wire, Pool, Tls};
 use crate::offline::Offline;
 use crate::random::Random;
@@ -89,6 +90,7 @@ pub(crate) struct Provider {
     endpoint: Option<Endpoint>,
     headers: HeaderMap,
     pub(crate) pool: Arc<Pool>,
+    heads: Heads,
     peer: Arc<Peer>,
     /// Of an Amazon account, whose requests are signed.
     credentials: Option<Credentials>,
@@ -133,6 +135,7 @@ impl Provider {
             endpoint,
             headers,
             pool: Arc::default(),
+            heads: Heads::default(),
             peer,
         })
     }
@@ -154,16 +157,24 @@ impl Provider {
         let Some(endpoint) = &self.endpoint else {
             return Ok(Source::Offline(Offline::answer(request, &sight)));
         };
+        let heads = &self.heads;
         let (body, format) = match self.config.kind {
             Kind::Anthropic => (
-                anthropic::body(&model.id, request, &sight),
+                anthropic::body(&model.id, request, &sight, heads),
                 Format::anthropic(),
             ),
-            Kind::Google => (google::body(&model.id, request, &sight), Format::google()),
-            Kind::Bedrock => (bedrock::body(&model.id, request, &sight), Format::bedrock()),
-            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => {
-                (openai::body(&model.id, request, &sight), Format::openai())
-            }
+            Kind::Google => (
+                google::body(&model.id, request, &sight, heads),
+                Format::google(),
+            ),
+            Kind::Bedrock => (
+                bedrock::body(&model.id, request, &sight, heads),
+                Format::bedrock(),
+            ),
+            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
+                openai::body(&model.id, request, &sight, heads),
+                Format::openai(),
+            ),
         };
         let call = self.post(endpoint, &model.id, body)?;
         let response = wire::call(

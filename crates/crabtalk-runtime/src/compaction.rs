@@ -81,7 +81,7 @@ pub(crate) async fn on_demand(
     let system = framing::system_prompt(&agent.prompt, None, name, open.has_guests);
     let job = Job {
         system: system.into(),
-        tools: Arc::new(rt.specs(&agent, &catalog)),
+        tools: rt.specs(&agent, &catalog),
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,

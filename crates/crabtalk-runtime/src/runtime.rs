@@ -1,6 +1,7 @@
 //! The runtime's handle: submit, watch, answer, stop.
 
 use crate::Error;
+use crate::alike::Alike;
 use crate::asks::{AskDesk, PendingAsk};
 use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
@@ -61,6 +62,7 @@ pub(crate) struct Inner {
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
     /// What the hook registered, once it was asked (HOOK-1).
     hooked: OnceCell<Vec<Arc<ToolSpec>>>,
+    pub(crate) alike: Alike,
     tasks: TaskTracker,
 }
 
@@ -72,14 +74,15 @@ impl Inner {
 
     /// The tools in an agent's scope, in a stable order: the runtime's, the
     /// providers', and those that only the hook knows.
-    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Vec<Arc<ToolSpec>> {
+    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Arc<Vec<Arc<ToolSpec>>> {
         let hooked = self.hooked.get().map(Vec::as_slice).unwrap_or_default();
-        self.router.specs(agent, catalog, hooked)
+        let specs = self.router.specs(agent, catalog, hooked);
+        self.alike.tools(&agent.name, specs)
     }
 
     /// An agent as its runs know it: composed by the hooks, told of its scope
     /// (0082).
-    pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> AgentConfig {
+    pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> Arc<AgentConfig> {
         self.hooked.get_or_init(|| self.ask_for_tools()).await;
         let mut agent = self.hook.on_build_agent(agent.clone()).await;
         let block = scope::prompt_block(&agent.scope);
@@ -89,7 +92,7 @@ impl Inner {
             }
             agent.prompt.push_str(&block);
         }
-        agent
+        self.alike.agent(agent)
     }
 
     async fn ask_for_tools(&self) -> Vec<Arc<ToolSpec>> {
@@ -137,6 +140,7 @@ impl Runtime {
             running: AtomicU64::new(0),
             delegates: parts.delegates,
             hooked: OnceCell::new(),
+            alike: Alike::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -37,7 +37,7 @@ fn open(folder: &Path, clock: &Arc<ManualClock>, settings: &Arc<Settings>) -> Da
         folder.join("ledger"),
         Arc::clone(settings),
         Arc::clone(clock) as _,
-        TimeZone::fixed(jiff::tz::offset(1)),
+        || TimeZone::fixed(jiff::tz::offset(1)),
         |model, usage| (model == "dear").then_some(usage.completion_tokens as f64),
     )
 }

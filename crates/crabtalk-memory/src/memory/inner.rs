@@ -41,15 +41,18 @@ impl Inner {
 
     /// Whether the entries certainly hold nothing for a viewer's query. `false`
     /// where finding out would take more than a moment.
-    pub(super) fn knows_nothing(&self, viewer: &Viewer, query: &Query) -> bool {
+    pub(super) fn knows_nothing(&self, viewer: &Viewer, query: impl FnOnce() -> Query) -> bool {
         let Ok(mut state) = self.state.try_lock() else {
             return false;
         };
         if !state.entries.is_fresh() || state.entries.index().len() > MAX_AT_ONCE {
             return false;
         }
+        if state.entries.index().is_empty() {
+            return true;
+        }
         let sees = self.sees(&state.entries, viewer);
-        search(&[entries_shard(&state.entries, &sees)], query, 1).is_empty()
+        search(&[entries_shard(&state.entries, &sees)], &query(), 1).is_empty()
     }
 
     /// Which documents of the entries a viewer sees.

@@ -4,6 +4,7 @@
 use crate::body::{Body, Writer};
 use crate::claude;
 use crate::format::{ANTHROPIC, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
+use crate::head::Heads;
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
@@ -23,7 +24,7 @@ const WORDS: Words = Words {
 const MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
     let mut writer = Writer::new();
     let out = &mut writer.out;
     out.extend_from_slice(b"{\"model\":");
@@ -38,13 +39,15 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
         out.extend_from_slice(b",\"thinking\":");
         out.extend_from_slice(thinking.as_bytes());
     }
-    push_tools(out, request);
-    if !request.system.trim().is_empty() {
-        out.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
-        push_json(out, &*request.system);
-        out.extend_from_slice(MARK);
-        out.extend_from_slice(b"}]");
-    }
+    heads.push(&mut writer, request, 0, |out| {
+        push_tools(out, request);
+        if !request.system.trim().is_empty() {
+            out.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
+            push_json(out, &*request.system);
+            out.extend_from_slice(MARK);
+            out.extend_from_slice(b"}]");
+        }
+    });
     push_messages(&mut writer, request, sight);
     writer.out.push(b'}');
     writer.finish()

@@ -5,6 +5,7 @@
 use crate::body::{Body, Writer};
 use crate::claude;
 use crate::format::{BEDROCK, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
+use crate::head::Heads;
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
@@ -64,7 +65,7 @@ impl Cache {
 }
 
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
     let cache = Cache::of(model_id);
     let mut writer = Writer::new();
     let out = &mut writer.out;
@@ -72,22 +73,24 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
     push_limits(out, model_id, request);
     // There is no way to forbid calls but to offer no tools.
     let with_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
-    if with_tools {
-        push_tools(out, request, cache);
-    }
-    if !request.system.trim().is_empty() {
-        out.extend_from_slice(b"\"system\":[{\"text\":");
-        push_json(out, &*request.system);
-        out.push(b'}');
-        if cache != Cache::Nothing {
-            out.extend_from_slice(MARK);
+    heads.push(&mut writer, request, cache as u32, |out| {
+        if with_tools {
+            push_tools(out, request, cache);
         }
-        out.extend_from_slice(b"],");
-    }
+        if !request.system.trim().is_empty() {
+            out.extend_from_slice(b"\"system\":[{\"text\":");
+            push_json(out, &*request.system);
+            out.push(b'}');
+            if cache != Cache::Nothing {
+                out.extend_from_slice(MARK);
+            }
+            out.extend_from_slice(b"],");
+        }
+        out.extend_from_slice(b"\"messages\":");
+    });
     let mut format = BEDROCK;
     format |= if request.has_guests { WITH_GUESTS } else { 0 };
     format |= if with_tools { 0 } else { WITHOUT_TOOLS };
-    out.extend_from_slice(b"\"messages\":");
     // Marks move with the last messages, which are never kept.
     let encode = |message: &Message, _: &[ToolCall]| encode(message, format);
     let mark = |out: &mut Vec<u8>, blocks: &[u8]| {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::{Kind, ModelConfig};
+use crate::head::Heads;
 use crate::{anthropic, bedrock, google, openai};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{History, Image, ImageType, ToolCall};
@@ -17,7 +18,7 @@ impl Dice {
     }
 }
 
-type Format = fn(&str, &Request, &Sight<'_>) -> Body;
+type Format = fn(&str, &Request, &Sight<'_>, &Heads) -> Body;
 
 const FORMATS: [(Kind, &str, Format); 5] = [
     (Kind::OpenAi, "gpt-4o", openai::body),
@@ -34,7 +35,7 @@ const FORMATS: [(Kind, &str, Format); 5] = [
 fn written(format: (Kind, &str, Format), request: &Request) -> Vec<u8> {
     let (kind, id, body) = format;
     let model = ModelConfig::new(id);
-    body(id, request, &Sight::new(kind, &model))
+    body(id, request, &Sight::new(kind, &model), &Heads::default())
         .pieces()
         .collect::<Vec<_>>()
         .concat()
@@ -113,7 +114,7 @@ fn most_of_a_long_history_is_not_written_again() {
         one_run(&mut dice, &mut history, &mut |request| {
             let model = ModelConfig::new("m");
             let sight = Sight::new(Kind::OpenAi, &model);
-            let now = openai::body("m", request, &sight).pieces;
+            let now = openai::body("m", request, &sight, &Heads::default()).pieces;
             let now: Vec<_> = now.iter().map(|piece| piece.as_ptr()).collect();
             again = now.iter().filter(|piece| pieces.contains(piece)).count();
             pieces = now;

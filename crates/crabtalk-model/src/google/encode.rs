@@ -5,6 +5,7 @@
 use super::{nests_images, thinks, wants_proofs};
 use crate::body::{Body, Writer};
 use crate::format::{GOOGLE, NESTED_IMAGES, WITH_GUESTS, WITH_PROOFS, arguments, push_json};
+use crate::head::Heads;
 use crate::random;
 use crate::sight::Sight;
 use crate::signature::Signature;
@@ -21,7 +22,7 @@ const WORDS: Words = Words {
 const NO_PROOF: &str = "skip_thought_signature_validator";
 
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
     let mut writer = Writer::new();
     let out = &mut writer.out;
     out.push(b'{');
@@ -30,12 +31,15 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
             b"\"generationConfig\":{\"thinkingConfig\":{\"includeThoughts\":true}},",
         );
     }
-    push_tools(out, request);
-    if !request.system.trim().is_empty() {
-        out.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
-        push_json(out, &*request.system);
-        out.extend_from_slice(b"}]},");
-    }
+    heads.push(&mut writer, request, 0, |out| {
+        push_tools(out, request);
+        if !request.system.trim().is_empty() {
+            out.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
+            push_json(out, &*request.system);
+            out.extend_from_slice(b"}]},");
+        }
+        out.extend_from_slice(b"\"contents\":");
+    });
     let mut format = GOOGLE;
     format |= if request.has_guests { WITH_GUESTS } else { 0 };
     format |= if wants_proofs(model_id) {
@@ -48,7 +52,6 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
     } else {
         0
     };
-    out.extend_from_slice(b"\"contents\":");
     let encode = |message: &Message, calls: &[ToolCall]| encode(message, calls, format);
     // Caching needs no marks here, only the same bytes.
     let mark = |out: &mut Vec<u8>, parts: &[u8]| out.extend_from_slice(parts);

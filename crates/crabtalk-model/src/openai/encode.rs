@@ -5,6 +5,7 @@
 
 use crate::body::{Body, Script, Writer, push_messages};
 use crate::format::{OPENAI, STRICT_ORDER, WITH_GUESTS, arguments, push_json};
+use crate::head::Heads;
 use crate::known;
 use crate::sight::Sight;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -14,7 +15,7 @@ use crabtalk_domain::{Message, Role};
 const REASONING_EFFORT: &str = "medium";
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
     let mut writer = Writer::new();
     let out = &mut writer.out;
     out.extend_from_slice(b"{\"model\":");
@@ -24,15 +25,17 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Body
         out.extend_from_slice(b",\"reasoning_effort\":");
         push_json(out, REASONING_EFFORT);
     }
-    if !request.tools.is_empty() {
-        push_tools(out, request);
-    }
-    out.extend_from_slice(b",\"messages\":[");
-    if !request.system.is_empty() {
-        out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
-        push_json(out, &*request.system);
-        out.extend_from_slice(b"},");
-    }
+    heads.push(&mut writer, request, 0, |out| {
+        if !request.tools.is_empty() {
+            push_tools(out, request);
+        }
+        out.extend_from_slice(b",\"messages\":[");
+        if !request.system.is_empty() {
+            out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
+            push_json(out, &*request.system);
+            out.extend_from_slice(b"},");
+        }
+    });
     let has_guests = request.has_guests;
     let strict = known::is_strict(model_id);
     let mut format = OPENAI | if has_guests { WITH_GUESTS } else { 0 };

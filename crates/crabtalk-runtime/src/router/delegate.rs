@@ -19,8 +19,8 @@ use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Origin, Permissio
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use tokio_util::sync::DropGuard;
 
 pub(super) const NAME: &str = "delegate";
@@ -49,6 +49,33 @@ impl DelegateNumbers for AtomicU64 {
     }
 }
 
+/// What the tool takes, made once: only the list of members differs.
+static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "properties": {
+            "tasks": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_TASKS,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "agent": {"type": "string", "description": "a member's name"},
+                        "task": {"type": "string", "description": "what to do, in full"},
+                        "cwd": {
+                            "type": "string",
+                            "description": "where to work: a folder below the working directory"
+                        }
+                    },
+                    "required": ["agent", "task"]
+                }
+            }
+        },
+        "required": ["tasks"]
+    })
+});
+
 /// The tool as an agent sees it: with the members that it has.
 pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
     let mut description = String::from(
@@ -75,29 +102,7 @@ pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
         name: NAME.into(),
         description,
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "tasks": {
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": MAX_TASKS,
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "agent": {"type": "string", "description": "a member's name"},
-                            "task": {"type": "string", "description": "what to do, in full"},
-                            "cwd": {
-                                "type": "string",
-                                "description": "where to work: a folder below the working directory"
-                            }
-                        },
-                        "required": ["agent", "task"]
-                    }
-                }
-            },
-            "required": ["tasks"]
-        }),
+        parameters: PARAMETERS.clone(),
         default_permission: Permission::Allow,
     })
 }

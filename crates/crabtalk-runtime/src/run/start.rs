@@ -87,6 +87,7 @@ pub(super) async fn start<'a>(
 
     let name = key.agent.as_str();
     let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
+    let system = rt.alike.system(&speaker.name, system);
     Ok(Run {
         cwd,
         standing,
@@ -103,7 +104,7 @@ pub(super) async fn start<'a>(
         audience: audience.unwrap_or_else(|| Arc::clone(&publisher)),
         publisher,
         announcer,
-        system: system.into(),
+        system,
         injected: Arc::default(),
         injected_at,
         calls: None,
@@ -130,9 +131,9 @@ async fn speakers(rt: &Inner, catalog: &Catalog, request: &RunRequest) -> Result
     let own = request.key.agent.as_str();
     // The primary as its own guest is a normal turn (RUN-2).
     let guest = request.guest.clone().filter(|guest| guest != own);
-    let primary = Arc::new(rt.build_agent(catalog.agent(own)?).await);
+    let primary = rt.build_agent(catalog.agent(own)?).await;
     let speaker = match &guest {
-        Some(guest) => Arc::new(rt.build_agent(catalog.agent(guest)?).await),
+        Some(guest) => rt.build_agent(catalog.agent(guest)?).await,
         None => Arc::clone(&primary),
     };
     Ok(Speakers {

@@ -104,7 +104,7 @@ impl Run<'_> {
         if self.is_guest() {
             return Arc::default();
         }
-        Arc::new(self.rt.specs(&self.speaker, &self.rt.catalog.load()))
+        self.rt.specs(&self.speaker, &self.rt.catalog.load())
     }
 
     async fn ask_model(
