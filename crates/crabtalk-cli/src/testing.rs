@@ -256,6 +256,7 @@ impl Server for Script {
     async fn list_skills(&self, _: ListSkillsMsg) -> Result<SkillList, Status> {
         Ok(SkillList {
             skills: self.skills.lock().unwrap().clone(),
+            warnings: Vec::new(),
         })
     }
 

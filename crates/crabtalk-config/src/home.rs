@@ -6,6 +6,7 @@
 use crate::Error;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -51,26 +52,34 @@ impl Home {
     }
 
     /// Creates the folders that are missing, 0700, takes others' rights to the
-    /// root away, and answers with the canonical path.
+    /// root away, and answers with the canonical path. Something else in the
+    /// place of skills or memory is left alone: the daemon works without, and
+    /// whoever looks there says what is wrong.
     pub fn create(&self) -> Result<Self, Error> {
         let folders = [
             self.root.clone(),
             self.config_dir(),
             self.agents_dir(),
-            self.skills_dir(),
-            self.memory_dir(),
             self.sessions_dir(),
             self.trash_dir(),
             self.state_dir(),
             self.run_dir(),
             self.logs_dir(),
         ];
-        for folder in &folders {
+        let create = |folder: &Path| {
             DirBuilder::new()
                 .recursive(true)
                 .mode(FOLDER_MODE)
                 .create(folder)
-                .map_err(|e| Error::io("create the folder", folder, e))?;
+        };
+        for folder in &folders {
+            create(folder).map_err(|e| Error::io("create the folder", folder, e))?;
+        }
+        for folder in [self.skills_dir(), self.memory_dir()] {
+            match create(&folder) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                created => created.map_err(|e| Error::io("create the folder", &folder, e))?,
+            }
         }
         let mode = fs::metadata(&self.root)
             .map_err(|e| Error::io("read", &self.root, e))?

@@ -27,11 +27,24 @@ pub(crate) fn write(path: &Path, text: &str, existing: Existing) -> io::Result<(
 /// The half before the rename.
 pub(crate) fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let folder = folder_of(path)?;
-    fs::create_dir_all(folder)?;
+    create_folder(folder)?;
     let mut file = unfinished(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Creates a folder and those above it. Something else in the place of one of
+/// them is told apart from a file that is there already.
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+    let in_place = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+    match fs::create_dir_all(folder) {
+        Err(error) if in_place(&error) => Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            "something else is where its folder should be",
+        )),
+        created => created,
+    }
 }
 
 /// A file without its name yet.
@@ -134,6 +147,16 @@ mod tests {
         let refused = write(&path, "two", Existing::Refuse).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_file_in_a_folders_place_is_no_file_that_is_there_already() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("deep"), "").unwrap();
+        for path in ["deep/a.md", "deep/er/a.md"] {
+            let refused = write(&folder.path().join(path), "one", Existing::Refuse);
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        }
     }
 
     #[cfg(unix)]

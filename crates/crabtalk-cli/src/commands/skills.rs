@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args::Skills;
 use crate::error::Error;
-use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SkillTrust, SourceKind};
+use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SkillList, SkillTrust, SourceKind};
 use crabtalk_skills::{Finding, ImportReport, Level, Skill, Source};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,11 +22,10 @@ pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
     Error::Failed(error.to_string())
 }
 
-async fn known(context: &mut Context) -> Result<Vec<SkillInfo>, Error> {
+async fn known(context: &mut Context) -> Result<SkillList, Error> {
     let cwd = Some(context.cwd()?);
     let mut connection = context.connection().await?;
-    let listed = connection.list_skills(ListSkillsMsg { cwd }).await?;
-    Ok(listed.skills)
+    Ok(connection.list_skills(ListSkillsMsg { cwd }).await?)
 }
 
 /// The kind of folder that a skill is in, as the daemon says it.
@@ -56,7 +55,13 @@ fn trusted(trust: SkillTrust) -> &'static str {
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
-    let skills = known(context).await?;
+    let SkillList { skills, warnings } = known(context).await?;
+    for warning in warnings {
+        context
+            .console
+            .screen
+            .problem(&format!("crabtalk: {warning}"))?;
+    }
     if context.global.json {
         for skill in &skills {
             let value = json!({
@@ -85,7 +90,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn show(context: &mut Context, name: &str) -> Result<(), Error> {
-    let skills = known(context).await?;
+    let skills = known(context).await?.skills;
     let found = skills.iter().find(|s| s.name.eq_ignore_ascii_case(name));
     let Some(info) = found else {
         return Err(Error::Failed(format!(

@@ -61,12 +61,13 @@ impl Session {
                 name: skill.name,
                 source: skill.folder.to_string_lossy().into_owned(),
             };
-            listed.skills.into_iter().map(info).collect()
+            SkillList {
+                skills: listed.skills.into_iter().map(info).collect(),
+                warnings: listed.warnings.iter().map(ToString::to_string).collect(),
+            }
         });
         let listed = listed.await;
-        listed
-            .map(|skills| SkillList { skills })
-            .map_err(|_| Status::internal("the skills could not be read"))
+        listed.map_err(|_| Status::internal("the skills could not be read"))
     }
 }
 

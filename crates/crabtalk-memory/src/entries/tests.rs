@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::index::{Features, Level, Query, Shard, search};
+use std::fs;
 
 struct Folder {
     _root: tempfile::TempDir,

@@ -46,6 +46,7 @@ mod linux {
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
     use rustix::io::Errno;
     use std::ffi::OsStr;
+    use std::io::ErrorKind;
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
     use std::os::unix::ffi::OsStrExt;
@@ -67,12 +68,18 @@ mod linux {
 
     impl Watch {
         pub(in super::super) fn changes(&mut self, folder: &Path) -> Changes {
-            let there = std::fs::metadata(folder)
-                .ok()
-                .map(|meta| (meta.dev(), meta.ino()));
-            let Some(id) = there else {
-                self.0 = None;
-                return Changes::NoFolder;
+            let id = match std::fs::metadata(folder) {
+                Ok(meta) => (meta.dev(), meta.ino()),
+                Err(error) => {
+                    self.0 = None;
+                    let absent = error.kind() == ErrorKind::NotFound
+                        && std::fs::symlink_metadata(folder).is_err();
+                    // Something in its place or in the way is no empty memory.
+                    return match absent {
+                        true => Changes::NoFolder,
+                        false => Changes::Unknown,
+                    };
+                }
             };
             let known = self.0.as_ref().filter(|watched| watched.folder == id);
             if let Some(names) = known.and_then(|watched| read(&watched.list)) {

@@ -6,6 +6,7 @@ mod memory;
 mod project;
 mod senders;
 mod skills;
+mod unreadable;
 mod week;
 
 use crate::rig::{TestEnv, end_of, stream_to_end};

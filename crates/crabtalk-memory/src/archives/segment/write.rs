@@ -149,7 +149,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
+        disk::create_folder(folder)?;
         Ok(Self {
             out: BufWriter::new(disk::unfinished(folder)?),
             at: 0,
