@@ -39,7 +39,19 @@ impl Alike {
         name: &AgentName,
         tools: Vec<Arc<ToolSpec>>,
     ) -> Arc<Vec<Arc<ToolSpec>>> {
-        self.latest(name, |latest| same(&mut latest.tools, tools))
+        self.latest(name, |latest| {
+            let mut known = latest.tools.as_ref().into_iter().flat_map(|tools| &**tools);
+            // Nearly all are the very same and need no comparing.
+            let same = |tool: &Arc<ToolSpec>| {
+                let known = known.next();
+                known.is_some_and(|known| Arc::ptr_eq(known, tool) || known == tool)
+            };
+            let same = tools.iter().all(same) && known.next().is_none();
+            match latest.tools.as_ref().filter(|_| same) {
+                Some(known) => Arc::clone(known),
+                None => Arc::clone(latest.tools.insert(tools.into())),
+            }
+        })
     }
 
     fn latest<T>(&self, name: &AgentName, take: impl FnOnce(&mut Latest) -> T) -> T {
@@ -81,5 +93,25 @@ mod tests {
         let other = alike.system(&name, "long".into());
         assert_eq!((&*first, &*other), ("brief", "long"));
         assert!(Arc::ptr_eq(&other, &alike.system(&name, "long".into())));
+        let spec = |name: &str| {
+            Arc::new(ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: serde_json::json!({}),
+                default_permission: crabtalk_domain::Permission::Allow,
+            })
+        };
+        let two = alike.tools(&name, vec![spec("a"), spec("b")]);
+        assert!(Arc::ptr_eq(
+            &two,
+            &alike.tools(&name, vec![spec("a"), spec("b")])
+        ));
+        for other in [
+            vec![],
+            vec![spec("a")],
+            vec![spec("a"), spec("b"), spec("c")],
+        ] {
+            assert_eq!(alike.tools(&name, other.clone()).len(), other.len());
+        }
     }
 }
