@@ -1,8 +1,9 @@
 //! An index of archived turns as a file, of which a search reads what it needs.
 //!
-//! Invariants: a file is written whole and never changed. It holds no words:
-//! terms stand there as hashes, and texts stay in the log. What a damaged file
-//! says is an error or not found, never more than is there.
+//! Invariants: a file is written whole and never changed. It holds nothing that
+//! was said: terms stand there as hashes, beside them titles of archives and
+//! names of speakers. What a damaged file says is an error or not found, never
+//! more than is there.
 
 mod merge;
 mod read;
