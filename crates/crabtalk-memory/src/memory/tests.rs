@@ -14,7 +14,7 @@ use crabtalk_domain::{AgentConfig, AgentName, BoxFuture, Hook, Message, Role, To
 use shelf::Shelf;
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 struct Noon;
 

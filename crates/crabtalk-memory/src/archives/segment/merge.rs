@@ -49,11 +49,16 @@ pub(in crate::archives) fn merge(
         let own = &segment.header;
         (header.agent, header.sender) = (own.agent.clone(), own.sender.clone());
         let first = header.docs;
-        let sessions = own.sessions.iter().cloned().map(|session| Session {
-            first_doc: session.first_doc + first,
-            ..session
-        });
-        header.sessions.extend(sessions);
+        for session in &own.sessions {
+            // Parts of one archive become one again.
+            let last = header.sessions.last();
+            if last.is_none_or(|last| last.archive != session.archive) {
+                header.sessions.push(Session {
+                    first_doc: session.first_doc + first,
+                    ..session.clone()
+                });
+            }
+        }
         header.docs += own.docs;
         firsts.push(first);
         copy(&mut writer, stream(segment, Section::Rows))?;

@@ -273,6 +273,25 @@ async fn a_log_that_says_otherwise_is_believed() {
     assert_eq!(world.injected("user", WALRUS).await, "");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
+    let world = World::new();
+    world.archive("user", &long_ago(3));
+    world.titles("user", WALRUS).await;
+    world.archive("user", &long_ago(1)[..]);
+    world.shelf.broken.store(true, Ordering::Relaxed);
+    world.memory.archives().note(&key("user"));
+    world.rest().await;
+    assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
+    world.pages_read();
+    assert!(world.injected("user", WALRUS).await.contains("bathtub"));
+    let rest = tokio::time::timeout(Duration::from_secs(60), world.rest()).await;
+    assert!(rest.is_err() || world.pages_read() == 0);
+    world.shelf.broken.store(false, Ordering::Relaxed);
+    let titles = world.titles("user", WALRUS).await;
+    assert!(titles.contains(&"Archive 2".to_owned()), "{titles:?}");
+}
+
 #[tokio::test]
 async fn a_forgotten_conversation_leaves_nothing() {
     let world = World::new();

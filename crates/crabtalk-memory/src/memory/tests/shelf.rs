@@ -11,6 +11,8 @@ const FAR: u64 = 1 << 32;
 pub(super) struct Shelf {
     pub(super) archives: Mutex<BTreeMap<ConversationKey, Vec<Vec<Message>>>>,
     pub(super) pages: AtomicUsize,
+    /// A line that cannot be read stands in the way.
+    pub(super) broken: AtomicBool,
 }
 
 impl Storage for Shelf {
@@ -47,6 +49,14 @@ impl Storage for Shelf {
         _: usize,
     ) -> BoxFuture<'a, Result<Page, storage::Error>> {
         self.pages.fetch_add(1, Ordering::Relaxed);
+        if self.broken.load(Ordering::Relaxed) {
+            let broken = storage::Error::Broken {
+                file: "crab_user_1.jsonl".into(),
+                line: 7,
+                reason: "is no JSON".into(),
+            };
+            return Box::pin(ready(Err(broken)));
+        }
         let storage::Source::Archive(key, index) = source else {
             unreachable!("archives only")
         };
