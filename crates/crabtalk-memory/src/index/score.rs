@@ -85,6 +85,15 @@ impl Rules<'_> {
     }
 }
 
+/// Room for a number per document, used for one corpus after the other: to get
+/// it anew for each would cost more than the scoring where little is found.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Zeros between two corpora, both.
+    text: Vec<f32>,
+    near: Vec<f32>,
+}
+
 /// The scoring of one corpus.
 pub(super) struct Scoring<'a, C> {
     corpus: &'a C,
@@ -101,16 +110,25 @@ pub(super) struct Scoring<'a, C> {
 }
 
 impl<'a, C: Corpus> Scoring<'a, C> {
-    pub(super) fn new(corpus: &'a C, rules: Rules<'a>, query: &'a Query) -> Self {
+    pub(super) fn new(
+        corpus: &'a C,
+        rules: Rules<'a>,
+        query: &'a Query,
+        Scratch { mut text, mut near }: Scratch,
+    ) -> Self {
         let docs = corpus.docs();
+        if text.len() < docs {
+            // New zeros come cheaper than longer ones.
+            (text, near) = (vec![0.0; docs], vec![0.0; docs]);
+        }
         let mut scoring = Self {
             corpus,
             rules,
             query,
             speaker: None,
             named: vec![false; query.words.len()],
-            text: vec![0.0; docs],
-            near: vec![0.0; docs],
+            text,
+            near,
             by_session: vec![0.0; corpus.sessions()],
             touched: Vec::new(),
             candidates: Vec::new(),
@@ -146,7 +164,7 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         shard: usize,
         terms: &[Weighted<'_>],
         top: &mut Top<(usize, DocId)>,
-    ) {
+    ) -> Scratch {
         let corpus = self.corpus;
         for term in terms {
             if self.named[term.at] {
@@ -169,6 +187,16 @@ impl<'a, C: Corpus> Scoring<'a, C> {
             }
             Level::Session => self.best_of_sessions(shard, &pairs, top),
         }
+        let Self {
+            mut text,
+            near,
+            candidates,
+            ..
+        } = self;
+        for doc in candidates {
+            text[doc as usize] = 0.0;
+        }
+        Scratch { text, near }
     }
 
     /// The documents that may be among the best, best first as far as that is

@@ -1,7 +1,7 @@
 //! Searches several indexes as if they were one: how rare a term is counts
 //! over all of them.
 
-use super::score::{Rules, Scoring, share};
+use super::score::{Rules, Scoring, Scratch, share};
 use super::top::Top;
 use super::{Corpus, DocId, Index, OnDisk, Query};
 use std::collections::{HashMap, HashSet};
@@ -151,6 +151,7 @@ pub(crate) fn search_all<D: OnDisk>(
         asked,
         top: Top::new(k),
         coverage: HashMap::new(),
+        scratch: Scratch::default(),
     };
     for (at, shard) in shards.iter().enumerate() {
         ranking.add(
@@ -186,11 +187,14 @@ struct Ranking<'a> {
     asked: f32,
     top: Top<(usize, DocId)>,
     coverage: HashMap<(usize, DocId), f32>,
+    scratch: Scratch,
 }
 
 impl Ranking<'_> {
     fn add<C: Corpus>(&mut self, at: usize, corpus: &C, rules: Rules<'_>) {
-        Scoring::new(corpus, rules, self.query).run(at, self.terms, &mut self.top);
+        let scratch = std::mem::take(&mut self.scratch);
+        let scoring = Scoring::new(corpus, rules, self.query, scratch);
+        self.scratch = scoring.run(at, self.terms, &mut self.top);
         for item in self.top.items().filter(|(shard, _)| *shard == at) {
             let share = |term: &Weighted<'_>| term.weight * share(corpus, term.term, item.1);
             let coverage = self.terms.iter().map(share).sum::<f32>() / self.asked;

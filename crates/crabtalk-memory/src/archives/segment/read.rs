@@ -245,12 +245,7 @@ impl OnDisk for Searched {
         if flags.len() != segment.header.docs as usize {
             return Err(broken("its flags are damaged"));
         }
-        let mut sessions = vec![0; flags.len()];
-        for (number, session) in segment.sessions().iter().enumerate().skip(1) {
-            if let Some(rest) = sessions.get_mut(session.first_doc as usize..) {
-                rest.fill(number as u32);
-            }
-        }
+        let sessions = sessions_by_doc(segment.sessions(), flags.len());
         let days = segment.whole(Section::Days)?;
         let (days, _) = days.as_chunks::<8>();
         Ok(Excerpt {
@@ -261,6 +256,20 @@ impl OnDisk for Searched {
             segment,
         })
     }
+}
+
+/// The number of each document's session; empty if there is but one.
+fn sessions_by_doc(sessions: &[Session], docs: usize) -> Vec<u32> {
+    if sessions.len() < 2 {
+        return Vec::new();
+    }
+    let mut by_doc = vec![0; docs];
+    for (number, session) in sessions.iter().enumerate().skip(1) {
+        if let Some(rest) = by_doc.get_mut(session.first_doc as usize..) {
+            rest.fill(number as u32);
+        }
+    }
+    by_doc
 }
 
 /// A document and its day, which is that of the following ones too.
@@ -288,11 +297,11 @@ impl Corpus for Excerpt {
     }
 
     fn conversation(&self, doc: usize) -> u32 {
-        self.sessions[doc]
+        self.session(doc)
     }
 
     fn session(&self, doc: usize) -> u32 {
-        self.sessions[doc]
+        self.sessions.get(doc).copied().unwrap_or(0)
     }
 
     fn flags(&self, doc: usize) -> u8 {
