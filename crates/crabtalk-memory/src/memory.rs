@@ -140,7 +140,7 @@ const ASKED_POSTINGS: usize = 2_000_000;
 
 /// The same for the recall before a run, whose answer waits for it: a
 /// millisecond. Words that stand in more turns tell little.
-pub(crate) const UNASKED_POSTINGS: usize = 12_000;
+pub(crate) const UNASKED_POSTINGS: usize = 8_000;
 
 /// Memory. Cheap to clone.
 #[derive(Clone)]
