@@ -189,7 +189,10 @@ impl Server for Script {
             score: 0.5,
             at: "2026-11-20T10:00:00Z".into(),
         };
-        Ok(SearchResults { hits: vec![hit] })
+        Ok(SearchResults {
+            hits: vec![hit],
+            incomplete: request.query == "unfinished",
+        })
     }
 
     async fn list_memory(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {

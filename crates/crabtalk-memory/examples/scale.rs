@@ -341,7 +341,7 @@ async fn main() -> Result<(), Error> {
         for _ in 0..QUERIES {
             let query = words.text(length);
             let begin = Instant::now();
-            let hits = memory.recall(&viewer, &query, 5).await;
+            let hits = memory.recall(&viewer, &query, 5).await.hits;
             times.push(begin.elapsed());
             assert!(!hits.is_empty());
         }
@@ -362,7 +362,7 @@ async fn main() -> Result<(), Error> {
             .remember(&viewer, entry)
             .await
             .map_err(Error::other)?;
-        let hits = memory.recall(&viewer, &unique, 5).await;
+        let hits = memory.recall(&viewer, &unique, 5).await.hits;
         let took = begin.elapsed();
         assert_eq!(hits[0].title, format!("New {n}"));
         beyond.push(took.saturating_sub(sync));

@@ -184,16 +184,19 @@ impl ArchiveIndex {
     }
 
     /// Indexes what is missing of a conversation, the newest first, for as long
-    /// as there is time.
-    pub(crate) async fn catch_up(&self, key: &ConversationKey, until: Instant) {
+    /// as there is time, and says whether everything is there then.
+    pub(crate) async fn catch_up(&self, key: &ConversationKey, until: Instant) -> bool {
         loop {
             match self.step(key, false).await {
                 Ok(true) if Instant::now() < until => {}
-                Ok(true) => return self.doubt(key),
-                Ok(false) => return,
+                Ok(true) => {
+                    self.doubt(key);
+                    return false;
+                }
+                Ok(false) => return true,
                 Err(error) => {
-                    tracing::warn!(conversation = %key, %error, "recall goes without its archives");
-                    return;
+                    tracing::warn!(conversation = %key, %error, "recall goes without some archives");
+                    return false;
                 }
             }
         }

@@ -101,6 +101,16 @@ pub struct Hit {
     pub at: String,
 }
 
+/// What a recall found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recalled {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    /// Whether all archives were searched: some may not be indexed yet, or
+    /// cannot be read.
+    pub complete: bool,
+}
+
 /// What `remember` is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewEntry {
@@ -183,16 +193,20 @@ impl Memory {
         &self.0.parts.archives
     }
 
-    /// Finds what is known, best first. Archives that cannot be read are
-    /// reported to the log and left out.
-    pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Vec<Hit> {
+    /// Finds what is known. Archives that cannot be read are reported to the log
+    /// and left out.
+    pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Recalled {
         let keys = self.conversations(viewer).await;
         let until = Instant::now() + ASKED_WAIT;
+        let mut complete = true;
         for key in &keys {
-            self.archives().catch_up(key, until).await;
+            complete &= self.archives().catch_up(key, until).await;
         }
-        self.look(viewer, keys, query, limit, ASKED_POSTINGS, |_, _| true)
-            .await
+        let look = self.look(viewer, keys, query, limit, ASKED_POSTINGS, |_, _| true);
+        Recalled {
+            hits: look.await,
+            complete,
+        }
     }
 
     /// Looks into entries and into what is indexed of these archives. Of what

@@ -1,7 +1,7 @@
 //! The four tools of 0038.
 
 use crate::render::{self, Budget};
-use crate::{Error, Memory, NewEntry, Viewer};
+use crate::{Error, Memory, NewEntry, Recalled, Viewer};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, Permission};
 use serde::Deserialize;
@@ -14,6 +14,10 @@ const BUDGET: Budget = Budget {
     tokens: 2_000,
     tokens_per_hit: 250,
 };
+
+/// Added to what was found while archives are missing.
+const INCOMPLETE: &str = "\nSome archives were not searched: they are still being indexed, or \
+                          cannot be read. Try again later.\n";
 
 #[derive(Deserialize)]
 struct Remember {
@@ -122,13 +126,17 @@ impl Memory {
             }
             Call::Recall(Recall { query, limit }) => {
                 let limit = limit.unwrap_or(self.settings().recall_limit).max(1);
-                let hits = self.recall(viewer, &query, limit).await;
-                Ok(match hits.is_empty() {
+                let Recalled { hits, complete } = self.recall(viewer, &query, limit).await;
+                let mut found = match hits.is_empty() {
                     true => "Nothing found. Memory matches words: try others that may stand \
                              there."
                         .to_owned(),
                     false => render::items(&hits, BUDGET),
-                })
+                };
+                if !complete {
+                    found.push_str(INCOMPLETE);
+                }
+                Ok(found)
             }
             Call::Overview(Overview { content }) => {
                 self.write_overview(viewer, content).await?;

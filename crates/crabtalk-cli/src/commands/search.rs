@@ -14,8 +14,15 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
         sender: context.sender(),
         limit: args.limit,
     };
-    let found = context.connection().await?.search(request).await?.hits;
+    let results = context.connection().await?.search(request).await?;
+    let found = results.hits;
     let screen = &mut context.console.screen;
+    if results.incomplete {
+        screen.problem(
+            "crabtalk: some archives are not searched: they are still being indexed, or the log \
+             of the daemon says why not; try again later",
+        )?;
+    }
     if context.global.json {
         for hit in &found {
             screen.json(&json::search_hit(hit))?;

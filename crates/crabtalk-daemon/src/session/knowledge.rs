@@ -28,9 +28,14 @@ impl Session {
         };
         let memory = self.node.memory();
         let viewer = memory.viewer(&key, &Origin::local());
-        let hits = memory.recall(&viewer, &request.query, limit).await;
+        let recalled = memory.recall(&viewer, &request.query, limit).await;
         Ok(SearchResults {
-            hits: hits.into_iter().map(|hit| found(hit, &key)).collect(),
+            incomplete: !recalled.complete,
+            hits: recalled
+                .hits
+                .into_iter()
+                .map(|hit| found(hit, &key))
+                .collect(),
         })
     }
 

@@ -28,7 +28,7 @@ const PAGE: (usize, usize) = (16, 256);
 const MERGED: usize = 8;
 
 /// Documents of the largest segment: a search holds some bytes for each.
-const MAX_DOCS: u32 = 1 << 18;
+const MAX_DOCS: u32 = 1 << 19;
 
 /// What is to be done next for a conversation.
 enum Step {

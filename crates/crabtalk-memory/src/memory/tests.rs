@@ -119,7 +119,7 @@ impl World {
     }
 
     async fn titles(&self, sender: &str, query: &str) -> Vec<String> {
-        let hits = self.memory.recall(&viewer(sender), query, 10).await;
+        let hits = self.memory.recall(&viewer(sender), query, 10).await.hits;
         hits.into_iter().map(|hit| hit.title).collect()
     }
 

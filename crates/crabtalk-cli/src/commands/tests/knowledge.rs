@@ -56,6 +56,10 @@ async fn search_and_recall_show_where_and_when() {
             "Moving | archive 1 | 2026-11-20\n    the new house of 3\n    [2Jx\n"
         );
     }
+    let mut unfinished = fake.at("search unfinished");
+    unfinished.run().await.unwrap();
+    let said = unfinished.err.text();
+    assert!(said.contains("some archives are not searched"), "{said}");
     let hit = json(&output(&fake, "search x --json").await);
     assert_eq!(
         (&hit["source"], &hit["score"]),

@@ -39,7 +39,11 @@ async fn archives_are_read_once_and_only_what_was_said() {
     ] {
         assert!(world.titles("user", absent).await.is_empty(), "{absent}");
     }
-    let hits = world.memory.recall(&viewer("user"), "zeppelin", 9).await;
+    let hits = world
+        .memory
+        .recall(&viewer("user"), "zeppelin", 9)
+        .await
+        .hits;
     assert_eq!(hits[0].snippet, "Let me look at the zeppelin.");
     assert_eq!(
         (hits[0].title.as_str(), hits[0].at.as_str()),
@@ -48,7 +52,8 @@ async fn archives_are_read_once_and_only_what_was_said() {
     let ada = world
         .memory
         .recall(&viewer("user"), "what did Ada say about helium", 1)
-        .await;
+        .await
+        .hits;
     let Source::Archive {
         speaker, index: 1, ..
     } = &ada[0].source
@@ -186,7 +191,8 @@ async fn many_small_archives_become_few_files_and_stay_findable() {
         let hits = world
             .memory
             .recall(&viewer("user"), &format!("animal{n}"), 3)
-            .await;
+            .await
+            .hits;
         assert_eq!(
             (hits[0].title.clone(), &hits[0].snippet),
             (format!("Archive {}", n + 1), &said_in(n))
@@ -224,7 +230,7 @@ async fn a_damaged_index_is_made_again() {
         std::fs::write(file, &damaged).unwrap();
         world.restart();
         // Nothing is said that was not; what is broken mends itself.
-        for hit in world.memory.recall(&viewer("user"), WALRUS, 3).await {
+        for hit in world.memory.recall(&viewer("user"), WALRUS, 3).await.hits {
             assert!(
                 hit.snippet.contains("walrus") || hit.snippet.contains("weather"),
                 "{hit:?}"
@@ -282,7 +288,12 @@ async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
     world.shelf.broken.store(true, Ordering::Relaxed);
     world.memory.archives().note(&key("user"));
     world.rest().await;
-    assert_eq!(world.titles("user", WALRUS).await[0], "Archive 1");
+    let recalled = world.memory.recall(&viewer("user"), WALRUS, 3).await;
+    assert_eq!(recalled.hits[0].title, "Archive 1");
+    assert!(!recalled.complete);
+    let query = serde_json::json!({ "query": WALRUS });
+    let told = world.call("user", "recall", query.clone()).await.content;
+    assert!(told.contains("bathtub") && told.contains("Some archives were not searched"));
     world.pages_read();
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
     let rest = tokio::time::timeout(Duration::from_secs(60), world.rest()).await;
@@ -290,6 +301,8 @@ async fn an_archive_that_cannot_be_read_hides_nothing_and_costs_no_turn() {
     world.shelf.broken.store(false, Ordering::Relaxed);
     let titles = world.titles("user", WALRUS).await;
     assert!(titles.contains(&"Archive 2".to_owned()), "{titles:?}");
+    let told = world.call("user", "recall", query).await.content;
+    assert!(!told.contains("Some archives"), "{told}");
 }
 
 #[tokio::test]

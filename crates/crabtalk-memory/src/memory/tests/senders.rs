@@ -35,7 +35,12 @@ async fn visibility(recall_scope: RecallScope) -> String {
     }
     let mut seen: BTreeMap<String, BTreeMap<&str, bool>> = BTreeMap::new();
     for sender in ["user", "tg:1", "tg:2"] {
-        for hit in world.memory.recall(&viewer(sender), "marmots", 50).await {
+        for hit in world
+            .memory
+            .recall(&viewer(sender), "marmots", 50)
+            .await
+            .hits
+        {
             let what = match &hit.source {
                 Source::Entry { .. } => hit.title,
                 Source::Archive { conversation, .. } => {
@@ -119,6 +124,7 @@ async fn a_delegated_run_sees_what_its_root_sees() {
             .memory
             .recall(&delegated("tg:1"), "marmot", 9)
             .await
+            .hits
             .len(),
         1
     );
@@ -127,6 +133,7 @@ async fn a_delegated_run_sees_what_its_root_sees() {
             .memory
             .recall(&delegated("user"), "marmot", 9)
             .await
+            .hits
             .len(),
         2
     );
