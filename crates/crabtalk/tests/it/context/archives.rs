@@ -122,11 +122,16 @@ async fn the_oldest_turn_of_long_archives_is_found_at_once() {
     say(&env, "user", QUESTION).await;
     let block = recall(model.requests().await.last().unwrap()).unwrap();
     assert!(block.contains(OLDEST), "{block}");
-    assert_eq!(index(&env), before, "nothing was indexed again");
+    // Merged they may be by now, which makes no file of the first level.
+    let indexed = index(&env).into_iter().filter(|(file, at)| {
+        let first_level = file.to_str().unwrap().ends_with(".0.idx");
+        first_level && before.get(file) != Some(at)
+    });
+    assert_eq!(indexed.count(), 0, "something was indexed again");
     daemon.kill().await;
 
     // It is derived: damaged or gone, it comes back.
-    for (number, file) in before.keys().enumerate() {
+    for (number, file) in index(&env).keys().enumerate() {
         let bytes = std::fs::read(file).unwrap();
         std::fs::write(file, &bytes[..bytes.len() / (number + 2)]).unwrap();
     }
