@@ -123,21 +123,29 @@ impl ArchiveIndex {
     }
 
     /// Indexes, once there is something: what was just archived at once, and
-    /// everything else while the daemon is at rest. Returns when nothing waits.
-    pub async fn fill(&self, busy: impl Fn() -> bool) {
+    /// everything else while the daemon is at rest. Returns when nothing waits,
+    /// and says whether there was something to do.
+    pub async fn fill(&self, busy: impl Fn() -> bool) -> bool {
         while !self.0.has_work() {
             self.0.wake.notified().await;
         }
+        let mut worked = false;
         while let Some((key, urgent)) = self.0.next() {
             if urgent {
                 if self.steps_left(&key, false).await {
+                    worked = true;
                     self.doubt(&key);
                 }
                 self.0.state().urgent.pop_front();
-            } else if self.calm(&busy).await && !self.steps_left(&key, true).await {
-                self.0.state().waiting.pop_front();
+            } else if self.calm(&busy).await {
+                if self.steps_left(&key, true).await {
+                    worked = true;
+                } else {
+                    self.0.state().waiting.pop_front();
+                }
             }
         }
+        worked
     }
 
     /// Indexes what waits, as far as it can be done in a moment: the daemon is
