@@ -5,6 +5,7 @@
 //! the figures go on in memory; what is kept in memory and on disk is bounded.
 
 mod book;
+mod cells;
 mod report;
 mod sums;
 

@@ -5,6 +5,7 @@
 //! not taken again, whatever their case.
 
 mod change;
+mod list;
 
 use crate::error::unreadable;
 use crate::fs::{Access, FileLayer};
@@ -12,6 +13,7 @@ use crate::name;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Error;
+use list::NameList;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,15 +29,9 @@ pub(crate) struct Names {
     /// State of the folder that the lists below show.
     seen: Option<SystemTime>,
     /// Names after the rule, sorted by `name::sort_key`.
-    ruled: Vec<Known>,
+    ruled: NameList,
     /// Other logs; few.
-    strays: Vec<Known>,
-}
-
-struct Known {
-    name: Box<str>,
-    /// Hash of the pair in line 1; 0 before it was read.
-    pair: u64,
+    strays: NameList,
 }
 
 /// A file of a pair.
@@ -80,8 +76,8 @@ impl Index {
             fs,
             dir,
             seen: None,
-            ruled: Vec::new(),
-            strays: Vec::new(),
+            ruled: NameList::default(),
+            strays: NameList::default(),
         };
         Self(Mutex::new(names))
     }
@@ -104,13 +100,10 @@ impl Names {
         let mut names = self.fs.names(&self.dir).map_err(io)?;
         names.retain(|name| name::is_bare(name));
         // Somebody else was here, so that what line 1 said is to be read again.
-        let all = names.into_iter().map(|name| Known {
-            name: name.into(),
-            pair: 0,
-        });
-        (self.ruled, self.strays) = all.partition(|known: &Known| name::follows_rule(&known.name));
-        self.ruled
-            .sort_by_cached_key(|known| name::sort_key(&known.name));
+        names.sort_by_cached_key(|name| name::sort_key(name));
+        let all = || names.iter().map(String::as_str);
+        self.ruled = NameList::new(all().filter(|name| name::follows_rule(name)));
+        self.strays = NameList::new(all().filter(|name| !name::follows_rule(name)));
         self.seen = changed;
         Ok(())
     }
@@ -134,12 +127,8 @@ impl Names {
     /// All logs.
     pub(crate) fn all(&mut self) -> Result<Vec<String>, Error> {
         self.refresh()?;
-        Ok(self
-            .ruled
-            .iter()
-            .chain(&self.strays)
-            .map(|known| known.name.to_string())
-            .collect())
+        let all = self.ruled.iter().chain(self.strays.iter());
+        Ok(all.map(str::to_owned).collect())
     }
 
     /// The files of a pair.
@@ -147,30 +136,27 @@ impl Names {
         self.refresh()?;
         // A `_` follows in the name, so that `tg:1` does not look into `tg:10`.
         let prefix = name::folded_prefix(key) + "-";
-        let from = self
-            .ruled
-            .partition_point(|k| name::sort_key(&k.name) < prefix);
+        let ruled = &mut self.ruled;
+        let from = ruled.partition_point(|name| name::sort_key(name) < prefix);
         let pair = hash(key.agent.as_str(), key.sender.as_str());
         let (fs, dir) = (&*self.fs, &*self.dir);
         let mut files = Files::default();
-        for known in &mut self.ruled[from..] {
-            if !name::sort_key(&known.name).starts_with(&prefix) {
+        for at in from..ruled.len() {
+            let name = ruled.name(at).to_owned();
+            if !name::sort_key(&name).starts_with(&prefix) {
                 break;
             }
-            if let Some(parts) = name::parts(&known.name, key) {
-                let found = Found {
-                    name: known.name.to_string(),
-                    seq: parts.seq,
-                };
-                known.look(fs, dir, key, pair, found, &mut files)?;
+            if let Some(parts) = name::parts(&name, key) {
+                let seq = parts.seq;
+                let found = Found { name, seq };
+                look(fs, dir, (key, pair), ruled.pair(at), found, &mut files)?;
             }
         }
-        for known in &mut self.strays {
-            let found = Found {
-                name: known.name.to_string(),
-                seq: 0,
-            };
-            known.look(fs, dir, key, pair, found, &mut files)?;
+        for at in 0..self.strays.len() {
+            let name = self.strays.name(at).to_owned();
+            let found = Found { name, seq: 0 };
+            let known = self.strays.pair(at);
+            look(fs, dir, (key, pair), known, found, &mut files)?;
         }
         files
             .of_pair
@@ -179,69 +165,61 @@ impl Names {
     }
 
     fn insert(&mut self, name: &str, pair: u64) {
-        let known = Known {
-            name: name.into(),
-            pair,
-        };
         let key = name::sort_key(name);
-        let at = self
-            .ruled
-            .partition_point(|k| name::sort_key(&k.name) < key);
-        self.ruled.insert(at, known);
+        let at = self.ruled.partition_point(|k| name::sort_key(k) < key);
+        self.ruled.insert(at, name, pair);
     }
 
     fn forget(&mut self, name: &str) {
-        self.ruled.retain(|known| &*known.name != name);
-        self.strays.retain(|known| &*known.name != name);
+        self.ruled.remove(name);
+        self.strays.remove(name);
     }
 }
 
-impl Known {
-    /// Reads line 1 where that is not done yet and sorts the file in.
-    fn look(
-        &mut self,
-        fs: &dyn FileLayer,
-        dir: &Path,
-        key: &ConversationKey,
-        pair: u64,
-        found: Found,
-        files: &mut Files,
-    ) -> Result<(), Error> {
-        if self.pair != 0 && self.pair != pair {
-            return Ok(());
-        }
-        let path = dir.join(&*self.name);
-        let head = fs
-            .open(&path, Access::Read)
-            .and_then(|file| read_head(&*file));
-        match head {
-            Ok(HeadRead::Good { head, .. }) => {
-                self.pair = hash(&head.agent, &head.created_by);
-                if head.is_of(key) {
-                    files.of_pair.push(found);
-                }
-            }
-            // A stray may be anybody's.
-            Ok(HeadRead::Torn | HeadRead::Broken(_)) if !name::follows_rule(&self.name) => {}
-            Ok(HeadRead::Torn) => files.abandoned = Some(found),
-            Ok(HeadRead::Broken(reason)) => {
-                if files
-                    .broken
-                    .as_ref()
-                    .is_none_or(|(other, _)| other.seq < found.seq)
-                {
-                    files.broken = Some((found, reason));
-                }
-            }
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
-                ) => {}
-            Err(e) => return Err(unreadable("read", &path, e)),
-        }
-        Ok(())
+/// Reads line 1 where that is not done yet and sorts the file in. `known` is
+/// the hash of the pair in it, 0 before it was read.
+fn look(
+    fs: &dyn FileLayer,
+    dir: &Path,
+    (key, pair): (&ConversationKey, u64),
+    known: &mut u64,
+    found: Found,
+    files: &mut Files,
+) -> Result<(), Error> {
+    if *known != 0 && *known != pair {
+        return Ok(());
     }
+    let path = dir.join(&found.name);
+    let head = fs
+        .open(&path, Access::Read)
+        .and_then(|file| read_head(&*file));
+    match head {
+        Ok(HeadRead::Good { head, .. }) => {
+            *known = hash(&head.agent, &head.created_by);
+            if head.is_of(key) {
+                files.of_pair.push(found);
+            }
+        }
+        // A stray may be anybody's.
+        Ok(HeadRead::Torn | HeadRead::Broken(_)) if !name::follows_rule(&found.name) => {}
+        Ok(HeadRead::Torn) => files.abandoned = Some(found),
+        Ok(HeadRead::Broken(reason)) => {
+            if files
+                .broken
+                .as_ref()
+                .is_none_or(|(other, _)| other.seq < found.seq)
+            {
+                files.broken = Some((found, reason));
+            }
+        }
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+            ) => {}
+        Err(e) => return Err(unreadable("read", &path, e)),
+    }
+    Ok(())
 }
 
 fn hash(agent: &str, sender: &str) -> u64 {

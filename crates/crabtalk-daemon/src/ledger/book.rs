@@ -171,8 +171,8 @@ impl Book {
         }
         self.file = None;
         let mut text = Vec::new();
-        for (cell, sum) in &self.read.sums.cells {
-            push_line(&mut text, &cell.line(*sum));
+        for (cell, sum) in self.read.sums.cells.sorted() {
+            push_line(&mut text, &cell.line(sum));
         }
         for run in &self.read.sums.runs {
             push_line(&mut text, &run.line());

@@ -74,10 +74,10 @@ impl DayLedger {
         let mut models = Added(BTreeMap::new());
         let mut conversations = Added(BTreeMap::new());
         for (_, Sums { cells, .. }) in &by_day {
-            for (cell, sum) in cells {
-                agents.add(cell.speaker.clone(), sum);
-                models.add((cell.provider.clone(), cell.model.clone()), sum);
-                conversations.add((cell.agent.clone(), cell.sender.clone()), sum);
+            for (cell, sum) in cells.sorted() {
+                agents.add(cell.speaker, &sum);
+                models.add((cell.provider, cell.model), &sum);
+                conversations.add((cell.agent, cell.sender), &sum);
             }
         }
         let runs = by_day.iter().flat_map(|(_, sums)| sums.runs.iter().rev());

@@ -3,6 +3,7 @@
 //! Invariant: what is told apart in memory is bounded, and the total is not
 //! touched by it.
 
+use super::cells::Cells;
 use crabtalk_domain::{Cost, Ended, RunTotal, Spent, Usage};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
@@ -195,7 +196,7 @@ impl RunSum {
 /// The sums of a day.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
-    pub(super) cells: BTreeMap<Cell, Sum>,
+    pub(super) cells: Cells,
     /// The last ones that ended, oldest first.
     pub(super) runs: VecDeque<RunSum>,
     pub(super) total: Sum,
@@ -212,11 +213,15 @@ impl Sums {
             return self.runs.push_back(RunSum::of_line(entry));
         }
         self.total.add(&sum);
-        let speaker = self.speakers.entry(entry.cell.speaker.clone());
-        speaker.or_default().add(&sum);
-        if self.cells.len() >= MAX_CELLS && !self.cells.contains_key(&entry.cell) {
+        match self.speakers.get_mut(&entry.cell.speaker) {
+            Some(known) => known.add(&sum),
+            None => {
+                self.speakers.insert(entry.cell.speaker.clone(), sum);
+            }
+        }
+        if self.cells.len() >= MAX_CELLS && !self.cells.contains(&entry.cell) {
             entry.cell.sender.clear();
         }
-        self.cells.entry(entry.cell).or_default().add(&sum);
+        self.cells.add(&entry.cell, &sum);
     }
 }

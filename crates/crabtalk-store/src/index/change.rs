@@ -93,11 +93,11 @@ impl Names {
         let folded = name::fold(&base);
         let from = self
             .ruled
-            .partition_point(|k| name::sort_key(&k.name) < folded);
-        let alike = self.ruled[from..]
-            .iter()
-            .take_while(|k| name::sort_key(&k.name).starts_with(&folded));
-        alike.map(|k| k.name.to_ascii_lowercase()).any(|other| {
+            .partition_point(|name| name::sort_key(name) < folded);
+        let alike = (from..self.ruled.len())
+            .map(|at| self.ruled.name(at))
+            .take_while(|name| name::sort_key(name).starts_with(&folded));
+        alike.map(str::to_ascii_lowercase).any(|other| {
             other
                 .strip_prefix(&base)
                 .is_some_and(|rest| rest.starts_with(['_', '.']))
