@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use {
     crate::processes::{self, Process},
     rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid},
-    std::collections::HashSet,
+    std::collections::{HashSet, VecDeque},
     std::sync::{Mutex, MutexGuard, PoisonError},
     std::time::{Duration, Instant},
 };
@@ -31,6 +31,10 @@ const ORPHAN_WAIT: Duration = Duration::from_millis(50);
 #[cfg(target_os = "linux")]
 const MAX_ANCESTORS: usize = 512;
 
+/// Peers that are not looked at again: clients that connect many times.
+#[cfg(target_os = "linux")]
+const MAX_FREE: usize = 16;
+
 /// The children that this process started, and thereby those that it did not.
 /// Clones share the register.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +46,10 @@ struct Register {
     adopts: bool,
     #[cfg(target_os = "linux")]
     known: Mutex<HashSet<Process>>,
+    /// The latest processes with no guardian and not this process above them.
+    /// They never get one: who loses a parent falls to one further up.
+    #[cfg(target_os = "linux")]
+    free: Mutex<VecDeque<Process>>,
 }
 
 /// Keeps a child known; dropped after the child was waited for.
@@ -68,6 +76,23 @@ impl Register {
         // Nothing under this lock can leave the set half-changed.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn free(&self) -> MutexGuard<'_, VecDeque<Process>> {
+        // Nor the list.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a process comes from.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Descent {
+    /// From a guardian, or nobody can tell.
+    Guarded,
+    /// From a child that this process started for itself.
+    Ours,
+    /// From elsewhere.
+    Foreign,
 }
 
 /// What a sweep found.
@@ -94,6 +119,7 @@ impl Children {
         Ok(Self(Arc::new(Register {
             adopts: true,
             known: Mutex::new(known),
+            free: Mutex::default(),
         })))
     }
 
@@ -151,27 +177,46 @@ impl Children {
         if pid == me {
             return false;
         }
+        // One look where the whole way up takes dozens.
+        let Ok(peer) = Process::of(pid) else {
+            return true;
+        };
+        if self.0.free().contains(&peer) {
+            return false;
+        }
+        let descends = self.descends(pid, me);
+        if descends == Descent::Foreign {
+            let mut free = self.0.free();
+            free.truncate(MAX_FREE - 1);
+            free.push_front(peer);
+        }
+        descends == Descent::Guarded
+    }
+
+    fn descends(&self, pid: i32, me: i32) -> Descent {
         let above_us = ancestors(me);
         let mut at = pid;
         for _ in 0..MAX_ANCESTORS {
             if above_us.contains(&at) {
-                return false;
+                return Descent::Foreign;
             }
             if processes::first_argument(at)
                 .is_ok_and(|a| a == crate::guardian::GUARDIAN_ARGUMENT.as_bytes())
             {
-                return true;
+                return Descent::Guarded;
             }
             match processes::parent_of(at) {
                 // Fell to us when its guardian was killed, unless we started it.
-                Ok(parent) if parent == me => return self.is_orphan(at),
-                Ok(0) => return false,
+                Ok(parent) if parent == me && self.is_orphan(at) => return Descent::Guarded,
+                Ok(parent) if parent == me => return Descent::Ours,
+                Ok(0) => return Descent::Foreign,
                 Ok(parent) => at = parent,
                 // Ancestors may belong to others and be hidden; not the peer.
-                Err(_) => return at == pid,
+                Err(_) if at == pid => return Descent::Guarded,
+                Err(_) => return Descent::Foreign,
             }
         }
-        true
+        Descent::Guarded
     }
 
     fn is_orphan(&self, child: i32) -> bool {
