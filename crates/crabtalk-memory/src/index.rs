@@ -16,6 +16,7 @@ pub use query::Query;
 pub use search::{Features, Found, Level, Shard, search};
 
 pub(crate) use corpus::{Corpus, OnDisk};
+pub(crate) use score::Scratch;
 pub(crate) use search::search_all;
 
 use crate::text::{Words, has_question, tells_time, term_of};
@@ -97,6 +98,11 @@ impl Index {
     /// Documents that can be found.
     pub fn len(&self) -> usize {
         self.rows.len() - self.dead
+    }
+
+    /// Documents with those that were removed and take room still.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.len()
     }
 
     /// Whether nothing can be found.

@@ -11,7 +11,7 @@ mod page;
 use crate::archives::{self, ArchiveIndex};
 use crate::disk::{self, Existing};
 use crate::entries::{Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use crate::index::Query;
+use crate::index::{Query, Scratch};
 use crate::{Error, Owners, Viewer, Warning};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::{Clock, ConversationKey};
@@ -164,7 +164,10 @@ impl Memory {
             soul: Page::new(parts.config.join("Crab.md")),
             overview: Page::new(parts.config.join("memory/MEMORY.md")),
             parts,
-            state: Mutex::new(State { entries }),
+            state: Mutex::new(State {
+                entries,
+                scratch: Scratch::default(),
+            }),
         }))
     }
 

@@ -85,13 +85,36 @@ impl Rules<'_> {
     }
 }
 
-/// Room for a number per document, used for one corpus after the other: to get
-/// it anew for each would cost more than the scoring where little is found.
-#[derive(Default)]
-pub(super) struct Scratch {
-    /// Zeros between two corpora, both.
+/// Room for some numbers per document, used for one corpus after the other: to
+/// get it anew would cost more than the scoring where little is found.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Zeros between two corpora, all of them.
     text: Vec<f32>,
     near: Vec<f32>,
+    by_session: Vec<f32>,
+    /// By session: the best score so far, and its document counted from 1.
+    best: Vec<(f32, u32)>,
+}
+
+impl Scratch {
+    /// Has room for a corpus.
+    fn fit(&mut self, docs: usize, sessions: usize) {
+        // New zeros come cheaper than longer ones.
+        if self.text.len() < docs {
+            (self.text, self.near) = (vec![0.0; docs], vec![0.0; docs]);
+        }
+        if self.by_session.len() < sessions {
+            (self.by_session, self.best) = (vec![0.0; sessions], vec![(0.0, 0); sessions]);
+        }
+    }
+
+    /// Gives back what is more than for so many documents.
+    pub(crate) fn shrink(&mut self, docs: usize) {
+        if self.text.len() > docs || self.by_session.len() > docs {
+            *self = Self::default();
+        }
+    }
 }
 
 /// The scoring of one corpus.
@@ -102,9 +125,7 @@ pub(super) struct Scoring<'a, C> {
     /// Speaker that the query names; the places of its words leave the terms.
     speaker: Option<u16>,
     named: Vec<bool>,
-    text: Vec<f32>,
-    near: Vec<f32>,
-    by_session: Vec<f32>,
+    scratch: Scratch,
     touched: Vec<DocId>,
     candidates: Vec<DocId>,
 }
@@ -114,22 +135,16 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         corpus: &'a C,
         rules: Rules<'a>,
         query: &'a Query,
-        Scratch { mut text, mut near }: Scratch,
+        mut scratch: Scratch,
     ) -> Self {
-        let docs = corpus.docs();
-        if text.len() < docs {
-            // New zeros come cheaper than longer ones.
-            (text, near) = (vec![0.0; docs], vec![0.0; docs]);
-        }
+        scratch.fit(corpus.docs(), corpus.sessions());
         let mut scoring = Self {
             corpus,
             rules,
             query,
             speaker: None,
             named: vec![false; query.words.len()],
-            text,
-            near,
-            by_session: vec![0.0; corpus.sessions()],
+            scratch,
             touched: Vec::new(),
             candidates: Vec::new(),
         };
@@ -187,16 +202,13 @@ impl<'a, C: Corpus> Scoring<'a, C> {
             }
             Level::Session => self.best_of_sessions(shard, &pairs, top),
         }
-        let Self {
-            mut text,
-            near,
-            candidates,
-            ..
-        } = self;
-        for doc in candidates {
-            text[doc as usize] = 0.0;
+        for doc in self.candidates {
+            let session = self.corpus.session(doc as usize) as usize;
+            self.scratch.text[doc as usize] = 0.0;
+            self.scratch.by_session[session] = 0.0;
+            self.scratch.best[session] = (0.0, 0);
         }
-        Scratch { text, near }
+        self.scratch
     }
 
     /// The documents that may be among the best, best first as far as that is
@@ -225,18 +237,18 @@ impl<'a, C: Corpus> Scoring<'a, C> {
 
     /// Ranks sessions. Most are dismissed by what their best document could
     /// reach; of the others every document is scored in full.
-    fn best_of_sessions(&self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
-        let mut best: Vec<(f32, DocId)> = vec![(0.0, DocId::MAX); self.by_session.len()];
+    fn best_of_sessions(&mut self, shard: usize, pairs: &[u16], top: &mut Top<(usize, DocId)>) {
         for &doc in &self.candidates {
-            let slot = &mut best[self.corpus.session(doc as usize) as usize];
             let score = self.base_score(doc);
-            if slot.1 == DocId::MAX || score > slot.0 {
-                *slot = (score, doc);
+            let slot = &mut self.scratch.best[self.corpus.session(doc as usize) as usize];
+            if slot.1 == 0 || score > slot.0 {
+                *slot = (score, doc + 1);
             }
         }
         let room = PAIR * pairs.len() as f32;
-        for (score, doc) in best.into_iter().filter(|(_, doc)| *doc != DocId::MAX) {
-            if !top.takes(score + room) {
+        for &doc in &self.candidates {
+            let (score, best) = self.scratch.best[self.corpus.session(doc as usize) as usize];
+            if best != doc + 1 || !top.takes(score + room) {
                 continue;
             }
             let scored = self.session_of(doc).filter_map(|doc| {
@@ -298,15 +310,15 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     }
 
     fn touch(&mut self, doc: usize, weight: f32) {
-        if self.near[doc] == 0.0 {
+        if self.scratch.near[doc] == 0.0 {
             // Rows are numbered by u32.
             self.touched.push(doc as u32);
         }
-        self.near[doc] += weight;
+        self.scratch.near[doc] += weight;
     }
 
     fn add_session(&mut self, session: u32, count: f32, idf: f32) {
-        if let Some(sum) = self.by_session.get_mut(session as usize) {
+        if let Some(sum) = self.scratch.by_session.get_mut(session as usize) {
             *sum += SESSION.0 * idf * saturated(count, SESSION.1);
         }
     }
@@ -314,11 +326,11 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     fn settle(&mut self, idf: f32) {
         for &doc in &self.touched {
             let at = doc as usize;
-            if self.text[at] == 0.0 {
+            if self.scratch.text[at] == 0.0 {
                 self.candidates.push(doc);
             }
-            self.text[at] += idf * saturated(self.near[at], K_NEAR);
-            self.near[at] = 0.0;
+            self.scratch.text[at] += idf * saturated(self.scratch.near[at], K_NEAR);
+            self.scratch.near[at] = 0.0;
         }
         self.touched.clear();
     }
@@ -332,13 +344,13 @@ impl<'a, C: Corpus> Scoring<'a, C> {
                 (posting >> COUNT_BITS) as usize,
                 (posting & MAX_COUNT) as f32,
             );
-            self.text[doc] += IN_TURN * idf;
+            self.scratch.text[doc] += IN_TURN * idf;
             let next = doc + 1;
             if corpus.flags(doc) & QUESTION != 0
                 && next < corpus.docs()
                 && corpus.conversation(next) == corpus.conversation(doc)
             {
-                self.text[next] += ANSWERED.0 * idf * saturated(tf, ANSWERED.1);
+                self.scratch.text[next] += ANSWERED.0 * idf * saturated(tf, ANSWERED.1);
             }
         }
     }
@@ -347,7 +359,9 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     fn base_score(&self, doc: DocId) -> f32 {
         let at = doc as usize;
         let session = self.corpus.session(at);
-        self.text[at] + self.by_session[session as usize] + self.rules.bonus * self.bonuses(at)
+        self.scratch.text[at]
+            + self.scratch.by_session[session as usize]
+            + self.rules.bonus * self.bonuses(at)
     }
 
     /// A document's score with everything, if it gets past `takes`.

@@ -115,7 +115,7 @@ impl OnDisk for Nowhere {
 
 /// Finds the best `k` documents, best first.
 pub fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found> {
-    search_all::<Nowhere>(shards, &mut [], query, k, 0).found
+    search_all::<Nowhere>(shards, &mut [], query, k, 0, &mut Scratch::default()).found
 }
 
 /// As `search`, in what lies on disk too, where at most so many `postings` are
@@ -126,6 +126,7 @@ pub(crate) fn search_all<D: OnDisk>(
     query: &Query,
     k: usize,
     postings: usize,
+    scratch: &mut Scratch,
 ) -> Search {
     let in_memory: usize = shards.iter().map(|s| s.index.docs()).sum();
     let total = in_memory + disk.iter().map(D::docs).sum::<usize>();
@@ -151,7 +152,7 @@ pub(crate) fn search_all<D: OnDisk>(
         asked,
         top: Top::new(k),
         coverage: HashMap::new(),
-        scratch: Scratch::default(),
+        scratch,
     };
     for (at, shard) in shards.iter().enumerate() {
         ranking.add(
@@ -187,14 +188,14 @@ struct Ranking<'a> {
     asked: f32,
     top: Top<(usize, DocId)>,
     coverage: HashMap<(usize, DocId), f32>,
-    scratch: Scratch,
+    scratch: &'a mut Scratch,
 }
 
 impl Ranking<'_> {
     fn add<C: Corpus>(&mut self, at: usize, corpus: &C, rules: Rules<'_>) {
-        let scratch = std::mem::take(&mut self.scratch);
+        let scratch = std::mem::take(self.scratch);
         let scoring = Scoring::new(corpus, rules, self.query, scratch);
-        self.scratch = scoring.run(at, self.terms, &mut self.top);
+        *self.scratch = scoring.run(at, self.terms, &mut self.top);
         for item in self.top.items().filter(|(shard, _)| *shard == at) {
             let share = |term: &Weighted<'_>| term.weight * share(corpus, term.term, item.1);
             let coverage = self.terms.iter().map(share).sum::<f32>() / self.asked;

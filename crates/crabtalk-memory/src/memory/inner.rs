@@ -5,7 +5,7 @@ use super::page::Page;
 use super::{Hit, NewEntry, Parts, Source};
 use crate::archives::{self, Searched, Segment};
 use crate::entries::{Entries, Entry, Slot};
-use crate::index::{DocId, Features, Level, Query, Shard, search, search_all};
+use crate::index::{DocId, Features, Level, Query, Scratch, Shard, search, search_all};
 use crate::view::of_owner;
 use crate::{Error, Viewer, render};
 use crabtalk_domain::ConversationKey;
@@ -30,6 +30,7 @@ pub(crate) struct Inner {
 
 pub(crate) struct State {
     pub(super) entries: Entries,
+    pub(super) scratch: Scratch,
 }
 
 impl Inner {
@@ -91,8 +92,11 @@ impl Inner {
         state.entries.refresh();
         let sees = self.sees(&state.entries, viewer);
         let shard = entries_shard(&state.entries, &sees);
+        let scratch = &mut state.scratch;
         // Passages of one turn count once, hence more than were asked for.
-        let search = search_all(&[shard], &mut disk, query, limit * 3, postings);
+        let search = search_all(&[shard], &mut disk, query, limit * 3, postings, scratch);
+        // What entries need, they need again; archives are large and rare.
+        scratch.shrink(state.entries.index().rows());
         for (at, error) in &search.broken {
             let (key, segment) = &segments[*at];
             archives.distrust(&keys[*key], segment.path(), error);

@@ -3,7 +3,9 @@
 use super::*;
 use crate::archives::span::{Named, Span};
 use crate::archives::turn::Turn;
-use crate::index::{Document, Features, Found, Index, Level, Query, Shard, search, search_all};
+use crate::index::{
+    Document, Features, Found, Index, Level, Query, Scratch, Shard, search, search_all,
+};
 use crate::measure::generated;
 use crabtalk_domain::ConversationKey;
 use std::path::Path;
@@ -90,9 +92,9 @@ fn of_index(index: &Index, query: &Query) -> Vec<Found> {
     search(&[shard], query, 10)
 }
 
-fn of_segments(segments: &[Segment], query: &Query) -> Vec<Found> {
+fn of_segments(segments: &[Segment], query: &Query, scratch: &mut Scratch) -> Vec<Found> {
     let mut disk: Vec<Searched> = segments.iter().cloned().map(Searched::from).collect();
-    let search = search_all(&[], &mut disk, query, 10, usize::MAX);
+    let search = search_all(&[], &mut disk, query, 10, usize::MAX, scratch);
     assert!(search.broken.is_empty());
     search.found
 }
@@ -112,13 +114,15 @@ fn segments_find_what_the_index_finds_merged_or_not() {
     let merged = [Segment::open(&file, &key()).unwrap()];
     assert_eq!(merged[0].sessions().len(), sessions.len());
     assert!(asked.len() > 20, "there is something to ask");
+    // Nothing of one search is left for the next.
+    let scratch = &mut Scratch::default();
     for text in asked {
         let query = Query::parse(&text, None);
         let want = of_index(&index, &query);
         assert!(!want.is_empty());
-        assert_eq!(of_segments(&merged, &query), want, "{text}");
+        assert_eq!(of_segments(&merged, &query, scratch), want, "{text}");
         // Apart each has its own numbers, and the rest is the same.
-        let apart = of_segments(&segments, &query);
+        let apart = of_segments(&segments, &query, scratch);
         let place = |found: &Found| {
             let before: usize = sessions[..found.shard].iter().map(Vec::len).sum();
             (before as u32 + found.doc, found.score, found.coverage)
