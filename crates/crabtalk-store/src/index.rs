@@ -137,13 +137,13 @@ impl Names {
         // A `_` follows in the name, so that `tg:1` does not look into `tg:10`.
         let prefix = name::folded_prefix(key) + "-";
         let ruled = &mut self.ruled;
-        let from = ruled.partition_point(|name| name::sort_key(name) < prefix);
+        let from = ruled.partition_point(|name| name::sorts_before(name, &prefix));
         let pair = hash(key.agent.as_str(), key.sender.as_str());
         let (fs, dir) = (&*self.fs, &*self.dir);
         let mut files = Files::default();
         for at in from..ruled.len() {
             let name = ruled.name(at).to_owned();
-            if !name::sort_key(&name).starts_with(&prefix) {
+            if !name::sort_key_starts_with(&name, &prefix) {
                 break;
             }
             if let Some(parts) = name::parts(&name, key) {
@@ -166,7 +166,7 @@ impl Names {
 
     fn insert(&mut self, name: &str, pair: u64) {
         let key = name::sort_key(name);
-        let at = self.ruled.partition_point(|k| name::sort_key(k) < key);
+        let at = self.ruled.partition_point(|k| name::sorts_before(k, &key));
         self.ruled.insert(at, name, pair);
     }
 

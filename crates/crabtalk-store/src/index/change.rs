@@ -93,10 +93,10 @@ impl Names {
         let folded = name::fold(&base);
         let from = self
             .ruled
-            .partition_point(|name| name::sort_key(name) < folded);
+            .partition_point(|name| name::sorts_before(name, &folded));
         let alike = (from..self.ruled.len())
             .map(|at| self.ruled.name(at))
-            .take_while(|name| name::sort_key(name).starts_with(&folded));
+            .take_while(|name| name::sort_key_starts_with(name, &folded));
         alike.map(str::to_ascii_lowercase).any(|other| {
             other
                 .strip_prefix(&base)
