@@ -8,6 +8,7 @@ mod cases;
 mod client;
 mod daemon;
 mod direct;
+pub(crate) mod floor;
 pub(crate) mod server;
 mod stats;
 

@@ -39,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         // Of the two that follow, cargo runs the first and the first the second.
         ("bench-here", names) => bench::run(names),
         ("model-server", []) => bench::server::serve(),
+        ("relay", [socket, server]) => bench::floor::serve(socket.as_ref(), server),
         _ => bail!("{USAGE}"),
     }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// A connection to the model server that is kept.
-pub(crate) struct Direct {
-    stream: TcpStream,
+pub(crate) struct Direct<S = TcpStream> {
+    stream: S,
     buffer: Vec<u8>,
 }
 
@@ -42,10 +42,17 @@ impl Direct {
     pub(crate) fn connect(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Ok(Self {
+        Ok(Self::over(stream))
+    }
+}
+
+impl<S: Read + Write> Direct<S> {
+    /// Over a stream that leads there.
+    pub(crate) fn over(stream: S) -> Self {
+        Self {
             stream,
             buffer: vec![0; 64 * 1024],
-        })
+        }
     }
 
     /// Posts a request and reads its answer to the end.

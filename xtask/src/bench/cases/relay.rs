@@ -3,6 +3,7 @@
 use super::millis;
 use crate::bench::daemon::{Home, program};
 use crate::bench::direct::{Direct, request};
+use crate::bench::floor::Floor;
 use crate::bench::server::{ModelServer, Plan};
 use crate::bench::stats::Row;
 use anyhow::{Context, ensure};
@@ -79,7 +80,10 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         let request = request(plan, &server.last_body()?);
         let mut direct = Direct::connect(&server.address)?;
         direct.turn(&request)?;
-        let mut added = Vec::new();
+        let floor = Floor::start(server)?;
+        let mut copied = Direct::over(floor.connect()?);
+        copied.turn(&request)?;
+        let (mut added, mut least) = (Vec::new(), Vec::new());
         for pair in 0..FIRST_PAIRS {
             // A conversation of its own now and then keeps histories short.
             let sender = format!("user-{}", pair / 20);
@@ -89,11 +93,17 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             let ours = client.turn("crab", &sender)?.first;
             let theirs = direct.turn(&request)?.first;
             added.push(millis(ours) - millis(theirs));
+            let copied = copied.turn(&request)?.first;
+            least.push(millis(copied) - millis(theirs));
         }
         rows.push(match target {
             Some(target) => Row::at_most(what, "ms", target, added),
             None => Row::beside(what, "ms", added),
         });
+        if sync == "never" {
+            let what = format!("{what}; a relay that only copies bytes");
+            rows.push(Row::beside(what, "ms", least));
+        }
     }
     Ok(rows)
 }
