@@ -13,8 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Bytes from which on a piece is kept: what is not is written anew for every
-/// request, at about a gigabyte a second.
+/// Bytes that make a piece. Less is copied into every request.
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// A request's body. Cheap to clone, so that it can be sent again.
@@ -93,15 +92,6 @@ impl Writer {
             self.body.pieces.push_back(piece.into());
         }
     }
-
-    /// Makes a piece of what was written from an offset on.
-    fn split(&mut self, from: usize) -> Bytes {
-        let mut piece = self.out.split_off(from);
-        piece.shrink_to_fit();
-        let piece = Bytes::from(piece);
-        self.piece(piece.clone());
-        piece
-    }
 }
 
 /// How a format writes messages.
@@ -146,6 +136,8 @@ struct Run {
     opened: Option<bool>,
     ended: Option<bool>,
     pieces: Vec<Bytes>,
+    /// What is too little for a piece yet.
+    rest: Vec<u8>,
 }
 
 impl Run {
@@ -248,26 +240,39 @@ impl<'a, S: Script<'a>> Pen<'a, '_, S> {
             return self.each(&history[from..upto], from + shift);
         }
         self.script.settle(&mut self.writer.out);
-        if !run.pieces.is_empty() {
-            run.pieces
-                .iter()
-                .for_each(|piece| self.writer.piece(piece.clone()));
+        let first = run.upto;
+        if first > from {
             self.open = run.ended;
         }
-        let mut begun = self.writer.out.len();
-        let first = run.upto;
+        for piece in &run.pieces {
+            self.writer.piece(piece.clone());
+        }
+        let mut whole = run.rest.len();
         for (place, message) in history[first..upto].iter().enumerate() {
             let at = first + place;
-            self.message(at + shift, message);
-            if self.writer.out.len() - begun >= PIECE_BYTES && !is_result(at + 1) {
-                self.script.settle(&mut self.writer.out);
-                run.pieces.push(self.writer.split(begun));
-                run.upto = at + 1;
-                run.last = Some(Arc::clone(message));
-                run.ended = self.open;
-                begun = 0;
+            if message.role != Role::Tool {
+                self.script.settle(&mut run.rest);
             }
+            let open = &mut self.open;
+            self.script
+                .message(&mut run.rest, open, at + shift, message);
+            if is_result(at + 1) {
+                continue;
+            }
+            self.script.settle(&mut run.rest);
+            if run.rest.len() >= PIECE_BYTES {
+                let mut piece = std::mem::take(&mut run.rest);
+                piece.shrink_to_fit();
+                run.pieces.push(piece.into());
+                self.writer.piece(run.pieces[run.pieces.len() - 1].clone());
+            }
+            whole = run.rest.len();
+            run.upto = at + 1;
+            run.last = Some(Arc::clone(message));
+            run.ended = self.open;
         }
+        self.writer.out.extend_from_slice(&run.rest);
+        run.rest.truncate(whole);
     }
 }
 
