@@ -171,7 +171,8 @@ pub(crate) async fn execute(
         .guest
         .clone()
         .unwrap_or_else(|| request.key.agent.to_string());
-    let work = run(rt, shared, open, work);
+    // Boxed, lest every future around it has room for it, some of them twice.
+    let work = Box::pin(run(rt, shared, open, work));
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     rt.running.fetch_sub(1, Ordering::Relaxed);
     outcome.unwrap_or_else(|_| {
@@ -200,7 +201,7 @@ async fn run(rt: &Arc<Inner>, shared: &Arc<Shared>, open: &mut Open, work: Work)
         }
     };
     let outcome = {
-        let steps = run.steps();
+        let steps = Box::pin(run.steps());
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Stop::Cancelled),

@@ -17,7 +17,7 @@ impl Run<'_> {
         if !self.budget.is_exceeded(estimate, reported) {
             return Ok(());
         }
-        if !self.compact().await? {
+        if !Box::pin(self.compact()).await? {
             self.budget.back_off(estimate, reported);
         }
         Ok(())

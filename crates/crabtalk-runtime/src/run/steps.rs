@@ -89,8 +89,9 @@ impl Run<'_> {
     ) -> Result<Response, Stop> {
         match self.ask_model(step, tools).await {
             Err(Stop::Model(error)) if error.kind == ErrorKind::TooLong => {
-                if self.compact().await? {
-                    self.ask_model(step, tools).await
+                // Boxed, as what hardly any run needs.
+                if Box::pin(self.compact()).await? {
+                    Box::pin(self.ask_model(step, tools)).await
                 } else {
                     Err(error.into())
                 }
