@@ -4,6 +4,7 @@ use super::{files, hold_no_key, planted};
 use crate::rig::{
     ALLOW_CORES, Daemon, ModelServer, TestEnv, WITHOUT_RIGHTS, eventually, gone, within,
 };
+use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{Client, GetStats, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
@@ -42,10 +43,13 @@ impl Midway {
                 cwd: Some(env.work.display().to_string()),
                 ..StreamMsg::default()
             }));
-            within("a first event", events.next())
-                .await
-                .unwrap()
-                .unwrap();
+            // Each has its answer before the next one asks for another.
+            loop {
+                let event = within("an answer", events.next()).await.unwrap().unwrap();
+                if let Some(Event::Chunk(_) | Event::ToolStart(_)) = event.event {
+                    break;
+                }
+            }
         }
         let file = env.work.join("guardian.pid");
         let guardian = eventually("a command that runs", async || {
