@@ -34,14 +34,18 @@ impl Cells {
         self.sums.entry(key).or_default().add(sum);
     }
 
+    /// All of them by their words: speaker, agent, sender, provider, model.
+    pub(super) fn iter(&self) -> impl Iterator<Item = ([&str; 5], &Sum)> {
+        let word = |symbol| self.words.resolve(symbol).unwrap_or_default();
+        self.sums.iter().map(move |(key, sum)| (key.map(word), sum))
+    }
+
     /// All of them, in the order of their words.
     pub(super) fn sorted(&self) -> Vec<(Cell, Sum)> {
-        let word = |symbol| self.words.resolve(symbol).unwrap_or_default().to_owned();
         let mut all: Vec<(Cell, Sum)> = self
-            .sums
             .iter()
-            .map(|(key, sum)| {
-                let [speaker, agent, sender, provider, model] = key.map(word);
+            .map(|(words, sum)| {
+                let [speaker, agent, sender, provider, model] = words.map(str::to_owned);
                 let cell = Cell {
                     speaker,
                     agent,

@@ -51,6 +51,15 @@ impl<K: Ord> Added<K> {
     }
 }
 
+fn both((a, b): (&str, &str)) -> (String, String) {
+    (a.to_owned(), b.to_owned())
+}
+
+/// The few rows that are told, apart from the many that were added up.
+fn owned<K, O>(rows: Vec<(K, Sum)>, own: impl Fn(K) -> O) -> Vec<(O, Sum)> {
+    rows.into_iter().map(|(key, sum)| (own(key), sum)).collect()
+}
+
 impl DayLedger {
     /// Reads the files of earlier days: for a thread that may wait.
     pub(crate) fn report(&self, days: u32) -> Report {
@@ -60,7 +69,8 @@ impl DayLedger {
             .as_ref()
             .map(|book| book.sums().clone())
             .unwrap_or_default();
-        let mut by_day = vec![(now.date(), today.clone())];
+        let total = today.total;
+        let mut by_day = vec![(now.date(), today)];
         for back in 1..i64::from(days.clamp(1, MAX_DAYS)) {
             let Ok(date) = now.date().checked_sub(back.days()) else {
                 break;
@@ -74,15 +84,15 @@ impl DayLedger {
         let mut models = Added(BTreeMap::new());
         let mut conversations = Added(BTreeMap::new());
         for (_, Sums { cells, .. }) in &by_day {
-            for (cell, sum) in cells.sorted() {
-                agents.add(cell.speaker, &sum);
-                models.add((cell.provider, cell.model), &sum);
-                conversations.add((cell.agent, cell.sender), &sum);
+            for ([speaker, agent, sender, provider, model], sum) in cells.iter() {
+                agents.add(speaker, sum);
+                models.add((provider, model), sum);
+                conversations.add((agent, sender), sum);
             }
         }
         let runs = by_day.iter().flat_map(|(_, sums)| sums.runs.iter().rev());
         Report {
-            today: today.total,
+            today: total,
             budget: self.node_budget(),
             opens_at: self
                 .opens_at(&now)
@@ -92,9 +102,9 @@ impl DayLedger {
                 .iter()
                 .map(|(date, sums)| (*date, sums.total))
                 .collect(),
-            agents: agents.costliest(),
-            models: models.costliest(),
-            conversations: conversations.costliest(),
+            agents: owned(agents.costliest(), str::to_owned),
+            models: owned(models.costliest(), both),
+            conversations: owned(conversations.costliest(), both),
             runs: runs.take(MAX_ROWS).cloned().collect(),
         }
     }

@@ -3,8 +3,8 @@
 
 use crate::world::{Chance, Usage, World, setting};
 use crabtalk_proto::{
-    AttachMsg, Client, GetHistoryMsg, GetStats, ListActiveConversationsMsg, StreamMsg,
-    SubscribeEvents,
+    AttachMsg, Client, GetHistoryMsg, GetStats, ListActiveConversationsMsg, RemoveConversationMsg,
+    StreamMsg, SubscribeEvents,
 };
 use futures_util::StreamExt;
 use std::fmt::Write;
@@ -33,6 +33,9 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// histories stay short.
 const TURNS: u64 = 10;
 
+/// Conversations that stay: to list thousands takes memory, whoever asks.
+const KEEP: u64 = 200;
+
 /// What memory may grow by between the second quarter of the time and the
 /// last: nothing but noise, of which short runs have more.
 const MAY_GROW_KIB: u64 = 6 * 1024;
@@ -51,6 +54,13 @@ impl Counter {
     fn sender(&self) -> String {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         format!("soak-{}", turn / TURNS)
+    }
+
+    /// Whether a sender's conversation is one of those that are removed.
+    fn is_old(&self, sender: &str) -> bool {
+        let now = self.turns.load(Ordering::Relaxed) / TURNS;
+        let number = sender.strip_prefix("soak-").and_then(|n| n.parse().ok());
+        number.is_some_and(|number: u64| number + KEEP < now)
     }
 }
 
@@ -207,7 +217,17 @@ async fn attach(world: &World, counter: &Counter) {
 async fn look_around(world: &World, counter: &Counter) {
     let mut connection = world.try_connect().await.expect("it accepts");
     let all = ListActiveConversationsMsg::default();
-    connection.list_active_conversations(all).await.unwrap();
+    let all = connection.list_active_conversations(all).await.unwrap();
+    for old in all.conversations {
+        if counter.is_old(&old.sender) {
+            let remove = RemoveConversationMsg {
+                agent: old.agent,
+                sender: old.sender,
+            };
+            // Another client may have been faster.
+            let _ = connection.remove_conversation(remove).await;
+        }
+    }
     let request = GetHistoryMsg {
         sender: counter.sender(),
         ..GetHistoryMsg::default()
