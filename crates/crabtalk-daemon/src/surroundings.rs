@@ -47,7 +47,7 @@ impl Surroundings {
             return look;
         }
         let (this, cwd) = (Arc::clone(self), cwd.to_owned());
-        let looked = tokio::task::spawn_blocking(move || this.look(&cwd));
+        let looked = tokio::task::spawn_blocking(move || this.look(&cwd, SystemTime::now()));
         looked.await.unwrap_or_default()
     }
 
@@ -57,8 +57,8 @@ impl Surroundings {
         fingerprint.holds().then(|| Arc::clone(look))
     }
 
-    fn look(&self, cwd: &Path) -> Arc<Look> {
-        let begun = SystemTime::now();
+    /// Looks, having `begun` at that moment, and keeps what it found.
+    fn look(&self, cwd: &Path, begun: SystemTime) -> Arc<Look> {
         let mut traces = Project::traces(cwd, &self.user_home);
         traces.push(Trace::Content(self.skills.trust().path().to_owned()));
         let trust = self.skills.trust().load().unwrap_or_else(|error| {
@@ -86,5 +86,122 @@ impl Surroundings {
 
     fn kept(&self) -> MutexGuard<'_, HashMap<PathBuf, (Fingerprint, Arc<Look>)>> {
         self.kept.lock().expect("nothing panics under it")
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crabtalk_config::Config;
+    use crabtalk_skills::{Folder, Library, Source, TrustFile};
+    use std::fs;
+    use std::time::Duration;
+
+    const SKILL: &str = "---\nname: fly\ndescription: how to fly\n---\nFlap.\n";
+
+    /// A path below the root, and what happens to it.
+    type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+
+    /// A project within a home, with a skill on either side.
+    struct World {
+        root: tempfile::TempDir,
+        around: Arc<Surroundings>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let at = |path: &str| root.path().join(path);
+            for skill in ["config/skills/fly", "home/repo/.crabtalk/skills/dig"] {
+                fs::create_dir_all(at(skill)).unwrap();
+                let name = skill.rsplit('/').next().unwrap();
+                fs::write(at(skill).join("SKILL.md"), SKILL.replace("fly", name)).unwrap();
+            }
+            fs::create_dir_all(at("state")).unwrap();
+            fs::write(at("home/repo/AGENTS.md"), "Be kind.").unwrap();
+            let folder = Folder {
+                path: at("config/skills"),
+                source: Source::Home,
+            };
+            let (config, _) = Config::parse("", Path::new("config.toml"), &|_| None).unwrap();
+            let skills = Skills::new(
+                Settings::new(config),
+                Library::new(vec![folder]),
+                TrustFile::new(at("state/trust.toml")),
+            );
+            let around = Surroundings::new(skills, Some(at("home")));
+            Self { root, around }
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.root.path().join(path)
+        }
+
+        fn known(&self) -> bool {
+            self.around.known(&self.at("home/repo")).is_some()
+        }
+
+        /// Looks as if all that is there had been for a while.
+        fn look(&self) -> Arc<Look> {
+            let later = SystemTime::now() + Duration::from_secs(1);
+            let look = self.around.look(&self.at("home/repo"), later);
+            assert!(self.known(), "what stands still is kept");
+            look
+        }
+    }
+
+    #[test]
+    fn whatever_a_run_is_told_of_is_looked_at_again_when_it_changed() {
+        let world = World::new();
+        let look = world.look();
+        assert_eq!(look.skills.len(), 2);
+        assert_eq!(look.project.untrusted.len(), 1);
+        let changes: &[Change<'_>] = &[
+            ("home/repo/AGENTS.md", &|file| {
+                fs::write(file, "Be brief.").unwrap()
+            }),
+            ("home/repo/Crab.md", &|file| {
+                fs::write(file, "Pinch.").unwrap()
+            }),
+            ("home/repo/AGENTS.md", &|file| {
+                fs::remove_file(file).unwrap()
+            }),
+            ("state/trust.toml", &|file| fs::write(file, "").unwrap()),
+            ("config/skills/fly/SKILL.md", &|file| {
+                fs::write(file, "broken").unwrap()
+            }),
+            ("config/skills/swim", &|folder| {
+                fs::create_dir(folder).unwrap()
+            }),
+            ("config/skills/swim/SKILL.md", &|file| {
+                fs::write(file, SKILL.replace("fly", "swim")).unwrap();
+            }),
+            ("home/repo/.crabtalk/skills/dig", &|folder| {
+                fs::remove_dir_all(folder).unwrap();
+            }),
+            ("home/repo/.crabtalk", &|folder| {
+                fs::remove_dir_all(folder).unwrap()
+            }),
+            ("home/repo/.crabtalk/skills", &|folder| {
+                fs::create_dir_all(folder).unwrap()
+            }),
+        ];
+        for (path, change) in changes {
+            change(&world.at(path));
+            assert!(!world.known(), "{path}");
+            world.look();
+        }
+        fs::rename(world.at("home/repo"), world.at("home/other")).unwrap();
+        fs::create_dir(world.at("home/repo")).unwrap();
+        assert!(!world.known(), "another folder in its place");
+    }
+
+    #[test]
+    fn what_changed_just_now_is_read_by_every_run() {
+        let world = World::new();
+        world.around.look(&world.at("home/repo"), SystemTime::now());
+        assert!(!world.known());
     }
 }

@@ -37,7 +37,11 @@ impl Page {
 
     /// Reads it; empty if it is not there or cannot be read.
     pub(super) fn read(&self) -> Arc<str> {
-        let begun = SystemTime::now();
+        self.read_at(SystemTime::now())
+    }
+
+    /// Reads it, having `begun` at that moment, and keeps what it says.
+    fn read_at(&self, begun: SystemTime) -> Arc<str> {
         let text: Arc<str> = match disk::read_if_there(&self.file, MAX_PAGE_BYTES) {
             Ok(text) => text.unwrap_or_default().into(),
             Err(reason) => {
@@ -62,5 +66,33 @@ impl Page {
     fn kept(&self) -> MutexGuard<'_, Option<(Fingerprint, Arc<str>)>> {
         // What is kept is whole or absent, so a panic elsewhere spoils nothing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::time::Duration;
+
+    #[test]
+    fn a_page_is_read_again_when_it_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("MEMORY.md");
+        let page = Page::new(file.clone());
+        // As if all that is there had been for a while.
+        let read = || page.read_at(SystemTime::now() + Duration::from_secs(1));
+        assert_eq!((&*read(), page.known().as_deref()), ("", Some("")));
+        for text in ["one", "two", "longer"] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(page.known(), None, "{text}");
+            assert_eq!((&*read(), page.known().as_deref()), (text, Some(text)));
+        }
+        fs::remove_file(&file).unwrap();
+        assert_eq!(page.known(), None);
+        fs::write(&file, "new").unwrap();
+        assert_eq!(&*page.read(), "new");
+        assert_eq!(page.known(), None, "it may change again unseen");
     }
 }

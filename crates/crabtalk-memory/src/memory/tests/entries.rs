@@ -153,3 +153,34 @@ async fn notes_are_imported_as_copies_with_a_report() {
         .await;
     assert!(absent.unwrap_err().to_string().starts_with("cannot read "));
 }
+
+/// Elsewhere every run looks.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_run_that_recalls_nothing_sees_what_was_written_meanwhile() {
+    let world = World::new();
+    let knows_nothing = |words: &str| world.memory.knows_nothing(&viewer("user"), words);
+    assert_eq!(world.titles("user", "kettle").await, [""; 0]);
+    assert!(
+        knows_nothing("Where is the kettle?"),
+        "there is no folder yet"
+    );
+    world
+        .remember("user", "Kettle", "on the stove")
+        .await
+        .unwrap();
+    assert!(
+        !knows_nothing("Where is the kettle?"),
+        "nobody looked since"
+    );
+    assert_eq!(world.titles("user", "kettle").await, ["Kettle"]);
+    assert!(!knows_nothing("Where is the kettle?"));
+    assert!(knows_nothing("Something about boats"));
+    let file = world.home.path().join("memory/entries/boat.md");
+    std::fs::write(&file, "---\nname: Boat\nshared: true\n---\n\nIt sank.\n").unwrap();
+    assert!(!knows_nothing("Something about boats"), "written by hand");
+    assert_eq!(world.titles("user", "boats").await, ["Boat"]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(world.titles("user", "boats").await, [""; 0]);
+    assert!(knows_nothing("Something about boats"));
+}
