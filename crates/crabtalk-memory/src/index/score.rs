@@ -29,6 +29,12 @@ const PAIR: f32 = 0.5;
 /// The bonuses below were measured where ln N was this.
 const BONUS_LN: f32 = 6.4;
 const SPEAKER: f32 = 5.0;
+/// What is left of a name's weight as a word: who was meant says less by being
+/// mentioned than by speaking.
+const NAME: f32 = 0.3;
+/// Share of a session's second passage, further from the best than terms
+/// reach: a session that speaks of something twice is about it.
+const SECOND: f32 = 0.4;
 const MONTH: f32 = 7.0;
 const YEAR: f32 = 2.1;
 /// For a full date, by days of distance.
@@ -122,7 +128,7 @@ pub(super) struct Scoring<'a, C> {
     corpus: &'a C,
     rules: Rules<'a>,
     query: &'a Query,
-    /// Speaker that the query names; the places of its words leave the terms.
+    /// Speaker that the query names; its words count for little as terms.
     speaker: Option<u16>,
     named: Vec<bool>,
     scratch: Scratch,
@@ -182,10 +188,8 @@ impl<'a, C: Corpus> Scoring<'a, C> {
     ) -> Scratch {
         let corpus = self.corpus;
         for term in terms {
-            if self.named[term.at] {
-                continue;
-            }
-            self.add_term(corpus.list(term.term), term.idf);
+            let share = if self.named[term.at] { NAME } else { 1.0 };
+            self.add_term(corpus.list(term.term), share * term.idf);
         }
         if self.candidates.is_empty() && self.query.date.is_some() && self.rules.features.dates {
             // Nothing but a date was asked for.
@@ -248,17 +252,38 @@ impl<'a, C: Corpus> Scoring<'a, C> {
         let room = PAIR * pairs.len() as f32;
         for &doc in &self.candidates {
             let (score, best) = self.scratch.best[self.corpus.session(doc as usize) as usize];
-            if best != doc + 1 || !top.takes(score + room) {
+            let most = score + room;
+            let may = top.takes(most) || (top.takes((1.0 + SECOND) * most) && self.has_second(doc));
+            if best != doc + 1 || !may {
                 continue;
             }
-            let scored = self.session_of(doc).filter_map(|doc| {
-                let score = self.full_score(doc, pairs, |s| top.takes(s))?;
-                Some((score, doc))
-            });
-            if let Some((score, doc)) = scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            if let Some((score, doc)) = self.session_score(doc, pairs)
+                && top.takes(score)
+            {
                 top.offer(score, (shard, doc));
             }
         }
+    }
+
+    /// Whether this document's session is so long that a second passage may
+    /// count.
+    fn has_second(&self, doc: DocId) -> bool {
+        self.session_of(doc).nth(REACH + 1).is_some()
+    }
+
+    /// The score of this document's session, and its best document.
+    fn session_score(&self, doc: DocId, pairs: &[u16]) -> Option<(f32, DocId)> {
+        let scored = self
+            .session_of(doc)
+            .filter_map(|doc| Some((self.full_score(doc, pairs, |_| true)?, doc)));
+        let scored: Vec<(f32, DocId)> = scored.collect();
+        let best = |a: &(f32, DocId), b: &(f32, DocId)| a.0.total_cmp(&b.0);
+        let (first, at) = scored.iter().copied().max_by(best)?;
+        let apart = scored
+            .into_iter()
+            .filter(|(_, doc)| doc.abs_diff(at) as usize > REACH);
+        let second = apart.max_by(best).map_or(0.0, |(score, _)| score);
+        Some((first + SECOND * second, at))
     }
 
     /// The documents beside this one that are of its session.

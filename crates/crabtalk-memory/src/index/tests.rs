@@ -64,11 +64,13 @@ fn neighbours_stay_in_their_conversation() {
 }
 
 #[test]
-fn a_named_speaker_wins_and_the_name_is_no_term() {
+fn a_named_speaker_wins_and_the_name_is_hardly_a_term() {
     let index = index("ann: my pottery class\nbob: pottery pottery\nann: bob likes it");
     assert_eq!(find(&index, "Ann's pottery", 1), [0]);
     assert_eq!(find(&index, "Bob's pottery", 1), [1]);
     assert_eq!(find(&index, "Bob", 1), [2], "a bare name is a word again");
+    let found = find(&index, "Bob's pottery", 3);
+    assert_eq!(found[1], 2, "being mentioned counts a little: {found:?}");
 }
 
 #[test]
@@ -161,6 +163,23 @@ fn sessions_rank_by_their_best_document() {
     };
     let found: Vec<DocId> = search(&[shard], &query, 9).iter().map(|f| f.doc).collect();
     assert_eq!(found, [1, 2]);
+}
+
+#[test]
+fn a_session_that_comes_back_to_something_is_about_it() {
+    let once = "a: the lighthouse keeper\na: x\na: x\na: x\na: x\na: x\na: x\na: x";
+    let twice = format!("{once}\na: the lighthouse keeper");
+    let index = index(&format!("{twice}\n\n{once}"));
+    let query = Query::parse("lighthouse keeper", None);
+    let shard = Shard {
+        index: &index,
+        level: Level::Session,
+        features: ALL,
+        keep: &|_| true,
+    };
+    let found = search(&[shard], &query, 2);
+    assert!(found[0].doc < 9 && found[1].doc >= 9, "{found:?}");
+    assert!(found[0].score > found[1].score + 1.0, "{found:?}");
 }
 
 #[test]
