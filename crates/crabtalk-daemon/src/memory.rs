@@ -40,7 +40,7 @@ pub(crate) fn memory(
 /// Indexes archives whenever no run is going on, until it is dropped.
 pub(crate) async fn index_archives(archives: &ArchiveIndex, runtime: &Runtime) {
     loop {
-        if archives.fill(|| runtime.load().1 > 0).await {
+        if archives.fill(|| runtime.runs_at_rest()).await {
             // Some megabytes that the next archive may be long in needing again.
             // It does not fail.
             let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back).await;

@@ -149,7 +149,7 @@ async fn archive(out: &mut impl Write, megabytes: u64, words: &mut Words) -> Res
     let before = peak_mib();
     let index = memory(home.path(), turns);
     index.archives().note(&key);
-    index.archives().fill(|| false).await;
+    index.archives().fill(|| Some(0)).await;
     let (mut files, mut bytes) = (0, 0);
     for folder in std::fs::read_dir(home.path().join("recall"))? {
         for file in std::fs::read_dir(folder?.path())? {

@@ -32,9 +32,10 @@ use tokio::time::Instant;
 /// Between two looks whether the daemon is at rest.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// Looks that find it at rest before a step, so that none falls between two
+/// How long no run may have begun before it is at rest: steps take time from
+/// everybody where there are few processors, and none is to fall between two
 /// turns that follow each other.
-const CALM_LOOKS: u32 = 2;
+const CALM: Duration = Duration::from_millis(500);
 
 /// Looks after which a step comes in any case: a daemon that is never at rest
 /// must not forget.
@@ -124,12 +125,13 @@ impl ArchiveIndex {
 
     /// Indexes, once there is something: what was just archived at once, and
     /// everything else while the daemon is at rest. Returns when nothing waits,
-    /// and says whether there was something to do.
-    pub async fn fill(&self, busy: impl Fn() -> bool) -> bool {
+    /// and says whether there was something to do. `runs` says how many have
+    /// begun so far, or `None` while one goes on.
+    pub async fn fill(&self, runs: impl Fn() -> Option<u64>) -> bool {
         while !self.0.has_work() {
             self.0.wake.notified().await;
         }
-        let mut worked = false;
+        let (mut worked, mut rest) = (false, None);
         while let Some((key, urgent)) = self.0.next() {
             if urgent {
                 if self.steps_left(&key, false).await {
@@ -137,7 +139,7 @@ impl ArchiveIndex {
                     self.doubt(&key);
                 }
                 self.0.state().urgent.pop_front();
-            } else if self.calm(&busy).await {
+            } else if self.calm(&runs, &mut rest).await {
                 if self.steps_left(&key, true).await {
                     worked = true;
                 } else {
@@ -174,18 +176,25 @@ impl ArchiveIndex {
         })
     }
 
-    /// Waits until the daemon is at rest, but not for ever. `false` if something
-    /// urgent came between.
-    async fn calm(&self, busy: &impl Fn() -> bool) -> bool {
-        let mut calm = 0;
+    /// Waits until the daemon is at rest, but not for ever: no run has begun for
+    /// a while. `false` if something urgent came between. `rest` is since when
+    /// how many runs have been.
+    async fn calm(
+        &self,
+        runs: &impl Fn() -> Option<u64>,
+        rest: &mut Option<(u64, Instant)>,
+    ) -> bool {
         for _ in 0..MAX_LOOKS {
+            *rest = match (runs(), *rest) {
+                (Some(now), Some((before, since))) if now == before => Some((before, since)),
+                (now, _) => now.map(|now| (now, Instant::now())),
+            };
+            if rest.is_some_and(|(_, since)| since.elapsed() >= CALM) {
+                return true;
+            }
             tokio::time::sleep(LOOK_EVERY).await;
             if !self.0.state().urgent.is_empty() {
                 return false;
-            }
-            calm = if busy() { 0 } else { calm + 1 };
-            if calm >= CALM_LOOKS {
-                break;
             }
         }
         true

@@ -165,6 +165,7 @@ pub(crate) async fn execute(
     work: Work,
 ) -> bool {
     rt.running.fetch_add(1, Ordering::Relaxed);
+    rt.begun.fetch_add(1, Ordering::Relaxed);
     let log = Arc::clone(&work.job.log);
     let request = &work.job.request;
     let speaker = request

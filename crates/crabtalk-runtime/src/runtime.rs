@@ -59,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) shutdown: CancellationToken,
     pub(crate) violations: AtomicU64,
     pub(crate) running: AtomicU64,
+    pub(crate) begun: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
     /// What the hook registered, once it was asked (HOOK-1).
     hooked: OnceCell<Vec<Arc<ToolSpec>>>,
@@ -138,6 +139,7 @@ impl Runtime {
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
             running: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             delegates: parts.delegates,
             hooked: OnceCell::new(),
             alike: Alike::default(),
@@ -376,6 +378,13 @@ impl Runtime {
             self.0.registry.len(),
             self.0.running.load(Ordering::Relaxed),
         )
+    }
+
+    /// How many runs have begun, or `None` while one goes on: who looks now and
+    /// then sees whether it was at rest meanwhile.
+    pub fn runs_at_rest(&self) -> Option<u64> {
+        let running = self.0.running.load(Ordering::Relaxed);
+        (running == 0).then(|| self.0.begun.load(Ordering::Relaxed))
     }
 
     /// What an agent may do, in effect: its tools in scope, and what the gate

@@ -68,7 +68,7 @@ impl World {
 
     /// Lets a daemon at rest index what it noted.
     async fn rest(&self) {
-        self.memory.archives().fill(|| false).await;
+        self.memory.archives().fill(|| Some(0)).await;
     }
 
     fn pages_read(&self) -> usize {

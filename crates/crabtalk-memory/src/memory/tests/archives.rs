@@ -139,13 +139,34 @@ async fn a_daemon_that_is_never_at_rest_indexes_a_step_now_and_then() {
     world.archive("user", &long_ago(1_200));
     world.injected("user", WALRUS).await;
     let begun = Instant::now();
-    world.memory.archives().fill(|| true).await;
+    world.memory.archives().fill(|| None).await;
     let took = begun.elapsed();
     assert!(
         took > Duration::from_secs(4),
         "steps are far apart: {took:?}"
     );
     assert!(world.injected("user", WALRUS).await.contains("bathtub"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn between_turns_that_follow_each_other_nothing_is_indexed() {
+    let world = World::new();
+    world.archive("user", &long_ago(1_200));
+    world.injected("user", WALRUS).await;
+    let begun = Instant::now();
+    // No look falls into a run, and each sees that there was another.
+    let turns = || Some(begun.elapsed().as_millis() as u64 / 100);
+    let filling = world.memory.archives().fill(turns);
+    let within = tokio::time::timeout(Duration::from_millis(1_900), filling).await;
+    assert!(within.is_err());
+    assert!(world.index_files().is_empty());
+    let begun = Instant::now();
+    world.rest().await;
+    let took = begun.elapsed();
+    assert!(
+        took < Duration::from_millis(600),
+        "one wait for all: {took:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,7 +182,7 @@ async fn what_was_just_archived_is_indexed_before_anything_else() {
         if runs.get() == 2 {
             archives.note(&key("user"));
         }
-        true
+        None
     };
     let filling = archives.fill(busy);
     // The other one needs a rest that does not come within that time.
