@@ -1,6 +1,7 @@
 //! What runs of one agent have alike, held once: a thousand of them at a time
 //! would hold a thousand prompts.
 
+use crate::catalog::Catalog;
 use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentConfig, AgentName};
 use std::borrow::Borrow;
@@ -18,7 +19,29 @@ pub(crate) struct Alike(Mutex<HashMap<AgentName, Latest>>);
 struct Latest {
     agent: Option<Arc<AgentConfig>>,
     system: Option<Arc<str>>,
-    tools: Option<Arc<Vec<Arc<ToolSpec>>>>,
+    tools: Option<Tools>,
+}
+
+/// The tools that an agent may use, and what that followed from.
+#[derive(Debug)]
+struct Tools {
+    agent: Arc<AgentConfig>,
+    catalog: Arc<Catalog>,
+    offered: Vec<Arc<ToolSpec>>,
+    allowed: Arc<Vec<Arc<ToolSpec>>>,
+}
+
+impl Tools {
+    fn follow_from(
+        &self,
+        agent: &Arc<AgentConfig>,
+        catalog: &Arc<Catalog>,
+        offered: &[Arc<ToolSpec>],
+    ) -> bool {
+        Arc::ptr_eq(&self.agent, agent)
+            && Arc::ptr_eq(&self.catalog, catalog)
+            && are(&self.offered, offered, Arc::ptr_eq)
+    }
 }
 
 impl Alike {
@@ -33,24 +56,32 @@ impl Alike {
         self.latest(name, |latest| same(&mut latest.system, system))
     }
 
-    /// The tools that an agent may use.
+    /// The tools that an agent may use of those that are `offered`; `allowed`
+    /// finds them out, where anything is new.
     pub(crate) fn tools(
         &self,
-        name: &AgentName,
-        tools: Vec<Arc<ToolSpec>>,
+        agent: &Arc<AgentConfig>,
+        catalog: &Arc<Catalog>,
+        offered: Vec<Arc<ToolSpec>>,
+        allowed: impl FnOnce(&[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>>,
     ) -> Arc<Vec<Arc<ToolSpec>>> {
-        self.latest(name, |latest| {
-            let mut known = latest.tools.as_ref().into_iter().flat_map(|tools| &**tools);
-            // Nearly all are the very same and need no comparing.
-            let same = |tool: &Arc<ToolSpec>| {
-                let known = known.next();
-                known.is_some_and(|known| Arc::ptr_eq(known, tool) || known == tool)
-            };
-            let same = tools.iter().all(same) && known.next().is_none();
-            match latest.tools.as_ref().filter(|_| same) {
-                Some(known) => Arc::clone(known),
-                None => Arc::clone(latest.tools.insert(tools.into())),
+        self.latest(&agent.name, |latest| {
+            if let Some(known) = &latest.tools
+                && known.follow_from(agent, catalog, &offered)
+            {
+                return Arc::clone(&known.allowed);
             }
+            let new = allowed(&offered);
+            let known = latest.tools.as_ref().map(|known| &known.allowed);
+            let known = known.filter(|known| are(known, &new, |a, b| Arc::ptr_eq(a, b) || a == b));
+            let allowed = known.map_or_else(|| new.into(), Arc::clone);
+            latest.tools = Some(Tools {
+                agent: Arc::clone(agent),
+                catalog: Arc::clone(catalog),
+                offered,
+                allowed: Arc::clone(&allowed),
+            });
+            allowed
         })
     }
 
@@ -66,6 +97,11 @@ impl Alike {
         // Whatever is remembered is whole, so a panic elsewhere spoils nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether two lists are the same by this measure.
+fn are<T>(one: &[T], other: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
 }
 
 /// What is remembered if it is the same, else the new, remembered.
@@ -101,17 +137,32 @@ mod tests {
                 default_permission: crabtalk_domain::Permission::Allow,
             })
         };
-        let two = alike.tools(&name, vec![spec("a"), spec("b")]);
-        assert!(Arc::ptr_eq(
-            &two,
-            &alike.tools(&name, vec![spec("a"), spec("b")])
-        ));
+        let agent = |prompt: &str| Arc::new(AgentConfig::new(name.clone(), prompt));
+        let (first, second) = (agent("brief"), agent("long"));
+        let catalog = || Arc::new(Catalog::of((*first).clone()));
+        let (one, another) = (catalog(), catalog());
+        let offered = vec![spec("a"), spec("b")];
+        let all = |offered: &[Arc<ToolSpec>]| offered.to_vec();
+        let two = alike.tools(&first, &one, offered.clone(), all);
+        let again = alike.tools(&first, &one, offered.clone(), |_| panic!("nothing is new"));
+        assert!(Arc::ptr_eq(&two, &again));
+        for (agent, catalog) in [(&second, &one), (&second, &another)] {
+            let mut asked = false;
+            let same = alike.tools(agent, catalog, offered.clone(), |offered| {
+                asked = true;
+                offered.iter().map(|tool| spec(&tool.name)).collect()
+            });
+            assert!(asked, "something is new");
+            assert!(Arc::ptr_eq(&two, &same), "what came of it is not");
+        }
         for other in [
             vec![],
             vec![spec("a")],
+            vec![spec("a"), spec("c")],
             vec![spec("a"), spec("b"), spec("c")],
         ] {
-            assert_eq!(alike.tools(&name, other.clone()).len(), other.len());
+            let now = alike.tools(&second, &another, other.clone(), all);
+            assert_eq!(*now, other);
         }
     }
 }

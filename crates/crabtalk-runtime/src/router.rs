@@ -102,23 +102,31 @@ impl Router {
         }
     }
 
-    /// The tools in an agent's scope, in a stable order. What a hook registered
-    /// under a name that a provider has as well is the provider's.
-    pub(crate) fn specs(
-        &self,
-        agent: &AgentConfig,
-        catalog: &Catalog,
-        hooked: &[Arc<ToolSpec>],
-    ) -> Vec<Arc<ToolSpec>> {
+    /// What there is beside the runtime's own tools, in a stable order. What a
+    /// hook registered under a name that a provider has as well is the
+    /// provider's.
+    pub(crate) fn offered(&self, hooked: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
         let foreign = self.providers.iter().flat_map(|provider| provider.specs());
-        let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
-        specs.push(delegate::spec(agent, catalog));
-        specs.extend(foreign);
+        let mut offered: Vec<Arc<ToolSpec>> = foreign.collect();
         for spec in hooked {
-            if !specs.iter().any(|known| known.name == spec.name) {
-                specs.push(Arc::clone(spec));
+            if !offered.iter().any(|known| known.name == spec.name) {
+                offered.push(Arc::clone(spec));
             }
         }
+        offered
+    }
+
+    /// The tools in an agent's scope, in a stable order; of two by one name the
+    /// runtime's.
+    pub(crate) fn specs(
+        agent: &AgentConfig,
+        catalog: &Catalog,
+        offered: &[Arc<ToolSpec>],
+    ) -> Vec<Arc<ToolSpec>> {
+        let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
+        specs.push(delegate::spec(agent, catalog));
+        let others = offered.iter().filter(|s| !builtin::is_builtin(&s.name));
+        specs.extend(others.cloned());
         specs.retain(|s| scope::allows_tool(&agent.scope, &s.name, catalog.memory_enabled));
         specs
     }

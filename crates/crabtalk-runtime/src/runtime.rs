@@ -75,10 +75,16 @@ impl Inner {
 
     /// The tools in an agent's scope, in a stable order: the runtime's, the
     /// providers', and those that only the hook knows.
-    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Arc<Vec<Arc<ToolSpec>>> {
+    pub(crate) fn specs(
+        &self,
+        agent: &Arc<AgentConfig>,
+        catalog: &Arc<Catalog>,
+    ) -> Arc<Vec<Arc<ToolSpec>>> {
         let hooked = self.hooked.get().map(Vec::as_slice).unwrap_or_default();
-        let specs = self.router.specs(agent, catalog, hooked);
-        self.alike.tools(&agent.name, specs)
+        let offered = self.router.offered(hooked);
+        self.alike.tools(agent, catalog, offered, |offered| {
+            Router::specs(agent, catalog, offered)
+        })
     }
 
     /// An agent as its runs know it: composed by the hooks, told of its scope
@@ -390,7 +396,7 @@ impl Runtime {
     /// What an agent may do, in effect: its tools in scope, and what the gate
     /// says of each.
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
-        let catalog = self.0.catalog.load();
+        let catalog = self.0.catalog.load_full();
         let agent = catalog.agent(agent)?;
         let specs = self.0.specs(agent, &catalog);
         let tools = specs.iter().map(|spec| rights::rights(agent, spec));

@@ -41,7 +41,7 @@ impl Run<'_> {
         let job = compaction::Job {
             agent: &primary,
             system: system.into(),
-            tools: self.rt.specs(&primary, &self.rt.catalog.load()),
+            tools: self.rt.specs(&primary, &self.rt.catalog.load_full()),
             focus: None,
             min_replaced: 0,
             tally: &self.tally,

@@ -105,7 +105,7 @@ impl Run<'_> {
         if self.is_guest() {
             return Arc::default();
         }
-        self.rt.specs(&self.speaker, &self.rt.catalog.load())
+        self.rt.specs(&self.speaker, &self.rt.catalog.load_full())
     }
 
     async fn ask_model(
