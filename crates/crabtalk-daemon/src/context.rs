@@ -9,7 +9,7 @@ use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
-    Message, People, Refusal, RunContext, SystemClock,
+    Message, People, Refusal, RunContext, SystemClock, stamp,
 };
 use crabtalk_memory::Memory;
 use crabtalk_runtime::gate::scope;
@@ -173,7 +173,7 @@ impl Context {
             return false;
         }
         let (skills, folder) = (Arc::clone(&self.skills), folder.to_owned());
-        let at = format!("{:.3}", SystemClock.now());
+        let at = stamp(SystemClock.now());
         let kept = tokio::task::spawn_blocking(move || {
             skills
                 .trust()

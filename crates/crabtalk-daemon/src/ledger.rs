@@ -94,6 +94,13 @@ impl DayLedger {
 
 impl Ledger for DayLedger {
     fn check(&self, agent: &AgentConfig) -> Result<(), Error> {
+        let (own, node) = (&agent.budget, self.node_budget());
+        if [own, &node]
+            .iter()
+            .all(|budget| **budget == Budget::default())
+        {
+            return Ok(());
+        }
         let now = self.now();
         let (of_agent, of_node) = {
             let today = self.today(now.date());
@@ -102,14 +109,14 @@ impl Ledger for DayLedger {
             };
             (book.of_agent(agent.name.as_str()), book.total())
         };
-        let of_agent = exceeded(&of_agent, &agent.budget).map(|(used, key, limit)| {
+        let of_agent = exceeded(&of_agent, own).map(|(used, key, limit)| {
             let name = &agent.name;
             format!(
                 "the agent {name} has used {used} today, and its budget (budget.{key}) is {limit}"
             )
         });
         let spent = of_agent.or_else(|| {
-            let (used, key, limit) = exceeded(&of_node, &self.node_budget())?;
+            let (used, key, limit) = exceeded(&of_node, &node)?;
             Some(format!(
                 "all agents together have used {used} today, and the node's budget (limits.{key}) is {limit}"
             ))

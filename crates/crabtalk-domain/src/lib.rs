@@ -30,7 +30,7 @@ pub use ledger::{Cost, Ended, Ledger, RunTotal, Spent};
 pub use message::{Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
 pub use origin::Origin;
-pub use time::{Clock, SystemClock};
+pub use time::{Clock, SystemClock, stamp};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,6 +1,7 @@
 //! The wall clock as a port, so that tests decide what time it is.
 
 use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
 
 /// Tells the wall-clock time. Timers use the async runtime's own clock.
 pub trait Clock: Send + Sync + 'static {
@@ -15,5 +16,28 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+}
+
+/// A time as logs and lists write it: RFC 3339 in UTC, to the millisecond.
+pub fn stamp(at: Timestamp) -> String {
+    const MILLIS: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+    let mut text = String::with_capacity("2026-01-01T00:00:00.000Z".len());
+    MILLIS
+        .print_timestamp(&at, &mut text)
+        .expect("a string takes everything");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_has_milliseconds_whatever_they_are() {
+        let stamp_of = |nanos| stamp(Timestamp::from_nanosecond(nanos).expect("in range"));
+        assert_eq!(stamp_of(0), "1970-01-01T00:00:00.000Z");
+        let nanos = 1_763_760_000_123_999_999;
+        assert_eq!(stamp_of(nanos), "2025-11-21T21:20:00.123Z");
     }
 }

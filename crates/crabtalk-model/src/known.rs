@@ -170,6 +170,9 @@ const STRICT: &[&str] = &[
 /// Bedrock the region and the maker ("us.anthropic.claude-..").
 pub(crate) fn bare(id: &str) -> &str {
     let name = id.rsplit('/').next().unwrap_or(id);
+    if !name.contains('.') {
+        return name;
+    }
     for maker in ["anthropic.", "amazon."] {
         if let Some(at) = name.find(maker) {
             let skip = if maker == "anthropic." {

@@ -15,7 +15,9 @@ use arc_swap::ArcSwap;
 use crabtalk_domain::model::Model;
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
-use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin, ToolRegistry};
+use crabtalk_domain::{
+    AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin, ToolRegistry, stamp,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,7 +72,7 @@ pub(crate) struct Inner {
 impl Inner {
     /// Now, as logs and lists write it.
     pub(crate) fn now(&self) -> String {
-        format!("{:.3}", self.clock.now())
+        stamp(self.clock.now())
     }
 
     /// The tools in an agent's scope, in a stable order: the runtime's, the

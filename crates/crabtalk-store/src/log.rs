@@ -123,6 +123,9 @@ impl State {
     }
 }
 
+/// Room for a batch: what a person says, or a short answer.
+const BATCH_BYTES: usize = 512;
+
 /// What stamps and state lines are made of.
 #[derive(Clone)]
 struct Ledger {
@@ -182,7 +185,7 @@ impl ConversationLog for JsonlLog {
             self.ledger.marker = None;
             self.ledger.messages = None;
         }
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(BATCH_BYTES);
         if state.unterminated {
             bytes.push(b'\n');
         }

@@ -79,6 +79,9 @@ pub(super) fn read_day(folder: &Path, date: Date) -> Sums {
     read(&path(folder, date)).sums
 }
 
+/// Room for a line.
+const LINE_BYTES: usize = 256;
+
 /// A day's book, open for more.
 pub(super) struct Book {
     folder: PathBuf,
@@ -123,7 +126,7 @@ impl Book {
 
     /// Counts a call and writes it down.
     pub(super) fn add(&mut self, entry: Entry) {
-        let mut line = Vec::new();
+        let mut line = Vec::with_capacity(LINE_BYTES);
         push_line(&mut line, &entry);
         self.read.sums.add(entry);
         let written = self.append(&line).and_then(|()| {

@@ -4,7 +4,7 @@
 //! touched by it.
 
 use super::cells::Cells;
-use crabtalk_domain::{Cost, Ended, RunTotal, Spent, Usage};
+use crabtalk_domain::{Cost, Ended, RunTotal, Spent, Usage, stamp};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -130,7 +130,7 @@ impl Cell {
 }
 
 fn at(now: &Zoned) -> String {
-    format!("{:.3}", now.timestamp())
+    stamp(now.timestamp())
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

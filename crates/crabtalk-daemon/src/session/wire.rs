@@ -77,7 +77,8 @@ impl Reader {
     }
 
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
-        stream::unfold(self, |mut reader| async move {
+        // Boxed, since every item moves it there and back.
+        stream::unfold(Box::new(self), |mut reader| async move {
             let next = reader.next().await?;
             Some((next, reader))
         })
