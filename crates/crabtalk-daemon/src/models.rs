@@ -113,9 +113,15 @@ impl Models {
     /// Looks for a model if none is configured and nobody has looked yet. A
     /// failure is the run's to tell.
     pub(crate) async fn find(&self) -> Result<(), Error> {
-        let Some(search) = self.open_search() else {
-            return Ok(());
-        };
+        match self.open_search() {
+            None => Ok(()),
+            // Boxed, since every run asks and hardly any has to look: it would
+            // make room for all that looking takes.
+            Some(search) => Box::pin(self.look(search)).await,
+        }
+    }
+
+    async fn look(&self, search: Arc<Search>) -> Result<(), Error> {
         let look = || async {
             let failed = |message| Error::new(ErrorKind::NotConfigured, message);
             let found = detect::find(&search.options)

@@ -89,9 +89,8 @@ impl Session {
     ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<'_> {
         let reader = async move {
             // Before Start, which names the model. A failure is the run's to
-            // tell. Boxed, so that a stream is not as large as that search
-            // for as long as it lives.
-            let _ = Box::pin(self.node.models().find()).await;
+            // tell.
+            let _ = self.node.models().find().await;
             let run = match self.submit(said!(request)) {
                 Ok(run) => run,
                 Err(status) => return Reader::refused(status),

@@ -261,7 +261,9 @@ impl Subscription {
                 Look::Ready(ready) => return ready,
                 Look::Wait => changed.await,
                 Look::Stored(at) => {
-                    if let Some(read) = self.read_stored(at).await {
+                    // Boxed, since hardly any reader gets there, and every event
+                    // would move the room for it.
+                    if let Some(read) = Box::pin(self.read_stored(at)).await {
                         return Ok(Some(read));
                     }
                 }
