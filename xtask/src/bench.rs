@@ -9,6 +9,7 @@ mod client;
 mod daemon;
 mod direct;
 pub(crate) mod floor;
+pub(crate) mod order;
 pub(crate) mod server;
 mod stats;
 
@@ -17,8 +18,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Builds what is measured and what measures, and runs that.
-pub(crate) fn rebuilt(names: &[String]) -> anyhow::Result<()> {
+/// Builds what is measured and what measures, and runs a chore of that.
+pub(crate) fn rebuilt(chore: &str, names: &[String]) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |arguments: &[&str], names: &[String]| {
         let status = Command::new(&cargo).args(arguments).args(names).status();
@@ -26,12 +27,9 @@ pub(crate) fn rebuilt(names: &[String]) -> anyhow::Result<()> {
         ensure!(status.success(), "cargo {} failed", arguments.join(" "));
         Ok(())
     };
-    run(
-        &["build", "--profile", "bench", "--package", "crabtalk"],
-        &[],
-    )?;
-    let this = ["run", "--quiet", "--profile", "bench", "--package", "xtask"];
-    run(&[&this[..], &["--", "bench-here"]].concat(), names)
+    run(&["build", "--release", "--package", "crabtalk"], &[])?;
+    let this = ["run", "--quiet", "--release", "--package", "xtask"];
+    run(&[&this[..], &["--", chore]].concat(), names)
 }
 
 /// Runs the cases of these names, or all.

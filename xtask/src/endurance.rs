@@ -26,7 +26,7 @@ fn docs() -> anyhow::Result<PathBuf> {
 /// Builds the daemon as it is released, and tells where it is.
 fn daemon() -> anyhow::Result<PathBuf> {
     let status = cargo()
-        .args(["build", "--profile", "bench", "--package", "crabtalk"])
+        .args(["build", "--release", "--package", "crabtalk"])
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "the daemon does not build");

@@ -13,7 +13,8 @@ const USAGE: &str = "usage: cargo xtask CHORE
   bench [NAME..]            measure the daemon; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
   soak [MINUTES]            let clients misbehave, and draw what that costs
-  draw                      draw docs/soak.csv again";
+  draw                      draw docs/soak.csv again
+  order                     find out in which order functions are best linked";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -29,7 +30,8 @@ fn main() -> anyhow::Result<()> {
             writeln!(std::io::stdout(), "every crate imports what it may")?;
             Ok(())
         }
-        ("bench", names) => bench::rebuilt(names),
+        ("bench", names) => bench::rebuilt("bench-here", names),
+        ("order", []) => bench::rebuilt("order-here", &[]),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),
         ("torture", [kills, seed]) => endurance::torture(Some(kills), Some(seed)),
@@ -38,6 +40,7 @@ fn main() -> anyhow::Result<()> {
         ("draw", []) => endurance::draw(),
         // Of the two that follow, cargo runs the first and the first the second.
         ("bench-here", names) => bench::run(names),
+        ("order-here", []) => bench::order::write(),
         ("model-server", []) => bench::server::serve(),
         ("relay", [socket, server]) => bench::floor::serve(socket.as_ref(), server),
         _ => bail!("{USAGE}"),
