@@ -204,7 +204,8 @@ impl ArchiveIndex {
     /// as there is time, and says whether everything is there then.
     pub(crate) async fn catch_up(&self, key: &ConversationKey, until: Instant) -> bool {
         loop {
-            match self.step(key, false).await {
+            // Merges come in their time: each step opens every file.
+            match self.step(key, true).await {
                 Ok(true) if Instant::now() < until => {}
                 Ok(true) => {
                     self.doubt(key);

@@ -4,7 +4,8 @@ use super::direct::Timing;
 use anyhow::{bail, ensure};
 use bytes::BytesMut;
 use crabtalk_proto::{
-    ClientMessage, Ping, ServerMessage, StreamEvent, StreamMsg, codec, server_message, stream_event,
+    ClientMessage, Ping, SearchMsg, ServerMessage, StreamEvent, StreamMsg, codec, server_message,
+    stream_event,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -51,6 +52,21 @@ impl Client {
         match self.receive()?.msg {
             Some(server_message::Msg::Pong(_)) => Ok(()),
             other => bail!("no Pong: {other:?}"),
+        }
+    }
+
+    /// Whether a search looks through all archives already. It indexes for some
+    /// seconds what is not.
+    pub(crate) fn searches_all(&mut self, agent: &str, sender: &str) -> anyhow::Result<bool> {
+        self.send(SearchMsg {
+            agent: agent.into(),
+            sender: sender.into(),
+            query: "length".into(),
+            limit: 1,
+        })?;
+        match self.receive()?.msg {
+            Some(server_message::Msg::SearchResults(found)) => Ok(!found.incomplete),
+            other => bail!("no results: {other:?}"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Conversations that have grown.
 
 use super::{SHORT, millis};
+use crate::bench::client::Client;
 use crate::bench::daemon::Home;
 use crate::bench::direct::{Direct, request};
 use crate::bench::server::{ModelServer, Plan};
@@ -69,10 +70,17 @@ fn archived(home: &Home, sender: &str) -> anyhow::Result<()> {
     Ok(log.flush()?)
 }
 
+/// Milliseconds by which the first chunk comes later for one than for another.
+fn more_than(client: &mut Client, one: &str, other: &str) -> anyhow::Result<f64> {
+    let one = client.turn("crab", one)?.first;
+    let other = client.turn("crab", other)?.first;
+    Ok(millis(one) - millis(other))
+}
+
 pub(super) fn archive(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
     let home = Home::new(server, "step", &[("crab", PLAN)])?;
     archived(&home, "old")?;
-    let (mut extra, mut peaks, mut later) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut extra, mut peaks, mut unindexed) = (Vec::new(), Vec::new(), Vec::new());
     for open in 0..OPENS {
         let daemon = home.start()?;
         let mut client = daemon.client()?;
@@ -84,12 +92,18 @@ pub(super) fn archive(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         let of_old = client.turn("crab", "old")?.first;
         extra.push(millis(of_old) - millis(of_short));
         for _ in 0..LATER / OPENS {
-            let of_old = client.turn("crab", "old")?.first;
-            let of_short = client.turn("crab", &sender)?.first;
-            later.push(millis(of_old) - millis(of_short));
+            unindexed.push(more_than(&mut client, "old", &sender)?);
         }
         peaks.push(daemon.peak_mib()?);
         daemon.stop()?;
+    }
+    let daemon = home.start()?;
+    let mut client = daemon.client()?;
+    while !client.searches_all("crab", "old")? {}
+    client.turn("crab", "short-0")?;
+    let mut later = Vec::new();
+    for _ in 0..LATER {
+        later.push(more_than(&mut client, "old", "short-0")?);
     }
     Ok(vec![
         Row::at_most(
@@ -104,6 +118,11 @@ pub(super) fn archive(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             "ms",
             0.1,
             later,
+        ),
+        Row::beside(
+            "the same, before they are indexed, every archived turn with a word that was asked for",
+            "ms",
+            unindexed,
         ),
     ])
 }

@@ -226,6 +226,17 @@ async fn many_small_archives_become_few_files_and_stay_findable() {
 }
 
 #[tokio::test]
+async fn what_a_search_indexes_is_in_few_files_too() {
+    let world = World::new();
+    world.archive("user", &long_ago(3_000));
+    let found = world.titles("user", WALRUS).await;
+    assert!(!found.is_empty());
+    // Eight of one size become one; a turn opens them all.
+    let files = world.index_files().len();
+    assert!((1..=8).contains(&files), "{files} files");
+}
+
+#[tokio::test]
 async fn a_damaged_index_is_made_again() {
     let mut world = World::new();
     world.archive("user", &long_ago(40));
