@@ -39,13 +39,14 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
         let all: Vec<&str> = cases::CASES.iter().map(|(name, _)| *name).collect();
         bail!("there is no bench {unknown}; there are: {}", all.join(", "));
     }
+    let room = room()?;
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     writeln!(out, "{}\n\n{}", machine(), stats::HEADING)?;
     for (name, case) in cases::CASES {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {
             writeln!(err, "{name} ...")?;
             // A server of its own, so that no case inherits another's threads.
-            let server = server::ModelServer::start()?;
+            let server = server::ModelServer::start(room.path())?;
             let rows = case(&server).with_context(|| format!("the bench {name} failed"))?;
             for row in rows {
                 writeln!(out, "{}", row.render())?;
@@ -53,6 +54,11 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A folder for homes.
+fn room() -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("ctb").tempdir()
 }
 
 /// What it ran on.

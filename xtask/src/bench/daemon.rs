@@ -9,7 +9,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// How long a daemon may take to start, under valgrind too.
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -20,9 +19,11 @@ const LOOK: Duration = Duration::from_micros(50);
 /// Unit of times in `/proc/PID/stat`: always 100 a second on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A home that a daemon has not run on yet.
+/// A home that a daemon has not run on yet. It stays until everything has been
+/// measured: file systems are slow to make files for a while after many were
+/// deleted.
 pub(crate) struct Home {
-    dir: TempDir,
+    dir: PathBuf,
 }
 
 impl Home {
@@ -33,7 +34,10 @@ impl Home {
         agents: &[(&str, Plan)],
     ) -> anyhow::Result<Self> {
         let home = Self {
-            dir: tempfile::Builder::new().prefix("ctb").tempdir()?,
+            dir: tempfile::Builder::new()
+                .prefix("home")
+                .tempdir_in(&server.room)?
+                .keep(),
         };
         let mut config = format!("[storage]\nsync = \"{sync}\"\n[runs]\ndetect = false\n");
         fs::create_dir_all(home.path().join("config/agents"))?;
@@ -54,7 +58,7 @@ impl Home {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.dir.path()
+        &self.dir
     }
 
     /// Writes a conversation's log.

@@ -46,7 +46,8 @@ struct Ran {
 
 /// Writes the order of the functions of the binary beside this one.
 pub(crate) fn write() -> anyhow::Result<()> {
-    let server = ModelServer::start()?;
+    let room = super::room()?;
+    let server = ModelServer::start(room.path())?;
     let [few, many] = TURNS;
     let (few, many) = (profiled(&server, few)?, profiled(&server, many)?);
     ensure!(

@@ -11,6 +11,7 @@
 use anyhow::Context;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
@@ -88,12 +89,14 @@ impl Plan {
 pub(crate) struct ModelServer {
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
+    /// Where homes are made that its daemons run on.
+    pub(crate) room: PathBuf,
     child: Child,
 }
 
 impl ModelServer {
     /// Starts this program again as the server.
-    pub(crate) fn start() -> anyhow::Result<Self> {
+    pub(crate) fn start(room: &Path) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("model-server")
             .stdin(Stdio::piped())
@@ -105,6 +108,7 @@ impl ModelServer {
         BufReader::new(stdout).read_line(&mut line)?;
         Ok(Self {
             address: line.trim().to_owned(),
+            room: room.to_owned(),
             child,
         })
     }
