@@ -62,15 +62,16 @@ pub(crate) struct Change {
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the task takes, in order.
+/// What the task takes, in order. Small, since its queue has room for many of
+/// them from the beginning on.
 pub(crate) enum Command {
     Run(Box<Job>),
     Compact {
-        focus: Option<String>,
+        focus: Option<Box<str>>,
         reply: Reply<String>,
     },
     Set {
-        change: Change,
+        change: Box<Change>,
         reply: Reply<()>,
     },
     Remove {
@@ -168,10 +169,10 @@ impl Conversation {
             }
             Command::Compact { focus, reply } => {
                 // Whoever asked may have gone.
-                let _ = reply.send(self.compact(focus).await);
+                let _ = reply.send(self.compact(focus.as_deref()).await);
             }
             Command::Set { change, reply } => {
-                let _ = reply.send(self.set(change).await);
+                let _ = reply.send(self.set(*change).await);
             }
             Command::Remove { reply } => {
                 let _ = reply.send(self.remove().await);
@@ -330,12 +331,12 @@ impl Conversation {
         }
     }
 
-    async fn compact(&mut self, focus: Option<String>) -> Result<String, Error> {
+    async fn compact(&mut self, focus: Option<&str>) -> Result<String, Error> {
         self.ensure_open(None).await?;
         let Some(open) = self.open.as_mut() else {
             return Err(Error::ShuttingDown);
         };
-        let done = compaction::on_demand(&self.rt, &self.shared, open, focus.as_deref()).await;
+        let done = compaction::on_demand(&self.rt, &self.shared, open, focus).await;
         if let Err(Error::Storage(_)) = &done {
             self.open = None;
             self.shared.set_log(None);
@@ -460,5 +461,15 @@ impl Open {
         let messages = self.history.get(from..upto)?;
         let last = messages.iter().rev().find(|m| m.role == Role::Assistant)?;
         last.tool_calls.is_empty().then(|| last.content.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_stay_small() {
+        assert!(size_of::<Command>() <= 32, "{}", size_of::<Command>());
     }
 }

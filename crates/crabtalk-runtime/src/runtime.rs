@@ -300,6 +300,7 @@ impl Runtime {
         key: &ConversationKey,
         focus: Option<String>,
     ) -> Result<String, Error> {
+        let focus = focus.map(String::into_boxed_str);
         self.ask_task(key, |reply| Command::Compact { focus, reply })
             .await
     }
@@ -318,6 +319,7 @@ impl Runtime {
                 return apply_change(&shared, &change);
             }
         }
+        let change = Box::new(change);
         self.ask_task(key, |reply| Command::Set { change, reply })
             .await
     }
