@@ -47,6 +47,10 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         latency_us: 0,
         ..slow
     };
+    let whole = Plan {
+        gap_us: 0,
+        ..instant
+    };
     for (sync, plan, what, target) in [
         (
             "step",
@@ -71,6 +75,12 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             instant,
             "the same, a model without latency, sync = step",
             None,
+        ),
+        (
+            "never",
+            whole,
+            "the same, a model without latency or pauses, sync = never",
+            Some(0.12),
         ),
     ] {
         let home = Home::new(server, sync, &[("crab", plan)])?;
