@@ -63,8 +63,8 @@ pub(crate) enum Command {
     /// Run, start, stop and watch the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
-    /// List conversations.
-    Conversations,
+    /// List conversations, the latest first.
+    Conversations(Conversations),
     /// Show a conversation's messages.
     History(History),
     /// List what compactions put away, or show one of it.
@@ -212,6 +212,14 @@ pub(crate) enum Daemon {
         #[arg(short, long)]
         follow: bool,
     },
+}
+
+/// `conversations`
+#[derive(Debug, Args)]
+pub(crate) struct Conversations {
+    /// How many of the latest; 0 for all.
+    #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+    pub(crate) limit: u32,
 }
 
 /// `history`

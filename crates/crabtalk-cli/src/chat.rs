@@ -113,6 +113,7 @@ async fn begin(context: &mut Context, bell: bool) -> Result<(), Error> {
     let request = ListActiveConversationsMsg {
         agent: context.agent(),
         sender: context.sender(),
+        limit: 0,
     };
     // Without a name the list is of all: only a named conversation is ours.
     if request.agent.is_empty() || request.sender.is_empty() {

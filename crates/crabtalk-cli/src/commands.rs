@@ -154,7 +154,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Ask(args) => ask::ask(context, args).await,
         Command::Attach(args) => ask::attach(context, args).await,
         Command::Daemon(command) => daemon::run(context, command).await,
-        Command::Conversations => conversations::list(context).await,
+        Command::Conversations(args) => conversations::list(context, args).await,
         Command::History(args) => conversations::history(context, args).await,
         Command::Archives { command } => archives::run(context, command).await,
         Command::Search(args) => search::search(context, args).await,

@@ -126,7 +126,7 @@ impl Server for Script {
 
     async fn list_conversations(
         &self,
-        _: ListConversationsMsg,
+        request: ListConversationsMsg,
     ) -> Result<ConversationList, Status> {
         let info = ConversationInfo {
             agent: "crab".into(),
@@ -138,6 +138,7 @@ impl Server for Script {
         };
         Ok(ConversationList {
             conversations: vec![info],
+            more: request.limit == 1,
         })
     }
 

@@ -1,7 +1,7 @@
 //! `conversations` and `history`.
 
 use super::Context;
-use crate::args::History;
+use crate::args::{Conversations, History};
 use crate::error::Error;
 use crate::json;
 use crate::screen::Screen;
@@ -10,30 +10,41 @@ use crabtalk_proto::{
     ActiveConversationInfo, Client, GetHistoryMsg, HistoryEntry, ListActiveConversationsMsg,
     ListConversationsMsg,
 };
+use std::collections::HashMap;
 use std::io;
 
 /// Messages asked for at a time; the daemon may give fewer.
 const PAGE: u32 = 200;
 
-pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
-    let (agent, sender) = (context.agent(), context.sender());
+pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(), Error> {
+    let (agent, sender, limit) = (context.agent(), context.sender(), args.limit);
     let mut connection = context.connection().await?;
     let active = ListActiveConversationsMsg {
         agent: agent.clone(),
         sender: sender.clone(),
+        limit,
     };
     let active = connection
         .list_active_conversations(active)
         .await?
         .conversations;
     let found = connection
-        .list_conversations(ListConversationsMsg { agent, sender })
+        .list_conversations(ListConversationsMsg {
+            agent,
+            sender,
+            limit,
+        })
         .await?;
-    let state = |agent: &str, sender: &str| -> Option<&ActiveConversationInfo> {
-        active
-            .iter()
-            .find(|a| a.agent == agent && a.sender == sender)
-    };
+    let active: HashMap<(&str, &str), &ActiveConversationInfo> = active
+        .iter()
+        .map(|a| ((a.agent.as_str(), a.sender.as_str()), a))
+        .collect();
+    let state = |agent: &str, sender: &str| active.get(&(agent, sender)).copied();
+    if found.more {
+        context.console.screen.note(&format!(
+            "crabtalk: the latest {limit}; `-n 0` lists all of them"
+        ))?;
+    }
     let found = found.conversations;
     if context.global.json {
         for info in &found {

@@ -28,6 +28,23 @@ async fn conversations_are_a_table_or_json() {
 }
 
 #[tokio::test]
+async fn a_list_that_is_cut_says_so() {
+    let fake = Fake::start().await;
+    for (words, said) in [
+        ("conversations", ""),
+        ("conversations -n 0", ""),
+        (
+            "conversations -n 1",
+            "crabtalk: the latest 1; `-n 0` lists all of them\n",
+        ),
+    ] {
+        let mut at = fake.at(words);
+        at.run().await.unwrap();
+        assert_eq!(at.err.text(), said, "{words}");
+    }
+}
+
+#[tokio::test]
 async fn history_turns_pages_until_it_has_enough() {
     let fake = Fake::start().await;
     let entry = |index: u64, role: &str, content: &str| HistoryEntry {

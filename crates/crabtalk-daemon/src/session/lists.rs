@@ -12,6 +12,17 @@ fn wanted(name: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
+/// Leaves the first `limit`, 0 for all, and says whether there were more.
+fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
+    let limit = match limit {
+        0 => usize::MAX,
+        limit => limit as usize,
+    };
+    let more = all.len() > limit;
+    all.truncate(limit);
+    more
+}
+
 impl Session {
     async fn summaries(&self, agent: &str, sender: &str) -> Result<Vec<Summary>, Status> {
         let storage = self.node.runtime().storage();
@@ -39,9 +50,11 @@ impl Session {
                 date: summary.meta.created_at.clone(),
             }
         };
-        let summaries = self.summaries(&request.agent, &request.sender).await?;
+        let mut summaries = self.summaries(&request.agent, &request.sender).await?;
+        let more = cut(&mut summaries, request.limit);
         Ok(ConversationList {
             conversations: summaries.into_iter().map(info).collect(),
+            more,
         })
     }
 
@@ -81,8 +94,14 @@ impl Session {
             asks: asks.remove(&live.key).unwrap_or_default(),
             cwd: live.meta.cwd,
         };
-        let conversations = stored.chain(unlisted.cloned()).map(info).collect();
-        Ok(ActiveConversationList { conversations })
+        // What is in memory and not on disk yet was begun just now.
+        let mut all: Vec<LiveInfo> = unlisted.cloned().chain(stored).collect();
+        let more = cut(&mut all, request.limit);
+        let conversations = all.into_iter().map(info).collect();
+        Ok(ActiveConversationList {
+            conversations,
+            more,
+        })
     }
 
     fn live(&self) -> HashMap<ConversationKey, LiveInfo> {

@@ -1,6 +1,7 @@
 //! The command line as scripts use it: streams, exit codes, JSON.
 
 use crate::rig::{ModelServer, TestEnv};
+use crabtalk_proto::{Client, ListActiveConversationsMsg};
 use crabtalk_testkit::scripted::{Reply, Script, openai};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -179,6 +180,31 @@ async fn json_is_one_value_on_a_line() {
     let history = json_lines(&env.run(&["history", "--json", "-n", "1"]).await.ok());
     assert_eq!(history.len(), 1);
     assert_eq!(history[0]["role"], "assistant");
+}
+
+#[tokio::test]
+async fn a_list_begins_with_the_latest_and_says_when_it_is_cut() {
+    let env = TestEnv::new();
+    for sender in ["early", "late"] {
+        env.run(&["--as", sender, "ask", "hello"]).await.ok();
+    }
+    let all = json_lines(&env.run(&["conversations", "--json"]).await.ok());
+    let senders: Vec<&str> = all.iter().map(|c| c["sender"].as_str().unwrap()).collect();
+    assert_eq!(senders, ["late", "early"]);
+    let latest = env.run(&["conversations", "--json", "-n", "1"]).await;
+    assert_eq!(json_lines(&latest.stdout)[0]["sender"], "late");
+    assert_eq!(json_lines(&latest.stdout).len(), 1);
+    assert!(latest.stderr.contains("-n 0"), "{}", latest.stderr);
+    let mut connection = env.connect().await;
+    let request = |limit| ListActiveConversationsMsg {
+        limit,
+        ..ListActiveConversationsMsg::default()
+    };
+    for (limit, listed, more) in [(0, 2, false), (1, 1, true), (2, 2, false)] {
+        let active = connection.list_active_conversations(request(limit)).await;
+        let active = active.unwrap();
+        assert_eq!((active.conversations.len(), active.more), (listed, more));
+    }
 }
 
 #[tokio::test]
