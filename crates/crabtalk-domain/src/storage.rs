@@ -3,6 +3,7 @@
 use crate::{BoxFuture, ConversationKey, Message};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Where a log ends after an append; grows with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -169,6 +170,8 @@ pub struct Summary {
     pub message_count: u64,
     /// Whether its last run never ended, as a crash leaves it (STORE-7).
     pub has_open_run: bool,
+    /// When it was last written to.
+    pub modified: SystemTime,
 }
 
 /// An archived segment (RUN-6).

@@ -1,7 +1,7 @@
 //! What a list shows of a log: line 1 and its last lines.
 
 use crate::archive::Scans;
-use crate::fs::LogFile;
+use crate::fs::{LogFile, Stat};
 use crate::line::{self, Kind, Line};
 use crate::tail::{Backward, HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// Logs whose digest is remembered because it took more than their last lines:
 /// those that only older versions have written.
@@ -26,6 +27,8 @@ pub(crate) struct Digest {
     pub(crate) messages: u64,
     /// Whether its last run never ended.
     pub(crate) is_open: bool,
+    /// When it was last written to.
+    pub(crate) modified: SystemTime,
 }
 
 /// Why a log has no digest.
@@ -66,7 +69,7 @@ impl Digests {
         let Some(key) = head.key() else {
             return Err(Unlisted::Broken("it names no agent or no sender".into()));
         };
-        let len = file.stat()?.len;
+        let Stat { len, modified, .. } = file.stat()?;
         {
             let remembered = self
                 .remembered
@@ -76,7 +79,8 @@ impl Digests {
                 && *at == len
                 && digest.key == key
             {
-                return Ok(digest.clone());
+                let digest = digest.clone();
+                return Ok(Digest { modified, ..digest });
             }
         }
         let (state, read) = last_state(file, path, floor, len, scans)?;
@@ -91,6 +95,7 @@ impl Digests {
             meta,
             messages: state.before.unwrap_or(0) + state.behind,
             is_open: state.is_open.unwrap_or(false),
+            modified,
         };
         if read > CHEAP_BYTES {
             let mut remembered = self

@@ -309,6 +309,7 @@ impl Storage for MemoryStore {
                 .runs()
                 .next_back()
                 .is_some_and(|r| r.phase == RunPhase::Start),
+            modified: std::time::SystemTime::UNIX_EPOCH,
         };
         Box::pin(ready(Ok(state
             .logs

@@ -24,10 +24,13 @@ fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
 }
 
 impl Session {
+    /// What is on disk, most recently used first.
     async fn summaries(&self, agent: &str, sender: &str) -> Result<Vec<Summary>, Status> {
         let storage = self.node.runtime().storage();
         let listed = storage.list(wanted(agent), wanted(sender)).await;
-        listed.map_err(|e| status(&Error::from(e)))
+        let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
+        listed.sort_by_key(|summary| std::cmp::Reverse(summary.modified));
+        Ok(listed)
     }
 
     pub(super) async fn conversations(

@@ -91,6 +91,7 @@ impl Inner {
             file: file.to_owned(),
             message_count: digest.messages,
             has_open_run: digest.is_open,
+            modified: digest.modified,
         })
     }
 
