@@ -72,7 +72,7 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
         ]
     });
     let rows = rows.collect();
-    let header = ["agent", "sender", "messages", "date", "state", "title"];
+    let header = ["agent", "sender", "messages", "created", "state", "title"];
     context.print_table(&header, rows, "there are no conversations yet")
 }
 

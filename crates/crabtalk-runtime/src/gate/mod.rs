@@ -16,7 +16,7 @@ pub mod rules;
 pub mod scope;
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use approvals::Approval;
 pub use rights::ToolRights;
