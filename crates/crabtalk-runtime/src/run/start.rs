@@ -71,17 +71,15 @@ pub(super) async fn start<'a>(
         "" => rt.model.active_model(),
         model => model.to_owned(),
     };
-    publisher.publish(AgentEvent::Start {
-        agent: speaker.name.to_string(),
-        run: number,
-        model: model.clone(),
-    });
-    if let Some(said) = &said {
-        publisher.publish(said_event(&started_as, said));
-    }
-    if let Some(cut) = cut.or_else(|| open.interrupted.take()) {
-        publisher.publish(interruption(cut.id));
-    }
+    let cut = cut.or_else(|| open.interrupted.take());
+    publish_start(
+        &publisher,
+        &speaker,
+        &model,
+        &started_as,
+        said.as_deref(),
+        cut,
+    );
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
 
@@ -116,6 +114,29 @@ pub(super) async fn start<'a>(
         model,
         started: tokio::time::Instant::now(),
     })
+}
+
+/// Tells of a run that begins: that it does, what it answers, and of one that a
+/// crash cut off.
+fn publish_start(
+    publisher: &Publisher,
+    speaker: &AgentConfig,
+    model: &str,
+    started_as: &RunRecord,
+    said: Option<&Message>,
+    cut: Option<RunRecord>,
+) {
+    publisher.publish(AgentEvent::Start {
+        agent: speaker.name.to_string(),
+        run: started_as.id,
+        model: model.to_owned(),
+    });
+    if let Some(said) = said {
+        publisher.publish(said_event(started_as, said));
+    }
+    if let Some(cut) = cut {
+        publisher.publish(interruption(cut.id));
+    }
 }
 
 /// Who takes part in a turn.
