@@ -40,6 +40,16 @@ fn find(index: &Index, query: &str, k: usize) -> Vec<DocId> {
         .collect()
 }
 
+fn sessions(index: &Index, query: &str) -> Vec<Found> {
+    let shard = Shard {
+        index,
+        level: Level::Session,
+        features: ALL,
+        keep: &|_| true,
+    };
+    search(&[shard], &Query::parse(query, None), 9)
+}
+
 #[test]
 fn inflected_and_irregular_words_are_found() {
     let index = index("a: I bought a telescope\na: nothing here\na: walking dogs all day");
@@ -154,14 +164,8 @@ fn several_indexes_rank_as_one() {
 #[test]
 fn sessions_rank_by_their_best_document() {
     let index = index("a: the lighthouse\na: a lighthouse keeper\n\na: keeper of bees");
-    let query = Query::parse("lighthouse keeper", None);
-    let shard = Shard {
-        index: &index,
-        level: Level::Session,
-        features: ALL,
-        keep: &|_| true,
-    };
-    let found: Vec<DocId> = search(&[shard], &query, 9).iter().map(|f| f.doc).collect();
+    let found = sessions(&index, "lighthouse keeper");
+    let found: Vec<DocId> = found.iter().map(|f| f.doc).collect();
     assert_eq!(found, [1, 2]);
 }
 
@@ -170,14 +174,7 @@ fn a_session_that_comes_back_to_something_is_about_it() {
     let once = "a: the lighthouse keeper\na: x\na: x\na: x\na: x\na: x\na: x\na: x";
     let twice = format!("{once}\na: the lighthouse keeper");
     let index = index(&format!("{twice}\n\n{once}"));
-    let query = Query::parse("lighthouse keeper", None);
-    let shard = Shard {
-        index: &index,
-        level: Level::Session,
-        features: ALL,
-        keep: &|_| true,
-    };
-    let found = search(&[shard], &query, 2);
+    let found = sessions(&index, "lighthouse keeper");
     assert!(found[0].doc < 9 && found[1].doc >= 9, "{found:?}");
     assert!(found[0].score > found[1].score + 1.0, "{found:?}");
 }
