@@ -1,6 +1,7 @@
 //! The port behind which conversations are kept (STORE-1).
 
 use crate::{BoxFuture, ConversationKey, Message};
+use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -306,6 +307,22 @@ pub trait Storage: Send + Sync {
         agent: Option<&'a str>,
         sender: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Summary>, Error>>;
+
+    /// As [`Storage::list`], but only those that were written to last, at most
+    /// `limit`, the latest first.
+    fn latest<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        Box::pin(async move {
+            let mut all = self.list(agent, sender).await?;
+            all.sort_by_key(|summary| Reverse(summary.modified));
+            all.truncate(limit);
+            Ok(all)
+        })
+    }
 
     /// Reads up to `limit` entries before an index, newest ones if `None`,
     /// oldest first. Results of one step stand in the order of their calls.

@@ -58,8 +58,9 @@ pub trait LogFile: Send + Sync {
 pub trait FileLayer: Send + Sync {
     /// Makes a folder and what lies above it; present is fine.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
-    /// When names in a folder last changed; `None` where it is missing.
-    fn dir_changed(&self, dir: &Path) -> io::Result<Option<SystemTime>>;
+    /// When a file, or the names in a folder, last changed; `None` where it is
+    /// missing.
+    fn changed(&self, path: &Path) -> io::Result<Option<SystemTime>>;
     /// The names in a folder, in no order; those that are not UTF-8 are not
     /// ours and left out. None where it is missing.
     fn names(&self, dir: &Path) -> io::Result<Vec<String>>;
@@ -84,8 +85,8 @@ impl FileLayer for OsFiles {
         DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)
     }
 
-    fn dir_changed(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
-        match std::fs::metadata(dir) {
+    fn changed(&self, path: &Path) -> io::Result<Option<SystemTime>> {
+        match std::fs::metadata(path) {
             Ok(meta) => meta.modified().map(Some),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),

@@ -93,7 +93,7 @@ impl Names {
     fn refresh(&mut self) -> Result<(), Error> {
         let io = |e| unreadable("list", &self.dir, e);
         // Looked at before listing: a change in between is seen next time.
-        let changed = self.fs.dir_changed(&self.dir).map_err(io)?;
+        let changed = self.fs.changed(&self.dir).map_err(io)?;
         if changed.is_some() && changed == self.seen {
             return Ok(());
         }
@@ -112,13 +112,13 @@ impl Names {
     /// folder's new state is noted, unless somebody else changed it before.
     fn changing(&self) -> bool {
         self.fs
-            .dir_changed(&self.dir)
+            .changed(&self.dir)
             .is_ok_and(|now| now.is_some() && now == self.seen)
     }
 
     fn changed(&mut self, known: bool) {
         self.seen = if known {
-            self.fs.dir_changed(&self.dir).ok().flatten()
+            self.fs.changed(&self.dir).ok().flatten()
         } else {
             None
         };

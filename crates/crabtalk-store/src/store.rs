@@ -138,6 +138,18 @@ impl Storage for FileStore {
         })
     }
 
+    fn latest<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
+        self.blocking(&self.0.reads, move |inner| {
+            inner.latest(agent.as_deref(), sender.as_deref(), limit)
+        })
+    }
+
     fn page<'a>(
         &'a self,
         source: &'a Source,

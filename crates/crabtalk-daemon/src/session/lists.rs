@@ -12,25 +12,34 @@ fn wanted(name: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Leaves the first `limit`, 0 for all, and says whether there were more.
-fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
-    let limit = match limit {
+/// How many a list may have; 0 is all.
+fn bound(limit: u32) -> usize {
+    match limit {
         0 => usize::MAX,
         limit => limit as usize,
-    };
-    let more = all.len() > limit;
-    all.truncate(limit);
+    }
+}
+
+/// Leaves as many as a list may have, and says whether there were more.
+fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
+    let more = all.len() > bound(limit);
+    all.truncate(bound(limit));
     more
 }
 
 impl Session {
-    /// What is on disk, most recently used first.
-    async fn summaries(&self, agent: &str, sender: &str) -> Result<Vec<Summary>, Status> {
+    /// What is on disk, most recently used first, and one more than the limit
+    /// where there are more.
+    async fn summaries(
+        &self,
+        agent: &str,
+        sender: &str,
+        limit: u32,
+    ) -> Result<Vec<Summary>, Status> {
         let storage = self.node.runtime().storage();
-        let listed = storage.list(wanted(agent), wanted(sender)).await;
-        let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
-        listed.sort_by_key(|summary| std::cmp::Reverse(summary.modified));
-        Ok(listed)
+        let most = bound(limit).saturating_add(1);
+        let listed = storage.latest(wanted(agent), wanted(sender), most).await;
+        listed.map_err(|e| status(&Error::from(e)))
     }
 
     pub(super) async fn conversations(
@@ -53,7 +62,9 @@ impl Session {
                 date: summary.meta.created_at.clone(),
             }
         };
-        let mut summaries = self.summaries(&request.agent, &request.sender).await?;
+        let mut summaries = self
+            .summaries(&request.agent, &request.sender, request.limit)
+            .await?;
         let more = cut(&mut summaries, request.limit);
         Ok(ConversationList {
             conversations: summaries.into_iter().map(info).collect(),
@@ -66,7 +77,9 @@ impl Session {
         &self,
         request: &ListActiveConversationsMsg,
     ) -> Result<ActiveConversationList, Status> {
-        let mut summaries = self.summaries(&request.agent, &request.sender).await?;
+        let mut summaries = self
+            .summaries(&request.agent, &request.sender, request.limit)
+            .await?;
         summaries.retain(|summary| !summary.superseded);
         let live = self.live();
         let mut asks = self.asks_by_conversation();

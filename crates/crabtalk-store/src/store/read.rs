@@ -14,9 +14,11 @@ use crate::summary::Unlisted;
 use crate::tail::{HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{Entry, Error, Page, Source, Summary};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 
 /// A log opened for reading.
@@ -33,17 +35,7 @@ impl Inner {
         agent: Option<&str>,
         sender: Option<&str>,
     ) -> Result<Vec<Summary>, Error> {
-        let names = match (agent, sender) {
-            (Some(agent), Some(sender)) => match ConversationKey::new(agent, sender) {
-                Ok(key) => self
-                    .files(&key)?
-                    .into_iter()
-                    .map(|found| found.name)
-                    .collect(),
-                Err(_) => return Ok(Vec::new()),
-            },
-            _ => self.index.lock().all()?,
-        };
+        let names = self.names(agent, sender)?;
         let mut list = self.summaries(&names);
         // A title may have renamed some meanwhile.
         if list.len() < names.len() {
@@ -52,13 +44,54 @@ impl Inner {
             now.retain(|name| !known.contains(&**name));
             list.extend(self.summaries(&now));
         }
-        list.retain(|s| {
-            agent.is_none_or(|agent| s.key.agent.as_str() == agent)
-                && sender.is_none_or(|sender| s.key.sender.as_str() == sender)
-        });
+        list.retain(|summary| is_of(&summary.key, agent, sender));
         mark_superseded(&mut list);
         list.sort_by(|a, b| (&a.key, a.seq, &a.file).cmp(&(&b.key, b.seq, &b.file)));
         Ok(list)
+    }
+
+    /// The latest logs. Of the others no more is read than when they changed.
+    pub(super) fn latest(
+        &self,
+        agent: Option<&str>,
+        sender: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Summary>, Error> {
+        let changed = |name: String| {
+            // One that has another name by now is not among the latest.
+            let changed = self.fs.changed(&self.dir.join(&name)).ok()??;
+            Some((changed, name))
+        };
+        let names = self.names(agent, sender)?.into_iter();
+        let mut names: Vec<_> = names.filter_map(changed).collect();
+        names.sort_unstable_by(|a, b| b.cmp(a));
+        let mut list = Vec::new();
+        for (_, name) in &names {
+            if list.len() >= limit {
+                break;
+            }
+            list.extend(self.summaries(slice::from_ref(name)));
+            list.retain(|summary| is_of(&summary.key, agent, sender));
+        }
+        for summary in &mut list {
+            let files = self.index.lock().find(&summary.key)?;
+            let current = files.of_pair.first();
+            summary.superseded = current.is_none_or(|current| current.name != summary.file);
+        }
+        list.sort_by_key(|summary| Reverse(summary.modified));
+        Ok(list)
+    }
+
+    /// Names of the logs among which those of an agent or sender are.
+    fn names(&self, agent: Option<&str>, sender: Option<&str>) -> Result<Vec<String>, Error> {
+        let (Some(agent), Some(sender)) = (agent, sender) else {
+            return self.index.lock().all();
+        };
+        let Ok(key) = ConversationKey::new(agent, sender) else {
+            return Ok(Vec::new());
+        };
+        let files = self.files(&key)?.into_iter();
+        Ok(files.map(|found| found.name).collect())
     }
 
     fn summaries(&self, names: &[String]) -> Vec<Summary> {
@@ -203,6 +236,11 @@ impl Inner {
             }),
         }
     }
+}
+
+fn is_of(key: &ConversationKey, agent: Option<&str>, sender: Option<&str>) -> bool {
+    agent.is_none_or(|agent| key.agent.as_str() == agent)
+        && sender.is_none_or(|sender| key.sender.as_str() == sender)
 }
 
 /// Of several files of a pair only the highest is the conversation; one whose

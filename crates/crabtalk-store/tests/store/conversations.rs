@@ -4,6 +4,7 @@ use crate::support::*;
 use crabtalk_domain::storage::*;
 use crabtalk_store::SyncPolicy;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
 
 #[tokio::test]
 async fn what_was_said_is_there_after_a_restart() {
@@ -199,6 +200,59 @@ async fn a_title_renames_the_file_and_the_log_goes_on() {
         (list[0].meta.title.as_str(), list[0].message_count),
         ("Second / Title", 1)
     );
+}
+
+#[tokio::test]
+async fn the_latest_come_first_and_others_are_not_read() {
+    let home = Home::new();
+    let age = |name: &str, seconds: u64| {
+        let file = std::fs::File::options()
+            .append(true)
+            .open(home.sessions().join(name))
+            .expect("is there");
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - seconds);
+        file.set_modified(at).expect("is ours");
+    };
+    for (sender, seconds) in [("new", 1), ("old", 3), ("middle", 2)] {
+        drop(home.open("crab", sender).await);
+        age(&format!("crab_{sender}_1.jsonl"), seconds);
+    }
+    drop(home.open("other", "new").await);
+    age("other_new_1.jsonl", 0);
+    // A later file of a pair makes this one an archive, however new it is.
+    let head = r#"{"agent":"crab","created_by":"old","created_at":"","title":"","uptime_secs":0}"#;
+    home.write("crab_old_2.jsonl", format!("{head}\n"));
+    age("crab_old_2.jsonl", 4);
+    let latest = async |agent: Option<&str>, sender: Option<&str>, limit| {
+        let list = home.store.latest(agent, sender, limit).await;
+        let list = list.expect("lists").into_iter();
+        list.map(|s| (s.file, s.superseded))
+            .collect::<Vec<(String, bool)>>()
+    };
+    let named = |names: &[(&str, bool)]| -> Vec<(String, bool)> {
+        let owned = |(name, superseded): &(&str, bool)| ((*name).to_owned(), *superseded);
+        names.iter().map(owned).collect()
+    };
+    let all = named(&[
+        ("other_new_1.jsonl", false),
+        ("crab_new_1.jsonl", false),
+        ("crab_middle_1.jsonl", false),
+        ("crab_old_1.jsonl", true),
+        ("crab_old_2.jsonl", false),
+    ]);
+    assert_eq!(latest(None, None, usize::MAX).await, all);
+    assert_eq!(latest(None, None, 2).await, all[..2]);
+    assert_eq!(latest(None, None, 0).await, []);
+    assert_eq!(latest(Some("crab"), None, 3).await, all[1..4]);
+    assert_eq!(latest(None, Some("new"), 9).await, all[..2]);
+    assert_eq!(latest(Some("crab"), Some("old"), 9).await, all[3..]);
+    assert_eq!(latest(Some("crab"), Some("nobody"), 9).await, []);
+    home.disk.bytes_read();
+    assert_eq!(latest(None, None, 1).await, all[..1]);
+    let of_one = home.disk.bytes_read();
+    assert_eq!(latest(None, None, 5).await, all);
+    let of_all = home.disk.bytes_read();
+    assert!(4 * of_one < of_all, "{of_one} and {of_all} bytes");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl Home {
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let dir = self.sessions();
         std::fs::create_dir_all(&dir).expect("dir");
-        let changed = || OsFiles.dir_changed(&dir).expect("stat");
+        let changed = || OsFiles.changed(&dir).expect("stat");
         let (before, probe) = (changed(), dir.join("probe"));
         while changed() == before {
             std::fs::write(&probe, "").expect("write");
@@ -247,8 +247,8 @@ impl FileLayer for Disk {
         OsFiles.make_dir(dir)
     }
 
-    fn dir_changed(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
-        OsFiles.dir_changed(dir)
+    fn changed(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
+        OsFiles.changed(dir)
     }
 
     fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
