@@ -37,7 +37,7 @@ pub(crate) fn memory(
     })
 }
 
-/// Indexes archives whenever no run is going on, until it is dropped.
+/// Indexes archives whenever no run has begun for a while, until it is dropped.
 pub(crate) async fn index_archives(archives: &ArchiveIndex, runtime: &Runtime) {
     loop {
         if archives.fill(|| runtime.runs_at_rest()).await {

@@ -80,6 +80,7 @@ impl Session {
         let mut summaries = self
             .summaries(&request.agent, &request.sender, request.limit)
             .await?;
+        let unread = summaries.len() > bound(request.limit);
         summaries.retain(|summary| !summary.superseded);
         let live = self.live();
         let mut asks = self.asks_by_conversation();
@@ -110,9 +111,8 @@ impl Session {
             asks: asks.remove(&live.key).unwrap_or_default(),
             cwd: live.meta.cwd,
         };
-        // What is in memory and not on disk yet was begun just now.
-        let mut all: Vec<LiveInfo> = unlisted.cloned().chain(stored).collect();
-        let more = cut(&mut all, request.limit);
+        let mut all: Vec<LiveInfo> = stored.chain(unlisted.cloned()).collect();
+        let more = cut(&mut all, request.limit) || unread;
         let conversations = all.into_iter().map(info).collect();
         Ok(ActiveConversationList {
             conversations,

@@ -20,6 +20,7 @@ use std::io;
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A log opened for reading.
 pub(super) struct ReadLog {
@@ -57,29 +58,51 @@ impl Inner {
         sender: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Summary>, Error> {
-        let changed = |name: String| {
-            // One that has another name by now is not among the latest.
-            let changed = self.fs.changed(&self.dir.join(&name)).ok()??;
-            Some((changed, name))
+        let names = self.names(agent, sender)?;
+        let mut list = match self.latest_of(&names, agent, sender, limit) {
+            Some(list) => list,
+            // All are wanted, or a title renamed one meanwhile, which is hardly
+            // the oldest.
+            None => self.list(agent, sender)?,
         };
-        let names = self.names(agent, sender)?.into_iter();
-        let mut names: Vec<_> = names.filter_map(changed).collect();
-        names.sort_unstable_by(|a, b| b.cmp(a));
-        let mut list = Vec::new();
-        for (_, name) in &names {
+        list.sort_by_key(|summary| Reverse(summary.modified));
+        list.truncate(limit);
+        Ok(list)
+    }
+
+    /// The latest of these; `None` where one of them is gone by now, or there
+    /// are no more than that.
+    fn latest_of(
+        &self,
+        names: &[String],
+        agent: Option<&str>,
+        sender: Option<&str>,
+        limit: usize,
+    ) -> Option<Vec<Summary>> {
+        if names.len() <= limit {
+            return None;
+        }
+        let changed = |name| Some((self.fs.changed(&self.dir.join(name)).ok()??, name));
+        let mut dated: Vec<(SystemTime, &String)> =
+            names.iter().map(changed).collect::<Option<_>>()?;
+        dated.sort_unstable_by(|a, b| b.cmp(a));
+        let mut list: Vec<Summary> = Vec::new();
+        for (_, name) in dated {
             if list.len() >= limit {
                 break;
             }
-            list.extend(self.summaries(slice::from_ref(name)));
-            list.retain(|summary| is_of(&summary.key, agent, sender));
+            let found = self.summaries(slice::from_ref(name)).pop();
+            if found.is_none() && self.fs.changed(&self.dir.join(name)).ok()?.is_none() {
+                return None;
+            }
+            list.extend(found.filter(|summary| is_of(&summary.key, agent, sender)));
         }
         for summary in &mut list {
-            let files = self.index.lock().find(&summary.key)?;
+            let files = self.index.lock().find(&summary.key).ok()?;
             let current = files.of_pair.first();
             summary.superseded = current.is_none_or(|current| current.name != summary.file);
         }
-        list.sort_by_key(|summary| Reverse(summary.modified));
-        Ok(list)
+        Some(list)
     }
 
     /// Names of the logs among which those of an agent or sender are.

@@ -203,7 +203,7 @@ async fn a_title_renames_the_file_and_the_log_goes_on() {
 }
 
 #[tokio::test]
-async fn the_latest_come_first_and_others_are_not_read() {
+async fn the_latest_come_first() {
     let home = Home::new();
     let age = |name: &str, seconds: u64| {
         let file = std::fs::File::options()
@@ -247,12 +247,39 @@ async fn the_latest_come_first_and_others_are_not_read() {
     assert_eq!(latest(None, Some("new"), 9).await, all[..2]);
     assert_eq!(latest(Some("crab"), Some("old"), 9).await, all[3..]);
     assert_eq!(latest(Some("crab"), Some("nobody"), 9).await, []);
-    home.disk.bytes_read();
-    assert_eq!(latest(None, None, 1).await, all[..1]);
-    let of_one = home.disk.bytes_read();
-    assert_eq!(latest(None, None, 5).await, all);
-    let of_all = home.disk.bytes_read();
-    assert!(4 * of_one < of_all, "{of_one} and {of_all} bytes");
+}
+
+#[tokio::test]
+async fn of_those_that_are_not_listed_nothing_is_read() {
+    let home = Home::new();
+    for n in 0..40 {
+        drop(home.open("crab", &format!("s{n}")).await);
+    }
+    let read = async |limit| {
+        home.disk.bytes_read();
+        let list = home.store.latest(None, None, limit).await.expect("lists");
+        assert_eq!(list.len(), limit);
+        home.disk.bytes_read()
+    };
+    let (one, all) = (read(1).await, read(40).await);
+    assert!(10 * one < all, "{one} and {all} bytes");
+}
+
+#[tokio::test]
+async fn what_a_title_renames_meanwhile_is_listed() {
+    let home = Home::new();
+    for sender in ["a", "b", "c"] {
+        drop(home.open("crab", sender).await);
+    }
+    let newest = home.store.latest(None, None, 1).await.expect("lists");
+    let old = home.sessions().join(&newest[0].file);
+    let new = old.with_file_name(newest[0].file.replace("_1.", "_1_title."));
+    let renamed = new.clone();
+    let rename = move || std::fs::rename(&old, &renamed).expect("is ours");
+    *home.disk.meanwhile.lock().expect("lock") = Some(Box::new(rename));
+    let list = home.store.latest(None, None, 1).await.expect("lists");
+    assert_eq!(home.sessions().join(&list[0].file), new);
+    assert_eq!(list[0].key, newest[0].key);
 }
 
 #[tokio::test]

@@ -189,6 +189,8 @@ pub(crate) struct Counters {
     pub(crate) opened: AtomicU64,
     pub(crate) syncs: AtomicU64,
     pub(crate) dir_syncs: AtomicU64,
+    /// What happens once, just before a log is opened for reading.
+    pub(crate) meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// Syncs wait here while a test holds it.
     pub(crate) gate: Mutex<()>,
 }
@@ -262,6 +264,11 @@ impl FileLayer for Disk {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn LogFile>> {
+        if access == Access::Read
+            && let Some(happens) = self.meanwhile.lock().expect("lock").take()
+        {
+            happens();
+        }
         if access != Access::Read {
             self.check(Op::Open)?;
         }
