@@ -21,7 +21,7 @@ use crate::runtime::Inner;
 use crate::spending::{self, Account, Tally};
 use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
-use crabtalk_domain::storage::{MetaRecord, Record, RunRecord, archive_title};
+use crabtalk_domain::storage::{MetaRecord, Position, Record, RunRecord, archive_title};
 use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentConfig, AgentEvent, Message, estimate_tokens};
 use std::sync::Arc;
@@ -58,6 +58,8 @@ pub(crate) struct Done {
     pub(crate) title: String,
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
+    /// Where the marker ends.
+    pub(crate) at: Position,
 }
 
 /// Compacts because a client asked (RUN-5). A short history may get a longer
@@ -90,7 +92,13 @@ pub(crate) async fn on_demand(
     };
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let publisher = Publisher::new(Arc::clone(rt), key, run, Arc::default());
-    let done = compact(rt, shared, open, &job, Plan::all(), None).await;
+    let mut done = compact(rt, shared, open, &job, Plan::all(), None).await;
+    // Nobody is told of what a power cut would take back.
+    if let Ok(marked) = &done
+        && let Err(error) = shared.synced_at_end(marked.at).await
+    {
+        done = Err(error.into());
+    }
     publisher.publish(event(&done));
     Ok(done?.summary)
 }
@@ -137,7 +145,7 @@ pub(crate) async fn compact(
     let title = archive_title(&summary);
     let requests = open.requests.iter().cloned().collect();
     let meta = shared.live().meta.clone();
-    shared.append(&[
+    let at = shared.append(&[
         Record::Compact {
             summary: summary.clone(),
             title: title.clone(),
@@ -161,6 +169,7 @@ pub(crate) async fn compact(
         title,
         tokens_before,
         tokens_after,
+        at,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::run::{self, Publisher, RunRequest};
 use crate::runtime::Inner;
 use crate::{Error, compaction, framing};
 use crabtalk_domain::storage::{
-    self, MetaRecord, NewConversation, Opened, Record, RunPhase, RunRecord,
+    self, MetaRecord, NewConversation, Opened, Position, Record, RunPhase, RunRecord,
 };
 use crabtalk_domain::{AgentEvent, End, History, Origin, Role};
 use std::collections::VecDeque;
@@ -352,7 +352,9 @@ impl Conversation {
 
     async fn set(&mut self, change: Change) -> Result<(), Error> {
         self.ensure_open(None).await?;
-        apply_change(&self.shared, &change)
+        let at = apply_change(&self.shared, &change)?;
+        self.shared.synced_at_end(at).await?;
+        Ok(())
     }
 
     async fn remove(&mut self) -> Result<(), Error> {
@@ -374,8 +376,9 @@ impl Conversation {
     }
 }
 
-/// Appends changed state and lets lists see it.
-pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<(), Error> {
+/// Appends changed state and lets lists see it. It is safe once the position
+/// is.
+pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<Position, Error> {
     let cwd = change
         .cwd
         .as_ref()
@@ -385,7 +388,7 @@ pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<(), Error
         cwd: cwd.clone(),
         ..MetaRecord::default()
     };
-    shared.append(&[Record::Meta(record)])?;
+    let at = shared.append(&[Record::Meta(record)])?;
     if let Some(title) = &change.title {
         shared.rename_for_title(title)?;
     }
@@ -396,7 +399,7 @@ pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<(), Error
     if let Some(cwd) = cwd {
         live.meta.cwd = cwd;
     }
-    Ok(())
+    Ok(at)
 }
 
 /// The event that tells a client of a run that a crash cut off.

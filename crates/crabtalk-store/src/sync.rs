@@ -12,9 +12,10 @@ use crabtalk_domain::storage::Error;
 use std::collections::VecDeque;
 use std::future::ready;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Syncs at once: file systems commit what waits together, so that a few
@@ -23,6 +24,10 @@ const MAX_THREADS: usize = 4;
 
 /// How long an idle thread waits for more before it gives its memory back.
 const IDLE: Duration = Duration::from_secs(3);
+
+/// How long the end of the store waits for syncs. Whoever wanted one has been
+/// waited for before that, and the daemon's end is promised within 5 seconds.
+const LAST_WAIT: Duration = Duration::from_millis(150);
 
 /// Stack of a thread that makes system calls and nothing else.
 const STACK_BYTES: usize = 256 * 1024;
@@ -108,6 +113,11 @@ pub(crate) struct Syncer(Arc<Inner>);
 struct Inner {
     queue: Mutex<Queue>,
     wake: Condvar,
+    /// A thread has ended.
+    ended: Condvar,
+    /// The store is gone and the home may be another daemon's: nothing is to be
+    /// written any more.
+    abandoned: AtomicBool,
 }
 
 #[derive(Default)]
@@ -182,19 +192,49 @@ impl Syncer {
 }
 
 impl Drop for Syncer {
-    /// Finishes what is queued.
+    /// Finishes what is queued. What a disk does not finish in time is left: a
+    /// thread that waits for it must not keep the process, and whoever waited
+    /// for it was told nothing.
     fn drop(&mut self) {
+        let deadline = Instant::now() + LAST_WAIT;
         let threads = {
             let mut queue = self.0.lock();
             queue.closed = true;
+            self.0.wake.notify_all();
+            while queue.running > 0 {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                let ended = self.0.ended.wait_timeout(queue, left);
+                (queue, _) = ended.unwrap_or_else(PoisonError::into_inner);
+            }
+            if queue.running > 0 {
+                queue.logs.clear();
+                self.0.abandoned.store(true, Ordering::Relaxed);
+                tracing::warn!(
+                    threads = queue.running,
+                    "the disk is still at work on a log and is not waited for"
+                );
+                return;
+            }
             std::mem::take(&mut queue.threads)
         };
-        self.0.wake.notify_all();
         for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a thread that syncs logs panicked");
             }
         }
+    }
+}
+
+/// Counts a thread out, however it ends.
+struct Running<'a>(&'a Inner);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+        self.0.ended.notify_all();
     }
 }
 
@@ -204,8 +244,9 @@ impl Inner {
     }
 
     fn work(&self) {
+        let _running = Running(self);
         while let Some(log) = self.next() {
-            if log.sync_once() {
+            if log.sync_once(&self.abandoned) {
                 self.lock().logs.push_back(log);
             }
         }
@@ -219,7 +260,6 @@ impl Inner {
                 return Some(log);
             }
             if queue.closed {
-                queue.running -= 1;
                 return None;
             }
             queue.idle += 1;
@@ -230,7 +270,6 @@ impl Inner {
             queue = woken;
             queue.idle -= 1;
             if timeout.timed_out() && queue.logs.is_empty() {
-                queue.running -= 1;
                 return None;
             }
         }
@@ -240,7 +279,7 @@ impl Inner {
 impl Shared {
     /// Syncs what is there now and tells whoever waited for it. Whether more
     /// waiters came meanwhile.
-    fn sync_once(&self) -> bool {
+    fn sync_once(&self, abandoned: &AtomicBool) -> bool {
         let (file, path, upto, name_dirty, ready) = {
             let mut state = self.lock();
             let ready = state.recover(&*self.fs);
@@ -268,7 +307,9 @@ impl Shared {
                 state.sync.name_dirty |= name_dirty;
                 tracing::error!(log = %path.display(), %error, "a sync failed");
                 state.sync.suspect = true;
-                if let Err(error) = state.recover(&*self.fs) {
+                if !abandoned.load(Ordering::Relaxed)
+                    && let Err(error) = state.recover(&*self.fs)
+                {
                     tracing::error!(log = %path.display(), %error, "the log could not be reopened");
                 }
                 state.answer(upto, "sync", Some(error));

@@ -6,15 +6,18 @@
 
 use super::sums::{Entry, Sum, Sums};
 use crabtalk_config::read_limited;
-use jiff::ToSpan;
 use jiff::civil::Date;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Days that are kept: a year, and the month in which somebody looks at it.
-const KEEP_DAYS: i64 = 400;
+/// Days with calls that are kept: a year, and the month in which somebody looks
+/// at it.
+const KEEP_DAYS: usize = 400;
+
+/// How the file of a day ends.
+const SUFFIX: &str = ".jsonl";
 
 /// Size at which a day's lines are added up: some twenty thousand calls.
 const FULL_BYTES: u64 = 4 * 1024 * 1024;
@@ -29,7 +32,7 @@ fn push_line(text: &mut Vec<u8>, entry: &Entry) {
 
 /// The file of a day.
 fn path(folder: &Path, date: Date) -> PathBuf {
-    folder.join(format!("{date}.jsonl"))
+    folder.join(format!("{date}{SUFFIX}"))
 }
 
 /// What was read of a day.
@@ -93,7 +96,7 @@ pub(super) struct Book {
 
 impl Book {
     pub(super) fn open(folder: &Path, date: Date) -> Self {
-        forget_old(folder, date);
+        forget_old(folder);
         Self {
             read: read(&path(folder, date)),
             folder: folder.to_owned(),
@@ -204,20 +207,24 @@ impl Book {
     }
 }
 
-fn forget_old(folder: &Path, today: Date) {
-    let Ok(oldest) = today.checked_sub(KEEP_DAYS.days()) else {
-        return;
-    };
+/// Removes the oldest files beyond [`KEEP_DAYS`]. They are counted and not
+/// dated: a clock that is wrong for once must not delete a day that was.
+fn forget_old(folder: &Path) {
     let Ok(files) = fs::read_dir(folder) else {
         return;
     };
-    for file in files.flatten() {
-        let name = file.file_name();
-        let date = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
-        let date = date.and_then(|date| date.parse::<Date>().ok());
-        if date.is_some_and(|date| date < oldest) {
-            // Another day will do.
-            let _ = fs::remove_file(file.path());
-        }
+    let mut days: Vec<(Date, PathBuf)> = files
+        .flatten()
+        .filter_map(|file| {
+            let name = file.file_name();
+            let date = name.to_str()?.strip_suffix(SUFFIX)?.parse().ok()?;
+            Some((date, file.path()))
+        })
+        .collect();
+    days.sort_unstable();
+    let beyond = days.len().saturating_sub(KEEP_DAYS);
+    for (_, old) in &days[..beyond] {
+        // Another day will do.
+        let _ = fs::remove_file(old);
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crabtalk_config::Config;
 use crabtalk_domain::{AgentName, ConversationKey, RunTotal};
 use crabtalk_testkit::ManualClock;
+use jiff::ToSpan;
 use std::fs;
 use std::path::Path;
 
@@ -312,18 +313,39 @@ fn a_folder_that_cannot_be_written_stops_nothing() {
 }
 
 #[test]
-fn years_are_not_kept() {
+fn a_clock_that_is_wrong_for_once_deletes_nothing_and_opens_no_budget() {
+    let rig = rig("");
+    let crab = agent("crab", Some(20));
+    rig.spend("crab", "user", 1, "dear", 19);
+    assert!(rig.ledger.check(&crab).is_err());
+    rig.clock.advance(SignedDuration::from_hours(24 * 800));
+    let rig = rig.again();
+    rig.spend("crab", "user", 2, "dear", 9);
+    rig.clock.advance(-SignedDuration::from_hours(24 * 800));
+    assert!(rig.ledger.check(&crab).is_err(), "the day is known still");
+    let rig = rig.again();
+    assert!(rig.ledger.check(&crab).is_err(), "and on disk");
+    assert_eq!(rig.told(0)[0], "2026-11-21: 20 1");
+}
+
+#[test]
+fn of_the_days_with_calls_a_number_is_kept() {
     let rig = rig("");
     let folder = rig.folder.path().join("ledger");
     fs::create_dir(&folder).unwrap();
-    for old in ["2024-01-01.jsonl", "2026-01-01.jsonl", "notes.txt"] {
-        fs::write(folder.join(old), "").unwrap();
+    let first: Date = "2024-01-01".parse().unwrap();
+    for days in 0..450_i64 {
+        let day = first.checked_add(days.days()).unwrap();
+        fs::write(folder.join(format!("{day}.jsonl")), "").unwrap();
     }
+    fs::write(folder.join("notes.txt"), "").unwrap();
     rig.spend("crab", "user", 1, "dear", 9);
     let mut left: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, ["2026-01-01.jsonl", "2026-11-21.jsonl", "notes.txt"]);
+    assert_eq!(left.len(), 402);
+    assert_eq!(left[0], "2024-02-20.jsonl");
+    assert_eq!(left[400..], ["2026-11-21.jsonl", "notes.txt"]);
 }

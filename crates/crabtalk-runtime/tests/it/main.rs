@@ -3,6 +3,7 @@
 mod asks;
 mod compaction;
 mod delegation;
+mod durable;
 mod guests;
 mod hooks;
 mod requests;

@@ -4,7 +4,11 @@ use crate::support::*;
 use crabtalk_domain::storage::*;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// What takes longer hangs.
+const HANGS: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn whoever_asks_meanwhile_shares_the_next_sync() {
@@ -75,6 +79,31 @@ async fn many_conversations_sync_at_once_and_a_dropped_waiter_harms_nobody() {
             .expect("no panic")
             .expect("syncs, although all else is gone");
     }
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_does_not_keep_the_store() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let disk = home.disk.clone();
+    let held = disk.gate.lock().expect("lock");
+    let at = log.append(&[user("one")]).expect("appends");
+    let synced = log.synced(at);
+    drop(log);
+    let (ended, over) = std::sync::mpsc::channel();
+    let ending = std::thread::spawn(move || {
+        drop(home.store);
+        ended.send(()).expect("the test waits");
+        // The folder goes last.
+        home.dir
+    });
+    over.recv_timeout(HANGS)
+        .expect("the store is gone while its sync still hangs");
+    drop(held);
+    synced
+        .await
+        .expect("what was in the disk's hands ends well");
+    drop(ending.join().expect("no panic"));
 }
 
 #[tokio::test]

@@ -1,0 +1,36 @@
+//! What a request's answer promises is on disk (STORE-4).
+
+use crate::rig::*;
+use crabtalk_testkit::Reply;
+
+#[tokio::test]
+async fn a_title_that_was_acknowledged_survives_a_power_cut() {
+    let rig = rig(vec![Reply::text("hello")]);
+    rig.run("hi").await;
+    let title = |title: &str| Some(title.to_owned());
+    let pair = key();
+    let set = rig.runtime.set(&pair, title("While in memory"), None);
+    set.await.expect("it exists");
+    let cut = rig.store.power_cut().lines(&key());
+    assert_eq!(
+        cut.last().map(String::as_str),
+        Some("meta title While in memory")
+    );
+
+    // And when it has to be opened for that.
+    let again = rig_on(rig.model.clone(), rig.store.power_cut(), catalog());
+    let set = again.runtime.set(&pair, title("From disk"), None);
+    set.await.expect("it exists");
+    let cut = again.store.power_cut().lines(&key());
+    assert_eq!(cut.last().map(String::as_str), Some("meta title From disk"));
+}
+
+#[tokio::test]
+async fn a_summary_that_was_acknowledged_survives_a_power_cut() {
+    let rig = rig(vec![Reply::text("hello"), Reply::text("They greeted.")]);
+    rig.run("hi").await;
+    let summary = rig.runtime.compact(&key(), None).await.expect("compacts");
+    assert_eq!(summary, "They greeted.");
+    let cut = rig.store.power_cut().lines(&key());
+    assert!(cut.contains(&"compact (keep 0): They greeted.".to_owned()));
+}
