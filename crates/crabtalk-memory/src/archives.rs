@@ -16,7 +16,6 @@ mod turn;
 pub(crate) use segment::{Searched, Segment, text_hash};
 pub(crate) use turn::{Turn, without_recalled};
 
-use crate::disk;
 use crate::index::fnv;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Storage;
@@ -340,7 +339,7 @@ fn names(folder: &Path) -> Vec<Named> {
     for file in files.flatten() {
         let name = file.file_name();
         names.extend(name.to_str().and_then(Named::parse));
-        if disk::is_left_over(&name) && is_old(&file) {
+        if crabtalk_files::is_left_over(&name) && is_old(&file) {
             let _ = std::fs::remove_file(file.path());
         }
     }

@@ -13,10 +13,10 @@ mod watch;
 pub use format::Entry;
 pub(crate) use format::parse;
 
-use crate::disk::{self, Existing};
 use crate::index::{DocId, Index};
 use crate::text::passages;
 use crate::{Error, Warning};
+use crabtalk_files::Existing;
 use look::{MAX_FILE_BYTES, Stamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -179,7 +179,9 @@ impl Entries {
     /// Reads an entry's file.
     pub(crate) fn read(&self, slot: &Slot) -> Result<Entry, Error> {
         let file = self.folder.join(&slot.file);
-        let parsed = disk::read(&file, MAX_FILE_BYTES).and_then(|text| format::parse(&text));
+        let parsed = crabtalk_files::read_text(&file, MAX_FILE_BYTES)
+            .map_err(|e| e.to_string())
+            .and_then(|text| format::parse(&text));
         parsed.map_err(|reason| Error::Broken { file, reason })
     }
 
@@ -218,7 +220,7 @@ impl Entries {
 
     fn write_file(&self, file: &str, text: &str, existing: Existing) -> Result<(), Error> {
         let file = self.folder.join(file);
-        disk::write(&file, text, existing).map_err(|source| Error::Io {
+        crabtalk_files::write(&file, text.as_bytes(), existing).map_err(|source| Error::Io {
             action: "write",
             file,
             source,
@@ -228,7 +230,7 @@ impl Entries {
     /// Deletes an entry's file.
     pub(crate) fn remove(&mut self, file: &str) -> Result<(), Error> {
         let path = self.folder.join(file);
-        disk::remove(&path).map_err(|source| Error::Io {
+        crabtalk_files::remove(&path).map_err(|source| Error::Io {
             action: "remove",
             file: path,
             source,

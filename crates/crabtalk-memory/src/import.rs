@@ -4,7 +4,7 @@
 //! what is left out is named.
 
 use crate::entries::MAX_CONTENT_BYTES;
-use crate::{Error, Memory, NewEntry, Viewer, Warning, disk, entries};
+use crate::{Error, Memory, NewEntry, Viewer, Warning, entries};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,9 @@ fn read_notes(root: &Path) -> Result<(Notes, ImportReport), Error> {
     let mut notes = Notes::new();
     for (at, file) in files.into_iter().enumerate() {
         let read = match at < MAX_FILES {
-            true => disk::read(&file, MAX_CONTENT_BYTES as u64).and_then(|text| note(&file, &text)),
+            true => crabtalk_files::read_text(&file, MAX_CONTENT_BYTES as u64)
+                .map_err(|e| e.to_string())
+                .and_then(|text| note(&file, &text)),
             false => Err(format!("is left out: an import takes {MAX_FILES} files")),
         };
         match read {

@@ -15,7 +15,6 @@ pub mod measure;
 pub mod text;
 
 mod archives;
-mod disk;
 mod entries;
 mod error;
 mod hook;

@@ -9,12 +9,12 @@ mod inner;
 mod page;
 
 use crate::archives::{self, ArchiveIndex};
-use crate::disk::{self, Existing};
 use crate::entries::{Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use crate::index::{Query, Scratch};
 use crate::{Error, Owners, Viewer, Warning};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::{Clock, ConversationKey};
+use crabtalk_files::Existing;
 use found::Candidate;
 pub(crate) use found::Rank;
 use inner::{Inner, State};
@@ -391,7 +391,7 @@ impl Memory {
         }
         let file = self.overview_path();
         self.blocking(move |_| {
-            let written = disk::write(&file, &content, Existing::Replace);
+            let written = crabtalk_files::write(&file, content.as_bytes(), Existing::Replace);
             written.map_err(|source| Error::Io {
                 action: "write",
                 file,

@@ -5,7 +5,6 @@
 //! named.
 
 use crate::Warning;
-use crate::disk;
 use crabtalk_fingerprint::Trace;
 use std::path::{Path, PathBuf};
 
@@ -149,7 +148,7 @@ fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, Str
             target.display()
         ));
     }
-    disk::read(&target, MAX_FILE_BYTES)
+    crabtalk_files::read_text(&target, MAX_FILE_BYTES).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

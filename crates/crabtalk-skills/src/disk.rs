@@ -8,7 +8,7 @@ use crate::Error;
 use crate::finding::Trouble;
 use rustix::fs::{Mode, OFlags, open, openat};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// Largest bundled file. References, scripts and fonts stay below; what is
@@ -215,17 +215,9 @@ fn too_large(len: u64, limit: u64) -> Trouble {
 
 /// Reads a file below a canonical folder, within a limit.
 pub(crate) fn read(folder: &Path, relative: &str, limit: u64) -> Result<Vec<u8>, Trouble> {
-    open_inside(folder, relative, limit).and_then(|file| {
-        let mut bytes = Vec::new();
-        // The size is checked on what is read: a file may grow meanwhile.
-        file.take(limit + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|e| Trouble::new(format!("cannot be read: {e}"), "make it readable"))?;
-        if bytes.len() as u64 > limit {
-            return Err(too_large(bytes.len() as u64, limit));
-        }
-        Ok(bytes)
-    })
+    let file = open_inside(folder, relative, limit)?;
+    crabtalk_files::read_open(&file, limit)
+        .map_err(|e| Trouble::new(e.to_string(), "make it readable and small"))
 }
 
 /// Opens a regular file below a canonical folder.

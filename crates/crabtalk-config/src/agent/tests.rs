@@ -207,7 +207,7 @@ fn a_broken_file_breaks_its_own_agent_only() {
         .map(|entry| match &entry.agent {
             Ok((file, _)) => format!("{} {}", entry.name, file.prompt),
             Err(error) => error
-                .to_string()
+                .with_causes()
                 .replace(&format!("{}/", folder.path().display()), ""),
         })
         .collect::<Vec<_>>();
@@ -219,7 +219,7 @@ fn a_broken_file_breaks_its_own_agent_only() {
             "b.md: the agent B has that name already, in other case: rename one of the files",
             "bad name.md: \"bad name\" is not an agent's name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
             "broken.md:2:8: not valid YAML: unclosed bracket '['",
-            "gone.md: the file has gone, or its link is broken",
+            "cannot read gone.md: is a link that leads nowhere",
         ]
     );
     assert!(load_agents(&folder.path().join("none")).unwrap().is_empty());

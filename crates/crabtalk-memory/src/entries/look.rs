@@ -2,7 +2,6 @@
 
 use super::watch::Changes;
 use super::{Entries, Known, MAX_CONTENT_BYTES, State, format, slug};
-use crate::disk;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -89,7 +88,7 @@ impl Entries {
         let mut gone: BTreeSet<String> = self.files.keys().cloned().collect();
         for item in self.open_folder().into_iter().flatten().flatten() {
             let name = item.file_name();
-            if disk::is_left_over(&name) {
+            if crabtalk_files::is_left_over(&name) {
                 // Nobody else writes here while this daemon lives.
                 let _ = fs::remove_file(item.path());
                 continue;
@@ -132,7 +131,7 @@ impl Entries {
 
     pub(super) fn load(&mut self, file: &str, stamp: Option<Stamp>) {
         let path = self.folder.join(file);
-        let text = disk::read(&path, MAX_FILE_BYTES);
+        let text = crabtalk_files::read_text(&path, MAX_FILE_BYTES).map_err(|e| e.to_string());
         let hash = text
             .as_ref()
             .map_or(0, |text| slug::fnv(&[text.as_bytes()]));

@@ -105,7 +105,7 @@ fn broken_files_are_named_and_hide_nothing() {
         folder.warnings(),
         [
             "bytes.md is not UTF-8 text",
-            "folder.md is not a regular file",
+            "folder.md is a folder, not a regular file",
             "large.md has more than 278528 bytes",
             "plain.md does not begin with a `---` line",
         ]
@@ -170,7 +170,7 @@ fn names_that_slug_alike_stay_apart() {
 fn a_crash_in_mid_write_leaves_the_old_entry() {
     let mut folder = Folder::new();
     folder.put("a.md", "Tea", "green tea");
-    let staged = disk::stage(&folder.path.join("a.md"), "half of").unwrap();
+    let staged = crabtalk_files::stage(&folder.path.join("a.md"), b"half of").unwrap();
     let (_, left) = staged.keep().unwrap();
     assert_eq!(folder.find("green"), ["Tea"]);
     assert!(!left.exists(), "what a crash left is swept");

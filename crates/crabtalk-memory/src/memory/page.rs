@@ -1,6 +1,7 @@
 //! `MEMORY.md` and `Crab.md`, read again only when they changed.
 
-use crate::{Warning, disk};
+use crate::Warning;
+use crabtalk_files::Error;
 use crabtalk_fingerprint::{Fingerprint, Trace};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,10 +43,10 @@ impl Page {
 
     /// Reads it, having `begun` at that moment, and keeps what it says.
     fn read_at(&self, begun: SystemTime) -> Arc<str> {
-        let text: Arc<str> = match disk::read_if_there(&self.file, MAX_PAGE_BYTES) {
+        let text: Arc<str> = match self.load() {
             Ok(text) => text.unwrap_or_default().into(),
             Err(reason) => {
-                tracing::warn!(file = %self.file.display(), reason, "left out");
+                tracing::warn!(file = %self.file.display(), %reason, "left out");
                 "".into()
             }
         };
@@ -54,9 +55,13 @@ impl Page {
         text
     }
 
+    fn load(&self) -> Result<Option<String>, Error> {
+        crabtalk_files::if_there(crabtalk_files::read_text(&self.file, MAX_PAGE_BYTES))
+    }
+
     /// Why it is left out, if it is.
     pub(super) fn warning(&self) -> Option<Warning> {
-        let reason = disk::read_if_there(&self.file, MAX_PAGE_BYTES).err()?;
+        let reason = self.load().err()?.to_string();
         Some(Warning {
             file: self.file.clone(),
             reason,

@@ -3,8 +3,10 @@
 use super::content_hash;
 use crate::Error;
 use crate::disk::canonical_folder;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use crabtalk_files::{Error as FileError, Existing};
+use rustix::fs::OFlags;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
@@ -201,18 +203,12 @@ impl TrustFile {
     }
 
     fn document(&self) -> Result<DocumentMut, Error> {
-        let mut text = String::new();
-        match File::open(&self.path) {
-            Ok(file) => file
-                .take(MAX_BYTES + 1)
-                .read_to_string(&mut text)
-                .map_err(|e| Error::io("read", &self.path, e))?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
-            Err(e) => return Err(Error::io("open", &self.path, e)),
+        let read = crabtalk_files::if_there(crabtalk_files::read_text(&self.path, MAX_BYTES));
+        let text = match read {
+            Ok(text) => text.unwrap_or_default(),
+            Err(FileError::Io(e)) => return Err(Error::io("read", &self.path, e)),
+            Err(error) => return Err(self.broken(error.to_string())),
         };
-        if text.len() as u64 > MAX_BYTES {
-            return Err(self.broken(format!("has more than {MAX_BYTES} bytes")));
-        }
         text.parse::<DocumentMut>()
             .map_err(|e| self.broken(format!("is not valid TOML: {}", e.message())))
     }
@@ -232,6 +228,8 @@ impl TrustFile {
             .write(true)
             .truncate(false)
             .mode(0o600)
+            // Should it be a pipe, nobody is waited for.
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(self.path.with_extension("lock"))
             .map_err(|e| io("lock", e))?;
         // Held for one small write; closing the file ends it.
@@ -240,15 +238,9 @@ impl TrustFile {
         // A file that is only half understood is not changed either.
         self.trust_of(&document)?;
         let result = change(self, &mut document)?;
-        let write = || {
-            // The crate creates it for its owner alone (0600).
-            let mut file = tempfile::NamedTempFile::new_in(folder)?;
-            file.write_all(document.to_string().as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(&self.path).map_err(|e| e.error)?;
-            File::open(folder)?.sync_all()
-        };
-        write().map_err(|e| io("write", e))?;
+        let text = document.to_string();
+        crabtalk_files::write(&self.path, text.as_bytes(), Existing::Replace)
+            .map_err(|e| io("write", e))?;
         Ok(result)
     }
 

@@ -38,7 +38,7 @@ fn broken(what: &'static str) -> io::Error {
 impl Segment {
     /// Opens a segment of that conversation.
     pub(in crate::archives) fn open(path: &Path, key: &ConversationKey) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = crabtalk_files::open(path)?;
         let len = file.metadata()?.len();
         let footer_at = len.checked_sub(FOOTER_BYTES);
         let footer_at = footer_at.ok_or_else(|| broken("it ends too early"))?;

@@ -3,7 +3,6 @@
 use super::*;
 use crate::archives::span::Named;
 use crate::archives::turn::Turn;
-use crate::disk;
 use crate::index::{COUNT_BITS, Corpus, Document, Index, MAX_COUNT, NO_SPEAKER, fnv};
 use crate::text::passages;
 use crabtalk_domain::ConversationKey;
@@ -149,9 +148,9 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(folder: &Path) -> io::Result<Self> {
-        disk::create_folder(folder)?;
+        crabtalk_files::create_folder(folder)?;
         Ok(Self {
-            out: BufWriter::new(disk::unfinished(folder)?),
+            out: BufWriter::new(crabtalk_files::unfinished(folder)?),
             at: 0,
             ends: [0; SECTIONS],
             terms: BufWriter::new(tempfile::tempfile_in(folder)?),

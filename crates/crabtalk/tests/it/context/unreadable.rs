@@ -2,11 +2,12 @@
 //!
 //! Rights do not hold for root, so what stands in the way here holds for
 //! everybody: a link that leads nowhere, a folder in a file's place, bytes that
-//! are no text.
+//! are no text, a pipe that nobody writes into.
 
 use super::{recall, say, told};
 use crate::rig::{ModelServer, TestEnv, eventually};
 use crabtalk_testkit::scripted::{Script, openai};
+use rustix::fs::FileType;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -15,11 +16,18 @@ use std::path::Path;
 type Obstruct = fn(&Path);
 
 /// What stands in a file's place, with a name for it.
-const OBSTACLES: [(&str, Obstruct); 3] = [
+const OBSTACLES: [(&str, Obstruct); 4] = [
     ("dangling", |path| symlink("nowhere", path).unwrap()),
     ("folder", |path| fs::create_dir(path).unwrap()),
     ("bytes", |path| fs::write(path, [b'a', 0xff, 0xfe]).unwrap()),
+    ("pipe", make_pipe),
 ];
+
+/// Whoever simply opens it waits for ever.
+fn make_pipe(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
+}
 
 async fn agreeing() -> ModelServer {
     ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await
@@ -44,7 +52,7 @@ async fn memory_files() {
     for (name, obstruct) in OBSTACLES {
         obstruct(&entries.join(format!("{name}.md")));
     }
-    OBSTACLES[1].1(&env.user_home.join(MEMORY).join("MEMORY.md"));
+    OBSTACLES[3].1(&env.user_home.join(MEMORY).join("MEMORY.md"));
     OBSTACLES[2].1(&env.home.join("config/Crab.md"));
     let daemon = env.daemon().await;
     say(&env, "user", "Which colour has the garden gate?").await;
@@ -57,6 +65,7 @@ async fn memory_files() {
         "dangling.md",
         "folder.md",
         "bytes.md",
+        "pipe.md",
         "MEMORY.md",
         "Crab.md",
     ] {
@@ -134,7 +143,7 @@ async fn skills() {
 
     let listed = env.run(&["skills"]).await;
     let said = daemon.stderr();
-    for name in ["dangling", "folder", "bytes", "lost"] {
+    for name in ["dangling", "folder", "bytes", "pipe", "lost"] {
         let file = format!("skills/{name}");
         assert_eq!(
             naming(&listed.stderr, &file).len(),
@@ -148,7 +157,7 @@ async fn skills() {
     let check = env
         .run(&["skills", "check", folder.to_str().unwrap()])
         .await;
-    for name in ["dangling", "folder", "bytes"] {
+    for name in ["dangling", "folder", "bytes", "pipe"] {
         assert!(
             check.stdout.contains(&format!("skills/{name}")),
             "{}",

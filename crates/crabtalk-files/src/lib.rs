@@ -1,0 +1,21 @@
+//! Files read within bounds and replaced whole.
+//!
+//! ```text
+//! read     a regular file of a bounded size, opened without waiting
+//! replace  a file that a crash leaves old or new, never half of one
+//! ```
+//!
+//! Invariants: whatever lies where a file should be, a pipe, a device, a
+//! folder, opening it waits for nobody and reading it ends; of what a person or
+//! a program put there no more than the caller's limit reaches memory.
+//!
+//! Absent: what a file means, and anything asynchronous. A disk that does not
+//! answer holds the thread that asks it: call from one that may wait.
+
+mod read;
+mod replace;
+
+pub use read::{Error, if_there, open, read, read_open, read_text, regular};
+pub use replace::{
+    Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
+};

@@ -1,0 +1,172 @@
+//! Reads regular files of a bounded size, waiting for nobody.
+//!
+//! Invariant: the kind is judged on what was opened, never on what a name led
+//! to a moment before; so a swap in between gains nothing.
+
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+/// Opening a pipe would wait for a writer and a terminal would become ours.
+const UNWAITING: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+/// Why a file was not read. Nobody is named: the caller knows the path.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Something else lies in its place.
+    #[error("is {0}, not a regular file")]
+    Kind(&'static str),
+    /// It is larger than any honest file of its sort.
+    #[error("has more than {0} bytes")]
+    TooLarge(u64),
+    /// It is not text.
+    #[error("is not UTF-8 text")]
+    NotText,
+    /// It is a link to nothing.
+    #[error("is a link that leads nowhere")]
+    LeadsNowhere,
+    /// The operating system refused.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    /// Whether there is nothing at that path.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == ErrorKind::NotFound)
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error {
+            Error::Io(error) => return error,
+            Error::Kind(_) => ErrorKind::InvalidInput,
+            Error::TooLarge(_) => ErrorKind::FileTooLarge,
+            Error::NotText | Error::LeadsNowhere => ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Opens a regular file for reading, following links.
+pub fn open(path: &Path) -> Result<File, Error> {
+    match rustix::fs::open(path, UNWAITING, Mode::empty()) {
+        Ok(file) => regular(File::from(file)),
+        // What a socket answers.
+        Err(rustix::io::Errno::NXIO) => Err(Error::Kind("a socket")),
+        Err(rustix::io::Errno::NOENT) if path.is_symlink() => Err(Error::LeadsNowhere),
+        Err(error) => Err(Error::Io(error.into())),
+    }
+}
+
+/// The same file if it is a regular one. For those who open by other means,
+/// which has to be without waiting.
+pub fn regular(file: File) -> Result<File, Error> {
+    let stat = rustix::fs::fstat(&file).map_err(io::Error::from)?;
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(file),
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink | FileType::Unknown => "something else",
+    };
+    Err(Error::Kind(kind))
+}
+
+/// Reads a regular file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    read_open(&open(path)?, limit)
+}
+
+/// Reads what is open, from where it stands, if that is at most `limit` bytes.
+pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
+    let size = file.metadata()?.len();
+    if size > limit {
+        return Err(Error::TooLarge(limit));
+    }
+    // The size is a hint: a file may grow meanwhile, and some have none.
+    let mut bytes = Vec::with_capacity(size as usize);
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(Error::TooLarge(limit));
+    }
+    Ok(bytes)
+}
+
+/// Reads a text file of at most `limit` bytes.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
+    String::from_utf8(read(path, limit)?).map_err(|_| Error::NotText)
+}
+
+/// Makes nothing of a file that is not there. A link that leads nowhere is an
+/// error all the same: somebody meant a file to be there.
+pub fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    fn refusal(path: &Path) -> String {
+        read(path, 9).expect_err("refused").to_string()
+    }
+
+    /// Each of these would wait for ever, or never end, when simply opened and
+    /// read.
+    #[test]
+    fn whatever_lies_in_a_files_place_is_told_by_its_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
+        symlink(at("pipe"), at("link")).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        assert_eq!(refusal(&at("pipe")), "is a pipe, not a regular file");
+        assert_eq!(refusal(&at("link")), "is a pipe, not a regular file");
+        assert_eq!(refusal(&at("socket")), "is a socket, not a regular file");
+        assert_eq!(refusal(folder.path()), "is a folder, not a regular file");
+        let zero = Path::new("/dev/zero");
+        assert_eq!(refusal(zero), "is a device, not a regular file");
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        assert!(if_there(read(&path, 9)).unwrap().is_none());
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_text(&path, 5).unwrap(), "12345");
+        assert_eq!(
+            read(&path, 4).unwrap_err().to_string(),
+            "has more than 4 bytes"
+        );
+        fs::write(&path, [0xff]).unwrap();
+        assert!(matches!(read_text(&path, 5), Err(Error::NotText)));
+        // The kernel says that it has no bytes at all.
+        let proc = Path::new("/proc/self/status");
+        assert!(matches!(read(proc, 5), Err(Error::TooLarge(5))));
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_not_an_absent_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        symlink(folder.path().join("b"), &path).unwrap();
+        let error = if_there(read(&path, 9)).unwrap_err();
+        assert_eq!(error.to_string(), "is a link that leads nowhere");
+    }
+}

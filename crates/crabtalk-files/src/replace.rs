@@ -1,0 +1,173 @@
+//! Replaces files so that a crash leaves the old or the new, whole.
+//!
+//! Invariant: an unfinished file lies beside the one it is for, under a name
+//! that tells what it is, so that whoever comes after a crash may remove it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// What unfinished files are called. Whoever lists a folder passes over them.
+const PREFIX: &str = ".crabtalk-";
+const SUFFIX: &str = ".tmp";
+
+/// Whether an existing file may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It may.
+    Replace,
+    /// It may not: the new file takes nobody's place.
+    Refuse,
+}
+
+/// Writes a whole file, for its owner alone (0600): beside it, synced, renamed,
+/// and the folder synced. Folders that are missing are made; a symbolic link
+/// stays and its target changes.
+pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+    // A link keeps pointing where its owner made it point.
+    let path = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    commit(stage(&path, bytes)?, &path, existing)
+}
+
+/// The half before the rename.
+pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    let folder = folder_of(path)?;
+    create_folder(folder)?;
+    let mut file = unfinished(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Creates a folder and those above it. Something else in the place of one of
+/// them is told apart from a file that is there already.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    let in_place = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
+    match fs::create_dir_all(folder) {
+        Err(error) if in_place(&error) => Err(io::Error::new(
+            io::ErrorKind::NotADirectory,
+            "something else is where its folder should be",
+        )),
+        created => created,
+    }
+}
+
+/// A file without its name yet.
+pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(PREFIX)
+        .suffix(SUFFIX)
+        .tempfile_in(folder)
+}
+
+/// The rename and what makes it last.
+pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Result<()> {
+    match existing {
+        Existing::Replace => staged.persist(path),
+        Existing::Refuse => staged.persist_noclobber(path),
+    }
+    .map_err(|e| e.error)?;
+    sync_folder(path)
+}
+
+/// Deletes a file for good.
+pub fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_folder(path)
+}
+
+/// Whether a crash left this behind.
+pub fn is_left_over(name: &OsStr) -> bool {
+    name.to_str()
+        .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
+}
+
+/// Removes what crashes left in a folder. For one that nobody writes to
+/// meanwhile.
+pub fn sweep(folder: &Path) {
+    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_left_over(&item.file_name()) {
+            // What cannot be removed is passed over by whoever lists the folder.
+            let _ = fs::remove_file(item.path());
+        }
+    }
+}
+
+/// The folder of a path; a bare name lies in the working directory.
+fn folder_of(path: &Path) -> io::Result<&Path> {
+    let none = || io::Error::new(io::ErrorKind::InvalidInput, "the path has no folder");
+    let folder = path.parent().ok_or_else(none)?;
+    Ok(if folder == PathBuf::new() {
+        Path::new(".")
+    } else {
+        folder
+    })
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path)?)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_crash_before_the_rename_leaves_the_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.md");
+        write(&path, b"old", Existing::Replace).unwrap();
+        let staged = stage(&path, b"new").unwrap();
+        let (_, left) = staged.keep().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert!(is_left_over(left.file_name().unwrap()));
+        write(&path, b"new", Existing::Replace).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        sweep(folder.path());
+        assert!(!left.exists());
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_new_file_takes_no_other_ones_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/a.md");
+        write(&path, b"one", Existing::Refuse).unwrap();
+        let refused = write(&path, b"two", Existing::Refuse).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_file_in_a_folders_place_is_no_file_that_is_there_already() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("deep"), "").unwrap();
+        for path in ["deep/a.md", "deep/er/a.md"] {
+            let refused = write(&folder.path().join(path), b"one", Existing::Refuse);
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        }
+    }
+
+    #[test]
+    fn a_replaced_file_is_private_and_its_link_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        symlink(&real, &link).unwrap();
+        write(&link, b"new", Existing::Replace).unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(
+            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}
