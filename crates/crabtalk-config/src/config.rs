@@ -140,6 +140,13 @@ pub struct Limits {
     pub chain_depth: u32,
     /// Delegations within delegations (RUN-9).
     pub delegate_depth: u32,
+    /// Bytes of one answer of a model: text, thinking and arguments together
+    /// (MODEL-9).
+    pub answer_bytes: u32,
+    /// Tool calls of one answer (MODEL-9).
+    pub answer_calls: u32,
+    /// Seconds from a request to the end of its answer (MODEL-9).
+    pub answer_secs: u64,
     /// Tokens of the node in a day (MODEL-7).
     pub tokens_per_day: Option<u64>,
     /// Money of the node in a day, in the unit of the prices (MODEL-7).

@@ -106,6 +106,9 @@ fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, Stri
             queued_runs: config.limits.queued_runs as usize,
             delegate_depth: config.limits.delegate_depth,
             ask_timeout: Duration::from_secs(config.runs.ask_timeout_secs),
+            answer_bytes: config.limits.answer_bytes as usize,
+            answer_calls: config.limits.answer_calls as usize,
+            answer_time: Duration::from_secs(config.limits.answer_secs),
         },
     })
 }

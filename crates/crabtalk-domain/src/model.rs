@@ -271,6 +271,8 @@ pub enum ErrorKind {
     Filtered,
     /// A day's budget is spent (MODEL-7: 402).
     Budget,
+    /// The answer was more than one may be (MODEL-9: 422).
+    Limit,
 }
 
 impl ErrorKind {
@@ -289,7 +291,8 @@ impl ErrorKind {
             | Self::Invalid
             | Self::TooLong
             | Self::Filtered
-            | Self::Budget => false,
+            | Self::Budget
+            | Self::Limit => false,
         }
     }
 
@@ -301,7 +304,7 @@ impl ErrorKind {
             Self::RateLimited { .. } => 429,
             Self::Timeout | Self::Stalled => 504,
             Self::Budget => 402,
-            Self::Filtered => 422,
+            Self::Filtered | Self::Limit => 422,
             Self::Refused
             | Self::Invalid
             | Self::TooLong

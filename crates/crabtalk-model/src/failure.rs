@@ -144,7 +144,8 @@ impl Peer {
             | ErrorKind::Stalled
             | ErrorKind::Malformed
             | ErrorKind::Filtered
-            | ErrorKind::Budget => format!("answered {status}{said}"),
+            | ErrorKind::Budget
+            | ErrorKind::Limit => format!("answered {status}{said}"),
         };
         self.error(kind, &text)
     }

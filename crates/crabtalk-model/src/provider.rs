@@ -21,7 +21,7 @@ use http::header::{
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Longest error page that is read.
+/// What is read of an error page.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// The version of Anthropic's interface that is spoken.
@@ -187,9 +187,9 @@ impl Provider {
         .await
         .map_err(|failure| self.peer.unanswered(failure))?;
         if !response.status.is_success() {
-            let page = response.body.collect(MAX_ERROR_BYTES);
+            let page = response.body.beginning(MAX_ERROR_BYTES);
             let page = tokio::time::timeout(self.config.timeout, page).await;
-            let page = page.ok().and_then(Result::ok).flatten().unwrap_or_default();
+            let page = page.unwrap_or_default();
             let (status, headers) = (response.status, &response.headers);
             let mut error = self.peer.refused(status, headers, &page, &model.id, known);
             if error.kind == ErrorKind::Invalid && sight.shows_images(request) {

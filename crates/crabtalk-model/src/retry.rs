@@ -131,6 +131,11 @@ impl Plan {
         while let Some(chunk) = poll_fn(|cx| source.poll_chunk(cx)).await {
             let chunk = chunk?;
             let is_content = !matches!(chunk, Chunk::Usage(_) | Chunk::Answering { .. });
+            if matches!(chunks.back(), Some(Chunk::Usage(_))) && !is_content {
+                // The last figures count; a server may send them for ever.
+                chunks.pop_back();
+                tokio::task::yield_now().await;
+            }
             chunks.push_back(chunk);
             if is_content {
                 return Ok(Begun { chunks, source });

@@ -5,8 +5,9 @@
 use memchr::memchr2;
 
 /// Longest event accepted. A whole file in one argument fragment fits; more is
-/// not an answer, and holding it would cost the daemon its memory.
-pub(crate) const MAX_EVENT_BYTES: usize = 8 << 20;
+/// not an answer, and holding it would cost the daemon its memory, as often as
+/// there are models that send it.
+pub(crate) const MAX_EVENT_BYTES: usize = 4 << 20;
 
 /// Capacity kept for the next event after a large one.
 const KEEP_BYTES: usize = 16 << 10;

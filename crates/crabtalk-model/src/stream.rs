@@ -29,6 +29,10 @@ const MAX_WHOLE_BYTES: usize = sse::MAX_EVENT_BYTES;
 /// stopped; some servers then neither send them nor close.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// Taken in at a time of a body that says nothing, before others have their
+/// turn.
+const TURN_BYTES: usize = 64 << 10;
+
 /// Kept of a body to tell what came instead of events.
 const MAX_OPENING_BYTES: usize = 300;
 
@@ -265,6 +269,7 @@ impl Answer {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Chunk, Error>>> {
+        let mut taken_in = 0;
         loop {
             if let Some(chunk) = self.out.queue.pop_front() {
                 return Poll::Ready(Some(Ok(chunk)));
@@ -275,10 +280,15 @@ impl Answer {
             let Some(body) = &mut self.body else {
                 return Poll::Ready(None);
             };
+            if taken_in > TURN_BYTES {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             match body.poll_data(cx) {
                 Poll::Ready(Some(Ok(bytes))) => {
                     self.silence.broken();
                     self.received += bytes.len() as u64;
+                    taken_in += bytes.len();
                     self.take_in(&bytes);
                 }
                 Poll::Ready(Some(Err(reason))) => self.ended(Some(&reason)),
@@ -295,7 +305,8 @@ impl Answer {
         self.shape.push(bytes);
         if let Shape::Whole(whole) = &self.shape {
             if whole.len() > MAX_WHOLE_BYTES {
-                self.fail(ErrorKind::Malformed, "sent an answer that has no end");
+                let message = format!("sent an answer of more than {} MiB", MAX_WHOLE_BYTES >> 20);
+                self.fail(ErrorKind::Malformed, &message);
             }
             return;
         }
@@ -422,7 +433,13 @@ impl Answer {
 fn explain(peer: &Peer, broken: Broken, came: &[u8]) -> Error {
     match broken {
         Broken::Reported(error) => peer.in_stream(&error),
-        Broken::TooLong => peer.error(ErrorKind::Malformed, "sent an event that has no end"),
+        Broken::TooLong => {
+            let message = format!(
+                "sent an event of more than {} MiB",
+                sse::MAX_EVENT_BYTES >> 20
+            );
+            peer.error(ErrorKind::Malformed, &message)
+        }
         Broken::Json(reason) | Broken::Nonsense(reason) => {
             let came = peer.quote_bytes(came);
             let message =

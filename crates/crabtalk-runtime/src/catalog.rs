@@ -19,6 +19,12 @@ pub struct Limits {
     pub delegate_depth: u32,
     /// How long an ask in the owner's inbox waits (GATE-4).
     pub ask_timeout: Duration,
+    /// Bytes of one answer: text, thinking and arguments together (MODEL-9).
+    pub answer_bytes: usize,
+    /// Tool calls of one answer (MODEL-9).
+    pub answer_calls: usize,
+    /// From a request to the end of its answer (MODEL-9).
+    pub answer_time: Duration,
 }
 
 impl Default for Limits {
@@ -27,6 +33,9 @@ impl Default for Limits {
             queued_runs: 32,
             delegate_depth: 3,
             ask_timeout: Duration::from_secs(86_400),
+            answer_bytes: 2 * 1024 * 1024,
+            answer_calls: 128,
+            answer_time: Duration::from_secs(3_600),
         }
     }
 }

@@ -19,6 +19,7 @@ mod events;
 mod framing;
 pub mod gate;
 mod history;
+mod listen;
 mod registry;
 mod router;
 mod run;

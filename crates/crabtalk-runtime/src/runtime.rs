@@ -8,11 +8,12 @@ use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, HubSubscription, RunLog, Subscription};
 use crate::gate::rules::LOCAL_PRINCIPAL;
 use crate::gate::{ToolRights, Violation, rights, scope};
+use crate::listen::Listener;
 use crate::registry::{LiveInfo, Registry};
 use crate::router::{ApprovalBook, DelegateNumbers, Resolve, Router};
 use crate::run::RunRequest;
 use arc_swap::ArcSwap;
-use crabtalk_domain::model::Model;
+use crabtalk_domain::model::{Model, Request};
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{
@@ -108,6 +109,11 @@ impl Inner {
         let mut tools = ToolRegistry::default();
         self.hook.on_register_tools(&mut tools).await;
         tools.into_specs()
+    }
+
+    /// Calls the model. Nothing else calls it, so that every answer is bounded.
+    pub(crate) fn listen(&self, request: Request) -> Listener {
+        Listener::new(self.model.stream(request), &self.catalog.load().limits)
     }
 
     /// Counts and logs an attempt to reach what is out of scope (GATE-1).

@@ -9,7 +9,6 @@ use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
     AgentConfig, ConversationKey, Cost, History, Ledger, RunTotal, Spent, Usage, estimate_tokens,
 };
-use futures_util::StreamExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a run's calls have come to so far.
@@ -125,7 +124,7 @@ pub(crate) async fn send(
     request: Request,
 ) -> Result<Response, Error> {
     let mut bill = account.open(&request)?;
-    let mut stream = rt.model.stream(request);
+    let mut stream = rt.listen(request);
     while let Some(chunk) = stream.next().await {
         bill.push(chunk?);
         if bill.is_complete() {

@@ -26,6 +26,23 @@ const CHAIN_DEPTH: u32 = 8;
 /// A team, its members and theirs; beyond that nobody can follow.
 const DELEGATE_DEPTH: u32 = 3;
 
+/// Three times what a model writes that uses all of its 128,000 tokens; ten
+/// that never stop still leave the daemon small.
+const ANSWER_BYTES: u32 = 2 * 1024 * 1024;
+
+/// An answer is told in one frame and kept in one line; half a frame leaves
+/// room for what escaping adds.
+const MAX_ANSWER_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What providers allow at once; each is a task, an ask and a line.
+const ANSWER_CALLS: u32 = 128;
+
+/// An hour: a slow model on a slow machine writes a long answer in less.
+const ANSWER_SECS: u64 = 3_600;
+
+/// A week: beyond it nobody waits for an answer.
+const MAX_ANSWER_SECS: u64 = 7 * 86_400;
+
 /// Entries that fit beside a question without drowning it.
 const RECALL_LIMIT: u32 = 5;
 
@@ -85,6 +102,15 @@ pub(super) fn limits(mut section: Section<'_>) -> Result<Limits, Error> {
         delegate_depth: section
             .count("delegate_depth", 0)?
             .unwrap_or(DELEGATE_DEPTH),
+        answer_bytes: section
+            .whole("answer_bytes", 1, MAX_ANSWER_BYTES)?
+            .map_or(ANSWER_BYTES, |n| {
+                u32::try_from(n).expect("within the range")
+            }),
+        answer_calls: section.count("answer_calls", 1)?.unwrap_or(ANSWER_CALLS),
+        answer_secs: section
+            .whole("answer_secs", 1, MAX_ANSWER_SECS)?
+            .unwrap_or(ANSWER_SECS),
         tokens_per_day: section.whole("tokens_per_day", 0, u64::MAX)?,
         money_per_day: section.amount("money_per_day")?,
     };

@@ -223,6 +223,10 @@ fn wrong_types_say_what_would_be_right() {
         "config.toml:2:18: limits.tokens_per_day: expected a whole number of at least 0, found a number",
     );
     fails(
+        "[limits]\nanswer_bytes = 0\n",
+        "config.toml:2:16: limits.answer_bytes: expected a whole number from 1 to 8388608, found 0",
+    );
+    fails(
         "[limits]\nmoney_per_day = -2\n",
         "config.toml:2:17: limits.money_per_day: expected a number of at least 0, found -2",
     );

@@ -151,6 +151,24 @@ impl Body {
         poll_frame(&mut self.incoming, cx)
     }
 
+    /// Reads how it begins, `limit` bytes at most. What follows is not waited
+    /// for: the connection closes.
+    pub(crate) async fn beginning(mut self, limit: usize) -> Vec<u8> {
+        let mut page = Vec::new();
+        while page.len() < limit {
+            match poll_fn(|cx| self.poll_data(cx)).await {
+                Some(Ok(bytes)) => page.extend_from_slice(&bytes),
+                Some(Err(_)) => return page,
+                None => {
+                    self.keep();
+                    return page;
+                }
+            }
+        }
+        page.truncate(limit);
+        page
+    }
+
     /// Reads all of it; `None` when it is longer than `limit`.
     pub(crate) async fn collect(mut self, limit: usize) -> Result<Option<Vec<u8>>, String> {
         let mut whole = Vec::new();

@@ -102,8 +102,8 @@ fn an_endless_event_is_refused_however_it_is_written() {
         .collect();
     assert_eq!(
         outcomes.iter().position(|refused| *refused),
-        Some(7),
-        "eight lines and their feeds"
+        Some(3),
+        "four lines and their feeds"
     );
 }
 

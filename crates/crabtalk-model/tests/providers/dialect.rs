@@ -149,7 +149,9 @@ pub(crate) fn up_to(reply: &Reply, text: &str) -> usize {
         Action::Bytes(bytes) => String::from_utf8_lossy(bytes).contains(text),
         Action::Head { .. }
         | Action::Dribble(_)
+        | Action::Flood(_)
         | Action::Raw(_)
+        | Action::RawFlood(_)
         | Action::SleepMs(_)
         | Action::Stall
         | Action::Cut => false,

@@ -2,10 +2,10 @@
 
 use super::Stop;
 use super::announce::{Announcer, Publisher};
+use crate::listen::Listener;
 use crate::spending::Bill;
+use crabtalk_domain::AgentEvent;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Response};
-use crabtalk_domain::{AgentEvent, BoxStream};
-use futures_util::StreamExt;
 
 /// What is being streamed at the moment.
 #[derive(PartialEq, Eq, Clone, Copy)]
@@ -38,7 +38,7 @@ impl<'a> Answer<'a> {
     /// to say first.
     pub(super) async fn read(
         mut self,
-        mut stream: BoxStream<'static, Result<Chunk, Error>>,
+        mut stream: Listener,
         announcer: &mut Announcer,
     ) -> Result<Response, Stop> {
         let mut next = if announcer.is_empty() {
@@ -56,6 +56,7 @@ impl<'a> Answer<'a> {
             next = stream.next().await;
         }
         self.enter(Block::None);
+        stream.give_way().await;
         if !self.bill.is_complete() {
             let message = format!("the model's answer was cut off ({})", self.speaker);
             return Err(Error::new(ErrorKind::Malformed, message).into());

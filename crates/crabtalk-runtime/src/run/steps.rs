@@ -139,7 +139,7 @@ impl Run<'_> {
             tally: &self.tally,
         };
         let bill = account.open(&request)?;
-        let stream = self.rt.model.stream(request);
+        let stream = self.rt.listen(request);
         let speaker = self.speaker.name.as_str();
         let response = Answer::new(&self.publisher, speaker, bill)
             .read(stream, &mut self.announcer)

@@ -6,6 +6,7 @@ mod delegation;
 mod durable;
 mod guests;
 mod hooks;
+mod limits;
 mod requests;
 mod rig;
 mod runs;

@@ -11,6 +11,9 @@ use tokio::net::TcpStream;
 /// Longest head of a request that is read.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
+/// What a flood sends at once: a system call for each piece would slow it.
+const FLOOD_BYTES: usize = 64 << 10;
+
 /// How an answer's body is delimited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Framing {
@@ -147,6 +150,18 @@ impl Connection {
                         tokio::task::yield_now().await;
                     }
                 }
+                Action::Flood(text) => {
+                    let piece = enough_of(&text);
+                    loop {
+                        self.body(framing, piece.as_bytes()).await?;
+                    }
+                }
+                Action::RawFlood(text) => {
+                    let piece = enough_of(&text);
+                    loop {
+                        self.stream.write_all(piece.as_bytes()).await?;
+                    }
+                }
                 Action::Raw(text) => self.stream.write_all(text.as_bytes()).await?,
                 Action::SleepMs(ms) => {
                     self.wait(tokio::time::sleep(Duration::from_millis(ms)))
@@ -223,11 +238,23 @@ impl Connection {
     }
 }
 
+/// A piece so often that sending it is worth a system call.
+fn enough_of(piece: &str) -> String {
+    piece.repeat((FLOOD_BYTES / piece.len().max(1)).max(1))
+}
+
 fn needs_head(action: &Action) -> bool {
     match action {
-        Action::Event(_) | Action::Body(_) | Action::Bytes(_) | Action::Dribble(_) => true,
-        Action::Head { .. } | Action::Raw(_) | Action::SleepMs(_) | Action::Stall | Action::Cut => {
-            false
-        }
+        Action::Event(_)
+        | Action::Body(_)
+        | Action::Bytes(_)
+        | Action::Dribble(_)
+        | Action::Flood(_) => true,
+        Action::Head { .. }
+        | Action::Raw(_)
+        | Action::RawFlood(_)
+        | Action::SleepMs(_)
+        | Action::Stall
+        | Action::Cut => false,
     }
 }

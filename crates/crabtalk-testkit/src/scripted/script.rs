@@ -40,8 +40,13 @@ pub enum Action {
     Bytes(Vec<u8>),
     /// Sends this piece of the body one byte at a time.
     Dribble(String),
+    /// Sends this piece of the body again and again, as fast as the client
+    /// takes it, until the client goes.
+    Flood(String),
     /// Sends this past all framing.
     Raw(String),
+    /// The same again and again, until the client goes.
+    RawFlood(String),
     /// Waits for so many milliseconds.
     SleepMs(u64),
     /// Waits to be released, or for the client to go.
@@ -140,7 +145,9 @@ impl Reply {
             Action::Bytes(bytes) => bytes.into_iter().map(|b| Action::Bytes(vec![b])).collect(),
             Action::Head { .. }
             | Action::Dribble(_)
+            | Action::Flood(_)
             | Action::Raw(_)
+            | Action::RawFlood(_)
             | Action::SleepMs(_)
             | Action::Stall
             | Action::Cut => vec![action],

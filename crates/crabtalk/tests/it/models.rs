@@ -2,6 +2,7 @@
 //! others stream, and paid for.
 
 mod changes;
+mod endless;
 mod spending;
 
 use crate::rig::{ModelServer, TestEnv, chunks, end_of, stream_to_end};

@@ -1,0 +1,194 @@
+//! What one answer may be (MODEL-9).
+
+use crate::rig::*;
+use crabtalk_domain::model::{Chunk, StopReason};
+use crabtalk_runtime::Limits;
+use crabtalk_testkit::model::Step;
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+use std::time::Duration;
+
+fn rig_with(limits: Limits, replies: Vec<Reply>) -> Rig {
+    let mut catalog = catalog();
+    catalog.limits = limits;
+    rig_on(ScriptedModel::new(replies), MemoryStore::default(), catalog)
+}
+
+fn of_bytes(answer_bytes: usize) -> Limits {
+    Limits {
+        answer_bytes,
+        ..Limits::default()
+    }
+}
+
+/// What a run ends with, and what its conversation keeps.
+async fn ended(rig: &Rig) -> (String, Vec<String>) {
+    let events = rig.run("go").await;
+    (events.last().expect("an end").clone(), rig.lines())
+}
+
+#[tokio::test]
+async fn an_answer_beyond_the_limit_of_bytes_ends_the_run_and_is_not_kept() {
+    let piece = "word ".repeat(20);
+    let endless = || Reply::pieces(vec![piece.clone(); 11]);
+    let rig = rig_with(of_bytes(1000), vec![endless(), Reply::text("in short")]);
+    let (end, lines) = ended(&rig).await;
+    assert_eq!(
+        end,
+        "end 422 scripted said more than 1000 bytes in one answer, the limit of \
+         limits.answer_bytes; the answer was stopped and is not kept"
+    );
+    assert_eq!(lines, ["run 1 start", "user: go", "run 1 end 422"]);
+    // The conversation goes on.
+    let events = rig.run("shorter, please").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+}
+
+#[tokio::test]
+async fn text_thinking_and_arguments_count_together() {
+    let third = "x".repeat(400);
+    let thought = || Step::Send(Chunk::Thinking(third.clone()));
+    let said = || Step::Send(Chunk::Text(third.clone()));
+    let called = || Step::Call {
+        name: "echo".into(),
+        arguments: json!({ "text": third }).to_string(),
+    };
+    let stop = || Step::Send(Chunk::Stop(StopReason::ToolCalls));
+    let rig = rig_with(
+        of_bytes(1000),
+        vec![
+            Reply::Steps(vec![thought(), called(), stop()]),
+            Reply::Steps(vec![thought(), said(), called(), stop()]),
+        ],
+    );
+    let (end, _) = ended(&rig).await;
+    assert!(
+        end.starts_with("end 422 scripted said more than 1000 bytes"),
+        "{end}"
+    );
+    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_more_than_the_limit_and_none_runs() {
+    let limits = Limits {
+        answer_calls: 3,
+        ..Limits::default()
+    };
+    let calls = |count| Reply::tools(vec![("echo", json!({})); count]);
+    let rig = rig_with(limits, vec![calls(3), calls(4)]);
+    let (end, lines) = ended(&rig).await;
+    assert_eq!(
+        end,
+        "end 422 scripted made more than 3 tool calls in one answer, the limit of \
+         limits.answer_calls; the answer was stopped and is not kept"
+    );
+    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 3);
+    assert_eq!(lines.last().map(String::as_str), Some("run 1 end 422"));
+}
+
+#[tokio::test]
+async fn a_call_far_out_of_order_costs_no_memory() {
+    let far = Step::Send(Chunk::ToolCallStart {
+        index: u32::MAX - 1,
+        id: "far".into(),
+        name: "echo".into(),
+    });
+    let rig = rig_with(Limits::default(), vec![Reply::Steps(vec![far])]);
+    let (end, _) = ended(&rig).await;
+    assert!(end.contains("limits.answer_calls"), "{end}");
+}
+
+#[tokio::test]
+async fn pieces_of_reasoning_have_an_end() {
+    let proof = |n: usize| Step::Send(Chunk::ThinkingSignature(n.to_string()));
+    let rig = rig_with(
+        Limits::default(),
+        vec![Reply::Steps((0..2000).map(proof).collect())],
+    );
+    let (end, _) = ended(&rig).await;
+    assert!(
+        end.starts_with("end 422 scripted gave more than 1024 pieces of reasoning"),
+        "{end}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_beyond_the_limit_of_time_ends_the_run() {
+    let limits = Limits {
+        answer_time: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let drip = (0..100).flat_map(|_| {
+        [
+            Step::Send(Chunk::Text("drip ".into())),
+            Step::Pause(Duration::from_secs(1)),
+        ]
+    });
+    let rig = rig_with(limits, vec![Reply::Steps(drip.collect())]);
+    let (end, lines) = ended(&rig).await;
+    assert_eq!(
+        end,
+        "end 504 the answer took longer than 60s, the limit of limits.answer_secs; it was \
+         stopped and is not kept"
+    );
+    assert_eq!(lines, ["run 1 start", "user: go", "run 1 end 504"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_never_begins_has_the_same_time() {
+    let limits = Limits {
+        answer_time: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let rig = rig_with(limits, vec![Reply::hang()]);
+    let (end, _) = ended(&rig).await;
+    assert!(
+        end.starts_with("end 504 the answer took longer than 60s"),
+        "{end}"
+    );
+}
+
+#[tokio::test]
+async fn a_summary_is_an_answer_too() {
+    let rig = rig_with(
+        of_bytes(1000),
+        vec![
+            Reply::text("said"),
+            Reply::text("x".repeat(2000)),
+            Reply::text("x".repeat(2000)),
+        ],
+    );
+    rig.run("go").await;
+    let refused = rig.runtime.compact(&key(), None).await;
+    let error = refused.expect_err("too long").to_string();
+    assert!(error.contains("limits.answer_bytes"), "{error}");
+}
+
+/// Everything else of the runtime goes on while a model never pauses.
+#[tokio::test]
+async fn a_model_that_never_pauses_leaves_others_their_turn() {
+    let endless = Reply::pieces(vec!["x"; 100_000]);
+    let rig = rig_with(Limits::default(), vec![endless]);
+    let run = rig.submit("go");
+    let mut turns = 0_u32;
+    let others = async {
+        while rig.runtime.load().1 > 0 || turns == 0 {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    let (_, ()) = futures_util::join!(read(run), others);
+    assert!(turns > 100, "{turns} turns");
+}
+
+/// What is said all at once is told before it is kept: a disk may take long.
+#[tokio::test]
+async fn words_are_told_before_the_answer_is_put_away() {
+    let rig = rig(vec![Reply::text("all at once")]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "all at once").await;
+    assert_eq!(rig.lines(), ["run 1 start", "user: go"]);
+    read(run).await;
+    assert_eq!(rig.lines().len(), 4);
+}
