@@ -80,7 +80,8 @@ pub(crate) enum Ended {
 }
 
 enum Next {
-    Event(Option<Result<StreamEvent, ClientError>>),
+    /// Boxed, since it is far larger than the others.
+    Event(Option<Box<Result<StreamEvent, ClientError>>>),
     Line(Option<String>),
     Interrupt,
     Deadline,
@@ -135,11 +136,11 @@ impl Follow<'_> {
                 biased;
                 Some(()) = interrupts.next() => Next::Interrupt,
                 () = until(deadline) => Next::Deadline,
-                event = events.next() => Next::Event(event),
+                event = events.next() => Next::Event(event.map(Box::new)),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
             let ended = match next {
-                Next::Event(Some(event)) => following.event(event?).await?,
+                Next::Event(Some(event)) => following.event((*event)?).await?,
                 Next::Event(None) => return Err(lost()),
                 Next::Line(line) => {
                     following.line(line.as_deref()).await?;

@@ -50,6 +50,10 @@ pub(crate) fn stream_event(event: &StreamEvent) -> Value {
         Some(Event::Interrupted(e)) => {
             json!({"type": "interrupted", "run": e.run, "reason": e.reason})
         }
+        Some(Event::Waiting(e)) => {
+            json!({"type": "waiting", "whom": e.whom, "timeout_secs": e.timeout_secs})
+        }
+        Some(Event::Notice(e)) => json!({"type": "notice", "text": e.text}),
         // An event of a newer daemon.
         None => json!({"type": "unknown"}),
     };
@@ -73,6 +77,8 @@ pub(crate) fn ask(ask: &AskUserEvent) -> Value {
     });
     json!({
         "ask_id": ask.ask_id, "kind": ask.kind, "tool": ask.tool, "detail": ask.detail,
+        "lines": ask.lines, "preview": ask.preview, "preview_kind": ask.preview_kind,
+        "cwd": ask.cwd, "reason": ask.reason, "always": ask.always.as_ref().map(approval),
         "questions": questions.collect::<Value>(),
     })
 }
@@ -82,6 +88,7 @@ pub(crate) fn pending_ask(pending: &PendingAsk) -> Value {
     value["agent"] = pending.agent.as_str().into();
     value["sender"] = pending.sender.as_str().into();
     value["asked_at"] = pending.asked_at.as_str().into();
+    value["inbox"] = pending.inbox.into();
     value
 }
 
@@ -271,5 +278,6 @@ pub(crate) fn agent_event(event: &AgentEventMsg) -> Value {
         "content": event.content, "timestamp": event.timestamp, "run": event.run,
         "tool_calls": calls(&event.tool_calls), "tool_output": event.tool_output,
         "tool_is_error": event.tool_is_error, "ask_id": event.ask_id, "missed": event.missed,
+        "ask": event.ask.as_ref().map(ask),
     })
 }

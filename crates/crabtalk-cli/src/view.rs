@@ -3,7 +3,7 @@
 
 use crate::json;
 use crate::screen::Screen;
-use crate::text::{call_summary, image_note, money, summary};
+use crate::text::{call_summary, duration, image_note, money, summary};
 use crabtalk_proto::{StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, code, stream_event};
 use std::collections::HashMap;
 use std::io;
@@ -78,6 +78,12 @@ impl View {
             Event::Interrupted(e) => {
                 screen.note(&format!("run {} was cut off earlier: {}", e.run, e.reason))
             }
+            Event::Waiting(e) => screen.note(&format!(
+                "crabtalk: the run waits for {} to approve a tool call, for {} at most",
+                e.whom,
+                duration(e.timeout_secs)
+            )),
+            Event::Notice(e) => screen.note(&format!("crabtalk: {}", e.text)),
             Event::AskUser(_)
             | Event::ToolsComplete(_)
             | Event::TextStart(_)

@@ -1,5 +1,6 @@
 //! What happens in a run, as every client may see it.
 
+use crate::tool::Preview;
 use crate::{Cost, Image, Usage};
 use std::sync::Arc;
 
@@ -15,9 +16,10 @@ pub struct ToolCallInfo {
 }
 
 /// What an ask is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AskKind {
     /// The agent wants to know something.
+    #[default]
     Question,
     /// The gate wants a tool call approved.
     Approval,
@@ -55,8 +57,25 @@ pub struct AskQuestion {
     pub multi_select: bool,
 }
 
-/// Questions that a run waits for (RUN-7, GATE-4).
+/// What "Allow always" would keep: a call that matches all of it is not asked
+/// for again (GATE-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskRule {
+    /// The agent that may.
+    pub agent: String,
+    /// For whom.
+    pub sender: String,
+    /// With which tool.
+    pub tool: String,
+    /// Exactly what.
+    pub exact: String,
+    /// In which working folder.
+    pub cwd: String,
+}
+
+/// Questions that a run waits for (RUN-7, GATE-4). Texts are exact; what
+/// shows them makes visible what a screen would hide.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ask {
     /// Names the ask; unique in the life of the daemon.
     pub id: String,
@@ -68,6 +87,15 @@ pub struct Ask {
     pub tool: String,
     /// For an approval: what would be done.
     pub detail: String,
+    /// For an approval: what would be written.
+    pub preview: Option<Preview>,
+    /// For an approval: where.
+    pub cwd: String,
+    /// For an approval: why it is asked.
+    pub reason: String,
+    /// For an approval: what "Allow always" keeps; `None` where that is not
+    /// offered.
+    pub always: Option<AskRule>,
 }
 
 /// How a run ended (WIRE-6).
@@ -162,6 +190,15 @@ pub enum AgentEvent {
         /// What happened to it.
         reason: String,
     },
+    /// The run waits for an approval that is not the reader's to give.
+    Waiting {
+        /// For whom it waits.
+        whom: String,
+        /// How long at most, in seconds.
+        timeout_secs: u64,
+    },
+    /// Something that whoever reads the run should know.
+    Notice(String),
     /// The run ended.
     End(End),
 }

@@ -35,6 +35,39 @@ pub enum Subject {
     Other,
 }
 
+/// What the text of a [`Preview`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PreviewKind {
+    /// A unified diff of what is there and what would be.
+    Diff,
+    /// The whole content that would be there.
+    Content,
+}
+
+impl PreviewKind {
+    /// The kind's name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Diff => "diff",
+            Self::Content => "content",
+        }
+    }
+}
+
+/// What a call would change, for whoever is asked (GATE-4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// What the text is.
+    pub kind: PreviewKind,
+    /// All of the change, never a part of it.
+    pub text: String,
+    /// Names the outcome: calls with the same come to the same. What "Allow
+    /// always" keeps.
+    pub exact: String,
+    /// Names what was there when the preview was made.
+    pub before: String,
+}
+
 /// A call on its way through the gate.
 #[derive(Debug, Clone)]
 pub struct Invocation {

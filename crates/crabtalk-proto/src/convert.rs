@@ -91,6 +91,7 @@ wrap_responses! {
     Rights(AgentRights);
     MemoryList(MemoryList);
     MemoryEntry(MemoryEntry);
+    ReloadReport(ReloadReport);
     MemoryImport(MemoryImport);
 }
 

@@ -10,6 +10,7 @@ mod message;
 mod operation;
 mod server;
 mod status;
+mod visible;
 
 pub mod codec;
 
@@ -19,6 +20,7 @@ pub use codec::{FrameError, MAX_FRAME, TooLarge, read_message, write_message};
 pub use message::*;
 pub use server::{Reply, Server};
 pub use status::{Status, code};
+pub use visible::{visible, visible_prose};
 
 /// The version that Hello and Welcome carry.
 pub const PROTOCOL_VERSION: u32 = 1;

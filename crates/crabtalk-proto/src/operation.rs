@@ -107,6 +107,8 @@ macro_rules! operations {
                 get_config: GetConfig(GetConfig) -> ConfigMsg;
                 /// Reads the configuration files again.
                 reload: Reload(ReloadMsg) -> ();
+                /// Reads them again, and tells what there is to say (OPS-4).
+                reload_config: ReloadConfig(ReloadConfigMsg) -> ReloadReport;
                 /// Reads the daemon's figures.
                 get_stats: GetStats(GetStats) -> DaemonStats;
                 /// Whatever an extension understands.

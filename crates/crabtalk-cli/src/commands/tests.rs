@@ -108,7 +108,7 @@ async fn approve_answers_the_only_approval() {
             detail: "ls\n-l".into(),
             ..AskUserEvent::default()
         }),
-        asked_at: String::new(),
+        ..PendingAsk::default()
     }];
     assert_eq!(
         output(&fake, "asks").await,

@@ -112,12 +112,12 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         }
         AgentEvent::ToolsComplete => Kind::ToolsComplete,
         AgentEvent::AskUser(ask) => {
-            message.ask_id.clone_from(&ask.id);
-            message.content = ask
-                .questions
-                .first()
-                .map(|q| q.question.clone())
-                .unwrap_or_default();
+            let ask = wire::ask(&ask);
+            message.ask_id.clone_from(&ask.ask_id);
+            if let Some(first) = ask.questions.first() {
+                message.content.clone_from(&first.question);
+            }
+            message.ask = Some(ask);
             Kind::Ask
         }
         AgentEvent::Steered(content) => {
@@ -131,6 +131,12 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         AgentEvent::Interrupted { reason, .. } => {
             message.content = reason;
             Kind::RunError
+        }
+        // Watchers see the ask itself.
+        AgentEvent::Waiting { .. } => return None,
+        AgentEvent::Notice(notice) => {
+            message.content = notice;
+            Kind::Notice
         }
         AgentEvent::End(end) => {
             message.content = end.error;

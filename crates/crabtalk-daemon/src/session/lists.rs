@@ -146,6 +146,7 @@ impl Session {
             sender: pending.key.sender.to_string(),
             ask: Some(wire::ask(&pending.ask)),
             asked_at: pending.asked_at,
+            inbox: pending.inbox,
         };
         let asks = self.node.runtime().asks(agent, sender);
         AskList {

@@ -5,7 +5,7 @@ use super::{Session, status};
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::{AgentEvent, End, Origin};
 use crabtalk_proto::*;
-use crabtalk_runtime::{Error, RunRequest, Subscription};
+use crabtalk_runtime::{Error, RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl Session {
         let _ = self.node.models().find().await;
         let run = self.submit(said!(request))?;
         let answer = run.answer().await.map_err(|error| status(&error))?;
-        response(answer.end, answer.text)
+        response(answer)
     }
 
     pub(super) fn run_as_stream(
@@ -152,7 +152,12 @@ impl Session {
     }
 }
 
-fn response(end: End, content: String) -> Result<SendResponse, Status> {
+fn response(answer: RunAnswer) -> Result<SendResponse, Status> {
+    let RunAnswer {
+        end,
+        text: content,
+        notices,
+    } = answer;
     if end.code != 0 {
         return Err(Status::new(end.code, end.error));
     }
@@ -164,6 +169,7 @@ fn response(end: End, content: String) -> Result<SendResponse, Status> {
         usage: end.usage.map(super::wire::usage),
         money: end.cost.money,
         unpriced_tokens: end.cost.unpriced_tokens,
+        notices,
     })
 }
 

@@ -1,7 +1,8 @@
 //! Events of the domain as messages of the protocol.
 
 use crabtalk_domain::{
-    AgentEvent, Ask, AskOption as Option_, End, Image as Image_, ToolCallInfo as Call, Usage,
+    AgentEvent, Ask, AskKind, AskOption as Option_, End, Image as Image_, ToolCallInfo as Call,
+    Usage,
 };
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
@@ -106,6 +107,8 @@ impl Reader {
             AgentEvent::UserMessage { .. } if !self.with_user_message => return,
             AgentEvent::UserMessage { .. }
             | AgentEvent::Compacted { .. }
+            | AgentEvent::Waiting { .. }
+            | AgentEvent::Notice(_)
             | AgentEvent::Interrupted { .. } => true,
             AgentEvent::Start { .. }
             | AgentEvent::ThinkingStart
@@ -213,23 +216,49 @@ pub(super) fn calls(calls: Vec<Call>) -> Vec<ToolCallInfo> {
     calls.into_iter().map(call).collect()
 }
 
+/// An ask as clients see it. An approval comes with everything visible that a
+/// screen would hide, so that any client may show it as it is; what runs is the
+/// exact thing. Texts of a question name its answers, and stay.
 pub(super) fn ask(ask: &Ask) -> AskUserEvent {
+    let shown = |text: &str| match ask.kind {
+        AskKind::Approval => visible(text).into_owned(),
+        AskKind::Question => text.to_owned(),
+    };
     let option = |option: &Option_| AskOption {
         label: option.label.clone(),
         description: option.description.clone(),
     };
     let question = |q: &crabtalk_domain::AskQuestion| AskQuestion {
-        question: q.question.clone(),
+        question: shown(&q.question),
         header: q.header.clone(),
         options: q.options.iter().map(option).collect(),
         multi_select: q.multi_select,
     };
+    let (preview, preview_kind) = ask
+        .preview
+        .as_ref()
+        .map_or_else(Default::default, |preview| {
+            (shown(&preview.text), preview.kind.as_str().to_owned())
+        });
     AskUserEvent {
         questions: ask.questions.iter().map(question).collect(),
         ask_id: ask.id.clone(),
         kind: ask.kind.as_str().into(),
-        tool: ask.tool.clone(),
-        detail: ask.detail.clone(),
+        tool: shown(&ask.tool),
+        detail: shown(&ask.detail),
+        preview,
+        preview_kind,
+        cwd: shown(&ask.cwd),
+        reason: shown(&ask.reason),
+        always: ask.always.as_ref().map(|rule| ApprovalInfo {
+            agent: shown(&rule.agent),
+            sender: shown(&rule.sender),
+            tool: shown(&rule.tool),
+            exact: shown(&rule.exact),
+            cwd: shown(&rule.cwd),
+            ..ApprovalInfo::default()
+        }),
+        lines: u32::try_from(ask.detail.lines().count()).unwrap_or(u32::MAX),
     }
 }
 
@@ -293,6 +322,10 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
         AgentEvent::Interrupted { run, reason } => {
             Event::Interrupted(InterruptedEvent { run, reason })
         }
+        AgentEvent::Waiting { whom, timeout_secs } => {
+            Event::Waiting(WaitingEvent { whom, timeout_secs })
+        }
+        AgentEvent::Notice(text) => Event::Notice(NoticeEvent { text }),
         AgentEvent::End(End {
             agent,
             error,

@@ -150,8 +150,7 @@ mod tests {
             id: "1".into(),
             kind,
             questions,
-            tool: String::new(),
-            detail: String::new(),
+            ..Ask::default()
         }
     }
 

@@ -12,12 +12,14 @@ pub struct Answer {
     pub end: End,
     /// What the agent said last.
     pub text: String,
+    /// What whoever reads the run should know beside.
+    pub notices: Vec<String>,
 }
 
 impl Subscription {
     /// Reads the run to its end.
     pub async fn answer(mut self) -> Result<Answer, Arc<Error>> {
-        let mut text = String::new();
+        let (mut text, mut notices) = (String::new(), Vec::new());
         // Text outside of a block is a notice of the daemon, not the agent's.
         let mut speaking = false;
         while let Some(next) = self.next().await? {
@@ -27,7 +29,8 @@ impl Subscription {
                 AgentEvent::Text(piece) if speaking => text.push_str(&piece),
                 // Another step follows.
                 AgentEvent::ToolStart(_) | AgentEvent::Steered(_) => text.clear(),
-                AgentEvent::End(end) => return Ok(Answer { end, text }),
+                AgentEvent::Notice(notice) => notices.push(notice),
+                AgentEvent::End(end) => return Ok(Answer { end, text, notices }),
                 AgentEvent::Start { .. }
                 | AgentEvent::UserMessage { .. }
                 | AgentEvent::ThinkingStart
@@ -38,6 +41,7 @@ impl Subscription {
                 | AgentEvent::ToolsComplete
                 | AgentEvent::AskUser(_)
                 | AgentEvent::Compacted { .. }
+                | AgentEvent::Waiting { .. }
                 | AgentEvent::Interrupted { .. } => {}
             }
         }
@@ -46,6 +50,6 @@ impl Subscription {
             error: "the run's end had been read before".into(),
             ..End::default()
         };
-        Ok(Answer { end, text })
+        Ok(Answer { end, text, notices })
     }
 }

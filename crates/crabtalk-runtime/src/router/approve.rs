@@ -163,6 +163,10 @@ impl Router {
             }],
             tool: call.name.clone(),
             detail: verdict.detail.clone(),
+            preview: None,
+            cwd: call.cwd.to_string_lossy().into_owned(),
+            reason: verdict.reason.clone(),
+            always: None,
         });
         // Strangers must not answer for the owner: their streams do not show it.
         let inbox = !context.standing.is_owner;

@@ -119,8 +119,7 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
         id: context.rt.asks.new_id(),
         kind: AskKind::Question,
         questions,
-        tool: String::new(),
-        detail: String::new(),
+        ..Ask::default()
     });
     let pending = PendingAsk {
         key: context.audience.key().clone(),

@@ -30,8 +30,7 @@ impl People for Owner {
                 id: self.rt.asks.new_id(),
                 kind: AskKind::Question,
                 questions: vec![question],
-                tool: String::new(),
-                detail: String::new(),
+                ..Ask::default()
             });
             let mut wait = self.rt.asks.open(PendingAsk {
                 key: self.audience.key().clone(),

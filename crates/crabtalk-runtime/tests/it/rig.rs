@@ -334,6 +334,8 @@ pub(crate) fn show(event: &AgentEvent) -> String {
         AgentEvent::Compacted { failed, .. } if failed.is_empty() => "compacted".into(),
         AgentEvent::Compacted { failed, .. } => format!("not compacted: {failed}"),
         AgentEvent::Interrupted { run, .. } => format!("interrupted {run}"),
+        AgentEvent::Waiting { whom, .. } => format!("waiting for {whom}"),
+        AgentEvent::Notice(notice) => format!("notice {notice}"),
         AgentEvent::End(End { code, error, .. }) => format!("end {code} {error}").trim().into(),
     }
 }

@@ -157,7 +157,9 @@ impl Said {
                 | Event::ThinkingEnd(_)
                 | Event::UserMessage(_)
                 | Event::Compacted(_)
-                | Event::Interrupted(_) => {}
+                | Event::Interrupted(_)
+                | Event::Waiting(_)
+                | Event::Notice(_) => {}
             }
         }
         false

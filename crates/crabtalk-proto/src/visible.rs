@@ -1,0 +1,109 @@
+//! Makes visible what a screen would hide or be driven by (GATE-4).
+//!
+//! Invariants: nothing is dropped; what is shown holds no character that moves
+//! a cursor, turns a line's direction, or takes no room, but newline and tab.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// `text` as a person can judge it: each character that a screen would not show
+/// as itself becomes its code, as in `<U+202E>`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escape(text, |c| is_hostile(c) || is_unseen(c))
+}
+
+/// `text` that is read and not judged: joiners and marks that scripts and emoji
+/// are written with stay, and so do spaces of all widths. Ends of lines with a
+/// carriage return become plain ones.
+pub fn visible_prose(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") {
+        let plain = text.replace("\r\n", "\n");
+        return Cow::Owned(escape(&plain, is_hostile).into_owned());
+    }
+    escape(text, is_hostile)
+}
+
+fn escape(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let Some(first) = text.find(&hides) else {
+        return Cow::Borrowed(text);
+    };
+    let mut shown = String::with_capacity(text.len() + 64);
+    shown.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        if hides(c) {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Drives a terminal, or changes the order in which a line is read.
+fn is_hostile(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Marks and embeddings of direction; separators of lines that are none.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
+        // Isolates and deprecated controls of shaping.
+        '\u{2066}'..='\u{206f}' => true,
+        // Interlinear annotations; tags, which spell text that no font shows.
+        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// Takes no room, or looks like a space and is none.
+fn is_unseen(c: char) -> bool {
+    match c {
+        ' ' | '\n' | '\t' => false,
+        // Soft hyphen; grapheme joiner; fillers; vowel separators.
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}' => true,
+        // Zero-width spaces and joiners; invisible operators; byte order mark.
+        '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}' => true,
+        // Selectors of variants.
+        '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => true,
+        c => c.is_whitespace(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hides_is_shown_by_its_code_and_nothing_is_dropped() {
+        for (text, want) in [
+            ("git status", "git status"),
+            ("a\nb\tc", "a\nb\tc"),
+            ("a\x1b[2Jb\x07\rc", "a<U+001B>[2Jb<U+0007><U+000D>c"),
+            ("x\u{9b}31m\u{7f}", "x<U+009B>31m<U+007F>"),
+            (
+                "rm \u{202e}x\u{2066}y\u{200f}",
+                "rm <U+202E>x<U+2066>y<U+200F>",
+            ),
+            ("a\u{200b}b\u{feff}c\u{ad}d", "a<U+200B>b<U+FEFF>c<U+00AD>d"),
+            ("rm\u{a0}-rf\u{3000}x", "rm<U+00A0>-rf<U+3000>x"),
+            ("a\u{2028}b\u{e0041}", "a<U+2028>b<U+E0041>"),
+            (
+                "h\u{e9}llo \u{1f980} \u{6f22}",
+                "h\u{e9}llo \u{1f980} \u{6f22}",
+            ),
+        ] {
+            assert_eq!(visible(text), want);
+        }
+    }
+
+    #[test]
+    fn prose_keeps_what_it_is_written_with() {
+        assert_eq!(visible_prose("a\r\nb\rc"), "a\nb<U+000D>c");
+        let family = "\u{1f468}\u{200d}\u{1f469} \u{2764}\u{fe0f} a\u{a0}b";
+        assert_eq!(visible_prose(family), family);
+        assert_eq!(
+            visible_prose("\u{202e}\x1b]0;t\x07"),
+            "<U+202E><U+001B>]0;t<U+0007>"
+        );
+    }
+}
