@@ -1,5 +1,6 @@
 //! What Claude's reasoning asks of a request, wherever Claude runs.
 
+use crate::format::says_something;
 use crate::known;
 use crate::signature::Signature;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -43,7 +44,8 @@ fn may_think(request: &Request) -> bool {
     if !matches!(request.tool_choice, ToolChoice::Auto | ToolChoice::None) {
         return false;
     }
-    let messages: Vec<&Message> = request.messages().filter(|m| !m.auto_injected).collect();
+    let is_sent = |message: &&Message| !message.auto_injected && says_something(message);
+    let messages: Vec<&Message> = request.messages().filter(is_sent).collect();
     // Words beside results, as steering puts them, do not end the group.
     let begins = |at: &usize| {
         messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool)

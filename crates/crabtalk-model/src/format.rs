@@ -1,6 +1,6 @@
 //! What the formats share: JSON written by hand, numbers of cached forms.
 
-use crabtalk_domain::ToolCall;
+use crabtalk_domain::{Message, Role, ToolCall};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -28,6 +28,15 @@ pub(crate) const NESTED_IMAGES: u32 = 0x80;
 
 /// Added where results and a user's words need an answer between them.
 pub(crate) const STRICT_ORDER: u32 = 0x100;
+
+/// Whether there is anything in a message that the model may be told. An answer
+/// of thoughts alone is none: providers refuse a turn that ends with a thought,
+/// and with it every later request of the conversation.
+pub(crate) fn says_something(message: &Message) -> bool {
+    message.role != Role::Assistant
+        || !message.tool_calls.is_empty()
+        || !message.content.trim().is_empty()
+}
 
 /// Appends a value as JSON.
 pub(crate) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {

@@ -4,7 +4,9 @@
 
 use crate::body::{Body, Writer};
 use crate::claude;
-use crate::format::{BEDROCK, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, strict_id};
+use crate::format::{
+    BEDROCK, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, says_something, strict_id,
+};
 use crate::head::Heads;
 use crate::known;
 use crate::sight::Sight;
@@ -158,6 +160,9 @@ fn push_tools(out: &mut Vec<u8>, request: &Request, cache: Cache) {
 /// The blocks of a message, joined by commas; nothing for an empty message,
 /// since empty blocks are refused.
 fn encode(message: &Message, format: u32) -> Vec<u8> {
+    if !says_something(message) {
+        return Vec::new();
+    }
     let content = message.rendered(format & WITH_GUESTS != 0);
     let as_text = format & WITHOUT_TOOLS != 0;
     let mut out = Vec::with_capacity(content.len() + 64);

@@ -3,6 +3,7 @@
 //! drives it, so that dropping an unfinished answer closes it at once; what is
 //! kept idle is bounded in number and age.
 
+mod eyeballs;
 mod pool;
 mod socket;
 mod tls;

@@ -1,6 +1,6 @@
 //! A connected stream, plain or encrypted.
 
-use super::{Failure, Tls};
+use super::{Failure, Tls, eyeballs};
 use crate::base_url::Endpoint;
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub(super) enum Socket {
 
 impl Socket {
     pub(super) async fn connect(endpoint: &Endpoint, tls: &Tls) -> Result<Self, Failure> {
-        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port))
+        let stream = eyeballs::connect(&endpoint.host, endpoint.port)
             .await
             .map_err(Failure::Connect)?;
         // A request is written whole; waiting for more would only delay it.

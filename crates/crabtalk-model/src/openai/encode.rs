@@ -4,7 +4,7 @@
 //! therefore come last.
 
 use crate::body::{Body, Script, Writer, push_messages};
-use crate::format::{OPENAI, STRICT_ORDER, WITH_GUESTS, arguments, push_json};
+use crate::format::{OPENAI, STRICT_ORDER, WITH_GUESTS, arguments, push_json, says_something};
 use crate::head::Heads;
 use crate::known;
 use crate::sight::Sight;
@@ -79,6 +79,9 @@ impl<'a> Script<'a> for Messages<'_> {
         _: usize,
         message: &'a Message,
     ) {
+        if !says_something(message) {
+            return;
+        }
         if self.strict && message.role == Role::User && *open == Some(true) {
             out.extend_from_slice(BRIDGE);
         }

@@ -8,7 +8,7 @@ use crabtalk_domain::model::{Request, Response, ToolChoice};
 use crabtalk_testkit::scripted::{End, Format, Part};
 use std::sync::Arc;
 
-pub(crate) const CASES: [Case; 8] = [
+pub(crate) const CASES: [Case; 9] = [
     Case::new("address and key are where they belong", |d| {
         Box::pin(address(d))
     }),
@@ -16,6 +16,9 @@ pub(crate) const CASES: [Case; 8] = [
     Case::new("thinking is kept for the next turn", |d| Box::pin(proof(d))),
     Case::new("another provider's thinking does no harm", |d| {
         Box::pin(foreign(d))
+    }),
+    Case::new("an answer of thoughts alone spoils nothing", |d| {
+        Box::pin(thoughts_alone(d))
     }),
     Case::new("any history is accepted", |d| Box::pin(any_history(d))),
     Case::new("a tool can be demanded or forbidden", |d| {
@@ -123,6 +126,31 @@ async fn foreign(dialect: Dialect) -> Cell {
         let asked_to_think = body.contains("\"thinking\":{\"type\"");
         assert!(!claudes.contains(&dialect) || !asked_to_think, "{body}");
     }
+    Cell::Holds
+}
+
+async fn thoughts_alone(dialect: Dialect) -> Cell {
+    let parts = [Part::thinking("hm", "proof-of-the-thought==")];
+    let bench = dialect.bench([dialect.answer(&parts, End::Done)]).await;
+    let mut asked = with_tools(vec![Message::user("hi")]);
+    asked.thinking = true;
+    let thought = told(bench.send(&asked).await.expect("an answer"));
+    let blank = Message {
+        content: " \n".into(),
+        ..thought.clone()
+    };
+    for alone in [thought.clone(), blank] {
+        let more = [alone.clone(), Message::user("say something")];
+        asked.history.extend(more.map(Arc::new));
+        let id = format!("call_{}", asked.history.len());
+        let called = calling(&[(&id, "read", "{}")]);
+        let more = [called, Message::tool(id, "r", false), alone];
+        asked.history.extend(more.map(Arc::new));
+        asked.history.push(Arc::new(Message::user("go on")));
+    }
+    asked.injected_at = asked.history.len();
+    let body = &bodies(dialect, &[asked]).await[0];
+    assert!(!body.contains("proof-of-the-thought"), "{body}");
     Cell::Holds
 }
 

@@ -128,6 +128,11 @@ fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         if !message["content"].is_string() && !is_user && (calls.is_none() || role != "assistant") {
             found.push(format!("message {at}: no content"));
         }
+        let says_nothing = message["content"].as_str().is_none_or(str::is_empty);
+        if role == "assistant" && says_nothing && calls.is_none_or(Vec::is_empty) {
+            // OpenAI takes it, Mistral and others do not.
+            found.push(format!("message {at}: neither content nor tool_calls"));
+        }
         if role == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             if !open.remove(id) {
@@ -189,6 +194,11 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         if blocks.is_empty() {
             found.push(format!("message {at}: no blocks"));
         }
+        if blocks.last().is_some_and(is_reasoning) {
+            found.push(format!(
+                "message {at}: the final block of an assistant's message is thinking"
+            ));
+        }
         let mut called = BTreeSet::new();
         let mut results_over = false;
         for block in blocks {
@@ -202,7 +212,7 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
                 }
                 "tool_use" => {
                     let id = block["id"].as_str().unwrap_or_default();
-                    if id.is_empty() || !called.insert(id) || !block["input"].is_object() {
+                    if !is_plain(id) || !called.insert(id) || !block["input"].is_object() {
                         found.push(format!("message {at}: call {id:?} is wrong"));
                     }
                     if body["tools"].as_array().is_none_or(Vec::is_empty) {
@@ -219,8 +229,36 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         open = called;
     }
     unanswered(&mut open, messages.len(), found);
+    if budget > 0 {
+        begins_with_reasoning(messages, found);
+    }
     if messages.len().is_multiple_of(2) {
         found.push("the last message is not the user's".into());
+    }
+}
+
+fn is_reasoning(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+/// The alphabet of ids.
+fn is_plain(id: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !id.is_empty() && id.chars().all(allowed)
+}
+
+/// Where the model is to think, the group of calls that it is in the midst of
+/// has to begin with a thought.
+fn begins_with_reasoning(messages: &[Value], found: &mut Vec<String>) {
+    let holds = |message: &Value, kind: &str| {
+        let mut blocks = message["content"].as_array().into_iter().flatten();
+        blocks.any(|block| block["type"] == kind)
+    };
+    let [.., calls, results] = messages else {
+        return;
+    };
+    if holds(results, "tool_result") && !calls["content"].get(0).is_some_and(is_reasoning) {
+        found.push("thinking is on, but the last calls do not begin with a thought".into());
     }
 }
 

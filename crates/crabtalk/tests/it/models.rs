@@ -4,6 +4,7 @@
 mod changes;
 mod endless;
 mod spending;
+mod thoughts;
 
 use crate::rig::{ModelServer, TestEnv, chunks, end_of, stream_to_end};
 use crabtalk_proto::StreamMsg;

@@ -41,6 +41,14 @@ pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {
         if blocks.is_empty() {
             found.push(format!("message {at}: no blocks"));
         }
+        let last = blocks
+            .iter()
+            .rfind(|block| !block["cachePoint"].is_object());
+        if last.is_some_and(|block| block["reasoningContent"].is_object()) {
+            found.push(format!(
+                "message {at}: the final block of an assistant's message is reasoning"
+            ));
+        }
         let mut called = BTreeSet::new();
         for block in blocks {
             if let Some(id) = block["toolResult"]["toolUseId"].as_str() {
