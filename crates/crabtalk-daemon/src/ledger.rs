@@ -144,10 +144,6 @@ impl Ledger for DayLedger {
     }
 
     fn close(&self, ended: Ended<'_>) {
-        // One that was refused at once, perhaps again and again, cost nothing.
-        if ended.total.calls == 0 {
-            return;
-        }
         let now = self.now();
         if let Some(book) = self.today(now.date()).as_mut() {
             book.add(RunSum::new(&now, &ended).line());

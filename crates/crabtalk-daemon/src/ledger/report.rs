@@ -76,7 +76,7 @@ impl DayLedger {
                 break;
             };
             let sums = read_day(&self.folder, date);
-            if sums.total.calls > 0 {
+            if sums.total.calls > 0 || !sums.runs.is_empty() {
                 by_day.push((date, sums));
             }
         }
@@ -100,6 +100,7 @@ impl DayLedger {
                 .to_string(),
             days: by_day
                 .iter()
+                .filter(|(date, sums)| *date == now.date() || sums.total.calls > 0)
                 .map(|(date, sums)| (*date, sums.total))
                 .collect(),
             agents: owned(agents.costliest(), str::to_owned),

@@ -204,11 +204,18 @@ pub(super) struct Sums {
 }
 
 impl Sums {
+    /// Makes room for a run: runs that failed before anything was spent,
+    /// perhaps again and again, do not crowd out those that cost something.
+    fn forget_run(&mut self) {
+        let free = self.runs.iter().position(|run| run.sum.calls == 0);
+        self.runs.remove(free.unwrap_or_default());
+    }
+
     pub(super) fn add(&mut self, mut entry: Entry) {
         let sum = entry.sum;
         if entry.ended {
             if self.runs.len() >= MAX_RUNS {
-                self.runs.pop_front();
+                self.forget_run();
             }
             return self.runs.push_back(RunSum::of_line(entry));
         }

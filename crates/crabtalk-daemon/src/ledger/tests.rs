@@ -162,11 +162,13 @@ fn runs_are_told_as_they_ended_over_days_and_restarts() {
     rig.spend("crab", "user", 1, "dear", 9);
     rig.end("crab", "user", 1, 2);
     rig.end("ada", "tg:1", 7, 3);
-    rig.end("ada", "refused", 1, 0);
+    // One whose first call failed.
+    rig.end("ada", "failed", 1, 0);
     rig.clock.advance(SignedDuration::from_hours(1));
     rig.end("crab", "user", 2, 4);
     let all = [
         "23:29:00.000Z crab+user 2 499: 4 4 0.5",
+        "22:29:00.000Z ada+failed 1 499: 0 0 0.5",
         "22:29:00.000Z ada+tg:1 7 499: 3 3 0.5",
         "22:29:00.000Z crab+user 1 499: 2 2 0.5",
     ];
@@ -180,6 +182,25 @@ fn runs_are_told_as_they_ended_over_days_and_restarts() {
     let rig = rig.again();
     assert_eq!(rig.runs(2), all);
     assert_eq!(rig.told(2)[1..3], ["2026-11-21: 10 1", "crab: 10 1"]);
+}
+
+#[test]
+fn runs_that_failed_at_once_crowd_out_none_that_cost_something() {
+    let rig = rig("");
+    for run in 1..=99 {
+        rig.end("crab", "user", run, 1);
+    }
+    for run in 1..=300 {
+        rig.end("crab", "failing", run, 0);
+    }
+    let told = |rig: &Rig| {
+        let runs = rig.runs(1);
+        let failed = runs.iter().filter(|run| run.contains("failing"));
+        assert_eq!(failed.collect::<Vec<_>>(), [&runs[0]]);
+        runs.len()
+    };
+    assert_eq!(told(&rig), 100);
+    assert_eq!(told(&rig.again()), 100);
 }
 
 #[test]

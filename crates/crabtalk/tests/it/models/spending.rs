@@ -202,3 +202,25 @@ async fn stats_tell_what_was_spent_over_restarts() {
         assert!(text.contains("tg:1") && !text.contains("hello"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_run_whose_first_call_failed_is_told_too() {
+    let server = ModelServer::start(Script::openai([
+        Reply::error(400, "invalid_request_error", "no such thing"),
+        answer(),
+    ]))
+    .await;
+    let env = env(&server).await;
+    let daemon = env.daemon().await;
+    for code in [502, 0] {
+        let end = end_of(&stream_to_end(&env, say("crab", "user", "hello")).await);
+        assert_eq!(end.code, code, "{end:?}");
+    }
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    let stats = GetStats { days: 1 };
+    let stats = env.connect().await.get_stats(stats).await.unwrap();
+    let runs = stats.spending.iter().filter(|row| row.by == "run");
+    let runs: Vec<_> = runs.map(|row| (row.run, row.code, row.calls)).collect();
+    assert_eq!(runs, [(2, 0, 1), (1, 502, 0)]);
+}
