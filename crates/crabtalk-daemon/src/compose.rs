@@ -9,6 +9,7 @@ use crabtalk_runtime::{Catalog, Limits};
 use crabtalk_store::SyncPolicy;
 use crabtalk_tools::SandboxConfig;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, Stri
         agents,
         default_agent,
         owners: config.owners.clone(),
-        user_home: home.user_home().map(Into::into),
+        user_home: home.user_home().map(|folder| settled(folder.into())),
         memory_enabled: config.memory.enabled,
         resume: config.runs.resume == config::Resume::Auto,
         limits: Limits {
@@ -141,13 +142,20 @@ fn agent(
         },
         permissions: settings.permissions.into_iter().map(rule).collect(),
         sandbox: settings.sandbox.unwrap_or(config.runs.sandbox),
-        cwd: settings.cwd.map(|cwd| home.expand_tilde(&cwd)),
+        cwd: settings.cwd.map(|cwd| settled(home.expand_tilde(&cwd))),
         budget: Budget {
             tokens_per_day: settings.budget.tokens_per_day,
             money_per_day: settings.budget.money_per_day,
         },
         ..defaults
     }
+}
+
+/// A folder without links on its way, which are followed when the owner says
+/// which folder it is and never after. One that does not exist yet is taken as
+/// it is written.
+fn settled(folder: PathBuf) -> PathBuf {
+    folder.canonicalize().unwrap_or(folder)
 }
 
 fn rule(rule: config::PermissionRule) -> PermissionRule {
@@ -215,9 +223,9 @@ pub(crate) fn sync_policy(policy: config::SyncPolicy) -> SyncPolicy {
 pub(crate) fn sandbox(config: &config::Config) -> SandboxConfig {
     let sandbox = &config.sandbox;
     SandboxConfig {
-        always: false,
         network: sandbox.network,
         read: sandbox.read.clone(),
         write: sandbox.write.clone(),
+        ..SandboxConfig::default()
     }
 }

@@ -23,4 +23,4 @@ pub use environment::child_environment;
 pub use guardian::GuardianCommand;
 pub use provider::{OpenPaths, OsTools, OsToolsConfig};
 pub use reaper::{Children, Known, Swept, conceal};
-pub use sandbox::SandboxConfig;
+pub use sandbox::{Namespaces, SandboxConfig};

@@ -1,13 +1,13 @@
 //! The operating-system tools as one provider.
 
-use crate::bash::{BashArguments, Order, Shell};
+use crate::bash::{BashArguments, Order, Shell, Workplace};
 use crate::files::{
     Closed, EditArguments, Intent, ReadArguments, Resolver, WriteArguments, edit, is_below, read,
     write,
 };
-use crate::guardian::{GuardianCommand, SandboxPolicy};
+use crate::guardian::GuardianCommand;
 use crate::reaper::Children;
-use crate::sandbox::{Places, SandboxConfig};
+use crate::sandbox::{Namespaces, Places, SandboxConfig, SandboxPolicy};
 use crate::specs;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, ConversationKey};
@@ -210,8 +210,10 @@ impl OsTools {
         let timeout = arguments
             .timeout_ms
             .map_or(self.config.timeout, Duration::from_millis);
+        let cwd = call.cwd.clone();
+        let cwd = blocking(move |_| Ok(Workplace::enter(&cwd)?)).await?;
         let sandbox = if call.agent.sandbox || self.sandbox().always {
-            Some(self.policy(call).await?)
+            Some(self.policy(call, &cwd).await?)
         } else {
             None
         };
@@ -219,7 +221,7 @@ impl OsTools {
             .shell
             .run(Order {
                 command: arguments.command,
-                cwd: call.cwd.clone(),
+                cwd,
                 timeout: timeout.min(self.config.max_timeout),
                 sandbox,
                 outputs: self.outputs_of(&call.key),
@@ -228,8 +230,8 @@ impl OsTools {
             .await)
     }
 
-    async fn policy(&self, call: &Invocation) -> Result<SandboxPolicy, Failure> {
-        let (config, cwd) = (self.sandbox(), call.cwd.clone());
+    async fn policy(&self, call: &Invocation, cwd: &Workplace) -> Result<SandboxPolicy, Failure> {
+        let (config, cwd) = (self.sandbox(), cwd.spot().clone());
         let (home, readable) = (self.config.home.clone(), self.readable(call));
         let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
         blocking(move |_| {
@@ -240,6 +242,7 @@ impl OsTools {
                 user_home: user_home.as_deref(),
                 programs: &programs,
                 readable: &readable,
+                namespaces: &Namespaces::None,
             };
             Ok(places.policy()?)
         })

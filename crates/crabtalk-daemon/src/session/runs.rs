@@ -182,9 +182,14 @@ fn tool_choice(text: &str) -> ToolChoice {
     }
 }
 
-/// A working directory has to be there, and be named from the root.
+/// A working directory has to be there, and be named from the root. Its links
+/// are followed here, once: from then on it is told by a path that has none,
+/// and whoever puts one there is refused.
 pub(super) fn check_cwd(cwd: &str) -> Result<PathBuf, Status> {
-    check_folder("cwd", cwd)
+    let folder = check_folder("cwd", cwd)?;
+    folder
+        .canonicalize()
+        .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
 }
 
 /// A folder that a client names has to be there, and be named from the root.

@@ -247,11 +247,11 @@ async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
     let (own, resolve) = (context.cwd.clone(), context.rt.router.resolve());
     let wanted = own.join(cwd);
     let shown = wanted.display().to_string();
-    let resolved = tokio::task::spawn_blocking(move || {
-        let own = resolve(&own)?;
-        resolve(&wanted).filter(|path| path.starts_with(own))
-    })
-    .await;
+    // The own folder is not resolved again: it was, and if a link is in its
+    // place by now, nothing lies below it.
+    let resolved =
+        tokio::task::spawn_blocking(move || resolve(&wanted).filter(|path| path.starts_with(own)))
+            .await;
     resolved.ok().flatten().ok_or_else(|| {
         format!(
             "the cwd {shown} does not lie below the working directory {}",

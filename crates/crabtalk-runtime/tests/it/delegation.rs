@@ -375,6 +375,26 @@ async fn a_member_gets_no_folder_that_its_parent_has_not() {
 }
 
 #[tokio::test]
+async fn a_folder_that_became_a_link_moves_no_member() {
+    let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": "."}]});
+    let model = ScriptedModel::new(vec![Reply::tool("delegate", tasks), Reply::text("done")]);
+    // The run was given /w, in whose place somebody has put a link since.
+    let rig = rig_resolving(model, MemoryStore::default(), team(), |path| {
+        path.starts_with("/w").then(|| "/keys".into())
+    });
+    let mut request = RunRequest::new(key(), "go");
+    request.cwd = Some("/w".into());
+    let events = read(rig.try_submit(request).expect("accepted")).await;
+    let result = result(&events);
+    assert!(
+        result[0]["error"]
+            .to_string()
+            .contains("does not lie below"),
+        "{result}"
+    );
+}
+
+#[tokio::test]
 async fn a_member_is_steered_while_its_parent_waits() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("bob", "leaf")]),

@@ -6,14 +6,18 @@
 
 mod capture;
 mod supervise;
+mod workplace;
 
-use crate::guardian::{GuardianCommand, MAX_COMMAND_BYTES, SandboxPolicy, Start};
+pub(crate) use workplace::Workplace;
+
+use crate::guardian::{GuardianCommand, MAX_COMMAND_BYTES, Start};
 use crate::reaper::Children;
+use crate::sandbox::SandboxPolicy;
 use capture::{Capture, Shelf};
 use crabtalk_domain::tool::ToolOutput;
 use serde::Deserialize;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
@@ -54,7 +58,7 @@ impl BashArguments {
 /// What is to be run, and where.
 pub(crate) struct Order {
     pub(crate) command: String,
-    pub(crate) cwd: PathBuf,
+    pub(crate) cwd: Workplace,
     pub(crate) timeout: Duration,
     pub(crate) sandbox: Option<SandboxPolicy>,
     /// Where the conversation's whole outputs go.
@@ -94,9 +98,6 @@ impl Shell {
 
     /// Runs a command to its end. Dropping the future ends it.
     pub(crate) async fn run(&self, order: Order) -> ToolOutput {
-        if let Err(why) = check_cwd(&order.cwd).await {
-            return ToolOutput::error(why);
-        }
         let Ok(turn) = Arc::clone(&self.running).acquire_owned().await else {
             return ToolOutput::error("the daemon is shutting down");
         };
@@ -136,21 +137,5 @@ impl Shell {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-    }
-}
-
-/// Starting a process in a folder that is not there fails as if the program
-/// were missing; say what is the matter instead.
-async fn check_cwd(cwd: &Path) -> Result<(), String> {
-    match tokio::fs::metadata(cwd).await {
-        Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => Err(format!(
-            "the working directory {} is not a folder",
-            cwd.display()
-        )),
-        Err(e) => Err(format!(
-            "the working directory {} cannot be used: {e}",
-            cwd.display()
-        )),
     }
 }

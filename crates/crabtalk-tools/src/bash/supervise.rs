@@ -1,5 +1,6 @@
 //! One command's task: feeds the guardian, drains the output, sees it end.
 
+use super::Workplace;
 use super::capture::Capture;
 use crate::guardian::{GuardianCommand, Report, Start, encode};
 use crate::reaper::{Children, Known};
@@ -8,7 +9,6 @@ use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -38,7 +38,7 @@ enum Told {
 pub(super) struct Work {
     pub(super) guardian: GuardianCommand,
     pub(super) environment: Vec<(OsString, OsString)>,
-    pub(super) cwd: PathBuf,
+    pub(super) cwd: Workplace,
     pub(super) timeout: Duration,
     pub(super) capture: Capture,
     pub(super) children: Children,
@@ -96,8 +96,8 @@ impl Work {
             .args(&self.guardian.args)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .env("PWD", &self.cwd)
-            .current_dir(&self.cwd)
+            .env("PWD", &self.cwd.spot().path)
+            .current_dir(self.cwd.as_folder())
             .stdin(OwnedFd::from(theirs))
             .stdout(into.try_clone()?)
             .stderr(into);

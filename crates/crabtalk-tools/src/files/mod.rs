@@ -15,6 +15,7 @@ mod resolve;
 mod write;
 
 pub(crate) use edit::{EditArguments, edit};
+pub(crate) use open::open_folder;
 pub(crate) use read::{ReadArguments, read};
 pub(crate) use resolve::{Closed, Intent, Resolver, is_below};
 pub(crate) use write::{WriteArguments, write};

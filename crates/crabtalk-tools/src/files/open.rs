@@ -185,7 +185,7 @@ fn open_in(folder: &OwnedFd, name: &OsStr, access: OFlags, path: &Path) -> Resul
 }
 
 /// Walks from the root to a folder without following a link.
-fn open_folder(path: &Path, create: bool) -> Result<OwnedFd, Error> {
+pub(crate) fn open_folder(path: &Path, create: bool) -> Result<OwnedFd, Error> {
     let mut at = rustix::fs::openat(CWD, "/", PLACE, Mode::empty())
         .map_err(|e| Error::io("open", "/", e))?;
     for part in path.components() {

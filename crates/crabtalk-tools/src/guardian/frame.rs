@@ -1,10 +1,10 @@
 //! What daemon, guardian and restricted process say to each other: a
 //! big-endian length and JSON.
 
+use crate::sandbox::SandboxPolicy;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 
 /// Longest command: whole generated files fit, a runaway model does not.
 pub(crate) const MAX_COMMAND_BYTES: usize = 1 << 20;
@@ -18,17 +18,6 @@ const MAX_FRAME_BYTES: usize = 8 << 20;
 pub(crate) struct Start {
     pub(crate) command: String,
     pub(crate) sandbox: Option<SandboxPolicy>,
-}
-
-/// What a sandboxed command may reach (GATE-5); everything else is closed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SandboxPolicy {
-    /// Files and folders below which everything may be changed.
-    pub(crate) write: Vec<PathBuf>,
-    /// Files and folders below which everything may be read and executed.
-    pub(crate) read: Vec<PathBuf>,
-    /// Whether sockets other than Unix ones may be made.
-    pub(crate) network: bool,
 }
 
 /// How a command ended.

@@ -13,12 +13,15 @@
 
 mod frame;
 #[cfg(target_os = "linux")]
+mod restricted;
+#[cfg(target_os = "linux")]
+mod scratch;
+#[cfg(target_os = "linux")]
+mod shell;
+#[cfg(target_os = "linux")]
 mod watch;
 
-#[cfg(target_os = "linux")]
-mod restricted;
-
-pub(crate) use frame::{MAX_COMMAND_BYTES, Report, SandboxPolicy, Start, encode};
+pub(crate) use frame::{MAX_COMMAND_BYTES, Report, Start, encode};
 
 use std::ffi::OsString;
 use std::path::PathBuf;

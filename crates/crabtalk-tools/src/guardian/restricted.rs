@@ -3,8 +3,8 @@
 //! It is a process of its own because restricting between fork and exec
 //! would need unsafe code.
 
-use super::frame::{self, SandboxPolicy};
-use crate::sandbox;
+use super::frame;
+use crate::sandbox::{Fence, SandboxPolicy, filter};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Write};
@@ -40,7 +40,11 @@ fn become_shell(control: &mut UnixStream) -> Result<std::convert::Infallible, St
     let task: Task = frame::read(control).map_err(failed)?;
     let null = File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
-    sandbox::restrict(&task.policy)?;
+    let mut fence = Fence::new(task.policy.landlock)?;
+    fence.open_policy(&task.policy)?;
+    fence.open_shared()?;
+    fence.close()?;
+    filter(task.policy.network, false)?;
     let mut error = Command::new("bash").args(&task.arguments).exec();
     if error.kind() == io::ErrorKind::NotFound {
         error = Command::new("sh").args(&task.arguments).exec();

@@ -1,19 +1,15 @@
 //! The guardian proper: starts the shell, waits, ends the tree, reports.
 
-use super::frame::{self, Report, SandboxPolicy, Start};
-use super::{RESTRICTED_ARGUMENT, restricted};
+use super::frame::{self, Report, Start};
+use super::shell;
 use crate::processes;
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// How long descendants may take to end politely. With the next limit it
 /// stays below the second within which nothing of a cancelled run is left.
@@ -24,10 +20,6 @@ const KILL_FOR: Duration = Duration::from_millis(600);
 
 /// How long one round of killing waits for its effect.
 const KILL_ROUND: Duration = Duration::from_millis(20);
-
-/// The kernel takes single arguments up to 128 KiB; longer commands go
-/// through a file.
-const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 
 /// What wakes the guardian.
 enum Event {
@@ -69,12 +61,11 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
     let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
-    let scratch = scratch(&start).map_err(|e| format!("cannot make a temporary folder: {e}"))?;
-    let shell = start_shell(&start, scratch.as_ref().map(TempDir::path))?;
+    let shell = shell::start(start)?;
 
     // One from each source and one more of slack: senders never block.
     let (tell, events) = sync_channel(4);
-    watch_children(shell, tell.clone());
+    watch_children(shell.process, tell.clone());
     watch_control(control, tell).map_err(|e| format!("cannot watch the daemon: {e}"))?;
     let (status, left) = wait_and_end(&events);
     Ok(Report::Ended {
@@ -82,82 +73,6 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
         signal: status.and_then(|s| s.terminating_signal()),
         left,
     })
-}
-
-/// A private folder, where one is needed: for the temporary files of a
-/// sandboxed command, and for a command too long for an argument.
-fn scratch(start: &Start) -> io::Result<Option<TempDir>> {
-    if start.sandbox.is_none() && start.command.len() <= MAX_ARGUMENT_BYTES {
-        return Ok(None);
-    }
-    tempfile::Builder::new()
-        .prefix("crabtalk-")
-        .tempdir()
-        .map(Some)
-}
-
-fn start_shell(start: &Start, scratch: Option<&Path>) -> Result<i32, String> {
-    let mut arguments = vec!["-c".to_owned(), start.command.clone()];
-    if start.command.len() > MAX_ARGUMENT_BYTES {
-        let file = scratch
-            .expect("long commands have a scratch folder")
-            .join("command");
-        std::fs::write(&file, &start.command)
-            .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
-        arguments = vec![file.to_string_lossy().into_owned()];
-    }
-    match (&start.sandbox, scratch) {
-        (Some(policy), Some(scratch)) => start_restricted(policy.clone(), arguments, scratch),
-        (_, _) => start_free(&arguments),
-    }
-}
-
-/// Starts `bash`, or `sh` where there is none.
-fn start_free(arguments: &[String]) -> Result<i32, String> {
-    let start = |program: &str| {
-        // A group of its own: `kill 0` in the shell must not hit the guardian.
-        Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .process_group(0)
-            .spawn()
-    };
-    let shell = match start("bash") {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => start("sh"),
-        other => other,
-    };
-    shell
-        .map(|child| child.id().cast_signed())
-        .map_err(|e| format!("cannot start the shell: {e}"))
-}
-
-/// Starts a process of this very program that restricts itself and becomes
-/// the shell; it says over its stdin when it could not.
-fn start_restricted(
-    mut policy: SandboxPolicy,
-    arguments: Vec<String>,
-    scratch: &Path,
-) -> Result<i32, String> {
-    policy.write.push(scratch.to_path_buf());
-    let failed = |e: io::Error| format!("cannot start the sandboxed shell: {e}");
-    let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
-    let child = Command::new("/proc/self/exe")
-        .args(std::env::args_os().skip(1))
-        .arg(RESTRICTED_ARGUMENT)
-        .env("TMPDIR", scratch)
-        .stdin(OwnedFd::from(theirs))
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
-    frame::write(&mut ours, &restricted::Task { policy, arguments }).map_err(failed)?;
-    let mut why = String::new();
-    // Closed by the kernel at the moment in which it becomes the shell.
-    ours.read_to_string(&mut why).map_err(failed)?;
-    if why.is_empty() {
-        Ok(child.id().cast_signed())
-    } else {
-        Err(why)
-    }
 }
 
 /// Waits for every child, adopted ones included, so that none stays a zombie.

@@ -1,7 +1,8 @@
 //! Out of the sandbox, tried from a real agent (GATE-5).
 
-use super::call;
-use crate::rig::{TestEnv, eventually, gone, has_tools};
+use super::{call, results, tool};
+use crate::rig::{TestEnv, eventually, gone, has_tools, stream_to_end};
+use crabtalk_proto::StreamMsg;
 use serde_json::json;
 use std::fs;
 use std::net::TcpListener;
@@ -105,5 +106,42 @@ async fn the_owner_opens_folders_and_the_network_and_reload_takes_it() {
     assert!(
         after.contains("SECRET") && !after.contains("WRITTEN"),
         "{after}"
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_stays_in_its_folder_when_a_link_takes_its_name() {
+    let env = TestEnv::new();
+    env.agent("crab", "sandbox: true\npermissions: { bash: allow }");
+    env.write("keys/authorized_keys", "hers\n");
+    let _daemon = env.daemon().await;
+    // The folder is named by a link, which is followed when it is named.
+    let (named, real) = (env.user_home.join("named"), env.work.join("member"));
+    fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &named).unwrap();
+    let touch = tool("bash", &json!({"command": "echo mine >> authorized_keys"}));
+    let request = |cwd: Option<&std::path::Path>| StreamMsg {
+        cwd: cwd.map(|cwd| cwd.display().to_string()),
+        content: touch.clone(),
+        ..StreamMsg::default()
+    };
+    let first = results(&stream_to_end(&env, request(Some(&named))).await);
+    if first[0].output.contains(LACKS) {
+        return;
+    }
+    assert_eq!(
+        fs::read_to_string(real.join("authorized_keys")).unwrap(),
+        "mine\n"
+    );
+    fs::rename(&real, env.work.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(env.user_home.join("keys"), &real).unwrap();
+    let second = results(&stream_to_end(&env, request(None)).await);
+    assert!(
+        second[0].is_error && second[0].output.contains("is now a link"),
+        "{second:?}"
+    );
+    assert_eq!(
+        fs::read_to_string(env.user_home.join("keys/authorized_keys")).unwrap(),
+        "hers\n"
     );
 }

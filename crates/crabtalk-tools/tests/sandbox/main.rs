@@ -3,6 +3,9 @@
 #![cfg(test)]
 #![cfg(target_os = "linux")]
 
+mod swaps;
+
+#[path = "../support/mod.rs"]
 mod support;
 
 use crabtalk_domain::AgentConfig;

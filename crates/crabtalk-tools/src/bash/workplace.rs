@@ -1,0 +1,46 @@
+//! The folder in which a command runs.
+//!
+//! Invariant: it is the one that was judged. Its path has no links; who put
+//! one there since is refused, and from then on the folder is held open, so
+//! that its name matters no more.
+
+use crate::files::open_folder;
+use crate::sandbox::Spot;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A working folder, held open.
+pub(crate) struct Workplace {
+    spot: Spot,
+    folder: OwnedFd,
+}
+
+impl Workplace {
+    /// Takes hold of a judged folder. Touches the disk.
+    pub(crate) fn enter(path: &Path) -> Result<Self, String> {
+        let failed = |why: &dyn std::fmt::Display| {
+            format!(
+                "the working directory {} cannot be used: {why}",
+                path.display()
+            )
+        };
+        let folder = open_folder(path, false).map_err(|e| failed(&e))?;
+        let spot = Spot::of(path, &folder).map_err(|e| failed(&e))?;
+        Ok(Self { spot, folder })
+    }
+
+    pub(crate) fn spot(&self) -> &Spot {
+        &self.spot
+    }
+
+    /// What a child of this process takes for its working folder: where the
+    /// kernel can, the one that is held, whatever its name leads to by now.
+    pub(crate) fn as_folder(&self) -> PathBuf {
+        if cfg!(target_os = "linux") {
+            use std::os::fd::AsRawFd;
+            format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
+        } else {
+            self.spot.path.clone()
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Landlock: what of the file system is open to a process and to all that it
+//! will start.
+
+use super::{SandboxPolicy, lacks};
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::fs::FileType;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What must be enforced: before this version (Linux 6.2) a file outside
+/// could still be truncated.
+const NEEDED: ABI = ABI::V3;
+
+/// What the kernel shows of devices and of itself where it is not mounted
+/// anew. It shows other processes' names there, not their environment or
+/// memory: landlock forbids what tracing them would need.
+const SHARED_READ: &[&str] = &["/proc", "/dev/random", "/dev/urandom"];
+
+/// Devices that are written to without effect on anything.
+const SHARED_WRITE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
+
+/// What is going to be enforced.
+pub(crate) struct Fence {
+    ruleset: RulesetCreated,
+    /// Everything that may be done to a file, the way to a socket excepted.
+    change: BitFlags<AccessFs>,
+}
+
+impl Fence {
+    /// One that opens nothing, of at most this version of landlock.
+    pub(crate) fn new(latest: u8) -> Result<Self, String> {
+        let welcome = abi(latest);
+        let create = || -> Result<RulesetCreated, RulesetError> {
+            Ruleset::default()
+                .set_compatibility(CompatLevel::HardRequirement)
+                .handle_access(AccessFs::from_all(NEEDED))?
+                .set_compatibility(CompatLevel::BestEffort)
+                .handle_access(AccessFs::from_all(welcome))?
+                .scope(Scope::from_all(welcome))?
+                .create()
+        };
+        Ok(Self {
+            ruleset: create().map_err(|e| missing(&e))?,
+            change: AccessFs::from_all(welcome) & !BitFlags::from(AccessFs::ResolveUnix),
+        })
+    }
+
+    /// Opens what a policy names, on a file system that is shared with
+    /// everybody. What is not what was judged any more stays closed.
+    pub(crate) fn open_policy(&mut self, policy: &SandboxPolicy) -> Result<(), String> {
+        for (spots, change) in [(&policy.read, false), (&policy.write, true)] {
+            for opened in spots.iter().filter_map(|spot| spot.open().ok()) {
+                self.open(&opened, change)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens what every process needs of a shared `/dev` and `/proc`.
+    pub(crate) fn open_shared(&mut self) -> Result<(), String> {
+        for (paths, change) in [(SHARED_READ, false), (SHARED_WRITE, true)] {
+            for path in paths {
+                if let Ok(opened) = super::policy::open(path.as_ref()) {
+                    self.open(&opened, change)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file, or everything below a folder.
+    pub(crate) fn open(&mut self, opened: &OwnedFd, change: bool) -> Result<(), String> {
+        let mut access = if change {
+            self.change
+        } else {
+            AccessFs::from_read(NEEDED)
+        };
+        let is_folder = rustix::fs::fstat(opened)
+            .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory);
+        if !is_folder {
+            access &= AccessFs::from_file(ABI::V9);
+        }
+        let rule = PathBeneath::new(opened.as_fd(), access);
+        (&mut self.ruleset)
+            .add_rule(rule)
+            .map(drop)
+            .map_err(|e| missing(&e))
+    }
+
+    /// Shuts the calling thread in, for good, with everything it will start.
+    pub(crate) fn close(self) -> Result<(), String> {
+        let status = self.ruleset.restrict_self().map_err(|e| missing(&e))?;
+        match status.ruleset {
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+            RulesetStatus::NotEnforced => Err(lacks("no landlock")),
+        }
+    }
+}
+
+fn missing(error: &RulesetError) -> String {
+    lacks(&format!(
+        "landlock of Linux 6.2 or later is not available: {error}"
+    ))
+}
+
+fn abi(version: u8) -> ABI {
+    match version {
+        0..=3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        6 => ABI::V6,
+        7 => ABI::V7,
+        8 => ABI::V8,
+        _ => ABI::V9,
+    }
+}

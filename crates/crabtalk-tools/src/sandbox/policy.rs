@@ -1,0 +1,115 @@
+//! What a sandboxed command may reach, as the daemon tells the guardian.
+//!
+//! Invariant: a file or folder is told by its path without links together
+//! with what was found there when it was judged. Whoever opens it follows no
+//! link and compares, so that nothing put in its place later is opened.
+
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// What a sandboxed command may reach (GATE-5); everything else is closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SandboxPolicy {
+    /// Where the command runs.
+    pub(crate) cwd: Spot,
+    /// Files and folders below which everything may be changed.
+    pub(crate) write: Vec<Spot>,
+    /// Files and folders below which everything may be read and executed.
+    pub(crate) read: Vec<Spot>,
+    /// Links on the ways to them, as people and programs write these.
+    pub(crate) links: Vec<Link>,
+    /// Whether sockets other than Unix ones may be made.
+    pub(crate) network: bool,
+    /// Who makes namespaces for the command.
+    pub(crate) namespaces: Namespaces,
+    /// The version of landlock beyond which nothing is asked of the kernel.
+    pub(crate) landlock: u8,
+}
+
+/// Who makes the namespaces in which a sandboxed command runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Namespaces {
+    /// Nobody: landlock and the filter of system calls stand alone.
+    None,
+    /// The guardian itself.
+    BuiltIn,
+    /// This `bwrap`, where the kernel lets it and not the guardian.
+    Bubblewrap(PathBuf),
+}
+
+/// A file or folder as it was when it was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spot {
+    pub(crate) path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+/// A symbolic link outside of every opened folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Link {
+    pub(crate) path: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+#[cfg(target_os = "linux")]
+impl Spot {
+    /// What a path without links leads to now.
+    pub(crate) fn judge(path: &Path) -> io::Result<Self> {
+        Self::of(path, &open(path)?)
+    }
+
+    /// What was opened at a path.
+    pub(crate) fn of(path: &Path, opened: &OwnedFd) -> io::Result<Self> {
+        let stat = rustix::fs::fstat(opened)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+
+    /// Whether something opened is what was judged.
+    pub(crate) fn is(&self, opened: &OwnedFd) -> bool {
+        rustix::fs::fstat(opened).is_ok_and(|s| (s.st_dev, s.st_ino) == (self.device, self.inode))
+    }
+
+    /// Exactly what was judged, as a mere place, or an error.
+    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+        let opened = open(&self.path)?;
+        if self.is(&opened) {
+            return Ok(opened);
+        }
+        Err(io::Error::other(
+            "something else is in its place since it was judged",
+        ))
+    }
+}
+
+/// Opens a path as a mere place. A link on the way, the last name included,
+/// is an error.
+#[cfg(target_os = "linux")]
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    Ok(opened)
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Spot {
+    /// There is no sandbox here; what would be opened is only named.
+    pub(crate) fn judge(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            path: path.to_path_buf(),
+            device: 0,
+            inode: 0,
+        })
+    }
+
+    pub(crate) fn of(path: &Path, _opened: &OwnedFd) -> io::Result<Self> {
+        Self::judge(path)
+    }
+}
