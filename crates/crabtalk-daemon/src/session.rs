@@ -132,6 +132,7 @@ impl Server for Session {
         self.node
             .runtime()
             .steer(&key, request.content)
+            .await
             .map_err(|e| status(&e))
     }
 

@@ -1,7 +1,8 @@
 //! The port behind which conversations are kept (STORE-1).
 
-use crate::{BoxFuture, ConversationKey, Message};
+use crate::{BoxFuture, ConversationKey, Message, Role};
 use std::cmp::Reverse;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,10 +24,15 @@ pub struct Meta {
     pub uptime_secs: u64,
 }
 
+/// Highest number of a run: whatever claims more was not written by us. Far
+/// more than anybody runs, and a number that every reader of JSON keeps.
+pub const MAX_RUN: u64 = 1 << 53;
+
 /// What happened to a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunPhase {
     /// It began.
+    #[default]
     Start,
     /// It ended.
     End,
@@ -35,9 +41,9 @@ pub enum RunPhase {
 }
 
 /// A `{"run":{..}}` line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunRecord {
-    /// Number within the conversation, from 1.
+    /// Number within the conversation, from 1 to [`MAX_RUN`].
     pub id: u64,
     /// What happened.
     pub phase: RunPhase,
@@ -51,6 +57,11 @@ pub struct RunRecord {
     pub cwd: String,
     /// How it ended; 0 is success.
     pub code: u32,
+    /// Why it failed; empty on success, and in old logs.
+    pub error: String,
+    /// For a start: how often the work was carried on before and with this run
+    /// (STORE-7).
+    pub tries: u32,
     /// RFC 3339 instant.
     pub at: String,
 }
@@ -117,18 +128,17 @@ pub struct Opened {
     pub history: Vec<Message>,
     /// Whether the history begins with a summary.
     pub has_summary: bool,
-    /// Runs that began within the working history, oldest first, with the
-    /// index of the message that each answers.
-    pub runs: Vec<(u64, usize)>,
+    /// Messages behind the summary that were kept from before it.
+    pub kept: usize,
     /// Messages that lie before the working history.
     pub archived_messages: u64,
-    /// Number of the last run, 0 before the first.
+    /// Number of the last run, 0 before the first; at most [`MAX_RUN`].
     pub last_run: u64,
-    /// A run that started and never ended.
+    /// A run that started and never ended, as was told of it last.
     pub open_run: Option<RunRecord>,
     /// Request ids with their runs, oldest first (CONV-9).
     pub requests: Vec<(String, u64)>,
-    /// The end of the last finished run, if it is in the tail.
+    /// How the last run ended that did, or was cut off, if that is in the tail.
     pub last_end: Option<RunRecord>,
     /// Calls that waited for an approval when the log ended, by id.
     pub waiting: Vec<String>,
@@ -150,8 +160,76 @@ pub struct Entry {
 pub struct Page {
     /// The entries.
     pub entries: Vec<Entry>,
+    /// How runs ended that failed, were cancelled or were cut off, with their
+    /// indexes among those of the entries.
+    pub failed: Vec<(u64, RunRecord)>,
     /// Whether older ones exist.
     pub more: bool,
+}
+
+/// What a log says of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunTrace {
+    /// The guest that answered, if one did.
+    pub guest: String,
+    /// Its last text, unless it went on with calls.
+    pub answer: Option<String>,
+    /// How it ended or was cut off; `None` while nobody has said.
+    pub end: Option<RunRecord>,
+}
+
+/// Gathers what a log says of one run from its lines, newest first.
+#[derive(Debug, Default)]
+pub struct Tracing {
+    run: u64,
+    trace: RunTrace,
+    /// The last that was said between the lines of runs, and whether it was an
+    /// answer.
+    said: Option<Option<String>>,
+}
+
+impl Tracing {
+    /// For a run of this number.
+    pub fn of(run: u64) -> Self {
+        Self {
+            run,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a message.
+    pub fn message(&mut self, message: &Message) {
+        if self.said.is_none() && message.role == Role::Assistant {
+            let is_answer = message.tool_calls.is_empty();
+            self.said = Some(is_answer.then(|| message.content.clone()));
+        }
+    }
+
+    /// Takes a line of a run. `Break`: nothing further back can matter.
+    pub fn run(&mut self, run: &RunRecord) -> ControlFlow<Option<RunTrace>> {
+        if run.phase != RunPhase::Start {
+            if run.id == self.run && self.trace.end.is_none() {
+                self.trace.end = Some(run.clone());
+            }
+            return ControlFlow::Continue(());
+        }
+        let said = self.said.take();
+        if run.id > self.run {
+            return ControlFlow::Continue(());
+        }
+        if run.id < self.run {
+            return ControlFlow::Break(None);
+        }
+        self.trace.guest.clone_from(&run.guest);
+        let answered = said.is_some();
+        self.trace.answer = said.flatten();
+        if answered || run.tries == 0 {
+            return ControlFlow::Break(Some(std::mem::take(&mut self.trace)));
+        }
+        // It carried on one that had said everything but its end.
+        self.run -= 1;
+        ControlFlow::Continue(())
+    }
 }
 
 /// A file of the store as lists show it.
@@ -341,14 +419,25 @@ pub trait Storage: Send + Sync {
         indexes: &'a [u64],
     ) -> BoxFuture<'a, Result<Vec<Entry>, Error>>;
 
+    /// What the log says of a run, wherever in it that is; `None` where nothing
+    /// is. Costs what was written since. A store that keeps no runs knows none.
+    fn trace<'a>(
+        &'a self,
+        _key: &'a ConversationKey,
+        _run: u64,
+    ) -> BoxFuture<'a, Result<Option<RunTrace>, Error>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Lists a conversation's archives, oldest first (STORE-3).
     fn archives<'a>(
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>>;
 
-    /// Moves every file of the pair to the trash (STORE-8). The caller sees to
-    /// it that no log of the pair is open.
+    /// Moves every file of the pair to the trash (STORE-8), and with them what
+    /// its tools have kept. The caller sees to it that no log of the pair is
+    /// open.
     fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>>;
 
     /// The pair and summary behind a bare file name.

@@ -77,6 +77,7 @@ impl Storage for Archive {
         let page = Page {
             entries: (begin..end).map(Self::entry).collect(),
             more: begin > 1,
+            ..Page::default()
         };
         Box::pin(ready(Ok(page)))
     }

@@ -25,12 +25,18 @@ use crabtalk_domain::storage::{MetaRecord, Position, Record, RunRecord, archive_
 use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentConfig, AgentEvent, Message, estimate_tokens};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Attempts at a summary before the history stays as it is (RUN-4).
 const ATTEMPTS: usize = 2;
 
 /// Window below which pieces get no smaller: the instruction alone fills it.
 const SMALLEST_WINDOW: u64 = 1000;
+
+/// How long a compaction on demand may take, since what was said meanwhile
+/// waits for it: many pieces of a slow model, and no model that drips for ever.
+const MAX_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Tokens below which a history is short.
 const SHORT_HISTORY: u64 = 1000;
@@ -62,13 +68,15 @@ pub(crate) struct Done {
     pub(crate) at: Position,
 }
 
-/// Compacts because a client asked (RUN-5). A short history may get a longer
-/// summary here, since that is what was wanted.
+/// Compacts because a client asked (RUN-5), until somebody cancels it. A short
+/// history may get a longer summary here, since that is what was wanted; with
+/// nothing said since the last one, that one is the answer.
 pub(crate) async fn on_demand(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
     open: &mut Open,
     focus: Option<&str>,
+    cancel: &CancellationToken,
 ) -> Result<String, Error> {
     if open.history.is_empty() {
         return Err(Error::BadRequest(format!(
@@ -76,6 +84,29 @@ pub(crate) async fn on_demand(
             shared.key
         )));
     }
+    if let Some(summary) = open.fresh_summary() {
+        return Ok(summary.to_owned());
+    }
+    let (key, run) = (Arc::clone(&shared.key), open.last_run);
+    let agent = key.agent.to_string();
+    let publisher = Publisher::new(Arc::clone(rt), key, run, &agent, Arc::default());
+    let done = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Error::Cancelled),
+        () = rt.shutdown.cancelled() => Err(Error::ShuttingDown),
+        () = tokio::time::sleep(MAX_TIME) => Err(Error::TookTooLong(MAX_TIME.as_secs() / 60)),
+        done = now(rt, shared, open, focus) => done,
+    };
+    publisher.publish(event(&done));
+    Ok(done?.summary)
+}
+
+async fn now(
+    rt: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    open: &mut Open,
+    focus: Option<&str>,
+) -> Result<Done, Error> {
     let catalog = rt.catalog.load_full();
     let agent = catalog.agent(shared.key.agent.as_str())?;
     let agent = rt.build_agent(agent).await;
@@ -90,17 +121,10 @@ pub(crate) async fn on_demand(
         // Its run is over; the day has it.
         tally: &Tally::default(),
     };
-    let (key, run) = (Arc::clone(&shared.key), open.last_run);
-    let publisher = Publisher::new(Arc::clone(rt), key, run, Arc::default());
-    let mut done = compact(rt, shared, open, &job, Plan::all(), None).await;
+    let done = compact(rt, shared, open, &job, Plan::all(), None).await?;
     // Nobody is told of what a power cut would take back.
-    if let Ok(marked) = &done
-        && let Err(error) = shared.synced_at_end(marked.at).await
-    {
-        done = Err(error.into());
-    }
-    publisher.publish(event(&done));
-    Ok(done?.summary)
+    shared.synced_at_end(done.at).await?;
+    Ok(done)
 }
 
 /// What clients are told of a compaction.

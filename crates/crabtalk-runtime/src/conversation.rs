@@ -4,18 +4,23 @@
 //! in memory is on disk, and where a write failed the memory is dropped and
 //! read again; the task exists while there is work and a little longer.
 
+mod open;
+mod replay;
+
+pub(crate) use open::{CUT_OFF, Open, interrupted, interruption};
+
 use crate::events::RunLog;
-use crate::history::{self, NOT_APPROVED, UNANSWERED, UNKNOWN};
-use crate::registry::{Current, Live, Shared};
-use crate::router::ASK_USER;
-use crate::run::{self, Publisher, RunRequest};
+use crate::registry::{Live, Shared};
+use crate::run::{self, Ending, Outcome, Publisher, RunRequest};
 use crate::runtime::Inner;
-use crate::{Error, compaction, framing};
+use crate::{Error, compaction};
+use crabtalk_domain::Origin;
 use crabtalk_domain::storage::{
-    self, MetaRecord, NewConversation, Opened, Position, Record, RunPhase, RunRecord,
+    self, MetaRecord, NewConversation, Opened, Position, Record, RunRecord,
 };
-use crabtalk_domain::{AgentEvent, End, History, Origin, Role};
-use std::collections::VecDeque;
+use futures_util::FutureExt;
+use open::Cut;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,24 +102,6 @@ impl Command {
     }
 }
 
-/// A conversation's working state while it is in memory.
-pub(crate) struct Open {
-    pub(crate) history: History,
-    pub(crate) has_guests: bool,
-    pub(crate) archived_messages: u64,
-    /// Whether the history begins with a summary.
-    pub(crate) has_summary: bool,
-    pub(crate) last_run: u64,
-    pub(crate) requests: VecDeque<(String, u64)>,
-    /// Runs that began within the working history, oldest first, with the
-    /// index of the message that each answers.
-    pub(crate) runs: Vec<(u64, usize)>,
-    /// A run that a crash cut off, to be told to the next client.
-    pub(crate) interrupted: Option<RunRecord>,
-    /// How the last run ended.
-    pub(crate) last_end: Option<RunRecord>,
-}
-
 /// The task.
 pub(crate) struct Conversation {
     rt: Arc<Inner>,
@@ -164,7 +151,7 @@ impl Conversation {
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Run(job) => {
-                self.shared.live().queued.pop_front();
+                self.shared.begin(&job);
                 self.run(*job).await;
             }
             Command::Compact { focus, reply } => {
@@ -180,12 +167,12 @@ impl Conversation {
             Command::LastEnd { reply } => {
                 let _ = reply.send(self.last_end().await);
             }
-            Command::Resume => match self.ensure_open(None).await {
-                Ok(()) => self.resume().await,
-                Err(error) => {
+            Command::Resume => {
+                let opened = self.ensure_open(None).await;
+                if let Err(error) = opened.and(self.resume().await) {
                     tracing::warn!(conversation = %self.shared.key, %error, "cannot carry on a run");
                 }
-            },
+            }
         }
     }
 
@@ -194,122 +181,145 @@ impl Conversation {
         if self.open.is_some() {
             return Ok(());
         }
-        let key = &self.shared.key;
-        let opened = self.rt.storage.open(key, create).await?;
-        let opened = opened.ok_or_else(|| Error::NoConversation((**key).clone()))?;
-        let open = self.take(opened)?;
-        self.open = Some(open);
+        let opened = self.read_log(create).await?;
+        let cut = Cut::by_crash(&opened, self.rt.catalog.load().resume);
+        self.open = Some(Open::take(&self.rt, &self.shared, opened, cut)?);
         Ok(())
     }
 
-    /// Makes what the log holds valid, on disk too (STORE-7).
-    fn take(&self, opened: Opened) -> Result<Open, Error> {
-        let waiting = opened.waiting;
-        let repaired = history::repair(opened.history, |call| match call.name.as_str() {
-            ASK_USER => UNANSWERED,
-            _ if waiting.contains(&call.id) => NOT_APPROVED,
-            _ => UNKNOWN,
-        });
-        self.shared.set_log(Some(opened.log));
-        let added = repaired.added.into_iter();
-        let mut records: Vec<Record> = added.map(Record::Message).collect();
-        if let Some(run) = &opened.open_run {
-            let (phase, at) = (RunPhase::Interrupted, self.rt.now());
-            records.push(Record::Run(RunRecord {
-                phase,
-                at,
-                ..run.clone()
-            }));
-        }
-        if !records.is_empty() {
-            self.shared.append(&records)?;
-        }
-        let index = |(run, at): (u64, usize)| (run, repaired.moved.get(at).copied().unwrap_or(0));
-        let open = Open {
-            has_guests: framing::has_guests(&repaired.history),
-            history: repaired.history.into(),
-            has_summary: opened.has_summary,
-            runs: opened.runs.into_iter().map(index).collect(),
-            archived_messages: opened.archived_messages,
-            last_run: opened.last_run,
-            requests: opened.requests.into(),
-            interrupted: opened.open_run,
-            last_end: opened.last_end,
+    /// Opens the log. A disk that hangs holds up no shutdown.
+    async fn read_log(&self, create: Option<NewConversation>) -> Result<Opened, Error> {
+        let key = &self.shared.key;
+        let opened = tokio::select! {
+            biased;
+            () = self.rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
+            opened = self.rt.storage.open(key, create) => opened?,
         };
-        let mut live = self.shared.live();
-        live.meta = opened.meta;
-        live.message_count = open.message_count();
-        drop(live);
-        Ok(open)
+        opened.ok_or_else(|| Error::NoConversation((**key).clone()))
+    }
+
+    /// Forgets what is in memory; the log is read again when it is needed.
+    fn forget(&mut self) {
+        self.open = None;
+        self.shared.set_log(None);
     }
 
     /// Executes one run and tells its readers how it ended, whatever happens.
     async fn run(&mut self, job: Job) {
-        if let Err(error) = self.ensure_open(Some(self.creation(&job.request))).await {
-            return job.log.refuse(error);
-        }
-        if self.rt.catalog.load().resume {
-            self.resume().await;
-        }
-        let known = job.request.request_id.as_ref().and_then(|id| {
-            let requests = &self.open.as_ref()?.requests;
-            requests
-                .iter()
-                .find(|(known, _)| known == id)
-                .map(|(_, run)| *run)
-        });
-        match (known, &self.open) {
-            // It never runs twice (CONV-9).
-            (Some(run), Some(open)) => open.replay(run, &job.request, &job.log),
-            (None, Some(_)) => self.execute(job, None).await,
-            (_, None) => job.log.refuse(Error::ShuttingDown),
+        let log = Arc::clone(&job.log);
+        if let Err(error) = self.execute_or_tell_again(job).await {
+            self.shared.forget_current();
+            log.refuse(error);
         }
     }
 
-    /// Carries on the run that a crash cut off, if one was (STORE-7).
-    async fn resume(&mut self) {
-        let Some(cut) = self.open.as_mut().and_then(|open| open.interrupted.take()) else {
-            return;
+    async fn execute_or_tell_again(&mut self, job: Job) -> Result<(), Error> {
+        self.ensure_open(Some(self.creation(&job.request))).await?;
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.resumable.is_some())
+        {
+            self.shared.step_back(&job);
+            let resumed = self.resume().await;
+            self.shared.begin(&job);
+            resumed?;
+            // What was carried on may have taken the memory with it.
+            self.ensure_open(None).await?;
+        }
+        let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
+        match open.run_of(&job.request) {
+            // It never runs twice (CONV-9).
+            Some(run) => {
+                let told = self.rt.storage.trace(&self.shared.key, run).await?;
+                // Out of flight before its End is read.
+                self.shared.forget_current();
+                replay::tell(run, told.unwrap_or_default(), &job);
+            }
+            None => self.execute(job, None).await,
+        }
+        Ok(())
+    }
+
+    /// Carries on the run that a crash cut off, if one was (STORE-7). The try
+    /// is in the log before it begins, so that a run that ends the daemon each
+    /// time is not carried on for ever.
+    async fn resume(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.as_mut() else {
+            return Ok(());
         };
-        // A delegate's parent has been told already; it is gone.
-        let Some(origin) = Origin::parse(&cut.origin) else {
-            return;
+        let Some(mut cut) = open.resumable.take() else {
+            return Ok(());
         };
+        cut.tries += 1;
+        self.shared.append(&[Record::Meta(MetaRecord {
+            last_run: Some(open.last_run),
+            open_run: Some(cut.clone()),
+            ..MetaRecord::default()
+        })])?;
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let request = RunRequest {
             guest: text(&cut.guest),
             cwd: text(&cut.cwd).map(PathBuf::from),
             request_id: text(&cut.request_id),
-            origin,
+            origin: Origin::parse(&cut.origin).unwrap_or_else(Origin::local),
             ..RunRequest::new((*self.shared.key).clone(), "")
         };
-        tracing::info!(conversation = %self.shared.key, run = cut.id, "carrying on an interrupted run");
-        self.execute(Job::new(request, Arc::default()), Some(cut))
-            .await;
+        tracing::info!(conversation = %self.shared.key, run = cut.id, tries = cut.tries, "carrying on an interrupted run");
+        let job = Job::new(request, Arc::default());
+        let log = Arc::clone(&job.log);
+        self.shared.take_up(&job);
+        self.execute(job, Some(cut.clone())).await;
+        match log.refusal() {
+            Some(error) if !self.rt.shutdown.is_cancelled() => self.give_up(cut, &error),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Closes a run that could not be carried on.
+    fn give_up(&mut self, cut: RunRecord, error: &Error) -> Result<(), Error> {
+        let Some(open) = self.open.as_mut() else {
+            return Ok(());
+        };
+        let reason = format!("{CUT_OFF}, and could not be carried on: {error}");
+        let closed = open::interrupted(cut, reason, self.rt.now());
+        self.shared.append(&[Record::Run(closed.clone())])?;
+        open.last_end = Some(closed.clone());
+        open.interrupted = Some(closed);
+        Ok(())
     }
 
     async fn execute(&mut self, job: Job, cut: Option<RunRecord>) {
-        if self.rt.shutdown.is_cancelled() {
-            return job.log.refuse(Error::ShuttingDown);
-        }
-        let Some(open) = self.open.as_mut() else {
-            return job.log.refuse(Error::ShuttingDown);
+        let log = Arc::clone(&job.log);
+        let open = self.open.as_mut();
+        let Some(open) = open.filter(|_| !self.rt.shutdown.is_cancelled()) else {
+            self.shared.forget_current();
+            return log.refuse(Error::ShuttingDown);
         };
-        {
-            let mut live = self.shared.live();
-            live.current = Some(Current {
-                log: Arc::clone(&job.log),
-                cancel: job.cancel.clone(),
-                request_id: job.request.request_id.clone().unwrap_or_default(),
-            });
-            live.steers = Some(Vec::new());
-        }
         let work = run::Work { job, cut };
-        if !run::execute(&self.rt, &self.shared, open, work).await {
-            // Memory and disk may differ: the disk is right.
-            self.open = None;
-            self.shared.set_log(None);
+        match run::execute(&self.rt, &self.shared, open, work).await {
+            Outcome::Intact => {}
+            Outcome::Unsure => self.forget(),
+            Outcome::Panicked(ending) => self.close_panicked(&ending).await,
         }
+    }
+
+    /// Ends a run that panicked, in its log first, which is read again: what
+    /// was in memory may be half changed.
+    async fn close_panicked(&mut self, ending: &Ending) {
+        self.forget();
+        let closed = async {
+            let opened = self.read_log(None).await?;
+            let cut = Cut::by_panic(&opened, ending.run());
+            self.open = Some(Open::take(&self.rt, &self.shared, opened, cut)?);
+            let end = self.shared.append(&[])?;
+            Ok::<_, Error>(self.shared.synced_at_end(end).await?)
+        };
+        if let Err(error) = closed.await {
+            tracing::warn!(conversation = %self.shared.key, %error, "the end of a run is not in its log");
+            self.forget();
+        }
+        ending.tell_of_panic(&self.shared);
     }
 
     /// What the first message of a pair settles (CONV-6).
@@ -331,23 +341,46 @@ impl Conversation {
         }
     }
 
+    /// Compacts on demand. Whoever kills it, and the shutdown, end it at once.
     async fn compact(&mut self, focus: Option<&str>) -> Result<String, Error> {
-        self.ensure_open(None).await?;
-        let Some(open) = self.open.as_mut() else {
-            return Err(Error::ShuttingDown);
-        };
-        let done = compaction::on_demand(&self.rt, &self.shared, open, focus).await;
-        if let Err(Error::Storage(_)) = &done {
-            self.open = None;
-            self.shared.set_log(None);
+        let cancel = CancellationToken::new();
+        self.shared.live().compacting = Some(cancel.clone());
+        let done = self.compact_until(&cancel, focus).await;
+        self.shared.live().compacting = None;
+        if let Err(Error::Storage(_) | Error::Panicked) = &done {
+            self.forget();
         }
         done
     }
 
+    async fn compact_until(
+        &mut self,
+        cancel: &CancellationToken,
+        focus: Option<&str>,
+    ) -> Result<String, Error> {
+        self.ensure_open(None).await?;
+        let Some(open) = self.open.as_mut() else {
+            return Err(Error::ShuttingDown);
+        };
+        let work = compaction::on_demand(&self.rt, &self.shared, open, focus, cancel);
+        let done = AssertUnwindSafe(Box::pin(work)).catch_unwind().await;
+        done.unwrap_or_else(|_| {
+            tracing::error!(conversation = %self.shared.key, "a compaction panicked");
+            Err(Error::Panicked)
+        })
+    }
+
     async fn last_end(&mut self) -> Result<RunRecord, Error> {
         self.ensure_open(None).await?;
-        let end = self.open.as_ref().and_then(|open| open.last_end.clone());
-        end.ok_or_else(|| Error::NothingRunning((*self.shared.key).clone()))
+        let nothing = || Error::NothingRunning((*self.shared.key).clone());
+        let open = self.open.as_ref().ok_or_else(nothing)?;
+        if let Some(end) = &open.last_end {
+            return Ok(end.clone());
+        }
+        // It may lie before a compaction.
+        let last = self.rt.storage.trace(&self.shared.key, open.last_run);
+        let last = last.await?.and_then(|trace| trace.end);
+        last.ok_or_else(nothing)
     }
 
     async fn set(&mut self, change: Change) -> Result<(), Error> {
@@ -358,8 +391,7 @@ impl Conversation {
     }
 
     async fn remove(&mut self) -> Result<(), Error> {
-        self.open = None;
-        self.shared.set_log(None);
+        self.forget();
         {
             let mut live = self.shared.live();
             let queued = std::mem::take(&mut live.queued);
@@ -400,71 +432,6 @@ pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<Position,
         live.meta.cwd = cwd;
     }
     Ok(at)
-}
-
-/// The event that tells a client of a run that a crash cut off.
-pub(crate) fn interruption(run: u64) -> AgentEvent {
-    AgentEvent::Interrupted {
-        run,
-        reason: "the daemon stopped while this run was going on".into(),
-    }
-}
-
-impl Open {
-    /// Tells a run that is over once more: its answer and its end.
-    fn replay(&self, run: u64, request: &RunRequest, log: &RunLog) {
-        let agent = request
-            .guest
-            .clone()
-            .unwrap_or_else(|| request.key.agent.to_string());
-        let answer = self.answer_of(run);
-        let code = match &self.last_end {
-            Some(end) if end.id == run => Some(end.code),
-            Some(_) | None => answer.is_some().then_some(0),
-        };
-        log.publish(AgentEvent::Start {
-            agent: agent.clone(),
-            run,
-            model: String::new(),
-        });
-        if let Some(answer) = answer {
-            log.publish(AgentEvent::TextStart);
-            log.publish(AgentEvent::Text(answer));
-            log.publish(AgentEvent::TextEnd);
-        }
-        let (code, error) = match code {
-            Some(0) => (0, String::new()),
-            Some(code) => (
-                code,
-                format!("run {run} of this request ended with code {code}"),
-            ),
-            None => (
-                500,
-                format!(
-                    "run {run} of this request gave no answer, or it is archived; see the history"
-                ),
-            ),
-        };
-        log.publish(AgentEvent::End(End {
-            agent,
-            error,
-            code,
-            ..End::default()
-        }));
-    }
-
-    /// The last text of a run, if it is in the working history.
-    fn answer_of(&self, run: u64) -> Option<String> {
-        let at = self.runs.iter().position(|(number, _)| *number == run)?;
-        let from = self.runs[at].1;
-        let upto = self
-            .runs
-            .get(at + 1)
-            .map_or(self.history.len(), |(_, next)| *next);
-        let messages = self.history.get(from..upto)?;
-        let last = messages.iter().rev().find(|m| m.role == Role::Assistant)?;
-        last.tool_calls.is_empty().then(|| last.content.clone())
-    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,23 @@ pub enum Error {
     /// No run is in flight.
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
+    /// The run takes no more steering messages before its next step (RUN-8).
+    #[error("{key} has {bound} of steering messages waiting, the bound; wait for the next step")]
+    SteersFull {
+        /// Which conversation.
+        key: ConversationKey,
+        /// What may wait, with its unit.
+        bound: String,
+    },
+    /// Somebody cancelled it.
+    #[error("cancelled")]
+    Cancelled,
+    /// A compaction on demand did not end.
+    #[error("the compaction took longer than {0} minutes and was given up; nothing changed")]
+    TookTooLong(u64),
+    /// A part of the daemon, or something plugged into it, panicked.
+    #[error("internal error: the run failed; the daemon's log says where")]
+    Panicked,
     /// No such ask is pending.
     #[error("no question is waiting for an answer{0}")]
     NoAsk(String),
@@ -73,7 +90,10 @@ impl Error {
             | Self::NothingRunning(_)
             | Self::NoAsk(_) => 404,
             Self::Busy(_) => 409,
-            Self::QueueFull { .. } => 429,
+            Self::QueueFull { .. } | Self::SteersFull { .. } => 429,
+            Self::Cancelled => 499,
+            Self::Panicked => 500,
+            Self::TookTooLong(_) => 504,
             Self::Refused(refusal) => refusal.code,
             Self::Storage(error) => storage_code(error),
             Self::Model(error) => error.kind.code(),

@@ -23,14 +23,16 @@ pub(crate) const NOT_APPROVED: &str = "not executed: the daemon stopped while th
 pub(crate) const UNANSWERED: &str = "not answered: the daemon stopped while this question waited; ask \
      again if it still matters";
 
+/// Result of a call that a panic cut off.
+pub(crate) const FAILED: &str = "unknown: the run failed while this call was running, so it may or may \
+     not have taken effect; check before doing it again";
+
 /// A history made valid.
 pub(crate) struct Repaired {
     pub(crate) history: Vec<Arc<Message>>,
     /// Synthetic results that belong at the end of the log. One that is
     /// missing further up cannot be put there and stays in memory.
     pub(crate) added: Vec<Arc<Message>>,
-    /// For every message of the log, where the history goes on behind it.
-    pub(crate) moved: Vec<usize>,
 }
 
 /// Brings what a log holds into a valid order.
@@ -39,11 +41,9 @@ pub(crate) fn repair(
     missing: impl Fn(&ToolCall) -> &'static str,
 ) -> Repaired {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
-    let mut moved = Vec::with_capacity(messages.len());
     let mut added = Vec::new();
     let mut rest = messages.into_iter().peekable();
     while let Some(mut message) = rest.next() {
-        moved.push(out.len());
         match message.role {
             // A result here answers nothing that was asked.
             Role::Tool => continue,
@@ -54,7 +54,6 @@ pub(crate) fn repair(
                 out.push(Arc::new(message));
                 let mut results = Vec::new();
                 while let Some(result) = rest.next_if(|m| m.role == Role::Tool) {
-                    moved.push(out.len());
                     results.push(result);
                 }
                 for call in calls {
@@ -74,11 +73,9 @@ pub(crate) fn repair(
             }
         }
     }
-    moved.push(out.len());
     Repaired {
         history: out,
         added,
-        moved,
     }
 }
 
@@ -129,7 +126,7 @@ mod tests {
             Message::tool("b", "2", false),
             Message::tool("a", "1", false),
         ];
-        let Repaired { history, added, .. } = repair(log, |_| "?");
+        let Repaired { history, added } = repair(log, |_| "?");
         assert_eq!(show(&history), r#"assistant["a", "b"] a=1 b=2"#);
         assert!(added.is_empty());
     }
@@ -142,14 +139,9 @@ mod tests {
             Message::tool("b", "2", false),
             Message::user("go on"),
         ];
-        let Repaired {
-            history,
-            added,
-            moved,
-        } = repair(log, |_| "?");
+        let Repaired { history, added } = repair(log, |_| "?");
         assert_eq!(show(&history), r#"assistant["a", "b"] a=? b=2 usergo on[]"#);
         assert!(added.is_empty(), "there is no place for it in the log");
-        assert_eq!(moved, [0, 0, 1, 3, 4]);
         assert_eq!(show(&repair(vec![calls(&["a"])], |_| "?").added), "a=?");
     }
 

@@ -25,6 +25,7 @@ mod router;
 mod run;
 mod runtime;
 mod spending;
+mod steers;
 
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};

@@ -5,8 +5,9 @@
 //! a new one; an idle conversation is not here at all.
 
 use crate::Error;
-use crate::conversation::Command;
+use crate::conversation::{Command, Job};
 use crate::events::RunLog;
+use crate::steers::Steers;
 use crabtalk_domain::storage::{ConversationLog, Meta, Position, Record};
 use crabtalk_domain::{BoxFuture, ConversationKey, storage};
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +38,16 @@ pub(crate) struct Current {
     pub(crate) request_id: String,
 }
 
+impl Current {
+    fn of(job: &Job) -> Self {
+        Self {
+            log: Arc::clone(&job.log),
+            cancel: job.cancel.clone(),
+            request_id: job.request.request_id.clone().unwrap_or_default(),
+        }
+    }
+}
+
 /// What others may see of a conversation and touch without its task.
 pub(crate) struct Shared {
     pub(crate) key: Arc<ConversationKey>,
@@ -52,8 +63,10 @@ pub(crate) struct Live {
     pub(crate) last: Option<Arc<RunLog>>,
     /// Runs in the mailbox, in order, with their request ids.
     pub(crate) queued: VecDeque<(String, Arc<RunLog>)>,
+    /// A compaction on demand that goes on, to be cancelled.
+    pub(crate) compacting: Option<CancellationToken>,
     /// Steering messages for the next step; `None` while no run takes any.
-    pub(crate) steers: Option<Vec<String>>,
+    pub(crate) steers: Option<Steers>,
     pub(crate) meta: Meta,
     pub(crate) message_count: u64,
     pub(crate) is_open: bool,
@@ -114,6 +127,42 @@ impl Shared {
             Some(log) => log.rename_for_title(title),
             None => Ok(()),
         }
+    }
+
+    /// A run's turn has come: from now on it is what is in flight, whatever its
+    /// log or its beginning take.
+    pub(crate) fn begin(&self, job: &Job) {
+        let mut live = self.live();
+        live.queued.pop_front();
+        live.current = Some(Current::of(job));
+    }
+
+    /// Takes up a run that waited in no queue.
+    pub(crate) fn take_up(&self, job: &Job) {
+        self.live().current = Some(Current::of(job));
+    }
+
+    /// Another run goes first.
+    pub(crate) fn step_back(&self, job: &Job) {
+        let id = job.request.request_id.clone().unwrap_or_default();
+        let mut live = self.live();
+        live.current = None;
+        live.queued.push_front((id, Arc::clone(&job.log)));
+    }
+
+    /// Takes a run out of flight; whoever attaches from now on reads how it
+    /// ended.
+    pub(crate) fn release(&self, log: &Arc<RunLog>) {
+        self.forget_current();
+        self.live().last = Some(Arc::clone(log));
+    }
+
+    /// Takes out of flight what was no run of its own: a refused message, or a
+    /// run told once more. The last run stays what it was (WIRE-7).
+    pub(crate) fn forget_current(&self) {
+        let mut live = self.live();
+        live.current = None;
+        live.steers = None;
     }
 
     pub(crate) fn info(&self) -> LiveInfo {
@@ -202,6 +251,11 @@ impl Registry {
 impl Shared {
     fn enqueue(&self, bound: usize, command: Command) -> Result<(), Error> {
         let mut live = self.live();
+        let is_busy = live.current.is_some() || live.compacting.is_some();
+        // Under the lock, so that no run slips in between and is removed.
+        if matches!(command, Command::Remove { .. }) && (is_busy || !live.queued.is_empty()) {
+            return Err(Error::Busy((*self.key).clone()));
+        }
         let queued = match &command {
             Command::Run(job) => {
                 let id = job.request.request_id.clone().unwrap_or_default();

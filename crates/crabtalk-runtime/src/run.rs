@@ -8,6 +8,7 @@
 mod announce;
 mod answer;
 mod compact;
+mod facts;
 mod finish;
 mod people;
 mod repeats;
@@ -26,8 +27,10 @@ pub(crate) use announce::Publisher;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, ConversationKey, End, Message, Origin, ToolCall, Usage, model, storage,
+    AgentConfig, ConversationKey, Message, Origin, ToolCall, Usage, model, storage,
 };
+pub(crate) use facts::Facts;
+pub(crate) use finish::Ending;
 use futures_util::FutureExt;
 use repeats::Repeats;
 use std::panic::AssertUnwindSafe;
@@ -123,6 +126,7 @@ struct Run<'a> {
     number: u64,
     cwd: PathBuf,
     standing: Standing,
+    facts: Arc<Facts>,
     /// Whether it goes on where a crash cut it off, and nobody waits for it.
     carried_on: bool,
     publisher: Arc<Publisher>,
@@ -138,7 +142,8 @@ struct Run<'a> {
     /// Whether the run has said anything yet.
     has_text: bool,
     usage: Usage,
-    tally: Tally,
+    tally: Arc<Tally>,
+    ending: Arc<Ending>,
     provider: String,
     model: String,
     started: tokio::time::Instant,
@@ -157,48 +162,58 @@ pub(crate) struct Work {
     pub(crate) cut: Option<RunRecord>,
 }
 
-/// Executes a run. Returns whether memory and disk are known to agree.
+/// What a run leaves.
+pub(crate) enum Outcome {
+    /// Memory and disk agree.
+    Intact,
+    /// They may differ: the disk is right.
+    Unsure,
+    /// A panic: nothing in memory is to be trusted, and nobody has been told.
+    Panicked(Arc<Ending>),
+}
+
+/// Executes a run.
 pub(crate) async fn execute(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
     open: &mut Open,
     work: Work,
-) -> bool {
+) -> Outcome {
     rt.running.fetch_add(1, Ordering::Relaxed);
     rt.begun.fetch_add(1, Ordering::Relaxed);
-    let log = Arc::clone(&work.job.log);
     let request = &work.job.request;
-    let speaker = request
-        .guest
-        .clone()
-        .unwrap_or_else(|| request.key.agent.to_string());
+    let own = request.key.agent.as_str();
+    let speaker = request.guest.as_deref().unwrap_or(own);
+    let ending = Arc::new(Ending::new(rt, shared, open.last_run + 1, speaker, &work));
     // Boxed, lest every future around it has room for it, some of them twice.
-    let work = Box::pin(run(rt, shared, open, work));
+    let work = Box::pin(run(rt, shared, open, work, Arc::clone(&ending)));
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     rt.running.fetch_sub(1, Ordering::Relaxed);
     outcome.unwrap_or_else(|_| {
         tracing::error!(conversation = %shared.key, "a run panicked");
-        let error = "internal error: the run failed; the daemon's log says where".to_owned();
-        finish::release(shared, &log);
-        log.publish(AgentEvent::End(End {
-            agent: speaker,
-            error,
-            code: 500,
-            ..End::default()
-        }));
-        false
+        Outcome::Panicked(ending)
     })
 }
 
-async fn run(rt: &Arc<Inner>, shared: &Arc<Shared>, open: &mut Open, work: Work) -> bool {
+async fn run(
+    rt: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    open: &mut Open,
+    work: Work,
+    ending: Arc<Ending>,
+) -> Outcome {
     let (log, cancel) = (Arc::clone(&work.job.log), work.job.cancel.clone());
-    let mut run = match start::start(rt, shared, open, work).await {
+    let mut run = match start::start(rt, shared, open, work, ending).await {
         Ok(run) => run,
         Err(error) => {
-            let intact = !matches!(error, crate::Error::Storage(_));
-            finish::release(shared, &log);
+            let failed = matches!(error, crate::Error::Storage(_));
+            shared.forget_current();
             log.refuse(error);
-            return intact;
+            return if failed {
+                Outcome::Unsure
+            } else {
+                Outcome::Intact
+            };
         }
     };
     let outcome = {

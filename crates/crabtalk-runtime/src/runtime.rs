@@ -148,7 +148,7 @@ impl Runtime {
             clock: parts.clock,
             catalog: ArcSwap::from_pointee(catalog),
             registry: Registry::default(),
-            hub: Hub::new(),
+            hub: Hub::default(),
             asks: Arc::new(AskDesk::new(era_ms)),
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
@@ -244,33 +244,39 @@ impl Runtime {
         answer.await.unwrap_or(Err(Error::ShuttingDown))
     }
 
-    /// Cancels the run in flight (CONV-5). It bypasses the queue.
+    /// Cancels the run, or the compaction, in flight (CONV-5). It bypasses the
+    /// queue.
     pub fn kill(&self, key: &ConversationKey) -> Result<(), Error> {
-        let shared = self.0.registry.get(key);
-        let current = shared.and_then(|shared| shared.live().current.clone());
-        let current = current.ok_or_else(|| Error::NothingRunning(key.clone()))?;
-        current.cancel.cancel();
+        let in_flight = self.0.registry.get(key).and_then(|shared| {
+            let live = shared.live();
+            let current = live.current.as_ref().map(|current| current.cancel.clone());
+            current.or_else(|| live.compacting.clone())
+        });
+        let in_flight = in_flight.ok_or_else(|| Error::NothingRunning(key.clone()))?;
+        in_flight.cancel();
         Ok(())
     }
 
     /// Puts a user message into the run in flight at its next step (RUN-8).
-    pub fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {
+    /// Hooks rewrite it as they do what begins a run, or refuse it.
+    pub async fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {
         if content.trim().is_empty() {
             return Err(Error::EmptyContent);
         }
-        let shared = self
-            .0
-            .registry
-            .get(key)
-            .ok_or_else(|| Error::NothingRunning(key.clone()))?;
+        let nothing = || Error::NothingRunning(key.clone());
+        let shared = self.0.registry.get(key).ok_or_else(nothing)?;
+        let facts = {
+            let live = shared.live();
+            let steers = live.steers.as_ref().ok_or_else(nothing)?;
+            steers.check(key, content.len())?;
+            Arc::clone(&steers.facts)
+        };
+        let content = facts.preprocess(&self.0, content).await?;
         let mut live = shared.live();
-        match live.steers.as_mut() {
-            Some(steers) => {
-                steers.push(content);
-                Ok(())
-            }
-            None => Err(Error::NothingRunning(key.clone())),
-        }
+        // The run may have ended meanwhile, and another one begun.
+        let steers = live.steers.as_mut();
+        let steers = steers.filter(|steers| Arc::ptr_eq(&steers.facts, &facts));
+        steers.ok_or_else(nothing)?.push(key, content)
     }
 
     /// Answers a pending ask (RUN-7). It bypasses the queue.
@@ -300,7 +306,7 @@ impl Runtime {
         self.0.asks.list(agent, sender)
     }
 
-    /// Summarises the working history now (RUN-5).
+    /// Summarises the working history now (RUN-5). It can be killed.
     pub async fn compact(
         &self,
         key: &ConversationKey,
@@ -334,12 +340,6 @@ impl Runtime {
 
     /// Moves a conversation to the trash (STORE-8).
     pub async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
-        if let Some(shared) = self.0.registry.get(key) {
-            let live = shared.live();
-            if live.current.is_some() || !live.queued.is_empty() {
-                return Err(Error::Busy(key.clone()));
-            }
-        }
         self.ask_task(key, |reply| Command::Remove { reply }).await
     }
 

@@ -222,8 +222,12 @@ struct RunFields<'a> {
     guest: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     cwd: &'a str,
-    #[serde(skip_serializing_if = "is_success")]
+    #[serde(skip_serializing_if = "is_none")]
     code: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    error: &'a str,
+    #[serde(skip_serializing_if = "is_none")]
+    tries: u32,
     #[serde(skip_serializing_if = "str::is_empty")]
     at: &'a str,
 }
@@ -243,6 +247,8 @@ impl<'a> From<&'a RunRecord> for RunFields<'a> {
             guest: &record.guest,
             cwd: &record.cwd,
             code: record.code,
+            error: &record.error,
+            tries: record.tries,
             at: &record.at,
         }
     }
@@ -268,8 +274,8 @@ fn is_zero(value: &usize) -> bool {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes fields by reference"
 )]
-fn is_success(code: &u32) -> bool {
-    *code == 0
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 fn line(out: &mut Vec<u8>, value: &impl Serialize) {

@@ -3,7 +3,7 @@
 
 mod lenient;
 
-use crabtalk_domain::storage::{MetaRecord, RunPhase, RunRecord};
+use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
 use lenient::{Blocks, Pictures, Text};
 use serde::Deserialize;
@@ -313,7 +313,7 @@ impl RawMeta {
             title: self.title,
             cwd: self.cwd,
             uptime_secs: self.uptime_secs,
-            last_run: self.last_run,
+            last_run: self.last_run.filter(|run| *run <= MAX_RUN),
             open_run: self.open_run.and_then(RawRun::into_record),
             requests: self.requests,
             waiting: self.waiting,
@@ -336,11 +336,20 @@ struct RawRun {
     #[serde(default)]
     code: u32,
     #[serde(default)]
+    error: String,
+    #[serde(default)]
+    tries: u32,
+    #[serde(default)]
     at: String,
 }
 
 impl RawRun {
+    /// `None` for what a later version may know, and for a number that no run
+    /// of ours ever had: the next one would have none.
     fn into_record(self) -> Option<RunRecord> {
+        if self.id > MAX_RUN {
+            return None;
+        }
         let phase = match self.event.as_str() {
             "start" => RunPhase::Start,
             "end" => RunPhase::End,
@@ -354,6 +363,8 @@ impl RawRun {
             guest,
             cwd,
             code,
+            error,
+            tries,
             at,
             ..
         } = self;
@@ -365,6 +376,8 @@ impl RawRun {
             guest,
             cwd,
             code,
+            error,
+            tries,
             at,
         })
     }

@@ -29,9 +29,8 @@ pub(crate) struct Loaded {
     pub(crate) history: Vec<Message>,
     /// Whether the history begins with a marker's summary.
     pub(crate) has_summary: bool,
-    /// Runs that began behind the marker, with the index of the first message
-    /// behind their beginning.
-    pub(crate) runs: Vec<(u64, usize)>,
+    /// Messages behind the summary that were kept from before it.
+    pub(crate) kept: usize,
     /// Messages before the working history; `None` where an old marker does
     /// not say.
     pub(crate) archived: Option<u64>,
@@ -148,8 +147,6 @@ struct Reading {
     requests: Vec<(String, u64)>,
     requests_known: bool,
     waiting: Option<Vec<String>>,
-    /// Newest first, with how many messages stand behind.
-    runs: Vec<(u64, usize)>,
     has_meta: bool,
     passed_another: bool,
     foreign: u64,
@@ -224,12 +221,7 @@ impl Reading {
             (Line::Marker(_), Some(_)) => self.passed_another = true,
             (Line::Meta(meta, _), None) => self.take_meta(*meta),
             (Line::Meta(meta, _), Some(_)) if self.wants_state() => self.take_meta(*meta),
-            (Line::Run(run, _), None) => {
-                if run.phase == RunPhase::Start {
-                    self.runs.push((run.id, self.after.len()));
-                }
-                self.take_run(*run);
-            }
+            (Line::Run(run, _), None) => self.take_run(*run),
             (Line::Run(run, _), Some(_)) if self.wants_state() => self.take_run(*run),
             (Line::ForeignRole, _) => self.foreign += 1,
             (Line::Meta(..) | Line::Run(..) | Line::Unknown, _) => {}
@@ -291,21 +283,19 @@ impl Reading {
         }
         let marker_offset = self.marker.as_ref().map_or(0, |(offset, _)| *offset);
         let has_summary = self.marker.is_some();
+        let kept = self.kept.len();
         let (mut history, mut archived, mut before) = (Vec::new(), Some(0), Some(0));
         if let Some((offset, marker)) = self.marker {
             before = match marker.stamp.messages {
                 None if offset <= COUNTED_AT_LOAD => Some(count(file, floor, offset)?),
                 messages => messages,
             };
-            archived = before.map(|n| n.saturating_sub(self.kept.len() as u64));
+            archived = before.map(|n| n.saturating_sub(kept as u64));
             history.push(marker.into_message());
             history.extend(self.kept.drain(..).rev());
         }
         let messages = before.map(|n| n + self.after.len() as u64);
         history.extend(self.after.drain(..).rev());
-        let length = history.len();
-        let index = |(run, behind): (u64, usize)| (run, length - behind);
-        let runs = self.runs.drain(..).rev().map(index).collect();
         let mut seen = HashSet::new();
         self.requests.retain(|(id, _)| seen.insert(id.clone()));
         self.requests.truncate(REQUESTS_KEPT);
@@ -320,7 +310,7 @@ impl Reading {
             head,
             history,
             has_summary,
-            runs,
+            kept,
             archived,
             marker: marker_offset,
             messages,

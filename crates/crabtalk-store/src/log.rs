@@ -233,7 +233,7 @@ impl Ledger {
             Record::Message(message) if message.auto_injected => {}
             Record::Message(message) => {
                 encode::message(out, message);
-                self.messages = self.messages.map(|n| n + 1);
+                self.messages = self.messages.map(|n| n.saturating_add(1));
             }
             Record::Compact {
                 summary,

@@ -11,12 +11,16 @@ use crate::line::{self, Line};
 use crate::load::broken;
 use crate::tail::Backward;
 use crabtalk_domain::Role;
-use crabtalk_domain::storage::{Entry, Error, Page};
+use crabtalk_domain::storage::{Entry, Error, Page, RunPhase, RunRecord};
 use std::path::Path;
 
 /// Base64 of images on a page, beyond which it goes no further back: more than
 /// a frame holds, little enough that a page of a thousand entries stays cheap.
 const MAX_IMAGE_TEXT: usize = 16 << 20;
+
+/// Failed runs on a page: each answers a message, so that more of them stand
+/// there only in a log that somebody edited.
+const MAX_FAILED: usize = 4096;
 
 /// Reads up to `limit` entries of `floor..end`, oldest first, and more where a
 /// step's results would stand without their calls.
@@ -29,6 +33,7 @@ pub(crate) fn page(
 ) -> Result<Page, Error> {
     let io = |e| unreadable("read", path, e);
     let mut entries: Vec<Entry> = Vec::new();
+    let (mut failed, mut behind) = (Vec::new(), 0);
     let mut more = false;
     let mut images = 0;
     let mut lines = Backward::new(file, floor, end);
@@ -46,6 +51,10 @@ pub(crate) fn page(
                 message: marker.into_message(),
                 compact: true,
             },
+            Ok(Line::Run(run, _)) if is_failure(&run) && failed.len() < MAX_FAILED => {
+                failed.push((offset, *run));
+                continue;
+            }
             Ok(Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown) => continue,
             Err(_) if unfinished || line::is_blank(bytes) => continue,
             // The page is whole without it; who goes on meets it.
@@ -62,10 +71,29 @@ pub(crate) fn page(
         let shown = entry.message.images.iter();
         images += shown.map(|image| image.base64().len()).sum::<usize>();
         entries.push(entry);
+        behind = failed.len();
+    }
+    if more {
+        // The older page has those before its last entry.
+        failed.truncate(behind);
     }
     entries.reverse();
+    failed.reverse();
     order_results(&mut entries);
-    Ok(Page { entries, more })
+    Ok(Page {
+        entries,
+        failed,
+        more,
+    })
+}
+
+/// Whether a run's line says that it did not succeed.
+fn is_failure(run: &RunRecord) -> bool {
+    match run.phase {
+        RunPhase::Start => false,
+        RunPhase::End => run.code != 0,
+        RunPhase::Interrupted => true,
+    }
 }
 
 /// The entry that a line is, if it is one.

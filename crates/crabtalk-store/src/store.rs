@@ -16,7 +16,7 @@ use crate::name;
 use crate::summary::Digests;
 use crate::sync::{SyncState, Syncer};
 use crabtalk_domain::storage::{
-    ArchiveInfo, Entry, Error, NewConversation, Opened, Page, Source, Storage, Summary,
+    ArchiveInfo, Entry, Error, NewConversation, Opened, Page, RunTrace, Source, Storage, Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::io;
@@ -171,6 +171,15 @@ impl Storage for FileStore {
         self.blocking(&self.0.reads, move |inner| inner.entries(&key, &indexes))
     }
 
+    fn trace<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        run: u64,
+    ) -> BoxFuture<'a, Result<Option<RunTrace>, Error>> {
+        let key = key.clone();
+        self.blocking(&self.0.reads, move |inner| inner.trace(&key, run))
+    }
+
     fn archives<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -281,7 +290,7 @@ impl Inner {
             meta: loaded.meta,
             history: loaded.history,
             has_summary: loaded.has_summary,
-            runs: loaded.runs,
+            kept: loaded.kept,
             archived_messages: loaded.archived.unwrap_or(0),
             last_run: loaded.last_run,
             open_run: loaded.open_run,

@@ -4,20 +4,24 @@
 //! synced apart, so that a test sees what a power cut would leave.
 
 use crabtalk_domain::storage::{
-    ArchiveInfo, ConversationLog, Entry, Error, Meta, NewConversation, Opened, Page, Position,
-    Record, RunPhase, RunRecord, Source, Storage, Summary,
+    ArchiveInfo, ConversationLog, Entry, Error, MAX_RUN, Meta, NewConversation, Opened, Page,
+    Position, Record, RunPhase, RunRecord, RunTrace, Source, Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message};
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Notify;
 
 #[derive(Default)]
 struct State {
     logs: BTreeMap<ConversationKey, Log>,
     appends_left: Option<usize>,
     hold_syncs: bool,
+    hold_opens: bool,
+    /// Wakes those who wait for a log.
+    opens: Arc<Notify>,
 }
 
 #[derive(Default, Clone)]
@@ -48,6 +52,14 @@ impl MemoryStore {
         self.state().hold_syncs = hold;
     }
 
+    /// From now on opening a log takes until this is taken back, as on a disk
+    /// that hangs.
+    pub fn hold_opens(&self, hold: bool) {
+        let mut state = self.state();
+        state.hold_opens = hold;
+        state.opens.notify_waiters();
+    }
+
     /// What was appended, as short lines; changes of state other than the title
     /// are left out.
     pub fn lines(&self, key: &ConversationKey) -> Vec<String> {
@@ -60,6 +72,21 @@ impl MemoryStore {
             .map(line)
             .filter(|line| line != "meta")
             .collect()
+    }
+
+    /// Gives the last run of a log another number, as somebody's edit might.
+    pub fn renumber_last_run(&self, key: &ConversationKey, id: u64) {
+        let mut state = self.state();
+        let Some(log) = state.logs.get_mut(key) else {
+            return;
+        };
+        let runs = log.records.iter_mut().filter_map(|record| match record {
+            Record::Run(run) => Some(run),
+            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+        });
+        if let Some(last) = runs.last() {
+            last.id = id;
+        }
     }
 
     /// Another store that holds what this one holds now: a daemon killed at
@@ -159,8 +186,9 @@ impl Log {
             .collect()
     }
 
-    /// The working history and how many messages lie before it.
-    fn working(&self) -> (Vec<Message>, u64) {
+    /// The working history, how many messages lie before it, and how many of it
+    /// were kept from before the last marker.
+    fn working(&self) -> (Vec<Message>, u64, usize) {
         let messages = self.messages();
         let marker = self
             .records
@@ -172,7 +200,7 @@ impl Log {
                 Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
             });
         let Some((marker, summary, keep)) = marker else {
-            return (messages.into_iter().map(|(_, m)| m).collect(), 0);
+            return (messages.into_iter().map(|(_, m)| m).collect(), 0, 0);
         };
         let before = messages.iter().filter(|(at, _)| *at < marker).count();
         let archived = before.saturating_sub(keep);
@@ -182,31 +210,26 @@ impl Log {
                 .chain(rest)
                 .collect(),
             archived as u64,
+            before - archived,
         )
     }
 
     fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.records.iter().filter_map(|record| match record {
-            Record::Run(run) => Some(run),
+            // Above that no number is a run's.
+            Record::Run(run) => Some(run).filter(|run| run.id <= MAX_RUN),
             Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
         })
     }
 
-    /// Runs behind the last marker with the index of their first message.
-    fn run_starts(&self, length: usize) -> Vec<(u64, usize)> {
-        let (mut starts, mut behind) = (Vec::new(), 0);
-        for record in self.records.iter().rev() {
-            match record {
-                Record::Compact { .. } => break,
-                Record::Message(_) => behind += 1,
-                Record::Run(run) if run.phase == RunPhase::Start => {
-                    starts.push((run.id, length - behind));
-                }
-                Record::Run(_) | Record::Meta(_) => {}
-            }
-        }
-        starts.reverse();
-        starts
+    /// The run that began and never ended, as was told of it last.
+    fn open_run(&self) -> Option<RunRecord> {
+        let told = self.records.iter().rev().find_map(|record| match record {
+            Record::Run(run) => Some(Some(run).filter(|run| run.phase == RunPhase::Start)),
+            Record::Meta(meta) if meta.last_run.is_some() => Some(meta.open_run.as_ref()),
+            Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+        });
+        told.flatten().cloned()
     }
 
     fn waiting(&self) -> Vec<String> {
@@ -230,16 +253,16 @@ impl Log {
     }
 }
 
-impl Storage for MemoryStore {
-    fn open<'a>(
-        &'a self,
-        key: &'a ConversationKey,
+impl MemoryStore {
+    fn open_now(
+        &self,
+        key: &ConversationKey,
         create: Option<NewConversation>,
-    ) -> BoxFuture<'a, Result<Option<Opened>, Error>> {
+    ) -> Result<Option<Opened>, Error> {
         let mut state = self.state();
         if !state.logs.contains_key(key) {
             let Some(new) = create else {
-                return Box::pin(ready(Ok(None)));
+                return Ok(None);
             };
             let meta = Meta {
                 created_at: new.created_at,
@@ -255,13 +278,11 @@ impl Storage for MemoryStore {
             );
         }
         let log = &state.logs[key];
-        let (history, archived_messages) = log.working();
+        let (history, archived_messages, kept) = log.working();
         let has_summary = log
             .records
             .iter()
             .any(|r| matches!(r, Record::Compact { .. }));
-        let runs = log.run_starts(history.len());
-        let last = log.runs().next_back().cloned();
         let requests = log
             .runs()
             .filter(|r| r.phase == RunPhase::Start && !r.request_id.is_empty());
@@ -273,19 +294,38 @@ impl Storage for MemoryStore {
             meta: log.current_meta(),
             history,
             has_summary,
-            runs,
+            kept,
             archived_messages,
             last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
-            open_run: last.clone().filter(|run| run.phase == RunPhase::Start),
+            open_run: log.open_run(),
             requests: requests.map(|r| (r.request_id.clone(), r.id)).collect(),
             last_end: log
                 .runs()
                 .rev()
-                .find(|run| run.phase == RunPhase::End)
+                .find(|run| run.phase != RunPhase::Start)
                 .cloned(),
             waiting: log.waiting(),
         };
-        Box::pin(ready(Ok(Some(opened))))
+        Ok(Some(opened))
+    }
+}
+
+impl Storage for MemoryStore {
+    fn open<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        create: Option<NewConversation>,
+    ) -> BoxFuture<'a, Result<Option<Opened>, Error>> {
+        Box::pin(async move {
+            loop {
+                let opens = Arc::clone(&self.state().opens);
+                let woken = opens.notified();
+                if !self.state().hold_opens {
+                    return self.open_now(key, create);
+                }
+                woken.await;
+            }
+        })
     }
 
     fn list<'a>(
@@ -305,10 +345,7 @@ impl Storage for MemoryStore {
             meta: log.current_meta(),
             file: format!("{}.jsonl", key.agent),
             message_count: log.messages().len() as u64,
-            has_open_run: log
-                .runs()
-                .next_back()
-                .is_some_and(|r| r.phase == RunPhase::Start),
+            has_open_run: log.open_run().is_some(),
             modified: std::time::SystemTime::UNIX_EPOCH,
         };
         Box::pin(ready(Ok(state
@@ -355,7 +392,21 @@ impl Storage for MemoryStore {
         let more = entries.len() > limit;
         entries.truncate(limit);
         entries.reverse();
-        let page = Page { entries, more };
+        let from = entries.first().filter(|_| more).map_or(0, |e| e.index);
+        let failed = log.records.iter().enumerate();
+        let failed = failed.filter_map(|(at, record)| match record {
+            Record::Run(run) if older(&at) && at as u64 >= from => {
+                let ended = run.phase != RunPhase::Start;
+                let failed = ended && (run.code != 0 || run.phase == RunPhase::Interrupted);
+                failed.then(|| (at as u64, run.clone()))
+            }
+            Record::Run(_) | Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+        });
+        let page = Page {
+            failed: failed.collect(),
+            entries,
+            more,
+        };
         Box::pin(ready(Ok(page)))
     }
 
@@ -377,6 +428,27 @@ impl Storage for MemoryStore {
             Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
         };
         Box::pin(ready(Ok(indexes.iter().filter_map(entry).collect())))
+    }
+
+    fn trace<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        run: u64,
+    ) -> BoxFuture<'a, Result<Option<RunTrace>, Error>> {
+        let state = self.state();
+        let Some(log) = state.logs.get(key) else {
+            return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
+        };
+        let mut tracing = Tracing::of(run);
+        let found = log.records.iter().rev().find_map(|record| match record {
+            Record::Message(message) => {
+                tracing.message(message);
+                None
+            }
+            Record::Run(run) => tracing.run(run).break_value(),
+            Record::Compact { .. } | Record::Meta(_) => None,
+        });
+        Box::pin(ready(Ok(found.flatten())))
     }
 
     fn archives<'a>(

@@ -134,10 +134,10 @@ impl Session {
         }
         match runtime.last_end(&key).await {
             Ok(run) => {
-                let error = if run.code == 0 {
-                    String::new()
-                } else {
-                    "the run failed; see the history".into()
+                let error = match run.error.as_str() {
+                    // Old logs say how it ended, and not why.
+                    "" if run.code != 0 => "the run failed; see the history".into(),
+                    error => error.to_owned(),
                 };
                 let end = End {
                     agent: key.agent.to_string(),

@@ -155,6 +155,11 @@ impl RunLog {
         Arc::clone(&self.state().speaker)
     }
 
+    /// Why the run never started, if it was refused.
+    pub(crate) fn refusal(&self) -> Option<Arc<Error>> {
+        self.state().refused.clone()
+    }
+
     /// How the run ended, once it has.
     pub fn end(&self) -> Option<End> {
         self.state().end.clone()

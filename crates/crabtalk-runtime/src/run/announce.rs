@@ -5,6 +5,7 @@ use crate::runtime::Inner;
 use crabtalk_domain::storage::Position;
 use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey, storage};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Where a run's events go: hooks, watchers of the daemon, the run's readers.
@@ -12,6 +13,7 @@ pub(crate) struct Publisher {
     rt: Arc<Inner>,
     key: Arc<ConversationKey>,
     run: u64,
+    speaker: Arc<str>,
     log: Arc<RunLog>,
 }
 
@@ -20,9 +22,21 @@ impl Publisher {
         rt: Arc<Inner>,
         key: Arc<ConversationKey>,
         run: u64,
+        speaker: &str,
         log: Arc<RunLog>,
     ) -> Self {
-        Self { rt, key, run, log }
+        Self {
+            rt,
+            key,
+            run,
+            speaker: speaker.into(),
+            log,
+        }
+    }
+
+    /// The run that it tells of, for its readers.
+    pub(super) fn log(&self) -> &Arc<RunLog> {
+        &self.log
     }
 
     /// Whose conversation it tells of.
@@ -47,11 +61,16 @@ impl Publisher {
 
     /// Tells hooks and watchers alone, not the run's own readers (GATE-4).
     pub(crate) fn publish_to_watchers(&self, event: &AgentEvent) {
-        self.rt.hook.on_event(&self.key, event);
+        // A hook that fails to look on harms nobody else.
+        let hook = || self.rt.hook.on_event(&self.key, event);
+        if catch_unwind(AssertUnwindSafe(hook)).is_err() {
+            tracing::error!(conversation = %self.key, "a hook panicked at an event");
+        }
         if self.rt.hub.is_watched() {
             self.rt.hub.publish(HubEvent {
                 key: Arc::clone(&self.key),
                 run: self.run,
+                speaker: Arc::clone(&self.speaker),
                 event: event.clone().without_images(),
                 at: self.rt.now(),
             });

@@ -54,7 +54,6 @@ impl Run<'_> {
                 self.publisher.publish(AgentEvent::Text(NOTICE.into()));
                 // What was injected stands behind the summary now.
                 self.injected_at = 1;
-                self.open.runs = vec![(self.number, 1)];
                 Ok(true)
             }
             Err(Error::Storage(error)) => Err(error.into()),

@@ -1,15 +1,21 @@
 //! However a run stops, what it leaves is valid and its readers are told.
 
 use super::repeats::REPEATS;
-use super::{Run, Stop};
+use super::{Outcome, Publisher, Run, Stop, Work};
 use crate::error::{storage_code, with_source};
-use crate::events::RunLog;
 use crate::history::CANCELLED;
 use crate::registry::Shared;
+use crate::runtime::Inner;
+use crate::spending::Tally;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentEvent, Cost, End, Ended, Message, Usage};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Longest reason that a log keeps of a failed run: what providers answer may
+/// be a page of HTML, and its beginning says what happened.
+const MAX_REASON_BYTES: usize = 2048;
 
 impl Stop {
     pub(super) fn filtered(model: &str) -> Self {
@@ -45,18 +51,89 @@ impl Stop {
     }
 }
 
-/// Takes a run out of flight; whoever attaches from now on reads how it ended.
-pub(super) fn release(shared: &Shared, log: &Arc<RunLog>) {
-    let mut live = shared.live();
-    live.current = None;
-    live.steers = None;
-    live.last = Some(Arc::clone(log));
+/// What is left to say of a run: its end, once, to everybody. It outlives the
+/// run, so that a panic is told as well.
+pub(crate) struct Ending {
+    rt: Arc<Inner>,
+    publisher: Arc<Publisher>,
+    tally: Arc<Tally>,
+    speaker: String,
+    run: u64,
+    booked: AtomicBool,
+}
+
+impl Ending {
+    pub(super) fn new(
+        rt: &Arc<Inner>,
+        shared: &Shared,
+        run: u64,
+        speaker: &str,
+        work: &Work,
+    ) -> Self {
+        let (key, log) = (Arc::clone(&shared.key), Arc::clone(&work.job.log));
+        Self {
+            rt: Arc::clone(rt),
+            publisher: Arc::new(Publisher::new(Arc::clone(rt), key, run, speaker, log)),
+            tally: Arc::default(),
+            speaker: speaker.to_owned(),
+            run,
+            booked: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn run(&self) -> u64 {
+        self.run
+    }
+
+    pub(super) fn publisher(&self) -> &Arc<Publisher> {
+        &self.publisher
+    }
+
+    pub(super) fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+
+    /// The run is over: it leaves flight, its account is closed, its readers
+    /// are told.
+    fn tell(&self, shared: &Shared, end: End) {
+        shared.release(self.publisher.log());
+        let total = self.tally.total();
+        if !self.booked.swap(true, Ordering::Relaxed) {
+            self.rt.ledger.close(Ended {
+                key: &shared.key,
+                run: self.run,
+                code: end.code,
+                total: &total,
+            });
+        }
+        self.publisher.publish(AgentEvent::End(End {
+            cost: total.cost,
+            ..end
+        }));
+    }
+
+    /// The run panicked. One that nobody has heard of yet is refused.
+    pub(crate) fn tell_of_panic(&self, shared: &Shared) {
+        let log = self.publisher.log();
+        if log.run() == 0 {
+            shared.forget_current();
+            return log.refuse(crate::Error::Panicked);
+        }
+        if log.end().is_none() {
+            let end = End {
+                agent: self.speaker.clone(),
+                error: crate::Error::Panicked.to_string(),
+                code: crate::Error::Panicked.code(),
+                ..End::default()
+            };
+            self.tell(shared, end);
+        }
+    }
 }
 
 impl Run<'_> {
-    /// Closes what is open, records the end, and tells it. Returns whether
-    /// memory and disk are known to agree.
-    pub(super) async fn finish(mut self, outcome: Result<(), Stop>) -> bool {
+    /// Closes what is open, records the end, and tells it.
+    pub(super) async fn finish(mut self, outcome: Result<(), Stop>) -> Outcome {
         let (mut code, mut message) = match &outcome {
             Ok(()) => (0, String::new()),
             Err(stop) => stop.end(),
@@ -66,7 +143,7 @@ impl Run<'_> {
             Ok(()) | Err(_) => None,
         };
         if failure.is_none()
-            && let Err(error) = self.close(code).await
+            && let Err(error) = self.close(code, &message).await
         {
             failure = Some(error);
         }
@@ -74,25 +151,10 @@ impl Run<'_> {
             (code, message) = (storage_code(error), with_source(error));
             tracing::warn!(conversation = %self.shared.key, run = self.number, %error, "the log failed");
         }
-        let log = self
-            .shared
-            .live()
-            .current
-            .as_ref()
-            .map(|c| Arc::clone(&c.log));
-        if let Some(log) = &log {
-            release(self.shared, log);
-        }
         let total = self.tally.total();
-        self.rt.ledger.close(Ended {
-            key: &self.request.key,
-            run: self.number,
-            code,
-            total: &total,
-        });
         self.log_line(code, &total.cost);
         let usage = (self.usage != Usage::default()).then_some(self.usage);
-        self.publisher.publish(AgentEvent::End(End {
+        let end = End {
             agent: self.speaker.name.to_string(),
             error: message,
             code,
@@ -100,13 +162,18 @@ impl Run<'_> {
             model: self.model,
             usage,
             cost: total.cost,
-        }));
-        failure.is_none()
+        };
+        self.ending.tell(self.shared, end);
+        if failure.is_none() {
+            Outcome::Intact
+        } else {
+            Outcome::Unsure
+        }
     }
 
     /// Gives every open call a result, keeps steers that came too late for a
     /// step, and writes the end.
-    async fn close(&mut self, code: u32) -> Result<(), storage::Error> {
+    async fn close(&mut self, code: u32, why: &str) -> Result<(), storage::Error> {
         let now = self.rt.now();
         let mut records = Vec::new();
         if let Some(calls) = self.calls.as_mut() {
@@ -120,7 +187,8 @@ impl Run<'_> {
                 }
             }
         }
-        let late = self.shared.live().steers.take().unwrap_or_default();
+        let late = self.shared.live().steers.take();
+        let late = late.map(|mut steers| steers.take()).unwrap_or_default();
         let late: Vec<Arc<Message>> = late
             .into_iter()
             .map(|content| {
@@ -134,12 +202,10 @@ impl Run<'_> {
         let end = RunRecord {
             id: self.number,
             phase: RunPhase::End,
-            origin: String::new(),
-            request_id: String::new(),
-            guest: String::new(),
-            cwd: String::new(),
             code,
+            error: why[..why.floor_char_boundary(MAX_REASON_BYTES)].to_owned(),
             at: now,
+            ..RunRecord::default()
         };
         records.push(Record::Run(end.clone()));
         let position = self.shared.append(&records)?;
@@ -159,7 +225,7 @@ impl Run<'_> {
         // Written even when it has not grown: lists read state from the end.
         let secs = (self.started.elapsed().as_millis() as u64 + 500) / 1000;
         let mut live = self.shared.live();
-        live.meta.uptime_secs += secs;
+        live.meta.uptime_secs = live.meta.uptime_secs.saturating_add(secs);
         let uptime_secs = Some(live.meta.uptime_secs);
         Record::Meta(MetaRecord {
             uptime_secs,

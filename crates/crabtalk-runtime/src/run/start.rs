@@ -1,18 +1,17 @@
 //! From a request to a started run: what was said is on disk, then Start.
 
 use super::repeats::Repeats;
-use super::{Announcer, Publisher, Run, RunRequest, Work};
+use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
 use crate::compaction::Budget;
-use crate::conversation::{Job, Open, interruption};
-use crate::gate::scope::Kind;
-use crate::gate::{Violation, standing};
+use crate::conversation::{CUT_OFF, Job, Open, interrupted, interruption};
+use crate::gate::{Standing, standing};
 use crate::registry::Shared;
 use crate::runtime::Inner;
-use crate::spending::Tally;
+use crate::steers::Steers;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, RunContext, Usage};
+use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, Usage};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,57 +20,55 @@ pub(super) async fn start<'a>(
     shared: &'a Arc<Shared>,
     open: &'a mut Open,
     work: Work,
+    ending: Arc<Ending>,
 ) -> Result<Run<'a>, Error> {
     let Work { job, cut } = work;
+    let catalog = rt.catalog.load_full();
+    // Whatever hooks wait for, a kill goes on without them: the model is not
+    // asked, and what was said stays (CONV-5).
+    let speakers = tokio::select! {
+        biased;
+        () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
+        () = job.cancel.cancelled() => Speakers::as_configured(&catalog, &job.request)?,
+        speakers = Speakers::of(rt, &catalog, &job.request) => speakers?,
+    };
+    let facts = Arc::new(facts(shared, open, &catalog, &job.request, &speakers));
+    let Speakers {
+        guest,
+        primary,
+        speaker,
+    } = speakers;
+    let standing = standing_of(&catalog, &job.request);
+    let carried_on = cut.is_some();
+    let said = match &cut {
+        Some(_) => None,
+        None => Some(said(rt, &job, &facts).await?),
+    };
     let Job {
         request,
         log,
         audience,
         ..
     } = job;
-    let catalog = rt.catalog.load_full();
-    let key = &request.key;
-    let Speakers {
-        guest,
-        primary,
-        speaker,
-    } = speakers(rt, &catalog, &request).await?;
-    let number = open.last_run + 1;
-    let cwd = run_cwd(shared, &request, catalog.user_home.as_deref());
-    let standing = standing(&request.origin, &key.sender, &catalog.owners, request.root);
-    let context = RunContext {
-        key,
-        origin: &request.origin,
-        agent: &speaker,
-        cwd: &cwd,
-        run: number,
-        for_owner: standing.is_owner && !standing.unattended,
-        has_archives: open.has_archives(),
-    };
-    let started_as = start_record(&request, &guest, number, rt.now());
-    let mut records = vec![Record::Run(started_as.clone())];
-    let carried_on = cut.is_some();
-    let said = match &cut {
-        Some(_) => None,
-        None => Some(said(rt, &request, &context).await?),
-    };
+    let number = facts.run;
+    let mut started_as = start_record(&request, &guest, number, rt.now());
+    started_as.tries = cut.as_ref().map_or(0, |cut| cut.tries);
+    let now_over = cut.map(|cut| interrupted(cut, CUT_OFF.into(), rt.now()));
+    let mut records: Vec<Record> = now_over.iter().cloned().map(Record::Run).collect();
+    records.push(Record::Run(started_as.clone()));
     records.extend(said.iter().cloned().map(Record::Message));
     let position = shared.append(&records)?;
     let synced = shared.synced(position);
     let injected_at = open.begin_run(shared, &request, number, said.clone());
+    shared.live().steers = Some(Steers::new(Arc::clone(&facts)));
 
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
-    let publisher = Arc::new(Publisher::new(
-        Arc::clone(rt),
-        Arc::clone(&shared.key),
-        number,
-        log,
-    ));
+    let publisher = Arc::clone(ending.publisher());
     let model = match speaker.model.as_str() {
         "" => rt.model.active_model(),
         model => model.to_owned(),
     };
-    let cut = cut.or_else(|| open.interrupted.take());
+    let cut = open.interrupted.take().or(now_over);
     publish_start(
         &publisher,
         &speaker,
@@ -83,12 +80,13 @@ pub(super) async fn start<'a>(
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
 
-    let name = key.agent.as_str();
+    let name = request.key.agent.as_str();
     let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
     let system = rt.alike.system(&speaker.name, system);
     Ok(Run {
-        cwd,
+        cwd: facts.cwd.clone(),
         standing,
+        facts,
         carried_on,
         budget: Budget::new(&primary, &*rt.model),
         rt,
@@ -109,11 +107,37 @@ pub(super) async fn start<'a>(
         repeats: Repeats::default(),
         has_text: false,
         usage: Usage::default(),
-        tally: Tally::default(),
+        tally: Arc::clone(ending.tally()),
+        ending,
         provider: String::new(),
         model,
         started: tokio::time::Instant::now(),
     })
+}
+
+fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
+    let sender = &request.key.sender;
+    standing(&request.origin, sender, &catalog.owners, request.root)
+}
+
+/// The run as hooks are told of it.
+fn facts(
+    shared: &Shared,
+    open: &Open,
+    catalog: &Catalog,
+    request: &RunRequest,
+    speakers: &Speakers,
+) -> Facts {
+    let standing = standing_of(catalog, request);
+    Facts {
+        key: request.key.clone(),
+        origin: request.origin.clone(),
+        agent: Arc::clone(&speakers.speaker),
+        cwd: run_cwd(shared, request, catalog.user_home.as_deref()),
+        run: open.last_run + 1,
+        for_owner: standing.is_owner && !standing.unattended,
+        has_archives: open.has_archives(),
+    }
 }
 
 /// Tells of a run that begins: that it does, what it answers, and of one that a
@@ -135,7 +159,7 @@ fn publish_start(
         publisher.publish(said_event(started_as, said));
     }
     if let Some(cut) = cut {
-        publisher.publish(interruption(cut.id));
+        publisher.publish(interruption(&cut));
     }
 }
 
@@ -148,20 +172,37 @@ struct Speakers {
     speaker: Arc<AgentConfig>,
 }
 
-async fn speakers(rt: &Inner, catalog: &Catalog, request: &RunRequest) -> Result<Speakers, Error> {
-    let own = request.key.agent.as_str();
-    // The primary as its own guest is a normal turn (RUN-2).
-    let guest = request.guest.clone().filter(|guest| guest != own);
-    let primary = rt.build_agent(catalog.agent(own)?).await;
-    let speaker = match &guest {
-        Some(guest) => rt.build_agent(catalog.agent(guest)?).await,
-        None => Arc::clone(&primary),
-    };
-    Ok(Speakers {
-        guest,
-        primary,
-        speaker,
-    })
+impl Speakers {
+    /// As hooks compose them.
+    async fn of(rt: &Inner, catalog: &Catalog, request: &RunRequest) -> Result<Self, Error> {
+        let plain = Self::as_configured(catalog, request)?;
+        let primary = rt.build_agent(&plain.primary).await;
+        let speaker = match &plain.guest {
+            Some(_) => rt.build_agent(&plain.speaker).await,
+            None => Arc::clone(&primary),
+        };
+        Ok(Self {
+            guest: plain.guest,
+            primary,
+            speaker,
+        })
+    }
+
+    fn as_configured(catalog: &Catalog, request: &RunRequest) -> Result<Self, Error> {
+        let own = request.key.agent.as_str();
+        // The primary as its own guest is a normal turn (RUN-2).
+        let guest = request.guest.clone().filter(|guest| guest != own);
+        let primary = Arc::clone(catalog.agent(own)?);
+        let speaker = match &guest {
+            Some(guest) => Arc::clone(catalog.agent(guest)?),
+            None => Arc::clone(&primary),
+        };
+        Ok(Self {
+            guest,
+            primary,
+            speaker,
+        })
+    }
 }
 
 /// What other clients are told of the message that a run answers.
@@ -190,38 +231,23 @@ fn start_record(
         cwd: cwd
             .map(|cwd| cwd.to_string_lossy().into_owned())
             .unwrap_or_default(),
-        code: 0,
         at,
+        ..RunRecord::default()
     }
 }
 
 /// What the sender says, as hooks rewrite it.
-async fn said(
-    rt: &Inner,
-    request: &RunRequest,
-    context: &RunContext<'_>,
-) -> Result<Arc<Message>, Error> {
-    let content = rt.hook.preprocess(*context, request.content.clone()).await;
-    let content = content.inspect_err(|refusal| {
-        // The way in of slash commands: what is out of scope is refused so.
-        if refusal.code == 403 {
-            let violation = Violation {
-                agent: context.agent.name.clone(),
-                sender: request.key.sender.clone(),
-                kind: Kind::Skill,
-                name: first_word(&request.content).to_owned(),
-            };
-            rt.violation(&violation, &request.origin);
-        }
-    });
-    let mut message = Message::user(content.map_err(Error::Refused)?);
+async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Error> {
+    let content = job.request.content.clone();
+    let content = tokio::select! {
+        biased;
+        () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
+        () = job.cancel.cancelled() => content,
+        content = facts.preprocess(rt, content.clone()) => content?,
+    };
+    let mut message = Message::user(content);
     message.at = rt.now();
     Ok(Arc::new(message))
-}
-
-/// The command of a slash command, for the log.
-fn first_word(content: &str) -> &str {
-    content.split_whitespace().next().unwrap_or_default()
 }
 
 /// CONV-6: the message's, else the conversation's, else the user's home.
@@ -259,7 +285,6 @@ impl Open {
                 .rposition(|m| m.role == Role::User)
                 .unwrap_or(0),
         };
-        self.runs.push((number, at));
         if let Some(said) = said {
             self.push(shared, said);
         }
@@ -275,28 +300,6 @@ impl Open {
         while self.requests.len() > crate::conversation::REMEMBERED_REQUESTS {
             self.requests.pop_front();
         }
-    }
-
-    /// Begins the working history with a summary and what is kept.
-    pub(crate) fn begin_anew(&mut self, summary: &str, keep: usize) {
-        let archived = self.history.len() - keep;
-        // An earlier summary is no message of its own.
-        self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
-        let kept = self.history[archived..].iter().cloned();
-        let summary = Arc::new(Message::user(summary));
-        self.history = std::iter::once(summary).chain(kept).collect();
-        self.has_summary = true;
-        self.has_guests = framing::has_guests(&self.history);
-    }
-
-    /// Whether it began anew at least once.
-    pub(super) fn has_archives(&self) -> bool {
-        self.has_summary || self.archived_messages > 0
-    }
-
-    /// Messages, archived ones included.
-    pub(crate) fn message_count(&self) -> u64 {
-        self.archived_messages + (self.history.len() - usize::from(self.has_summary)) as u64
     }
 
     /// Takes a message that is on disk into the working history.

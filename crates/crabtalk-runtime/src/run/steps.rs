@@ -5,10 +5,11 @@ use super::people::Owner;
 use super::repeats::Repeats;
 use super::{Run, Stop};
 use crate::spending::Account;
+use crate::steers::Steers;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
 use crabtalk_domain::tool::ToolSpec;
-use crabtalk_domain::{AgentEvent, Message, Role, RunContext, ToolCallInfo};
+use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -55,18 +56,9 @@ impl Run<'_> {
             standing: self.standing,
             carried_on: self.carried_on,
         };
-        let context = RunContext {
-            key: &self.request.key,
-            origin: &self.request.origin,
-            agent: &self.speaker,
-            cwd: &self.cwd,
-            run: self.number,
-            for_owner: self.standing.is_owner && !self.standing.unattended,
-            has_archives: self.open.has_archives(),
-        };
         let hook = Arc::clone(&self.rt.hook);
         let mut injected = hook
-            .on_before_run(context, &self.open.history, &people)
+            .on_before_run(self.facts.context(), &self.open.history, &people)
             .await;
         for message in &mut injected {
             message.auto_injected = true;
@@ -240,7 +232,7 @@ impl Run<'_> {
     fn take_steers(&mut self, last: bool) -> Result<bool, Stop> {
         let steers = {
             let mut live = self.shared.live();
-            let steers = live.steers.as_mut().map(std::mem::take).unwrap_or_default();
+            let steers = live.steers.as_mut().map(Steers::take).unwrap_or_default();
             if last && steers.is_empty() {
                 live.steers = None;
             }

@@ -405,8 +405,12 @@ async fn a_member_is_steered_while_its_parent_waits() {
     rig.tools.until_waiting(1).await;
     rig.runtime
         .steer(&member("bob", 1), "left".into())
+        .await
         .expect("running");
-    rig.runtime.steer(&key(), "right".into()).expect("running");
+    rig.runtime
+        .steer(&key(), "right".into())
+        .await
+        .expect("running");
     rig.tools.release.notify_waiters();
     let events = read_until(&mut run, "steered right").await;
     assert_eq!(result(&events)[0]["answer"], "heard left");

@@ -104,3 +104,20 @@ async fn every_method_of_the_hook_is_called() {
     assert_eq!(refused, ["refused 403: not that"]);
     rig.model_was_content();
 }
+
+#[tokio::test]
+async fn what_is_put_into_a_run_goes_through_the_hook_as_well() {
+    let model = ScriptedModel::new(vec![Reply::hang(), Reply::text("done")]);
+    let rig = rig_with_hook(model, Arc::new(Everything::default()));
+    let mut run = rig.submit("go");
+    rig.model.until(|p| p.hung == 1).await;
+    let crab = key();
+    let refused = rig.runtime.steer(&crab, "/no".into()).await;
+    assert_eq!(refused.expect_err("out of scope").code(), 403);
+    assert_eq!(rig.runtime.violations(), 1);
+    let taken = rig.runtime.steer(&crab, "left".into()).await;
+    taken.expect("a run goes on");
+    rig.model.release();
+    read_until(&mut run, "steered left, please").await;
+    assert!(rig.lines().contains(&"user: left, please".to_owned()));
+}

@@ -6,8 +6,12 @@ use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
 
 fn with_id(content: &str) -> RunRequest {
+    under(content, "r1")
+}
+
+fn under(content: &str, id: &str) -> RunRequest {
     let mut request = RunRequest::new(key(), content);
-    request.request_id = Some("r1".into());
+    request.request_id = Some(id.into());
     request
 }
 
@@ -62,6 +66,51 @@ async fn a_retry_after_a_compaction_still_does_not_run_again() {
     let events = read(rig.try_submit(with_id("hi")).expect("accepted")).await;
     assert_eq!(events[0], "start crab 1");
     assert_eq!(rig.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_retry_gets_its_own_answer_wherever_that_is_by_now() {
+    let answers = ["a", "b", "c", "Summary.", "d", "e"].map(Reply::text);
+    let rig1 = rig(answers.to_vec());
+    for id in ["1", "2", "3"] {
+        read(rig1.try_submit(under("hi", id)).expect("accepted")).await;
+    }
+    rig1.runtime.compact(&key(), None).await.expect("compacted");
+    for id in ["4", "5"] {
+        read(rig1.try_submit(under("hi", id)).expect("accepted")).await;
+    }
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig1.store.snapshot(), catalog());
+    for rig in [&rig1, &rig2] {
+        for (id, answer) in [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d"), ("5", "e")] {
+            let events = read(rig.try_submit(under("hi", id)).expect("accepted")).await;
+            assert_eq!(events[1..4], ["<text>", answer, "</text>"], "{id}");
+            assert_eq!(events.last().map(String::as_str), Some("end 0"));
+        }
+    }
+    assert_eq!(rig1.model.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn a_retry_after_a_compaction_within_the_run_gets_the_answer() {
+    let mut small = catalog();
+    let mut crab = agent("crab");
+    crab.compact_threshold = Some(100);
+    small
+        .agents
+        .insert(crab.name.clone(), std::sync::Arc::new(crab));
+    let model = ScriptedModel::new(vec![
+        Reply::tool("echo", json!({"text": "x".repeat(1000)})),
+        Reply::text("Short."),
+        Reply::text("the answer"),
+    ]);
+    let rig = rig_on(model, crabtalk_testkit::MemoryStore::default(), small);
+    let first = read(rig.try_submit(with_id("go")).expect("accepted")).await;
+    assert!(first.contains(&"compacted".to_owned()), "{first:?}");
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig.store.snapshot(), catalog());
+    for rig in [&rig, &rig2] {
+        let again = read(rig.try_submit(with_id("go")).expect("accepted")).await;
+        assert_eq!(again[1..4], ["<text>", "the answer", "</text>"]);
+    }
 }
 
 #[tokio::test]

@@ -467,11 +467,17 @@ async fn steering_enters_at_the_next_step_and_opens_one_if_it_was_the_last() {
     let mut run = rig.submit("go");
     read_until(&mut run, "tools").await;
     rig.tools.until_waiting(1).await;
-    rig.runtime.steer(&key(), "left".into()).expect("running");
+    rig.runtime
+        .steer(&key(), "left".into())
+        .await
+        .expect("running");
     rig.tools.release.notify_waiters();
     read_until(&mut run, "steered left").await;
     read_until(&mut run, "almost").await;
-    rig.runtime.steer(&key(), "right".into()).expect("running");
+    rig.runtime
+        .steer(&key(), "right".into())
+        .await
+        .expect("running");
     rig.model.release();
     let rest = read(run).await;
     assert!(rest.contains(&"steered right".to_owned()), "{rest:?}");
@@ -480,6 +486,7 @@ async fn steering_enters_at_the_next_step_and_opens_one_if_it_was_the_last() {
     assert_eq!(
         rig.runtime
             .steer(&key(), "late".into())
+            .await
             .expect_err("over")
             .code(),
         404

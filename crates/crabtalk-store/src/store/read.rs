@@ -8,15 +8,17 @@ use crate::archive::{Placed, markers};
 use crate::error::unreadable;
 use crate::fs::{Access, LogFile};
 use crate::index::Found;
+use crate::line::{self, Line};
 use crate::name;
 use crate::page::{entry_of, page};
 use crate::summary::Unlisted;
-use crate::tail::{HeadRead, line_at, read_head};
+use crate::tail::{Backward, HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Entry, Error, Page, Source, Summary};
+use crabtalk_domain::storage::{Entry, Error, Page, RunTrace, Source, Summary, Tracing};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
@@ -193,6 +195,28 @@ impl Inner {
             entries.extend(line.and_then(|line| entry_of(index, &line)));
         }
         Ok(entries)
+    }
+
+    pub(super) fn trace(&self, key: &ConversationKey, run: u64) -> Result<Option<RunTrace>, Error> {
+        let log = self.log_of(key)?;
+        let io = |e| unreadable("read", &log.path, e);
+        let end = log.file.stat().map_err(io)?.len;
+        let mut lines = Backward::new(&*log.file, log.floor, end);
+        let mut tracing = Tracing::of(run);
+        while let Some((_, bytes)) = lines.prev().map_err(io)? {
+            // What cannot be read says nothing of it.
+            match line::parse(bytes) {
+                Ok(Line::Message(message)) => tracing.message(&message),
+                Ok(Line::Run(run, _)) => {
+                    if let ControlFlow::Break(found) = tracing.run(&run) {
+                        return Ok(found);
+                    }
+                }
+                Ok(Line::Marker(_) | Line::Meta(..) | Line::ForeignRole | Line::Unknown)
+                | Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn markers(&self, log: &ReadLog) -> Result<Vec<Placed>, Error> {

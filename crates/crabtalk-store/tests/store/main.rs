@@ -6,6 +6,7 @@ mod formats;
 mod loading;
 mod pages;
 mod roundtrip;
+mod runs;
 mod support;
 mod syncs;
 mod torn;

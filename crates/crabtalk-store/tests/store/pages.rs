@@ -218,7 +218,7 @@ async fn entries_are_read_again_by_their_indexes() {
     let entries = home.store.entries(&pair, &indexes).await.expect("reads");
     let again = Page {
         entries,
-        more: false,
+        ..Page::default()
     };
     assert_eq!(shown(&again), shown(&page));
     let absent = key("crab", "nobody");

@@ -138,10 +138,8 @@ pub(crate) fn run(id: u64, phase: RunPhase) -> RunRecord {
         phase,
         origin: "client:local".into(),
         request_id: format!("req-{id}"),
-        guest: String::new(),
-        cwd: String::new(),
-        code: 0,
         at: "2026-11-01T00:00:01Z".into(),
+        ..RunRecord::default()
     }
 }
 

@@ -82,6 +82,7 @@ impl Storage for Shelf {
         let page = Page {
             entries: entries.split_off(older),
             more: older > 0,
+            ..Page::default()
         };
         Box::pin(ready(Ok(page)))
     }

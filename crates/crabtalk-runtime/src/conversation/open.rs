@@ -1,0 +1,213 @@
+//! A conversation's working state, as its log gives it.
+//!
+//! Invariant: what the log holds is made valid before anybody reads it, on
+//! disk too (STORE-7).
+
+use crate::history::{self, FAILED, NOT_APPROVED, UNANSWERED, UNKNOWN};
+use crate::registry::Shared;
+use crate::router::ASK_USER;
+use crate::run::RunRequest;
+use crate::runtime::Inner;
+use crate::{Error, framing};
+use crabtalk_domain::storage::{Opened, Record, RunPhase, RunRecord};
+use crabtalk_domain::{AgentEvent, History, Origin};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How often a run is carried on (STORE-7): a daemon that was killed for other
+/// reasons comes back, and a run that ends it every time is found out soon.
+const MAX_TRIES: u32 = 3;
+
+/// Why a run has no end of its own.
+pub(crate) const CUT_OFF: &str = "the daemon stopped while this run was going on";
+
+/// A conversation's working state while it is in memory.
+pub(crate) struct Open {
+    pub(crate) history: History,
+    pub(crate) has_guests: bool,
+    pub(crate) archived_messages: u64,
+    /// Whether the history begins with a summary.
+    pub(crate) has_summary: bool,
+    /// Messages behind the summary that were kept from before it.
+    pub(crate) kept: usize,
+    pub(crate) last_run: u64,
+    pub(crate) requests: VecDeque<(String, u64)>,
+    /// A run that a crash cut off and that is to be carried on.
+    pub(crate) resumable: Option<RunRecord>,
+    /// A run that a crash cut off, to be told to the next client.
+    pub(crate) interrupted: Option<RunRecord>,
+    /// How the last run ended.
+    pub(crate) last_end: Option<RunRecord>,
+}
+
+/// What became of a run that never wrote its end.
+pub(super) enum Cut {
+    /// Every run has its end.
+    Nothing,
+    /// It is carried on.
+    CarriedOn(RunRecord),
+    /// It is over, by the daemon's end.
+    Over(RunRecord, String),
+    /// It is over, by a panic.
+    Failed(RunRecord),
+}
+
+impl Cut {
+    /// Of a log that is opened for the first time since.
+    pub(super) fn by_crash(opened: &Opened, resume: bool) -> Self {
+        let Some(run) = opened.open_run.clone() else {
+            return Self::Nothing;
+        };
+        if !resume {
+            return Self::Over(run, CUT_OFF.into());
+        }
+        if run.tries >= MAX_TRIES {
+            let tries = run.tries;
+            let reason = format!("{CUT_OFF}, and {tries} times more when it was carried on");
+            return Self::Over(run, reason);
+        }
+        match Origin::parse(&run.origin) {
+            Some(_) => Self::CarriedOn(run),
+            // A delegate's parent has been told already; it is gone.
+            None => Self::Over(run, CUT_OFF.into()),
+        }
+    }
+
+    /// Of a log that is opened again because a run of this daemon panicked.
+    pub(super) fn by_panic(opened: &Opened, number: u64) -> Self {
+        match opened.open_run.clone() {
+            Some(run) if run.id == number => Self::Failed(run),
+            Some(run) => Self::Over(run, CUT_OFF.into()),
+            None => Self::Nothing,
+        }
+    }
+
+    /// What is written of it.
+    fn closed(&self, now: String) -> Option<RunRecord> {
+        match self {
+            Self::Nothing | Self::CarriedOn(_) => None,
+            Self::Over(run, reason) => Some(interrupted(run.clone(), reason.clone(), now)),
+            Self::Failed(run) => Some(RunRecord {
+                id: run.id,
+                phase: RunPhase::End,
+                code: Error::Panicked.code(),
+                error: Error::Panicked.to_string(),
+                at: now,
+                ..RunRecord::default()
+            }),
+        }
+    }
+}
+
+/// The line that closes a run which a crash cut off.
+pub(crate) fn interrupted(run: RunRecord, reason: String, now: String) -> RunRecord {
+    RunRecord {
+        phase: RunPhase::Interrupted,
+        code: 500,
+        error: reason,
+        at: now,
+        ..run
+    }
+}
+
+/// The event that tells a client of a run that a crash cut off.
+pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
+    let reason = match cut.error.as_str() {
+        "" => CUT_OFF,
+        reason => reason,
+    };
+    AgentEvent::Interrupted {
+        run: cut.id,
+        reason: reason.into(),
+    }
+}
+
+impl Open {
+    /// Makes what the log holds valid, on disk too.
+    pub(super) fn take(
+        rt: &Inner,
+        shared: &Shared,
+        opened: Opened,
+        cut: Cut,
+    ) -> Result<Self, Error> {
+        let waiting = opened.waiting;
+        let panicked = matches!(cut, Cut::Failed(_));
+        let repaired = history::repair(opened.history, |call| match call.name.as_str() {
+            _ if panicked => FAILED,
+            ASK_USER => UNANSWERED,
+            _ if waiting.contains(&call.id) => NOT_APPROVED,
+            _ => UNKNOWN,
+        });
+        shared.set_log(Some(opened.log));
+        let added = repaired.added.into_iter();
+        let mut records: Vec<Record> = added.map(Record::Message).collect();
+        let closed = cut.closed(rt.now());
+        records.extend(closed.clone().map(Record::Run));
+        if !records.is_empty() {
+            shared.append(&records)?;
+        }
+        let last_end = closed.or(opened.last_end);
+        // One that nobody has been told of since is told to whoever comes next,
+        // whatever came between.
+        let interrupted = last_end
+            .clone()
+            .filter(|end| end.phase == RunPhase::Interrupted && end.id == opened.last_run);
+        let open = Self {
+            has_guests: framing::has_guests(&repaired.history),
+            history: repaired.history.into(),
+            has_summary: opened.has_summary,
+            kept: opened.kept,
+            archived_messages: opened.archived_messages,
+            last_run: opened.last_run,
+            requests: opened.requests.into(),
+            resumable: match cut {
+                Cut::CarriedOn(run) => Some(run),
+                Cut::Nothing | Cut::Over(..) | Cut::Failed(_) => None,
+            },
+            interrupted,
+            last_end,
+        };
+        let mut live = shared.live();
+        live.meta = opened.meta;
+        live.message_count = open.message_count();
+        drop(live);
+        Ok(open)
+    }
+
+    /// The run of a request that was made before (CONV-9).
+    pub(super) fn run_of(&self, request: &RunRequest) -> Option<u64> {
+        let id = request.request_id.as_ref()?;
+        let known = self.requests.iter().find(|(known, _)| known == id);
+        known.map(|(_, run)| *run)
+    }
+
+    /// Begins the working history with a summary and what is kept.
+    pub(crate) fn begin_anew(&mut self, summary: &str, keep: usize) {
+        let archived = self.history.len() - keep;
+        // An earlier summary is no message of its own.
+        self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
+        let kept = self.history[archived..].iter().cloned();
+        let summary = Arc::new(crabtalk_domain::Message::user(summary));
+        self.history = std::iter::once(summary).chain(kept).collect();
+        self.has_summary = true;
+        self.kept = keep;
+        self.has_guests = framing::has_guests(&self.history);
+    }
+
+    /// The summary that the history begins with, if nothing was said since.
+    pub(crate) fn fresh_summary(&self) -> Option<&str> {
+        let is_fresh = self.has_summary && self.history.len() <= 1 + self.kept;
+        let summary = self.history.first().filter(|_| is_fresh)?;
+        Some(&summary.content)
+    }
+
+    /// Whether it began anew at least once.
+    pub(crate) fn has_archives(&self) -> bool {
+        self.has_summary || self.archived_messages > 0
+    }
+
+    /// Messages, archived ones included.
+    pub(crate) fn message_count(&self) -> u64 {
+        self.archived_messages + (self.history.len() - usize::from(self.has_summary)) as u64
+    }
+}

@@ -1,0 +1,370 @@
+//! Panics, crashes in a row, disks that hang: everybody is told once, and
+//! nothing goes on for ever.
+
+use crate::rig::*;
+use crabtalk_domain::{AgentEvent, ConversationKey, Hook};
+use crabtalk_runtime::{Catalog, Error, HubSubscription};
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Notes when runs begin and end.
+#[derive(Default)]
+pub(crate) struct Ends(Mutex<Vec<String>>);
+
+impl Hook for Ends {
+    fn on_event(&self, _: &ConversationKey, event: &AgentEvent) {
+        if matches!(event, AgentEvent::Start { .. } | AgentEvent::End(_)) {
+            self.0.lock().expect("not poisoned").push(show(event));
+        }
+    }
+}
+
+/// Starts and Ends that a watcher has been told of.
+async fn told(mut watcher: HubSubscription) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Ok(Some(next)) = timeout(Duration::from_millis(1), watcher.next()).await {
+        let event = &next.expect("nothing was missed").event;
+        if matches!(event, AgentEvent::Start { .. } | AgentEvent::End(_)) {
+            told.push(show(event));
+        }
+    }
+    told
+}
+
+const PANICKED: &str = "end 500 internal error: the run failed; the daemon's log says where";
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_told_to_everybody_once() {
+    let hook = Arc::new(Ends::default());
+    let model = ScriptedModel::new(vec![Reply::tool("boom", json!({}))]);
+    let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
+    let watcher = rig.runtime.watch();
+    let events = rig.run("go").await;
+    assert_eq!(events.last().map(String::as_str), Some(PANICKED));
+    let want = ["start crab 1", PANICKED];
+    assert_eq!(told(watcher).await, want);
+    assert_eq!(*hook.0.lock().expect("not poisoned"), want);
+    assert_eq!(rig.ledger.closed.lock().expect("not poisoned").len(), 1);
+    assert_eq!(
+        rig.lines().last().map(String::as_str),
+        Some("run 1 end 500")
+    );
+}
+
+fn resuming() -> Catalog {
+    let mut catalog = catalog();
+    catalog.resume = true;
+    catalog
+}
+
+#[tokio::test]
+async fn a_run_that_panics_is_over_and_the_next_message_is_answered() {
+    let model = ScriptedModel::new(vec![
+        Reply::tool("boom", json!({})),
+        Reply::text("hello"),
+        Reply::text("again"),
+    ]);
+    let rig = rig_on(model, MemoryStore::default(), resuming());
+    rig.run("go").await;
+    for (message, answer, run) in [("one", "hello", 2), ("two", "again", 3)] {
+        let events = rig.run(message).await;
+        assert_eq!(events[0], format!("start crab {run}"));
+        assert!(events.contains(&answer.to_owned()), "{events:?}");
+    }
+    rig.model_was_content();
+}
+
+#[tokio::test]
+async fn a_run_that_a_panic_in_the_hook_stops_before_its_start_is_refused() {
+    struct Panics;
+    impl Hook for Panics {
+        fn preprocess<'a>(
+            &'a self,
+            _: crabtalk_domain::RunContext<'a>,
+            _: String,
+        ) -> crabtalk_domain::BoxFuture<'a, Result<String, crabtalk_domain::Refusal>> {
+            panic!("a hook that panics")
+        }
+    }
+    let rig = rig_with_hook(ScriptedModel::new(vec![]), Arc::new(Panics));
+    let events = rig.run("go").await;
+    assert!(events[0].starts_with("refused 500"), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_ends_the_daemon_every_time_is_carried_on_a_few_times_and_then_closed() {
+    let rig1 = rig_on(
+        ScriptedModel::new(vec![Reply::hang()]),
+        MemoryStore::default(),
+        resuming(),
+    );
+    let mut run = rig1.submit("go");
+    read_until(&mut run, "user go").await;
+    let mut store = rig1.store.snapshot();
+    let (mut tries, crab) = (0, key());
+    let closed = loop {
+        let model = ScriptedModel::new(vec![Reply::hang()]);
+        let rig = rig_on(model.clone(), store.clone(), resuming());
+        rig.runtime.resume(&key()).expect("accepted");
+        // Behind it in the queue: a word of how it went, or it is carried on.
+        tokio::select! {
+            () = model.until(|p| p.hung == 1) => {}
+            end = rig.runtime.last_end(&crab) => break end.expect("a run"),
+        }
+        tries += 1;
+        assert!(tries < 10, "it is carried on for ever");
+        store = store.snapshot();
+    };
+    assert_eq!(tries, 3);
+    assert_eq!(closed.code, 500);
+    let rig = rig_on(
+        ScriptedModel::new(vec![Reply::text("hello")]),
+        store.snapshot(),
+        resuming(),
+    );
+    let events = rig.run("next").await;
+    assert!(
+        events.iter().any(|event| event.starts_with("interrupted")),
+        "{events:?}"
+    );
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    rig.model_was_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_log_is_being_opened_is_seen_by_kill_and_removal() {
+    let rig = rig(vec![
+        Reply::text("one"),
+        Reply::text("fresh"),
+        Reply::text("last"),
+    ]);
+    rig.store.hold_opens(true);
+    let run = rig.submit("hi");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let crab = key();
+    let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
+    let error = busy.expect("at once").expect_err("a run goes on");
+    assert_eq!(error.code(), 409);
+    rig.runtime.kill(&key()).expect("a run is in flight");
+    rig.store.hold_opens(false);
+    assert_eq!(
+        read(run).await.last().map(String::as_str),
+        Some("end 499 cancelled")
+    );
+    assert_eq!(
+        rig.lines(),
+        ["run 1 start", "user: hi", "run 1 end 499"],
+        "what was said stays"
+    );
+}
+
+/// A compaction on demand, beside the test.
+fn compacting(rig: &Rig) -> JoinSet<Result<String, Error>> {
+    let (runtime, mut tasks) = (rig.runtime.clone(), JoinSet::new());
+    tasks.spawn(async move { runtime.compact(&key(), None).await });
+    tasks
+}
+
+async fn outcome(tasks: &mut JoinSet<Result<String, Error>>) -> Result<String, Error> {
+    let ended = tasks.join_next().await.expect("one task");
+    ended.expect("no panic")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
+    let rig = rig(vec![Reply::text("hi"), Reply::hang(), Reply::text("next")]);
+    rig.run("hello").await;
+    let mut compacting = compacting(&rig);
+    rig.model.until(|p| p.hung == 1).await;
+    let behind = rig.submit("and now?");
+    let crab = key();
+    let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
+    assert_eq!(busy.expect("at once").expect_err("busy").code(), 409);
+    rig.runtime.kill(&key()).expect("it can be killed");
+    let error = outcome(&mut compacting).await.expect_err("killed");
+    assert_eq!(error.code(), 499);
+    let events = timeout(Duration::from_secs(1), read(behind)).await;
+    assert!(events.expect("at once").contains(&"next".to_owned()));
+    rig.model_was_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_does_not_hold_the_queue_for_ever_nor_the_shutdown() {
+    let rig = rig(vec![
+        Reply::text("hi"),
+        Reply::hang(),
+        Reply::hang(),
+        Reply::hang(),
+    ]);
+    rig.run("hello").await;
+    let day = Duration::from_secs(86_400);
+    let crab = key();
+    let gave_up = timeout(day, rig.runtime.compact(&crab, None)).await;
+    assert_eq!(gave_up.expect("in time").expect_err("it hangs").code(), 504);
+    let mut compacting = compacting(&rig);
+    let hung = rig.model.progress().hung;
+    rig.model.until(|p| p.hung > hung).await;
+    let down = timeout(Duration::from_secs(1), rig.runtime.shutdown()).await;
+    down.expect("nothing holds it up");
+    let error = outcome(&mut compacting).await.expect_err("going down");
+    assert_eq!(error.code(), 503);
+}
+
+#[tokio::test]
+async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
+    let rig = rig(vec![Reply::text("hi"), Reply::text("They greeted.")]);
+    rig.run("hello").await;
+    for _ in 0..2 {
+        let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+        assert_eq!(summary, "They greeted.");
+    }
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig.store.snapshot(), catalog());
+    let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
+    assert_eq!(summary, "They greeted.");
+    assert_eq!(rig.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn who_attaches_after_a_refusal_reads_the_last_run() {
+    struct Refuses;
+    impl Hook for Refuses {
+        fn preprocess<'a>(
+            &'a self,
+            _: crabtalk_domain::RunContext<'a>,
+            content: String,
+        ) -> crabtalk_domain::BoxFuture<'a, Result<String, crabtalk_domain::Refusal>> {
+            Box::pin(std::future::ready(if content == "/no" {
+                Err(crabtalk_domain::Refusal {
+                    code: 403,
+                    message: "not that".into(),
+                })
+            } else {
+                Ok(content)
+            }))
+        }
+    }
+    let rig = rig_with_hook(
+        ScriptedModel::new(vec![Reply::text("hi")]),
+        Arc::new(Refuses),
+    );
+    rig.run("hello").await;
+    assert_eq!(rig.run("/no").await, ["refused 403: not that"]);
+    let log = rig.runtime.attach(&key()).expect("a run is remembered");
+    assert_eq!(log.end().map(|end| end.code), Some(0));
+}
+
+#[tokio::test]
+async fn steers_that_wait_are_bounded_in_number_and_in_bytes() {
+    let rig = rig(vec![Reply::hang()]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "user go").await;
+    let mut taken = 0;
+    let error = loop {
+        match rig.runtime.steer(&key(), "left".into()).await {
+            Ok(()) => taken += 1,
+            Err(error) => break error,
+        }
+        assert!(taken < 10_000, "there is no bound");
+    };
+    assert_eq!(error.code(), 429);
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn large_steers_are_bounded_by_their_bytes() {
+    let rig = rig(vec![Reply::hang()]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "user go").await;
+    let mib = "x".repeat(1 << 20);
+    let mut refused = None;
+    for _ in 0..64 {
+        refused = refused.or(rig.runtime.steer(&key(), mib.clone()).await.err());
+    }
+    let refused = refused.expect("there is a bound");
+    assert_eq!(refused.code(), 429);
+    assert!(refused.to_string().contains("4194304 bytes"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_reads_nothing_holds_a_bounded_number_of_bytes() {
+    let piece = "x".repeat(1 << 20);
+    let rig = rig(vec![Reply::pieces(vec![piece; 64])]);
+    let mut watcher = rig.runtime.watch();
+    rig.run("go").await;
+    let (mut missed, mut bytes, mut last) = (0, 0, String::new());
+    while let Ok(Some(next)) = timeout(Duration::from_millis(1), watcher.next()).await {
+        match next {
+            Ok(event) => {
+                last = show(&event.event);
+                bytes += last.len();
+            }
+            Err(more) => missed += more.0,
+        }
+    }
+    assert!(missed > 0);
+    assert!(bytes <= 8 << 20, "{bytes}");
+    assert_eq!(last, "end 0", "the latest is what it still gets");
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_off_is_told_however_late_somebody_comes() {
+    let rig1 = rig(vec![Reply::hang()]);
+    let mut run = rig1.submit("go");
+    read_until(&mut run, "user go").await;
+    let mut store = rig1.store.snapshot();
+    for _ in 0..2 {
+        let rig = rig_on(ScriptedModel::new(vec![]), store.clone(), catalog());
+        let end = rig.runtime.last_end(&key()).await.expect("a run");
+        assert_eq!(
+            (end.code, end.error.as_str()),
+            (500, "the daemon stopped while this run was going on")
+        );
+        store = store.snapshot();
+    }
+    let rig = rig_on(
+        ScriptedModel::new(vec![Reply::text("hi")]),
+        store,
+        catalog(),
+    );
+    assert_eq!(rig.run("next").await[2], "interrupted 1");
+}
+
+#[tokio::test]
+async fn a_failed_run_says_why_after_a_restart() {
+    use crabtalk_domain::model::{Error as ModelError, ErrorKind};
+    let failure = ModelError::new(ErrorKind::Refused, "the key is wrong");
+    let rig1 = rig(vec![Reply::Error(failure), Reply::text("hi")]);
+    rig1.run("go").await;
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig1.store.snapshot(), catalog());
+    let end = rig2.runtime.last_end(&key()).await.expect("a run");
+    assert_eq!((end.code, end.error.as_str()), (502, "the key is wrong"));
+    rig1.run("again").await;
+    let source = crabtalk_domain::storage::Source::Conversation(key());
+    let page = rig1.runtime.storage().page(&source, None, 10).await;
+    let page = page.expect("in memory");
+    let failed: Vec<(u64, &str)> = page
+        .failed
+        .iter()
+        .map(|(_, run)| (run.id, run.error.as_str()))
+        .collect();
+    assert_eq!(failed, [(1, "the key is wrong")]);
+}
+
+#[tokio::test]
+async fn a_run_number_at_the_end_of_all_numbers_harms_nothing() {
+    let rig1 = rig(vec![Reply::text("one")]);
+    rig1.run("hi").await;
+    let store = rig1.store.snapshot();
+    store.renumber_last_run(&key(), u64::MAX);
+    let rig = rig_on(
+        ScriptedModel::new(vec![Reply::text("two")]),
+        store,
+        catalog(),
+    );
+    let events = rig.run("again").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+}
