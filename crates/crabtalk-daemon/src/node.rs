@@ -59,7 +59,8 @@ impl Drop for OpenConnection {
 }
 
 impl Node {
-    pub(crate) async fn start(home: Home) -> anyhow::Result<Self> {
+    /// `open_files` is the limit of open files that commands get.
+    pub(crate) async fn start(home: Home, open_files: Option<u64>) -> anyhow::Result<Self> {
         let Composed {
             config,
             catalog,
@@ -83,7 +84,7 @@ impl Node {
             sync_policy(config.storage.sync),
             Arc::new(OsFiles),
         ));
-        let tools = Arc::new(os_tools(&home, &children, &skills, &settings)?);
+        let tools = Arc::new(os_tools(&home, &children, &skills, &settings, open_files)?);
         let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
         let memory = memory(&home, &settings, &store, archives);
         let memory = Arc::new(ArcSwap::from_pointee(memory));
@@ -295,12 +296,14 @@ fn os_tools(
     children: &Children,
     skills: &Arc<Skills>,
     settings: &Arc<Settings>,
+    open_files: Option<u64>,
 ) -> anyhow::Result<OsTools> {
     let guardian = GuardianCommand::new(std::env::current_exe()?);
     let outputs = home.state_dir().join("outputs");
     let environment = child_environment(std::env::vars_os());
     let mut config = OsToolsConfig::new(guardian, home.root(), outputs, environment);
     config.children = children.clone();
+    config.open_files = open_files;
     config.sandbox = sandbox(&settings.config());
     let skills = Arc::clone(skills);
     config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));

@@ -8,7 +8,9 @@ use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
-use crabtalk_transport::{Limits, listen, serve};
+use crabtalk_tools::{Peers, Refusal};
+use crabtalk_transport::{Limits, Peer, listen, serve};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,7 +49,7 @@ pub fn run(
     let lock = HomeLock::acquire(home.root())?;
     logging::init(&home.log_file(), log_to_stderr)
         .with_context(|| format!("cannot write {}", home.log_file().display()))?;
-    raise_file_limit();
+    let open_files = raise_file_limit();
     crabtalk_heap::share();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -55,7 +57,7 @@ pub fn run(
         .thread_keep_alive(BLOCKING_KEEP_ALIVE)
         .build()
         .context("cannot start the async runtime")?;
-    let served = runtime.block_on(serve_home(home));
+    let served = runtime.block_on(serve_home(home, open_files));
     // A blocking call that hangs, on a dead disk for instance, must not keep
     // the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -64,8 +66,10 @@ pub fn run(
 }
 
 /// Lets the process open as many files as the system allows it: a log in
-/// memory holds one, and so does a connection.
-fn raise_file_limit() {
+/// memory holds one, and so does a connection. Returns what the limit was,
+/// which is what commands get: some close every number below it one by one, and
+/// `select` cannot wait for high ones.
+fn raise_file_limit() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -75,11 +79,23 @@ fn raise_file_limit() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
+    limit.current
 }
 
-async fn serve_home(home: Home) -> anyhow::Result<()> {
+/// A file that may not grow is an error of that write, and not the end of the
+/// daemon. Commands get the signal's usual effect back when they start.
+fn survive_file_limit() -> anyhow::Result<()> {
+    let signal_number = rustix::process::Signal::XFSZ.as_raw();
+    // The handler stays when this goes.
+    let handled = signal(SignalKind::from_raw(signal_number));
+    handled.map(drop).context("cannot watch for signals")
+}
+
+async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
+    survive_file_limit()?;
+    let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
-    let node = Arc::new(Node::start(home).await?);
+    let node = Arc::new(Node::start(home, open_files).await?);
     let shutdown = CancellationToken::new();
     let limits = Limits {
         connections: node.connections(),
@@ -87,16 +103,8 @@ async fn serve_home(home: Home) -> anyhow::Result<()> {
     };
     let sessions = {
         let (node, shutdown) = (Arc::clone(&node), shutdown.clone());
-        move |peer: crabtalk_transport::Peer| {
-            if peer
-                .pid
-                .is_some_and(|pid| node.children().has_guardian_ancestor(pid))
-            {
-                tracing::warn!(target: "security", pid = ?peer.pid, "a tool process tried to connect");
-                return Err(Status::forbidden(
-                    "processes that an agent started may not talk to the daemon",
-                ));
-            }
+        move |peer: Peer| {
+            admit(&peers, peer)?;
             Ok(Session::new(Arc::clone(&node), shutdown.clone()))
         }
     };
@@ -136,6 +144,32 @@ async fn serve_home(home: Home) -> anyhow::Result<()> {
         tracing::warn!("something did not end in time and was left");
     }
     Ok(())
+}
+
+/// Refuses processes of agents' commands (GATE-5), and whoever cannot be told
+/// from them.
+fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<(), Status> {
+    let Some(pid) = pid else {
+        // The system does not say who connects; then no guardian runs on it.
+        return Ok(());
+    };
+    let handle = handle
+        .as_ref()
+        .map(|handle| handle.as_ref().map(|h| h.as_fd()));
+    peers.judge(pid, handle).map_err(|refusal| match refusal {
+        Refusal::Command => {
+            tracing::warn!(target: "security", uid, pid, "a tool process tried to connect");
+            Status::forbidden(refusal.to_string())
+        }
+        Refusal::Unreadable { .. } => {
+            tracing::warn!(target: "security", uid, pid, %refusal, "a client that cannot be judged tried to connect");
+            Status::forbidden(refusal.to_string())
+        }
+        Refusal::Exhausted(_) => {
+            tracing::warn!(pid, %refusal, "a client was turned away");
+            Status::shutting_down(refusal.to_string())
+        }
+    })
 }
 
 /// Resolves on SIGTERM or SIGINT; SIGHUP reloads.

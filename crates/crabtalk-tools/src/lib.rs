@@ -15,12 +15,16 @@ mod specs;
 
 mod environment;
 #[cfg(target_os = "linux")]
+mod mark;
+mod peer;
+#[cfg(target_os = "linux")]
 mod processes;
 
 pub mod guardian;
 
 pub use environment::child_environment;
 pub use guardian::GuardianCommand;
+pub use peer::{Peers, Refusal};
 pub use provider::{OpenPaths, OsTools, OsToolsConfig};
 pub use reaper::{Children, Known, Swept, conceal};
 pub use sandbox::{Namespaces, SandboxConfig};

@@ -8,7 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Rounds in which a tree that forks while it is being stopped is chased; a
@@ -26,22 +26,32 @@ pub(crate) struct Process {
     started: u64,
 }
 
+/// Longest `/proc/PID/limits`: sixteen lines of eighty characters.
+const MAX_LIMITS_BYTES: usize = 4096;
+
 /// A line of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy)]
-struct Stat {
-    process: Process,
-    parent: i32,
+pub(crate) struct Stat {
+    pub(crate) process: Process,
+    pub(crate) parent: i32,
     zombie: bool,
 }
 
 impl Stat {
-    fn of(pid: i32) -> io::Result<Self> {
-        // One read, where one that grows its buffer takes half a dozen: every
-        // connection has its ancestors looked at.
-        let mut text = [0; MAX_STAT_BYTES];
-        let length = File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
-        Self::parse(pid, &String::from_utf8_lossy(&text[..length]))
+    /// What the kernel says of the process that has this number now.
+    pub(crate) fn of(pid: i32) -> io::Result<Self> {
+        let text = tell::<MAX_STAT_BYTES>(pid, "stat")?;
+        Self::parse(pid, &text)
             .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is not understood")))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(pid: i32, started: u64, parent: i32) -> Self {
+        Self {
+            process: Process { pid, started },
+            parent,
+            zombie: false,
+        }
     }
 
     /// The name in parentheses may hold anything, parentheses included.
@@ -59,6 +69,19 @@ impl Stat {
             zombie,
         })
     }
+}
+
+/// One read, where one that grows its buffer takes half a dozen: every
+/// connection has its ancestors looked at.
+fn tell<const LIMIT: usize>(pid: i32, what: &str) -> io::Result<String> {
+    let mut text = [0; LIMIT];
+    let length = File::open(format!("/proc/{pid}/{what}"))?.read(&mut text)?;
+    Ok(String::from_utf8_lossy(&text[..length]).into_owned())
+}
+
+/// The limits of a process, as the kernel writes them.
+pub(crate) fn limits(pid: i32) -> io::Result<String> {
+    tell::<MAX_LIMITS_BYTES>(pid, "limits")
 }
 
 impl Process {
@@ -103,16 +126,31 @@ impl Handle {
 
     /// Waits until the process has ended, or the time is over.
     pub(crate) fn wait(&self, limit: Duration) -> io::Result<bool> {
-        let limit = Timespec {
-            tv_sec: limit.as_secs().cast_signed(),
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
-        match poll(&mut watched, Some(&limit)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(e) => Err(e.into()),
-        }
+        ends_within(self.0.as_fd(), limit)
+    }
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Whether the process that a pidfd holds has ended.
+pub(crate) fn has_ended(handle: BorrowedFd<'_>) -> io::Result<bool> {
+    ends_within(handle, Duration::ZERO)
+}
+
+fn ends_within(handle: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    let limit = Timespec {
+        tv_sec: limit.as_secs().cast_signed(),
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    let mut watched = [PollFd::from_borrowed_fd(handle, PollFlags::IN)];
+    match poll(&mut watched, Some(&limit)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -184,17 +222,6 @@ pub(crate) fn kill_below(root: i32) -> io::Result<Vec<i32>> {
     Ok(spared)
 }
 
-/// The parent of a process; 0 above the first.
-pub(crate) fn parent_of(pid: i32) -> io::Result<i32> {
-    Ok(Stat::of(pid)?.parent)
-}
-
-/// The argument that follows a process's own name.
-pub(crate) fn first_argument(pid: i32) -> io::Result<Vec<u8>> {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline"))?;
-    Ok(line.split(|b| *b == 0).nth(1).unwrap_or_default().to_vec())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +237,7 @@ mod tests {
     #[test]
     fn this_process_is_its_parents_child() {
         let me = i32::try_from(std::process::id()).expect("fits");
-        let parent = parent_of(me).expect("readable");
+        let parent = Stat::of(me).expect("readable").parent;
         assert!(
             children_of(parent)
                 .expect("listed")

@@ -62,6 +62,9 @@ pub struct OsToolsConfig {
     pub sandbox: SandboxConfig,
     /// The process's register of children.
     pub children: Children,
+    /// How many files a command may have open at first; `None` leaves it what
+    /// this process has. Below this process's, which may need far more.
+    pub open_files: Option<u64>,
 }
 
 impl OsToolsConfig {
@@ -85,6 +88,7 @@ impl OsToolsConfig {
             writable: Arc::new(|_| Vec::new()),
             sandbox: SandboxConfig::default(),
             children: Children::default(),
+            open_files: None,
         }
     }
 }
@@ -123,6 +127,7 @@ impl OsTools {
             config.environment.clone(),
             config.output_bytes,
             config.children.clone(),
+            config.open_files,
         );
         Self {
             specs: specs::all(config.timeout, config.max_timeout),

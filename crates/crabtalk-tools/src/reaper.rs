@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use {
     crate::processes::{self, Process},
     rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid},
-    std::collections::{HashSet, VecDeque},
+    std::collections::HashSet,
     std::sync::{Mutex, MutexGuard, PoisonError},
     std::time::{Duration, Instant},
 };
@@ -27,14 +27,6 @@ const SWEEP_FOR: Duration = Duration::from_secs(1);
 #[cfg(target_os = "linux")]
 const ORPHAN_WAIT: Duration = Duration::from_millis(50);
 
-/// Most ancestors of a peer that are looked at; real chains have a dozen.
-#[cfg(target_os = "linux")]
-const MAX_ANCESTORS: usize = 512;
-
-/// Peers that are not looked at again: clients that connect many times.
-#[cfg(target_os = "linux")]
-const MAX_FREE: usize = 16;
-
 /// The children that this process started, and thereby those that it did not.
 /// Clones share the register.
 #[derive(Clone, Debug, Default)]
@@ -46,10 +38,6 @@ struct Register {
     adopts: bool,
     #[cfg(target_os = "linux")]
     known: Mutex<HashSet<Process>>,
-    /// The latest processes with no guardian and not this process above them.
-    /// They never get one: who loses a parent falls to one further up.
-    #[cfg(target_os = "linux")]
-    free: Mutex<VecDeque<Process>>,
 }
 
 /// Keeps a child known; dropped after the child was waited for.
@@ -76,23 +64,6 @@ impl Register {
         // Nothing under this lock can leave the set half-changed.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn free(&self) -> MutexGuard<'_, VecDeque<Process>> {
-        // Nor the list.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where a process comes from.
-#[cfg(target_os = "linux")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Descent {
-    /// From a guardian, or nobody can tell.
-    Guarded,
-    /// From a child that this process started for itself.
-    Ours,
-    /// From elsewhere.
-    Foreign,
 }
 
 /// What a sweep found.
@@ -119,7 +90,6 @@ impl Children {
         Ok(Self(Arc::new(Register {
             adopts: true,
             known: Mutex::new(known),
-            free: Mutex::default(),
         })))
     }
 
@@ -166,62 +136,6 @@ impl Children {
             self.sweep().await;
         }
         Ok(())
-    }
-
-    /// Whether a peer on the daemon's socket descends from a guardian, hence
-    /// from a command of an agent (GATE-5). Guardians above the daemon itself
-    /// do not count: it is then a daemon that a command started for itself.
-    /// A peer that cannot be looked at, having ended, counts.
-    pub fn has_guardian_ancestor(&self, pid: i32) -> bool {
-        let me = own_pid();
-        if pid == me {
-            return false;
-        }
-        // One look where the whole way up takes dozens.
-        let Ok(peer) = Process::of(pid) else {
-            return true;
-        };
-        if self.0.free().contains(&peer) {
-            return false;
-        }
-        let descends = self.descends(pid, me);
-        if descends == Descent::Foreign {
-            let mut free = self.0.free();
-            free.truncate(MAX_FREE - 1);
-            free.push_front(peer);
-        }
-        descends == Descent::Guarded
-    }
-
-    fn descends(&self, pid: i32, me: i32) -> Descent {
-        let above_us = ancestors(me);
-        let mut at = pid;
-        for _ in 0..MAX_ANCESTORS {
-            if above_us.contains(&at) {
-                return Descent::Foreign;
-            }
-            if processes::first_argument(at)
-                .is_ok_and(|a| a == crate::guardian::GUARDIAN_ARGUMENT.as_bytes())
-            {
-                return Descent::Guarded;
-            }
-            match processes::parent_of(at) {
-                // Fell to us when its guardian was killed, unless we started it.
-                Ok(parent) if parent == me && self.is_orphan(at) => return Descent::Guarded,
-                Ok(parent) if parent == me => return Descent::Ours,
-                Ok(0) => return Descent::Foreign,
-                Ok(parent) => at = parent,
-                // Ancestors may belong to others and be hidden; not the peer.
-                Err(_) if at == pid => return Descent::Guarded,
-                Err(_) => return Descent::Foreign,
-            }
-        }
-        Descent::Guarded
-    }
-
-    fn is_orphan(&self, child: i32) -> bool {
-        self.0.adopts
-            && Process::of(child).map_or(true, |process| !self.0.known().contains(&process))
     }
 }
 
@@ -284,19 +198,6 @@ fn has_children() -> bool {
     !matches!(waitid(WaitId::All, look), Err(rustix::io::Errno::CHILD))
 }
 
-#[cfg(target_os = "linux")]
-fn ancestors(of: i32) -> HashSet<i32> {
-    let mut found = HashSet::new();
-    let mut at = of;
-    while let Ok(parent) = processes::parent_of(at) {
-        if parent == 0 || !found.insert(parent) {
-            break;
-        }
-        at = parent;
-    }
-    found
-}
-
 /// Keeps this process's memory and environment, provider keys included, from
 /// other processes of the same user; commands of agents are such. Root sees
 /// them all the same. The price: no core dumps, no debugger. The daemon calls
@@ -333,10 +234,5 @@ impl Children {
     /// Never ends by itself.
     pub async fn watch(&self) -> io::Result<()> {
         std::future::pending().await
-    }
-
-    /// No guardian runs here.
-    pub fn has_guardian_ancestor(&self, _pid: i32) -> bool {
-        false
     }
 }

@@ -4,8 +4,10 @@
 
 mod support;
 
-use crabtalk_tools::{Children, OsTools, Swept};
+use crabtalk_tools::{Children, OsTools, Peers, Refusal, Swept};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use support::{Process, World};
@@ -85,25 +87,24 @@ async fn kills_its_guardian(children: &Children, tools: &OsTools, cwd: PathBuf) 
         .collect();
     assert_eq!(left, [friend_pid]);
     assert!(!Process::of(friend_pid).is_gone());
-    tells_orphans_from_children(children, &cwd).await;
+    ends_what_falls_to_it(children, &cwd).await;
     friend.kill().await.unwrap();
     drop(known);
 }
 
-/// What falls to the daemon is no client of it; what it started may be.
-async fn tells_orphans_from_children(children: &Children, cwd: &Path) {
+/// Whatever loses its parent falls to the daemon, and is no client of it.
+async fn ends_what_falls_to_it(children: &Children, cwd: &Path) {
     let mut command = tokio::process::Command::new("bash");
     command
         .args(["-c", "sleep 1000 & echo $! > orphan"])
         .current_dir(cwd);
     let (mut parent, known) = children.spawn(&mut command).unwrap();
-    assert!(!children.has_guardian_ancestor(parent.id().unwrap().cast_signed()));
     assert!(parent.wait().await.unwrap().success());
     drop(known);
     let text = std::fs::read_to_string(cwd.join("orphan")).unwrap();
     let orphan: i32 = text.trim().parse().unwrap();
     let process = Process::of(orphan);
-    assert!(children.has_guardian_ancestor(orphan));
+    assert!(is_refused(&Peers::new(), orphan));
     assert_eq!(
         children.sweep().await,
         Swept {
@@ -112,6 +113,10 @@ async fn tells_orphans_from_children(children: &Children, cwd: &Path) {
         }
     );
     assert!(process.is_gone());
+}
+
+fn is_refused(peers: &Peers, pid: i32) -> bool {
+    peers.judge(pid, Ok(None)).is_err()
 }
 
 async fn conceals_itself(tools: &OsTools, cwd: PathBuf) {
@@ -143,7 +148,7 @@ async fn conceals_itself(tools: &OsTools, cwd: PathBuf) {
 fn has_a_guardian_above() {
     let client = std::env::var(CLIENT).unwrap().parse().unwrap();
     assert!(!Process::of(client).is_gone());
-    assert!(!Children::default().has_guardian_ancestor(client));
+    assert!(!is_refused(&Peers::new(), client));
 }
 
 async fn swallows(tools: &OsTools, cwd: PathBuf) {
@@ -220,24 +225,62 @@ async fn a_peer_below_a_guardian_is_told_from_others() {
     let world = World::new();
     let (alive, go) = (world.fifo("alive"), world.fifo("go"));
     let tools = world.tools();
-    let children = Children::default();
+    let peers = Peers::new();
     let command = "setsid bash -c 'echo $$ > alive; cat go' & wait";
     let test = async {
         let inside: i32 = alive.receive().await.parse().unwrap();
-        assert!(children.has_guardian_ancestor(inside));
+        assert!(matches!(
+            peers.judge(inside, Ok(None)),
+            Err(Refusal::Command)
+        ));
         go.send().await;
         inside
     };
     let (_, inside) = tokio::join!(world.bash(&tools, command), test);
     // Ended: nothing can be said of it, so it is refused.
-    assert!(children.has_guardian_ancestor(inside));
-    assert!(!children.has_guardian_ancestor(std::process::id().cast_signed()));
-    let mut outside = Command::new("sleep").arg("1000").spawn().unwrap();
+    let told = peers.judge(inside, Ok(None));
+    assert!(matches!(told, Err(Refusal::Unreadable { .. })), "{told:?}");
+    assert!(!is_refused(&peers, std::process::id().cast_signed()));
+    let outside = std::os::unix::process::parent_id().cast_signed();
     // What is remembered of one is not taken for another.
     for _ in 0..2 {
-        assert!(!children.has_guardian_ancestor(outside.id().cast_signed()));
-        assert!(children.has_guardian_ancestor(inside));
+        assert!(!is_refused(&peers, outside));
+        assert!(is_refused(&peers, inside));
     }
-    outside.kill().unwrap();
-    outside.wait().unwrap();
+}
+
+/// The mark needs no ancestor, and no command can take it off itself.
+#[tokio::test]
+async fn a_command_carries_its_mark_wherever_it_goes() {
+    let world = World::new();
+    let tools = world.tools();
+    let shown = world
+        .bash(&tools, "setsid -w bash -c 'ulimit -Hx; ulimit -Sx'")
+        .await;
+    let limits = shown.content.lines();
+    let limits: Vec<u64> = limits.map(|l| l.parse().expect(l)).collect();
+    let own = rustix::process::getrlimit(rustix::process::Resource::Locks).maximum;
+    assert!(limits.iter().all(|l| own.is_none_or(|own| *l < own)));
+    let raise = "(ulimit -x unlimited) 2>/dev/null && echo raised || echo kept";
+    let raised = world.bash(&tools, raise).await.content;
+    if !rustix::process::geteuid().is_root() {
+        assert_eq!(raised, "kept\n");
+    }
+}
+
+/// A descriptor from the socket says who connected, whoever has the number
+/// by now.
+#[tokio::test]
+async fn a_peer_that_has_ended_is_refused_by_its_descriptor() {
+    let mut gone = Command::new("true").spawn().unwrap();
+    let handle = pidfd_open(Pid::from_child(&gone), PidfdFlags::empty()).unwrap();
+    gone.wait().unwrap();
+    // This one is alive, and free, and not the one that connected.
+    let alive = std::os::unix::process::parent_id().cast_signed();
+    let peers = Peers::new();
+    for _ in 0..2 {
+        let told = peers.judge(alive, Ok(Some(handle.as_fd())));
+        assert!(matches!(told, Err(Refusal::Unreadable { .. })), "{told:?}");
+        assert!(!is_refused(&peers, alive));
+    }
 }

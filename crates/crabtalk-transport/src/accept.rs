@@ -2,9 +2,11 @@
 //!
 //! Invariants: every connection is a task of one set, which is empty when
 //! [`serve`] returns; beyond the limit a connection is refused, not queued;
-//! no accept error makes the loop spin or end.
+//! no accept error makes the loop spin or end; no source of connections takes
+//! what others need (see [`Crowd`]).
 
 use crate::conn::{self, Ended};
+use crate::crowd::{Crowd, Source};
 use crate::half::ReadHalf;
 use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
@@ -44,6 +46,9 @@ pub trait Accept: Send {
     fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<Accepted<Self::Read, Self::Write, Self::Peer>>> + Send;
+
+    /// By what a peer's connections are counted; `None` if it cannot be told.
+    fn source(peer: &Self::Peer) -> Option<Source>;
 }
 
 /// A new connection.
@@ -94,6 +99,7 @@ pub async fn serve<A, S>(
     S: Server + 'static,
 {
     let mut connections = JoinSet::new();
+    let crowd = Crowd::default();
     let mut pause = FIRST_PAUSE;
     loop {
         let accepted = tokio::select! {
@@ -108,9 +114,19 @@ pub async fn serve<A, S>(
         match accepted {
             Ok(Accepted { read, write, peer }) => {
                 pause = FIRST_PAUSE;
-                match admit(connections.len(), limits, || session(peer)) {
-                    Ok(server) => {
-                        connections.spawn(conn::run(server, read, write, shutdown.clone()));
+                let source = A::source(&peer);
+                let place = admit(connections.len(), limits, || {
+                    let place = crowd.enter(source, limits.connections)?;
+                    Ok((place, session(peer)?))
+                });
+                match place {
+                    Ok(((place, wait), server)) => {
+                        let serving = conn::run(server, read, write, place, shutdown.clone());
+                        if wait.is_zero() {
+                            connections.spawn(serving);
+                        } else {
+                            connections.spawn(after(wait, serving, shutdown.clone()));
+                        }
                     }
                     Err(status) if connections.len() < limits.connections + REFUSALS => {
                         connections.spawn(refuse(write, status));
@@ -150,6 +166,19 @@ fn admit<S>(
     )))
 }
 
+/// Serves a connection that came too fast, when its turn has come.
+async fn after(
+    wait: Duration,
+    serving: impl Future<Output = Result<(), Ended>>,
+    shutdown: CancellationToken,
+) -> Result<(), Ended> {
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = tokio::time::sleep(wait) => {}
+    }
+    serving.await
+}
+
 /// Says why before closing. A peer whose buffer does not take a short message
 /// is just closed.
 async fn refuse(mut write: impl AsyncWrite + Unpin, status: Status) -> Result<(), Ended> {
@@ -185,6 +214,7 @@ fn report(ended: Result<Result<(), Ended>, JoinError>) {
             tracing::debug!(%error, "a connection failed");
         }
         Ok(Err(Ended::Frame(error))) => tracing::warn!("a connection was closed: {error}"),
+        Ok(Err(error @ Ended::Crowded)) => tracing::warn!("a connection was closed: {error}"),
         Ok(Err(Ended::Write(error))) => tracing::warn!(%error, "a reply could not be written"),
         Err(error) if error.is_panic() => {
             tracing::error!("answering a request panicked; its connection is closed: {error}");

@@ -3,8 +3,10 @@
 //! Invariants: a request is read ahead by [`READ_AHEAD`] bytes at most and a
 //! reply pulled by [`WRITE_BUFFER`] bytes at most, so a client that does not
 //! read costs that much and stops nobody but itself; a client that goes away
-//! drops its reply at once; an idle connection holds next to no buffer.
+//! drops its reply at once; an idle connection holds next to no buffer, and not
+//! for ever; what has come of a request is accounted for among all.
 
+use crate::crowd::Place;
 use crate::half::{Input, ReadHalf, poll_input};
 use bytes::{Buf, BytesMut};
 use crabtalk_proto::codec::{self, FrameError};
@@ -17,7 +19,9 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 /// Bytes taken from a client while a reply of its earlier request still goes
@@ -32,6 +36,11 @@ const WRITE_BUFFER: usize = 64 * 1024;
 /// that one big frame does not cost its memory for the connection's life.
 const IDLE_BUFFER: usize = 1024;
 
+/// How long a connection may be without a byte and without a reply: whoever
+/// comes back after that connects again, and a descriptor that somebody forgot
+/// does not stay for ever.
+const IDLE_TIME: Duration = Duration::from_secs(60 * 60);
+
 /// Why a connection ended before its client closed it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
@@ -41,6 +50,9 @@ pub(crate) enum Ended {
     /// What the client sent cannot be read on.
     #[error(transparent)]
     Frame(#[from] FrameError),
+    /// There was no memory for what the client sent.
+    #[error("too many large messages were arriving at once")]
+    Crowded,
     /// Writing failed otherwise.
     #[error("a reply could not be written")]
     Write(#[source] io::Error),
@@ -53,6 +65,8 @@ enum Next {
     Malformed(FrameError),
     /// A frame above the limit; the connection ends.
     TooLarge(TooLarge),
+    /// A frame for which there is no room; the connection ends.
+    Crowded(Status),
     /// Nothing more.
     End,
 }
@@ -63,6 +77,7 @@ pub(crate) async fn run<S, R, W>(
     server: S,
     reader: R,
     writer: W,
+    place: Place,
     shutdown: CancellationToken,
 ) -> Result<(), Ended>
 where
@@ -70,10 +85,11 @@ where
     R: ReadHalf,
     W: AsyncWrite + Unpin + Send,
 {
-    let mut connection = Connection::new(reader, writer);
+    let mut connection = Connection::new(reader, writer, place);
     let mut cancelled = pin!(shutdown.cancelled());
     loop {
         connection.release_buffers();
+        connection.last = Instant::now();
         let next = poll_fn(|cx| connection.poll_next(cancelled.as_mut(), cx)).await?;
         let reply = match next {
             Next::Request(_) if shutdown.is_cancelled() => refusal(Status::shutting_down(
@@ -85,6 +101,10 @@ where
                 let reply = refusal(Status::too_large(error.to_string()));
                 connection.answer(reply).await?;
                 return Err(FrameError::TooLarge(error).into());
+            }
+            Next::Crowded(status) => {
+                connection.answer(refusal(status)).await?;
+                return Err(Ended::Crowded);
             }
             Next::End => return Ok(()),
         };
@@ -103,20 +123,35 @@ struct Connection<R: ReadHalf, W> {
     output: BytesMut,
     /// The client sends no more.
     ended: bool,
+    place: Place,
+    /// When something last came or went.
+    last: Instant,
+    /// Runs out when the connection may have been idle for too long; made
+    /// when it first waits, and looked at again only when it has run out.
+    idle: Option<Pin<Box<Sleep>>>,
 }
 
 impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
-    fn new(reader: R, writer: W) -> Self {
+    fn new(reader: R, writer: W, place: Place) -> Self {
         Self {
             reader,
             writer,
             input: BytesMut::new(),
             output: BytesMut::new(),
             ended: false,
+            place,
+            last: Instant::now(),
+            idle: None,
         }
     }
 
     fn release_buffers(&mut self) {
+        if self.place.holds_bytes() {
+            // What follows a large frame would keep the whole of its memory.
+            self.input = BytesMut::from(&self.input[..]);
+            let given_back = self.place.hold(self.input.len());
+            debug_assert!(given_back.is_ok(), "less is never refused");
+        }
         for buffer in [&mut self.input, &mut self.output] {
             if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER {
                 *buffer = BytesMut::new();
@@ -146,13 +181,36 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 return Poll::Ready(if clean { Ok(Next::End) } else { Err(end) });
             }
             match poll_input(&mut self.reader, &mut self.input, cx)? {
-                Poll::Ready(Input::Bytes) => {}
+                Poll::Ready(Input::Bytes) => {
+                    self.last = Instant::now();
+                    if let Err(status) = self.place.hold(self.input.len()) {
+                        return Poll::Ready(Ok(Next::Crowded(status)));
+                    }
+                }
                 Poll::Ready(Input::End) => self.ended = true,
                 Poll::Pending => {
-                    ready!(cancelled.poll(cx));
+                    if cancelled.poll(cx).is_pending() {
+                        ready!(self.poll_idle(cx));
+                        tracing::debug!("a connection was closed: it was idle for {IDLE_TIME:?}");
+                    }
                     return Poll::Ready(Ok(Next::End));
                 }
             }
+        }
+    }
+
+    /// Ready when nothing has come for too long.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let until = self.last + IDLE_TIME;
+        let idle = self
+            .idle
+            .get_or_insert_with(|| Box::pin(sleep_until(until)));
+        loop {
+            ready!(idle.as_mut().poll(cx));
+            if Instant::now() >= until {
+                return Poll::Ready(());
+            }
+            idle.as_mut().reset(until);
         }
     }
 
@@ -236,7 +294,8 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             if let Some(hangup) = hangup {
                 return Pin::new(hangup).poll(cx);
             }
-            if self.ended || self.input.len() >= READ_AHEAD {
+            let crowded = self.place.hold(self.input.len()).is_err();
+            if self.ended || crowded || self.input.len() >= READ_AHEAD {
                 *hangup = Some(self.reader.hangup());
                 continue;
             }

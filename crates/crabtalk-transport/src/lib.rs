@@ -9,6 +9,7 @@
 mod accept;
 mod client;
 mod conn;
+mod crowd;
 mod half;
 mod unix;
 
@@ -17,5 +18,6 @@ mod testing;
 
 pub use accept::{Accept, Accepted, Limits, serve};
 pub use client::Connection;
+pub use crowd::Source;
 pub use half::ReadHalf;
 pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen};

@@ -2,6 +2,7 @@
 //! drives, and connections in memory.
 
 use crate::accept::{Accept, Accepted};
+use crate::crowd::Source;
 use crate::half::ReadHalf;
 use bytes::BytesMut;
 use crabtalk_proto::{
@@ -190,6 +191,10 @@ impl Accept for InMemory {
             }
             None => pending().await,
         }
+    }
+
+    fn source((): &()) -> Option<Source> {
+        None
     }
 }
 

@@ -2,21 +2,29 @@
 //!
 //! Invariants: the socket's file appears with mode 0600 and already
 //! listening; a socket that somebody answers on is never replaced; only our
-//! own file is removed; only our own user (and root) gets a connection.
+//! own file is removed, and one that was removed is made again; only our own
+//! user (and root) gets a connection.
+
+mod file;
 
 use crate::accept::{Accept, Accepted};
 use crate::client::Connection;
+use crate::crowd::Source;
 use crate::half::ReadHalf;
+use file::SocketFile;
 use std::fs;
 use std::future::Future;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep_until};
 
 /// Longest socket path in bytes: `sun_path` less its terminating zero.
 const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
@@ -24,6 +32,10 @@ const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// Random characters of the folder in which a socket is made ready. Few, so
 /// that `.abcd/s` is no longer than `daemon.sock` and costs no path length.
 const STAGING_CHARS: usize = 4;
+
+/// How long after a failed attempt a lost socket is made again: its folder may
+/// be back by then, and a foreign file gone.
+const MAKE_AGAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Why there is no socket, or no connection to one.
 #[derive(Debug, thiserror::Error)]
@@ -74,12 +86,15 @@ pub enum Error {
 }
 
 /// Who connects, as the kernel says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Peer {
     /// User id.
     pub uid: u32,
     /// Process id, where the system tells.
     pub pid: Option<i32>,
+    /// A pidfd of that very process, which its number may not be for long:
+    /// `None` where the system gives none (Linux before 6.5).
+    pub handle: io::Result<Option<OwnedFd>>,
 }
 
 /// A listening socket; its file goes when this is dropped.
@@ -87,7 +102,47 @@ pub struct Peer {
 pub struct UnixListener {
     listener: tokio::net::UnixListener,
     own_uid: u32,
-    _file: SocketFile,
+    file: SocketFile,
+    /// When the lost socket is made again.
+    again_at: Option<Instant>,
+}
+
+impl UnixListener {
+    /// Somebody removed the socket: nobody could reach this daemon, and no
+    /// other may start in its home. Safe to cancel.
+    async fn make_again(&mut self) {
+        if let Some(at) = self.again_at {
+            sleep_until(at).await;
+        }
+        match bind(self.file.path()).await {
+            Ok((listener, file)) => {
+                tracing::warn!(path = %file.path().display(), "the socket was gone and has been made again");
+                // Nobody waits on the old one: it was looked at just before.
+                (self.listener, self.file, self.again_at) = (listener, file, None);
+            }
+            Err(error) => {
+                tracing::warn!(%error, retry_in = ?MAKE_AGAIN_EVERY, "the socket is gone and cannot be made again");
+                self.again_at = Some(Instant::now() + MAKE_AGAIN_EVERY);
+            }
+        }
+    }
+}
+
+/// A pidfd of whoever connected.
+#[cfg(target_os = "linux")]
+fn handle_of(stream: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    use nix::errno::Errno;
+    use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
+    match getsockopt(stream, PeerPidfd) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(Errno::ENOPROTOOPT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn handle_of(_: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    Ok(None)
 }
 
 /// A client's connection over the Unix socket.
@@ -98,6 +153,16 @@ pub type UnixConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
 /// Two daemons that start at the same moment are kept apart by the lock of
 /// their home (STORE-6), not by this.
 pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
+    let (listener, file) = bind(path).await?;
+    Ok(UnixListener {
+        listener,
+        own_uid: rustix::process::geteuid().as_raw(),
+        file,
+        again_at: None,
+    })
+}
+
+async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Error> {
     check_length(path, path)?;
     check_vacant(path).await?;
     let failed = |source| Error::Listen {
@@ -121,16 +186,9 @@ pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
     check_length(&born, path)?;
     let listener = tokio::net::UnixListener::bind(&born).map_err(failed)?;
     fs::set_permissions(&born, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    let identity = identity(&born).map_err(failed)?;
     fs::rename(&born, path).map_err(failed)?;
-    Ok(UnixListener {
-        listener,
-        own_uid: rustix::process::geteuid().as_raw(),
-        _file: SocketFile {
-            path: path.to_owned(),
-            identity,
-        },
-    })
+    let file = SocketFile::of(path).map_err(failed)?;
+    Ok((listener, file))
 }
 
 /// Connects to the daemon that listens on `path`.
@@ -193,28 +251,6 @@ fn is_unanswered(error: &io::Error) -> bool {
     )
 }
 
-/// Device and inode.
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-/// Removes the socket's file, unless a later daemon has put its own there.
-#[derive(Debug)]
-struct SocketFile {
-    path: PathBuf,
-    identity: (u64, u64),
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|identity| identity == self.identity)
-            && let Err(error) = fs::remove_file(&self.path)
-        {
-            tracing::warn!(path = %self.path.display(), %error, "the socket could not be removed");
-        }
-    }
-}
-
 /// Mode 0600 keeps other users out; the credentials keep out whoever got the
 /// descriptor some other way. Root reads everything anyway.
 fn may_connect(uid: u32, own_uid: u32) -> bool {
@@ -228,7 +264,14 @@ impl Accept for UnixListener {
 
     async fn accept(&mut self) -> io::Result<Accepted<OwnedReadHalf, OwnedWriteHalf, Peer>> {
         loop {
-            let (stream, _) = self.listener.accept().await?;
+            let (stream, _) = tokio::select! {
+                biased;
+                accepted = self.listener.accept() => accepted?,
+                () = self.file.lost() => {
+                    self.make_again().await;
+                    continue;
+                }
+            };
             let credentials = match stream.peer_cred() {
                 Ok(credentials) => credentials,
                 // One that is gone already; the next one may be alive.
@@ -240,6 +283,7 @@ impl Accept for UnixListener {
             let peer = Peer {
                 uid: credentials.uid(),
                 pid: credentials.pid(),
+                handle: handle_of(&stream),
             };
             if may_connect(peer.uid, self.own_uid) {
                 let (read, write) = stream.into_split();
@@ -251,6 +295,10 @@ impl Accept for UnixListener {
                 "another user's connection was closed"
             );
         }
+    }
+
+    fn source(peer: &Peer) -> Option<Source> {
+        peer.pid
     }
 }
 

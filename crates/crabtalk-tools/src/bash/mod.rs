@@ -73,6 +73,7 @@ pub(crate) struct Shell {
     environment: Vec<(OsString, OsString)>,
     output_cap: usize,
     children: Children,
+    open_files: Option<u64>,
     running: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -84,12 +85,14 @@ impl Shell {
         environment: Vec<(OsString, OsString)>,
         output_cap: usize,
         children: Children,
+        open_files: Option<u64>,
     ) -> Self {
         Self {
             guardian,
             environment,
             output_cap,
             children,
+            open_files,
             running: Arc::new(Semaphore::new(MAX_RUNNING)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -107,6 +110,7 @@ impl Shell {
         let start = Start {
             command: order.command,
             sandbox: order.sandbox,
+            open_files: self.open_files,
         };
         let shelf = Shelf {
             folder: order.outputs,

@@ -18,6 +18,8 @@ const MAX_FRAME_BYTES: usize = 8 << 20;
 pub(crate) struct Start {
     pub(crate) command: String,
     pub(crate) sandbox: Option<SandboxPolicy>,
+    /// The limit of open files.
+    pub(crate) open_files: Option<u64>,
 }
 
 /// How a command ended.

@@ -2,7 +2,7 @@
 
 use super::frame::{self, Report, Start};
 use super::shell;
-use crate::processes;
+use crate::{mark, processes};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
 use std::io::{self, Read, Write};
@@ -58,9 +58,12 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     // Fails only for a group leader, which then has a session of its own
     // making; signals sent to the daemon's terminal must not arrive here.
     let _ = rustix::process::setsid();
+    // Before anything is started: this is how the daemon knows them again.
+    mark::mark_this_process().map_err(|e| format!("cannot mark what it will start: {e}"))?;
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
     let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
+    limit_files(start.open_files);
     let shell = shell::start(start)?;
 
     // One from each source and one more of slack: senders never block.
@@ -73,6 +76,20 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
         signal: status.and_then(|s| s.terminating_signal()),
         left,
     })
+}
+
+/// Gives the command the limit that the daemon was started with.
+fn limit_files(open_files: Option<u64>) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if open_files.is_some() && open_files != limit.current {
+        let lower = Rlimit {
+            current: open_files,
+            ..limit
+        };
+        // Refused only if it is above the hard limit, which then is low enough.
+        let _ = setrlimit(Resource::Nofile, lower);
+    }
 }
 
 /// Waits for every child, adopted ones included, so that none stays a zombie.

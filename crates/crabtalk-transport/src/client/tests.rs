@@ -23,7 +23,14 @@ fn served() -> (Unix, mpsc::Sender<StreamEvent>, JoinSet<()>) {
     let mut running = JoinSet::new();
     let (read, write) = server.into_split();
     running.spawn(async move {
-        let _ = crate::conn::run(session, read, write, CancellationToken::new()).await;
+        let _ = crate::conn::run(
+            session,
+            read,
+            write,
+            crate::crowd::Place::uncounted(),
+            CancellationToken::new(),
+        )
+        .await;
     });
     (client, events, running)
 }

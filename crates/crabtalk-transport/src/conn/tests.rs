@@ -24,7 +24,8 @@ impl Fixture {
         let (read, write) = ours.into_split();
         let shutdown = CancellationToken::new();
         let mut running = JoinSet::new();
-        running.spawn(run(server.clone(), read, write, shutdown.clone()));
+        let place = Place::uncounted();
+        running.spawn(run(server.clone(), read, write, place, shutdown.clone()));
         Self {
             client,
             events,
@@ -329,7 +330,13 @@ async fn chunks_that_come_one_at_a_time_share_writes() {
     let (read, _write) = tokio::io::split(ours);
     let writes = Writes::default();
     let mut running = JoinSet::new();
-    running.spawn(run(server, read, writes.clone(), CancellationToken::new()));
+    running.spawn(run(
+        server,
+        read,
+        writes.clone(),
+        Place::uncounted(),
+        CancellationToken::new(),
+    ));
     running.spawn(async move {
         for _ in 0..20 {
             events.send(chunk("a")).await.expect("open");
@@ -355,7 +362,13 @@ async fn a_backlog_leaves_in_writes_of_the_buffers_size() {
     let (read, _write) = tokio::io::split(ours);
     let writes = Writes::default();
     let mut running = JoinSet::new();
-    running.spawn(run(server, read, writes.clone(), CancellationToken::new()));
+    running.spawn(run(
+        server,
+        read,
+        writes.clone(),
+        Place::uncounted(),
+        CancellationToken::new(),
+    ));
     write(&mut client, &frames([StreamMsg::default().into()])).await;
     while writes.0.lock().unwrap().iter().sum::<usize>() < 64 * 10_000 {
         tokio::task::yield_now().await;
@@ -373,7 +386,7 @@ async fn an_idle_connection_gives_its_memory_back() {
     let (_, server) = Scripted::new();
     let (client, ours) = tokio::io::duplex(1024 * 1024);
     let (read, _write) = tokio::io::split(ours);
-    let mut connection = Connection::new(read, Writes::default());
+    let mut connection = Connection::new(read, Writes::default(), Place::uncounted());
     let (_read, mut client) = tokio::io::split(client);
     write(&mut client, &frames([send(&"x".repeat(500_000))])).await;
     let token = CancellationToken::new();
@@ -396,9 +409,121 @@ async fn a_connection_is_a_small_task() {
     let (_, server) = Scripted::new();
     let (_client, ours) = UnixStream::pair().expect("a pair");
     let (read, write) = ours.into_split();
-    let task = run(server, read, write, CancellationToken::new());
+    let task = run(
+        server,
+        read,
+        write,
+        Place::uncounted(),
+        CancellationToken::new(),
+    );
     let size = std::mem::size_of_val(&task);
     assert!(size + 2 * IDLE_BUFFER < 4096, "{size} bytes");
+}
+
+/// A connection in memory, on the paused clock.
+fn in_memory() -> (
+    tokio::io::DuplexStream,
+    mpsc::Sender<StreamEvent>,
+    JoinSet<Result<(), Ended>>,
+) {
+    let (events, server) = Scripted::new();
+    let (client, ours) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(ours);
+    let mut running = JoinSet::new();
+    let place = Place::uncounted();
+    running.spawn(run(server, read, write, place, CancellationToken::new()));
+    (client, events, running)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_without_a_byte_ends_a_connection() {
+    let (mut client, _events, mut running) = in_memory();
+    write(&mut client, &frames([Ping {}.into()])).await;
+    assert_eq!(next(&mut client).await, "pong");
+    let almost = IDLE_TIME - Duration::from_secs(1);
+    tokio::time::sleep(almost).await;
+    // Part of a frame is a sign of life.
+    write(&mut client, &frames([Ping {}.into()])[..2]).await;
+    tokio::time::sleep(almost).await;
+    write(&mut client, &frames([Ping {}.into()])[2..]).await;
+    assert_eq!(next(&mut client).await, "pong");
+    let answered = Instant::now();
+    assert_eq!(next(&mut client).await, "closed");
+    assert!(answered.elapsed().abs_diff(IDLE_TIME) < Duration::from_secs(1));
+    running
+        .join_next()
+        .await
+        .expect("one")
+        .expect("no panic")
+        .expect("clean");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_never_idle() {
+    let (mut client, events, _running) = in_memory();
+    write(&mut client, &frames([StreamMsg::default().into()])).await;
+    events.send(chunk("one")).await.expect("open");
+    assert_eq!(next(&mut client).await, "one");
+    tokio::time::sleep(24 * IDLE_TIME).await;
+    events.send(end()).await.expect("open");
+    assert_eq!(next(&mut client).await, "end 0");
+    drop(events);
+    // The hour begins when the stream has ended.
+    tokio::time::sleep(IDLE_TIME - Duration::from_secs(1)).await;
+    write(&mut client, &frames([Ping {}.into()])).await;
+    assert_eq!(next(&mut client).await, "pong");
+}
+
+/// Connections that one process has open, as the accept loop serves them.
+fn crowded(
+    crowd: &crate::crowd::Crowd,
+    source: i32,
+    running: &mut JoinSet<Result<(), Ended>>,
+) -> UnixStream {
+    let (client, ours) = UnixStream::pair().expect("a pair");
+    let (read, write) = ours.into_split();
+    let (place, _) = crowd.enter(Some(source), 64).expect("a place");
+    let token = CancellationToken::new();
+    running.spawn(run(Scripted::new().1, read, write, place, token));
+    client
+}
+
+#[tokio::test]
+async fn frames_that_are_not_complete_cannot_take_all_memory() {
+    let crowd = crate::crowd::Crowd::default();
+    let mut running = JoinSet::new();
+    let almost = frames([send(&"x".repeat(15 << 20))]);
+    let almost = &almost[..almost.len() - 1];
+    let mut held = Vec::new();
+    let refused = loop {
+        let mut client = crowded(&crowd, 1, &mut running);
+        if client.write_all(almost).await.is_err() || held.len() == 3 {
+            break client;
+        }
+        held.push(client);
+        assert!(held.len() <= 3, "more than the budget was taken");
+    };
+    let mut refused = refused;
+    let answer = next(&mut refused).await;
+    assert!(
+        answer.starts_with("503: too many large messages"),
+        "{answer}"
+    );
+    // Neither another process nor what is small is harmed.
+    let mut other = crowded(&crowd, 2, &mut running);
+    write(&mut other, &frames([send(&"y".repeat(15 << 20))])).await;
+    assert_eq!(next(&mut other).await.len(), 15 << 20);
+    let mut small = crowded(&crowd, 1, &mut running);
+    write(&mut small, &frames([Ping {}.into()])).await;
+    assert_eq!(next(&mut small).await, "pong");
+    // What was held is given back with the connection that held it.
+    drop(held);
+    for _ in 0..4 {
+        running.join_next().await;
+    }
+    let mut again = crowded(&crowd, 1, &mut running);
+    write(&mut again, &frames([send(&"z".repeat(15 << 20))])).await;
+    assert_eq!(next(&mut again).await.len(), 15 << 20);
 }
 
 #[test]

@@ -142,6 +142,68 @@ async fn a_later_daemons_socket_is_not_removed() {
     connect(&path).await.expect("the second still answers");
 }
 
+/// A daemon that nobody can reach and that keeps others from starting is of no
+/// use.
+#[tokio::test]
+async fn a_socket_that_somebody_removes_is_made_again() {
+    let (home, path) = home();
+    let listener = listen(&path).await.expect("listens");
+    let shutdown = CancellationToken::new();
+    let mut serving = JoinSet::new();
+    let session = |_| Ok(Scripted::new().1);
+    serving.spawn(serve(
+        listener,
+        Limits::default(),
+        session,
+        shutdown.clone(),
+    ));
+    let mut before = connect(&path).await.expect("connects");
+    before.ping(Ping {}).await.expect("pong");
+    for removal in [
+        (|path| fs::remove_file(path)) as fn(&Path) -> io::Result<()>,
+        |path| fs::rename(path, path.with_extension("away")),
+        |path| {
+            // Something else in its place, which then goes.
+            fs::write(path.with_extension("file"), "")?;
+            fs::rename(path.with_extension("file"), path)?;
+            fs::remove_file(path)
+        },
+    ] {
+        removal(&path).expect("removed");
+        let mut client = loop {
+            match connect(&path).await {
+                Ok(client) => break client,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        client.ping(Ping {}).await.expect("pong");
+        let mode = fs::metadata(&path).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    before.ping(Ping {}).await.expect("still served");
+    shutdown.cancel();
+    serving.join_next().await.expect("one").expect("no panic");
+    assert_eq!(names(&home), ["daemon.away"]);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_peer_comes_with_a_descriptor_of_its_process() {
+    let (_home, path) = home();
+    let mut listener = listen(&path).await.expect("listens");
+    let _client = connect(&path).await.expect("connects");
+    let peer = listener.accept().await.expect("accepts").peer;
+    // `None` on a kernel that gives none.
+    if let Some(handle) = peer.handle.expect("no lack of descriptors") {
+        use std::os::fd::AsRawFd;
+        let info = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
+        let info = fs::read_to_string(info).expect("readable");
+        let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"));
+        let pid: u32 = pid.expect("a pidfd").trim().parse().expect("a number");
+        assert_eq!(pid, std::process::id());
+    }
+}
+
 #[tokio::test]
 async fn a_path_too_long_says_so() {
     let (home, _) = home();

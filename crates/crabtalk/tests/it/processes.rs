@@ -1,10 +1,14 @@
 //! No process of a tool outlives its run or the daemon, and none may talk to
 //! the daemon (RUN-10, GATE-5).
 
-use crate::rig::{CRABTALK, TestEnv, chunks, end_of, eventually, gone, stream_to_end, within};
-use crabtalk_proto::{Client, KillMsg, StreamMsg};
+use crate::rig::{
+    CRABTALK, TestEnv, chunks, end_of, eventually, gone, has_tools, stream_to_end, within,
+};
+use crabtalk_proto::{Client, KillMsg, Ping, StreamMsg};
 use futures_util::StreamExt;
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
+use std::fs;
 
 /// A command whose descendants leave its session, its group and its parent.
 const ESCAPE: &str = "(setsid sh -c 'echo $$ > away.pid; exec sleep 1000' &) ; \
@@ -108,6 +112,107 @@ async fn a_tool_process_may_not_talk_to_the_daemon() {
         );
     }
     assert!(daemon.stderr().contains("a tool process tried to connect"));
+}
+
+/// Each try forks a chain whose parents end while the daemon looks at who
+/// connects. Says `won` if the daemon answers anything but an error.
+const RACE: &str = r#"
+use IO::Socket::UNIX;
+my ($socket, $tries) = @ARGV;
+open(my $in, '<', 'ping.bin'); binmode $in; read($in, my $ping, 64);
+for (1 .. $tries) {
+    my $first = fork // die;
+    if (!$first) {
+        for (1 .. 1 + int rand 6) {
+            if (fork // 0) { select(undef, undef, undef, rand 0.001) if rand() < 0.7; exit; }
+        }
+        my $s = IO::Socket::UNIX->new(Peer => $socket) or exit;
+        syswrite $s, $ping;
+        sysread($s, my $answer, 5) == 5 or exit;
+        if (substr($answer, 4) ne "\x0a") { open(my $won, '>', 'won'); }
+        exit;
+    }
+    waitpid $first, 0;
+}
+"#;
+
+/// How often the race is run; it was won once in seven hundred times.
+const TRIES: u32 = 1500;
+
+#[tokio::test]
+async fn parents_that_end_while_the_daemon_looks_hide_nobody() {
+    if !has_tools("parents_that_end", &["perl"]) {
+        return;
+    }
+    let env = permissive();
+    let _daemon = env.daemon().await;
+    env.script("race.pl", RACE);
+    fs::write(env.work.join("ping.bin"), ping_frame().await).unwrap();
+    let socket = env.socket();
+    let command = format!("perl race.pl '{}' {TRIES}; echo done", socket.display());
+    let events = stream_to_end(&env, bash(&env, &command)).await;
+    assert!(chunks(&events).contains("done"), "{}", chunks(&events));
+    assert!(!env.work.join("won").exists(), "a command got in");
+    env.connect().await.ping(Ping {}).await.unwrap();
+}
+
+async fn ping_frame() -> Vec<u8> {
+    let mut frame = Vec::new();
+    let ping: crabtalk_proto::ClientMessage = Ping {}.into();
+    crabtalk_proto::codec::write_message(&mut frame, &ping)
+        .await
+        .unwrap();
+    frame
+}
+
+/// A process that got away from everything that owned it still has what it
+/// cannot take off.
+#[tokio::test]
+async fn who_bears_the_mark_of_a_command_is_refused_wherever_it_runs() {
+    let env = permissive();
+    let _daemon = env.daemon().await;
+    let marked = "bash -c 'ulimit -x 5 && exec \"$CRABTALK\" stats'";
+    let said = env.shell(marked).await.fails(1);
+    assert!(said.contains("processes that an agent started"), "{said}");
+}
+
+#[tokio::test]
+async fn a_lack_of_descriptors_is_reported_as_such() {
+    let env = permissive();
+    let daemon = env.daemon().await;
+    env.connect().await.ping(Ping {}).await.unwrap();
+    // The next one is the connection's own; none is left to look at it.
+    let pid = daemon.pid();
+    let in_use = |number: &u64| {
+        let path = format!("/proc/{}/fd/{number}", pid.as_raw_nonzero());
+        fs::symlink_metadata(path).is_ok()
+    };
+    let closed = async || (0..).find(|number| !in_use(number));
+    let next = eventually("a free descriptor", closed).await;
+    let limit = Rlimit {
+        current: Some(next + 1),
+        ..getrlimit(Resource::Nofile)
+    };
+    let old = prlimit(Some(pid), Resource::Nofile, limit).unwrap();
+    let refused = env.connect_silently().await.ping(Ping {}).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("cannot look at who connects") && refused.contains("(503)"),
+        "{refused}"
+    );
+    prlimit(Some(pid), Resource::Nofile, old).unwrap();
+    env.connect().await.ping(Ping {}).await.unwrap();
+    assert!(!daemon.stderr().contains("a tool process"));
+}
+
+#[tokio::test]
+async fn commands_have_the_limit_of_open_files_that_the_daemon_was_started_with() {
+    let env = permissive();
+    let limit = getrlimit(Resource::Nofile).current.unwrap();
+    let _daemon = env.daemon().await;
+    let events = stream_to_end(&env, bash(&env, "echo limit $(ulimit -n) end")).await;
+    let text = chunks(&events);
+    assert!(text.contains(&format!("limit {limit} end")), "{text}");
 }
 
 #[tokio::test]

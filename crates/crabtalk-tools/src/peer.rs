@@ -1,0 +1,249 @@
+//! Tells whether whoever is on the daemon's socket belongs to a command of an
+//! agent (GATE-5): such a one could allow its own calls.
+//!
+//! Two marks say so, neither of which a command can shed by forking, waiting
+//! or dying. Its processes have a lower limit than the daemon (see the module
+//! of the mark), and the daemon above them: it is the reaper of whatever loses
+//! its parent. The first outlives everything, but root can raise it; the
+//! second holds for root too, but not past a foreign pid namespace.
+//!
+//! Invariants: what cannot be read, or ends while it is looked at, is refused;
+//! an answer is about the process that connected, which a descriptor holds,
+//! and not about whoever has its number by now.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+#[cfg(target_os = "linux")]
+use {
+    crate::mark,
+    crate::processes::{self, Process, Stat},
+    std::collections::VecDeque,
+    std::os::fd::AsFd,
+    std::sync::{Mutex, MutexGuard, PoisonError},
+};
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+/// Most ancestors of a peer that are looked at; real chains have a dozen.
+#[cfg(target_os = "linux")]
+const MAX_ANCESTORS: usize = 512;
+
+/// How often the way up is begun again because a process on it has ended. A
+/// shell that leaves its background job ends once; who ends more often is
+/// making it hard to tell.
+#[cfg(target_os = "linux")]
+const MAX_RESTARTS: usize = 8;
+
+/// Peers whose answer is kept: clients that connect many times.
+#[cfg(target_os = "linux")]
+const MAX_KEPT: usize = 16;
+
+/// Why a peer is not talked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It belongs to a command.
+    #[error("processes that an agent started may not talk to the daemon")]
+    Command,
+    /// It cannot be told whether it does.
+    #[error(
+        "the daemon cannot read process {pid}, which is this client or started it, and so cannot \
+         tell whether an agent did; look for processes that end at once, or for a /proc that \
+         hides the processes of others (`hidepid`)"
+    )]
+    Unreadable {
+        /// The process that is in the way.
+        pid: i32,
+        /// Why it cannot be read.
+        source: io::Error,
+    },
+    /// The daemon lacks what looking takes. It says nothing about the peer.
+    #[error("the daemon cannot look at who connects: {0}; try again")]
+    Exhausted(#[source] io::Error),
+}
+
+/// Judges peers. One for the daemon's life.
+#[derive(Debug)]
+pub struct Peers {
+    /// The limit that a peer has if it is not marked. Taken once: a command
+    /// may lower the daemon's own later on.
+    #[cfg(target_os = "linux")]
+    unmarked: u64,
+    /// The latest answers. None changes: a mark stays, and who loses a parent
+    /// falls to one further up.
+    #[cfg(target_os = "linux")]
+    kept: Mutex<VecDeque<(Process, bool)>>,
+}
+
+#[cfg(target_os = "linux")]
+impl Default for Peers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Peers {
+    /// To be made before the first command starts.
+    pub fn new() -> Self {
+        Self {
+            unmarked: mark::own(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Whether a peer may be talked to. `handle` is a pidfd from the socket;
+    /// without one, as before Linux 6.5, the number is all there is.
+    pub fn judge(
+        &self,
+        pid: i32,
+        handle: Result<Option<BorrowedFd<'_>>, &io::Error>,
+    ) -> Result<(), Refusal> {
+        let me = std::process::id().cast_signed();
+        if pid == me {
+            return Ok(());
+        }
+        let handle = handle.map_err(|e| match e.raw_os_error() {
+            Some(errno) => refusal(pid, io::Error::from_raw_os_error(errno)),
+            None => refusal(pid, e.kind().into()),
+        })?;
+        let peer = look(pid)?;
+        let own_handle;
+        let handle = match handle {
+            Some(handle) => handle,
+            None => {
+                own_handle = peer.process.open().map_err(|e| refusal(pid, e))?;
+                own_handle.as_fd()
+            }
+        };
+        let known = self
+            .kept()
+            .iter()
+            .find(|(p, _)| *p == peer.process)
+            .copied();
+        let free = match known {
+            Some((_, free)) => free,
+            None => self.is_free(&peer, me)?,
+        };
+        // Alive to this moment, it had the number in all that was read of it.
+        if processes::has_ended(handle).map_err(Refusal::Exhausted)? {
+            return Err(refusal(pid, io::ErrorKind::NotFound.into()));
+        }
+        if known.is_none() {
+            let mut kept = self.kept();
+            kept.truncate(MAX_KEPT - 1);
+            kept.push_front((peer.process, free));
+        }
+        if free { Ok(()) } else { Err(Refusal::Command) }
+    }
+
+    fn is_free(&self, peer: &Stat, me: i32) -> Result<bool, Refusal> {
+        let pid = peer.process.pid;
+        let limit = processes::limits(pid)
+            .and_then(|text| {
+                mark::parse(&text).ok_or_else(|| {
+                    io::Error::other(format!("/proc/{pid}/limits is not understood"))
+                })
+            })
+            .map_err(|e| refusal(pid, e))?;
+        Ok(limit >= self.unmarked && !descends(pid, me, &mut look)?)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<(Process, bool)>> {
+        // Nothing under this lock can leave the list half-changed.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn look(pid: i32) -> Result<Stat, Refusal> {
+    Stat::of(pid).map_err(|e| refusal(pid, e))
+}
+
+#[cfg(target_os = "linux")]
+fn refusal(pid: i32, source: io::Error) -> Refusal {
+    use rustix::io::Errno;
+    let own_lack = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
+    match source.raw_os_error() {
+        Some(errno) if own_lack.contains(&errno) => Refusal::Exhausted(source),
+        _ => Refusal::Unreadable { pid, source },
+    }
+}
+
+/// Whether `pid` descends from `me`. A parent is believed only if the child
+/// still names it after it was read, so that every step leads from a living
+/// process to its living parent; a chain that breaks is begun again.
+#[cfg(target_os = "linux")]
+fn descends(
+    pid: i32,
+    me: i32,
+    look: &mut dyn FnMut(i32) -> Result<Stat, Refusal>,
+) -> Result<bool, Refusal> {
+    let mut broken = None;
+    for _ in 0..=MAX_RESTARTS {
+        // The peer itself is never begun again with: its end is the end.
+        let mut at = look(pid)?;
+        broken = None;
+        for _ in 0..MAX_ANCESTORS {
+            if at.parent == me {
+                return Ok(true);
+            }
+            // Above the first process of a pid namespace there is nothing.
+            if at.parent <= 1 {
+                return Ok(false);
+            }
+            let parent = look(at.parent);
+            let child = look(at.process.pid);
+            match (parent, child) {
+                (Err(Refusal::Exhausted(e)), _) | (_, Err(Refusal::Exhausted(e))) => {
+                    return Err(Refusal::Exhausted(e));
+                }
+                // Another has its number now, or nobody.
+                (_, Err(e)) => broken = Some(e),
+                (_, Ok(child)) if child.process != at.process => {
+                    broken = Some(refusal(at.process.pid, io::ErrorKind::NotFound.into()));
+                }
+                // It has another parent by now: take the step again.
+                (_, Ok(child)) if child.parent != at.parent => at = child,
+                // Named as parent, and yet not to be read: hidden.
+                (Err(hidden), Ok(_)) => return Err(hidden),
+                (Ok(parent), Ok(_)) => at = parent,
+            }
+            if broken.is_some() {
+                break;
+            }
+        }
+        if broken.is_none() {
+            return Err(refusal(
+                at.process.pid,
+                io::Error::other(format!("it has more than {MAX_ANCESTORS} ancestors")),
+            ));
+        }
+    }
+    Err(broken.unwrap_or_else(|| refusal(pid, io::ErrorKind::NotFound.into())))
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Default for Peers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Peers {
+    /// No guardian runs here.
+    pub fn new() -> Self {
+        Self {}
+    }
+
+    /// Nobody is refused.
+    pub fn judge(
+        &self,
+        _pid: i32,
+        _handle: Result<Option<BorrowedFd<'_>>, &io::Error>,
+    ) -> Result<(), Refusal> {
+        Ok(())
+    }
+}

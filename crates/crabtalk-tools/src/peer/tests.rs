@@ -1,0 +1,148 @@
+use super::*;
+use std::collections::BTreeMap;
+
+const ME: i32 = 100;
+
+/// Start time and parent.
+type Entry = (u64, i32);
+
+/// A table of processes that changes at the n-th look.
+struct Table {
+    alive: BTreeMap<i32, Entry>,
+    looks: usize,
+    /// Before which look which number comes to mean what.
+    changes: Vec<(usize, i32, Option<Entry>)>,
+}
+
+impl Table {
+    /// `(number, parent)` of each.
+    fn new(alive: &[(i32, i32)]) -> Self {
+        Self {
+            alive: alive.iter().map(|(pid, up)| (*pid, (1, *up))).collect(),
+            looks: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Before the n-th look a process ends and its children go to another.
+    fn ends(mut self, look: usize, pid: i32, heir: i32) -> Self {
+        self.changes.push((look, pid, None));
+        for (child, (started, up)) in &self.alive {
+            if *up == pid {
+                self.changes.push((look, *child, Some((*started, heir))));
+            }
+        }
+        self
+    }
+
+    fn look(&mut self, pid: i32) -> Result<Stat, Refusal> {
+        self.looks += 1;
+        for (look, pid, now) in &self.changes {
+            if *look == self.looks {
+                match now {
+                    Some(now) => self.alive.insert(*pid, *now),
+                    None => self.alive.remove(pid),
+                };
+            }
+        }
+        match self.alive.get(&pid) {
+            Some((started, parent)) => Ok(Stat::for_test(pid, *started, *parent)),
+            None => Err(refusal(pid, io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    fn descends(&mut self, pid: i32) -> Result<bool, Refusal> {
+        descends(pid, ME, &mut |pid| self.look(pid))
+    }
+}
+
+/// A peer three levels below a guardian, and the shell that the daemon has
+/// above itself.
+const GUARDED: &[(i32, i32)] = &[
+    (10, 1),
+    (ME, 10),
+    (200, ME),
+    (300, 200),
+    (400, 300),
+    (500, 400),
+];
+
+#[test]
+fn who_has_the_daemon_above_is_told_from_who_has_not() {
+    let mut all = GUARDED.to_vec();
+    all.extend([(20, 10), (21, 20), (30, 0)]);
+    let mut table = Table::new(&all);
+    for below in [200, 300, 400, 500] {
+        assert!(matches!(table.descends(below), Ok(true)), "{below}");
+    }
+    for outside in [10, 20, 21, 30] {
+        assert!(matches!(table.descends(outside), Ok(false)), "{outside}");
+    }
+}
+
+/// The race that let a command in: a parent that ends between two looks took
+/// the rest of the way with it.
+#[test]
+fn no_end_of_any_parent_at_any_look_hides_the_daemon() {
+    for dying in [300, 400] {
+        for look in 1..20 {
+            let mut table = Table::new(GUARDED).ends(look, dying, 200);
+            assert!(
+                !matches!(table.descends(500), Ok(false)),
+                "{dying} at {look}"
+            );
+        }
+    }
+    // The guardian itself, whose children fall to the daemon.
+    for look in 1..20 {
+        let mut table = Table::new(GUARDED).ends(look, 200, ME);
+        assert!(matches!(table.descends(500), Ok(true)), "{look}");
+    }
+}
+
+#[test]
+fn a_number_that_changed_hands_leads_nowhere() {
+    for look in 1..20 {
+        let mut table = Table::new(GUARDED);
+        // The parent ends, and a stranger below the first process has its number.
+        table.changes = vec![(look, 400, Some((9, 1))), (look, 500, Some((1, 200)))];
+        assert!(!matches!(table.descends(500), Ok(false)), "{look}");
+    }
+}
+
+#[test]
+fn an_ancestor_that_cannot_be_read_is_a_refusal() {
+    let mut table = Table::new(&[(20, 19), (10, 1), (ME, 10)]);
+    let Err(Refusal::Unreadable { pid, .. }) = table.descends(20) else {
+        panic!("not refused");
+    };
+    assert_eq!(pid, 19);
+}
+
+#[test]
+fn one_who_ends_parents_without_end_is_refused() {
+    let mut table = Table::new(&[(10, 1), (ME, 10), (20, 19), (19, 10)]);
+    let told = descends(20, ME, &mut |pid| {
+        // Its parent is always gone when it is looked at again.
+        if table.looks % 2 == 1 && pid == 19 {
+            table.looks += 1;
+            return Err(refusal(pid, io::ErrorKind::NotFound.into()));
+        }
+        table.look(pid)
+    });
+    assert!(told.is_err());
+}
+
+#[test]
+fn a_lack_of_descriptors_is_not_the_peers_fault() {
+    let mut looks = 0;
+    let told = descends(500, ME, &mut |pid| {
+        looks += 1;
+        if looks == 3 {
+            let lack = rustix::io::Errno::MFILE;
+            return Err(refusal(pid, lack.into()));
+        }
+        Ok(Stat::for_test(pid, 1, pid - 100))
+    });
+    assert!(matches!(told, Err(Refusal::Exhausted(_))), "{told:?}");
+}

@@ -1,0 +1,205 @@
+//! What connections share: places, turns, and memory for frames that are not
+//! complete.
+//!
+//! Invariants: no source takes all of anything, so that another finds room
+//! beside a flood; who comes too fast waits, and is refused only when the wait
+//! would be long; what is shared comes back when its [`Place`] is dropped.
+
+use crabtalk_proto::Status;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Who connects, as far as connections are counted: a process.
+pub type Source = i32;
+
+/// Of this many places one source gets all but one: the rest is for others. A
+/// relay that has a connection per user still gets nearly all.
+const PLACES_PER_SPARE: usize = 8;
+
+/// Connections that one source may open at once, before it is slowed down: as
+/// many as there are places by default.
+const BURST: u32 = 1024;
+
+/// Connections a second that one source may open after that: more than any
+/// client needs, and a tenth of what the daemon can do.
+const PER_SECOND: u32 = 1000;
+
+/// Longest wait of a connection that came too fast; beyond it is refused.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// Bytes of a frame that need no share of the budget: whatever a person types.
+/// With all places taken, 16 MiB.
+const FREE_BYTES: usize = 16 * 1024;
+
+/// Bytes of frames that are not complete, of all connections together: four
+/// of the largest. It keeps the daemon below a hundred megabytes.
+const ALL_BYTES: usize = 64 * 1024 * 1024;
+
+/// What one source may have of them: three of the largest, so that there is
+/// always room for one of another's.
+const SOURCE_BYTES: usize = 48 * 1024 * 1024;
+
+/// Sources remembered before those that have nothing are forgotten.
+const MANY_SOURCES: usize = 256;
+
+/// Everybody who is connected.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Crowd(Arc<Mutex<Shared>>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    sources: HashMap<Source, Usage>,
+    bytes: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Usage {
+    open: usize,
+    bytes: usize,
+    /// When its next connection is due, were they evenly spread; the past for
+    /// one that came seldom.
+    due: Option<Instant>,
+}
+
+/// One connection's place. Dropped, it is free again.
+#[derive(Debug)]
+pub(crate) struct Place {
+    crowd: Crowd,
+    source: Option<Source>,
+    /// Bytes taken from the budget.
+    bytes: usize,
+}
+
+impl Crowd {
+    /// Gives a connection a place, and says how long it has to wait before it
+    /// is served. Of `places` there are as many as connections are allowed.
+    pub(crate) fn enter(
+        &self,
+        source: Option<Source>,
+        places: usize,
+    ) -> Result<(Place, Duration), Status> {
+        let mut wait = Duration::ZERO;
+        if let Some(source) = source {
+            let now = Instant::now();
+            let mut shared = self.shared();
+            shared.forget(now);
+            let usage = shared.sources.entry(source).or_default();
+            wait = usage.take_turn(now)?;
+            let most = places - (places / PLACES_PER_SPARE);
+            if usage.open >= most {
+                return Err(Status::too_many(format!(
+                    "process {source} has {} connections open, and the rest of the daemon's \
+                     {places} is for others; close one or raise `connections` under [limits]",
+                    usage.open
+                )));
+            }
+            usage.open += 1;
+        }
+        let place = Place {
+            crowd: self.clone(),
+            source,
+            bytes: 0,
+        };
+        Ok((place, wait))
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // Each change under this lock is a few sums that cannot panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Keeps the list of sources short: whoever has nothing and came long ago
+    /// is as good as new.
+    fn forget(&mut self, now: Instant) {
+        if self.sources.len() >= MANY_SOURCES.max(self.sources.capacity() / 2) {
+            self.sources
+                .retain(|_, usage| usage.open > 0 || usage.due.is_some_and(|due| due > now));
+        }
+    }
+}
+
+impl Usage {
+    /// How long until a connection's turn; refused, it has not had one.
+    fn take_turn(&mut self, now: Instant) -> Result<Duration, Status> {
+        let between = Duration::from_secs(1) / PER_SECOND;
+        let due = self.due.map_or(now, |due| due.max(now));
+        let wait = due.duration_since(now).saturating_sub(between * BURST);
+        if wait > MAX_WAIT {
+            return Err(Status::too_many(format!(
+                "connections come faster than {PER_SECOND} a second; keep one open, or wait \
+                 between them"
+            )));
+        }
+        self.due = Some(due + between);
+        Ok(wait)
+    }
+}
+
+impl Place {
+    /// A place for a connection that nobody counts.
+    #[cfg(test)]
+    pub(crate) fn uncounted() -> Self {
+        Self {
+            crowd: Crowd::default(),
+            source: None,
+            bytes: 0,
+        }
+    }
+
+    /// Whether this connection has a share of the budget.
+    pub(crate) fn holds_bytes(&self) -> bool {
+        self.bytes > 0
+    }
+
+    /// Takes or gives back memory, for a frame of which so many bytes have
+    /// come.
+    pub(crate) fn hold(&mut self, came: usize) -> Result<(), Status> {
+        let bytes = if came > FREE_BYTES { came } else { 0 };
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        let mut shared = self.crowd.shared();
+        let all = shared.bytes - self.bytes + bytes;
+        let usage = self
+            .source
+            .map(|source| shared.sources.entry(source).or_default());
+        let own = usage
+            .as_ref()
+            .map_or(0, |usage| usage.bytes - self.bytes + bytes);
+        if bytes > self.bytes && (all > ALL_BYTES || own > SOURCE_BYTES) {
+            return Err(Status::shutting_down(format!(
+                "too many large messages are arriving at once: what is not complete of them may \
+                 take {} MiB, and {} MiB of one process; try again when others are through",
+                ALL_BYTES >> 20,
+                SOURCE_BYTES >> 20
+            )));
+        }
+        if let Some(usage) = usage {
+            usage.bytes = own;
+        }
+        shared.bytes = all;
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut shared = self.crowd.shared();
+        shared.bytes -= self.bytes;
+        if let Some(usage) = self
+            .source
+            .and_then(|source| shared.sources.get_mut(&source))
+        {
+            usage.bytes -= self.bytes;
+            usage.open -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

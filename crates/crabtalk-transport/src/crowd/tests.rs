@@ -1,0 +1,81 @@
+use super::*;
+
+const PLACES: usize = 64;
+
+fn enter(crowd: &Crowd, source: Source) -> Place {
+    crowd.enter(Some(source), PLACES).expect("a place").0
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_source_leaves_places_to_others() {
+    let crowd = Crowd::default();
+    let flood: Vec<Place> = (0..56).map(|_| enter(&crowd, 1)).collect();
+    let refused = crowd.enter(Some(1), PLACES).expect_err("enough");
+    assert_eq!(refused.code, 429);
+    let other = enter(&crowd, 2);
+    drop((flood, other));
+    enter(&crowd, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_place_is_anybodys() {
+    let crowd = Crowd::default();
+    crowd.enter(Some(1), 1).expect("the only one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_too_fast_waits_and_is_then_refused_and_others_are_not() {
+    let crowd = Crowd::default();
+    let mut longest = Duration::ZERO;
+    let mut came = 0;
+    let refused = loop {
+        match crowd.enter(Some(1), PLACES) {
+            Ok((_, wait)) => {
+                assert!(wait >= longest);
+                longest = wait;
+                came += 1;
+            }
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.code, 429);
+    assert_eq!(longest, MAX_WAIT);
+    assert_eq!(came, BURST + 1 + PER_SECOND);
+    let (_, wait) = crowd.enter(Some(2), PLACES).expect("a place");
+    assert_eq!(wait, Duration::ZERO);
+    // A refused one costs no turn: after the wait it goes on.
+    tokio::time::advance(Duration::from_millis(1)).await;
+    crowd.enter(Some(1), PLACES).expect("its turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_here_long_ago_is_forgotten() {
+    let crowd = Crowd::default();
+    for source in 0..100_000 {
+        enter(&crowd, source);
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    assert!(crowd.shared().sources.len() <= 4 * MANY_SOURCES);
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_that_are_not_complete_share_a_budget_and_leave_some_to_others() {
+    let crowd = Crowd::default();
+    let frame = 16 * 1024 * 1024;
+    let mut flood: Vec<Place> = (0..4).map(|_| enter(&crowd, 1)).collect();
+    for place in &mut flood[..3] {
+        place.hold(frame).expect("within the share");
+    }
+    let refused = flood[3].hold(frame).expect_err("beyond it");
+    assert_eq!(refused.code, 503);
+    // What is small needs no share.
+    flood[3].hold(FREE_BYTES).expect("free");
+    let mut other = enter(&crowd, 2);
+    other.hold(frame).expect("room for another");
+    let mut third = enter(&crowd, 3);
+    assert!(third.hold(frame).is_err());
+    flood[0].hold(0).expect("given back");
+    third.hold(frame).expect("its turn");
+    drop((flood, other, third));
+    assert_eq!(crowd.shared().bytes, 0);
+}
