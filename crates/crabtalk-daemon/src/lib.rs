@@ -16,6 +16,7 @@ mod delegates;
 mod edit;
 mod heap;
 mod ledger;
+mod leftovers;
 mod logging;
 mod memory;
 mod models;

@@ -3,7 +3,7 @@
 use crate::memory::index_archives;
 use crate::node::Node;
 use crate::session::Session;
-use crate::{heap, logging};
+use crate::{heap, leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_proto::Status;
@@ -49,6 +49,7 @@ pub fn run(
     let lock = HomeLock::acquire(home.root())?;
     logging::init(&home.log_file(), log_to_stderr)
         .with_context(|| format!("cannot write {}", home.log_file().display()))?;
+    leftovers::sweep(&home);
     let open_files = raise_file_limit();
     crabtalk_heap::share();
     let runtime = tokio::runtime::Builder::new_current_thread()
