@@ -54,22 +54,16 @@ impl Router {
     pub(super) async fn permit(&self, context: &CallContext, case: Case<'_>) -> Result<(), String> {
         let call = case.call;
         let rules = &context.agent.permissions;
-        // As if somebody could be asked: a trusted skill speaks first.
-        let attended = Standing {
-            unattended: false,
-            ..context.standing
-        };
-        let mut verdict = self.judge(context, &case, rules, attended).await;
-        if verdict.permission == Permission::Ask {
+        let standing = context.standing;
+        let verdict = self.judge(context, &case, rules, standing).await;
+        // A trusted skill speaks for an owner, never for whoever calls it.
+        if verdict.permission == Permission::Ask && standing.is_owner {
             let preapproved = self.approvals.preapproved(call).await;
             if !preapproved.is_empty() {
-                let lifted = self.judge(context, &case, &preapproved, attended).await;
+                let lifted = self.judge(context, &case, &preapproved, standing).await;
                 if lifted.permission == Permission::Allow {
                     return Ok(());
                 }
-            }
-            if context.standing.unattended {
-                verdict = self.judge(context, &case, rules, context.standing).await;
             }
         }
         match verdict.permission {
