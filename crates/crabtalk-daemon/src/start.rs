@@ -2,6 +2,7 @@
 
 use crate::memory::index_archives;
 use crate::node::Node;
+use crate::old_socket::OldSocket;
 use crate::session::Session;
 use crate::{heap, leftovers, logging};
 use anyhow::Context;
@@ -96,6 +97,7 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
+    let _old_socket = OldSocket::link(&home);
     let node = Arc::new(Node::start(home, open_files).await?);
     let shutdown = CancellationToken::new();
     let limits = Limits {

@@ -155,7 +155,7 @@ impl Hands<'_> {
             .to_string(),
         };
         let work = async |mut connection: UnixConnection| connection.set_provider(set).await;
-        self.change(PROVIDER, Holds::Yes, work).await
+        self.change(PROVIDER, Holds::Yes, work).await.map(drop)
     }
 
     async fn title(&mut self) -> Done {
