@@ -335,6 +335,12 @@ pub trait ConversationLog: Send {
         self.synced(upto)
     }
 
+    /// Whether the log is as its last append left it, so that what is in memory
+    /// still holds. Another program may have changed, cut or removed it.
+    fn is_as_left(&self) -> bool {
+        true
+    }
+
     /// Gives the file a name that carries the title (CONV-7). The title itself
     /// is a `Meta` record.
     fn rename_for_title(&mut self, title: &str) -> Result<(), Error>;

@@ -178,8 +178,13 @@ impl Conversation {
 
     /// Loads the conversation unless it is in memory already.
     async fn ensure_open(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
-        if self.open.is_some() {
+        if self.open.is_some() && self.shared.is_as_left() {
             return Ok(());
+        }
+        if self.open.take().is_some() {
+            // The disk is right, whatever somebody did to it.
+            tracing::warn!(conversation = %self.shared.key, "another program changed its log; it is read again");
+            self.shared.set_log(None);
         }
         let opened = self.read_log(create).await?;
         let cut = Cut::by_crash(&opened, self.rt.catalog.load().resume);

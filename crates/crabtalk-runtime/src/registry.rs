@@ -121,6 +121,11 @@ impl Shared {
         }
     }
 
+    /// Whether the open log is as it was left.
+    pub(crate) fn is_as_left(&self) -> bool {
+        self.log().as_ref().is_some_and(|log| log.is_as_left())
+    }
+
     /// Lets the file's name follow a title.
     pub(crate) fn rename_for_title(&self, title: &str) -> Result<(), storage::Error> {
         match self.log().as_mut() {

@@ -3,6 +3,7 @@
 
 mod lenient;
 
+use crate::tail::OVERLONG;
 use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
 use lenient::{Blocks, Pictures, Text};
@@ -85,6 +86,9 @@ pub(crate) fn parse_head(bytes: &[u8]) -> Result<Head, String> {
 
 /// Reads a line behind the first, or says why not.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
+    if bytes == OVERLONG {
+        return Err("it has more than 64 MiB".into());
+    }
     if let Err(reason) = object(bytes) {
         return match serde_json::from_slice::<IgnoredAny>(bytes) {
             Ok(_) => Ok(Line::Unknown),

@@ -8,7 +8,7 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Head, Line, Marker, Stamp};
 use crate::repair::Tail;
-use crate::tail::{Backward, HeadRead, line_number, read_head};
+use crate::tail::{Backward, HeadRead, read_head, written};
 use crabtalk_domain::Message;
 use crabtalk_domain::storage::{Error, Meta, MetaRecord, NewConversation, RunPhase, RunRecord};
 use std::collections::HashSet;
@@ -71,12 +71,13 @@ pub(crate) fn load(file: &dyn LogFile, path: &Path) -> Result<Option<Loaded>, Er
             });
         }
     };
-    let mut tail = Tail::Clean;
-    let mut end = len;
+    let mut end = written(file, floor, len).map_err(io)?;
+    let mut tail = if end < len { Tail::Torn } else { Tail::Clean };
     loop {
         let mut reading = Reading::default();
-        match reading.read(file, floor, end).map_err(io)? {
+        match reading.read(file, floor, end, tail).map_err(io)? {
             Stop::Done { terminated: last } => {
+                reading.tell_broken(path);
                 let loaded = reading.finish(file, head, floor, end).map_err(io)?;
                 return Ok(Some(Loaded {
                     tail,
@@ -84,33 +85,11 @@ pub(crate) fn load(file: &dyn LogFile, path: &Path) -> Result<Option<Loaded>, Er
                     ..loaded
                 }));
             }
-            // Nothing behind a torn line was ever acknowledged.
             Stop::Torn(at) => {
                 end = at;
                 tail = Tail::Torn;
             }
-            Stop::Broken {
-                offset, last: true, ..
-            } if tail != Tail::Torn => {
-                end = offset;
-                tail = Tail::Torn;
-            }
-            Stop::Broken { offset, reason, .. } => {
-                return Err(broken(file, path, offset, reason));
-            }
         }
-    }
-}
-
-/// The error for a line that cannot be read.
-pub(crate) fn broken(file: &dyn LogFile, path: &Path, offset: u64, reason: String) -> Error {
-    match line_number(file, offset) {
-        Ok(line) => Error::Broken {
-            file: path.to_owned(),
-            line,
-            reason,
-        },
-        Err(e) => unreadable("read", path, e),
     }
 }
 
@@ -118,14 +97,8 @@ enum Stop {
     Done {
         terminated: bool,
     },
-    /// A line with NUL bytes: a block of it never reached the disk, so that no
-    /// sync ever covered anything from there on.
+    /// The last line is not whole, so that nothing of it was ever acknowledged.
     Torn(u64),
-    Broken {
-        offset: u64,
-        last: bool,
-        reason: String,
-    },
 }
 
 /// State gathered backwards, so that the first value met is the newest.
@@ -150,10 +123,13 @@ struct Reading {
     has_meta: bool,
     passed_another: bool,
     foreign: u64,
+    /// Lines that cannot be read, and where and why the first is one.
+    broken: u64,
+    first_broken: Option<(u64, String)>,
 }
 
 impl Reading {
-    fn read(&mut self, file: &dyn LogFile, floor: u64, end: u64) -> io::Result<Stop> {
+    fn read(&mut self, file: &dyn LogFile, floor: u64, end: u64, behind: Tail) -> io::Result<Stop> {
         let mut lines = Backward::new(file, floor, end);
         let (mut last, mut terminated) = (true, true);
         while let Some((offset, bytes)) = lines.prev()? {
@@ -176,13 +152,14 @@ impl Reading {
                     }
                     self.take(offset, line);
                 }
-                Err(_) if !whole || bytes.contains(&0) => return Ok(Stop::Torn(offset)),
+                // Only one line may be torn: any other was whole once.
+                Err(_) if !whole || (last && behind != Tail::Torn) => {
+                    return Ok(Stop::Torn(offset));
+                }
+                // What stands before and behind it is as good as ever.
                 Err(reason) => {
-                    return Ok(Stop::Broken {
-                        offset,
-                        last,
-                        reason,
-                    });
+                    self.broken += 1;
+                    self.first_broken = Some((offset, reason));
                 }
             }
             last = false;
@@ -191,6 +168,19 @@ impl Reading {
             }
         }
         Ok(Stop::Done { terminated })
+    }
+
+    /// Names what was passed over.
+    fn tell_broken(&self, path: &Path) {
+        if let Some((at, reason)) = &self.first_broken {
+            tracing::warn!(
+                log = %path.display(),
+                lines = self.broken,
+                first_at_byte = at,
+                reason,
+                "lines cannot be read and are passed over; their bytes stay where they are"
+            );
+        }
     }
 
     /// Whether nothing further back can matter.

@@ -6,15 +6,17 @@
 
 use crate::encode;
 use crate::error::failed;
-use crate::fs::{Access, FileLayer, LogFile, append_all};
+use crate::fs::{Access, FileLayer, LogFile, Stat, append_all};
 use crate::index::Index;
 use crate::line::Stamp;
 use crate::load::Loaded;
 use crate::repair::{Tail, mend};
 use crate::store::SyncPolicy;
 use crate::sync::{SyncState, Syncer};
+use crate::tail::MAX_LINE;
 use crabtalk_domain::storage::{ConversationLog, Error, Meta, MetaRecord, Position, Record};
 use crabtalk_domain::{BoxFuture, ConversationKey};
+use std::cmp::Ordering;
 use std::future::ready;
 use std::io;
 use std::path::PathBuf;
@@ -88,11 +90,17 @@ impl State {
             let gone = io::Error::new(io::ErrorKind::NotFound, "its file was deleted meanwhile");
             return Err(failed("append to", &self.path, gone));
         }
-        let ours = stat.len == self.end;
-        if !ours {
-            self.adopt(stat.len)?;
+        match stat.len.cmp(&self.end) {
+            Ordering::Equal => Ok(true),
+            Ordering::Greater => self.adopt(stat.len).map(|()| false),
+            // What is in memory is not on disk any more, and half a line may be.
+            Ordering::Less => {
+                let cut = io::Error::other(
+                    "another program cut it while it was open; it is read again now, say that once more",
+                );
+                Err(failed("append to", &self.path, cut))
+            }
         }
-        Ok(ours)
     }
 
     /// Brings the end of the file back to that of the good lines.
@@ -192,7 +200,13 @@ impl ConversationLog for JsonlLog {
         let framing = bytes.len();
         let mut ledger = self.ledger.clone();
         for record in records {
+            let before = bytes.len();
             ledger.encode(&mut bytes, state.end, record);
+            if bytes.len() - before > MAX_LINE {
+                let long = "it is longer than the longest line that could be read again, 64 MiB";
+                let long = io::Error::new(io::ErrorKind::InvalidInput, long);
+                return Err(failed("append a message to", &state.path, long));
+            }
         }
         if bytes.len() > framing {
             state.write(&*self.shared.fs, &bytes)?;
@@ -208,6 +222,13 @@ impl ConversationLog for JsonlLog {
 
     fn synced_at_end(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
         self.sync(upto, self.policy != SyncPolicy::Never)
+    }
+
+    fn is_as_left(&self) -> bool {
+        let state = self.shared.lock();
+        let left = |stat: Stat| stat.linked && stat.len == state.end;
+        // Part of a refused append may be behind the end, and is cut off first.
+        state.tail != Tail::Clean || state.file.stat().is_ok_and(left)
     }
 
     fn rename_for_title(&mut self, title: &str) -> Result<(), Error> {

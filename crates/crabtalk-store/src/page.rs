@@ -1,14 +1,13 @@
 //! Cuts pages from a log, from its end backwards.
 //!
 //! Invariants: a page costs what is on it, and little more than
-//! [`MAX_IMAGE_TEXT`]; a step's results stand in the order
-//! of their calls while indexes ascend; no page begins between a call and its
-//! results.
+//! [`MAX_IMAGE_TEXT`]; what cannot be read hides nothing else; a step's results
+//! stand in the order of their calls while indexes ascend; no page begins
+//! between a call and its results.
 
 use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Line};
-use crate::load::broken;
 use crate::tail::Backward;
 use crabtalk_domain::Role;
 use crabtalk_domain::storage::{Entry, Error, Page, RunPhase, RunRecord};
@@ -38,8 +37,6 @@ pub(crate) fn page(
     let mut images = 0;
     let mut lines = Backward::new(file, floor, end);
     while let Some((offset, bytes)) = lines.prev().map_err(io)? {
-        // What is being written right now, or was torn.
-        let unfinished = offset + bytes.len() as u64 == end;
         let entry = match line::parse(bytes) {
             Ok(Line::Message(message)) => Entry {
                 index: offset,
@@ -56,13 +53,9 @@ pub(crate) fn page(
                 continue;
             }
             Ok(Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown) => continue,
-            Err(_) if unfinished || line::is_blank(bytes) => continue,
-            // The page is whole without it; who goes on meets it.
-            Err(_) if is_full(&entries, limit, images) => {
-                more = true;
-                break;
-            }
-            Err(reason) => return Err(broken(file, path, offset, reason)),
+            // What is being written right now, was torn, or was broken and is
+            // named when the conversation is opened.
+            Err(_) => continue,
         };
         if is_full(&entries, limit, images) {
             more = true;

@@ -3,7 +3,7 @@
 
 use crate::fs::{LogFile, read_exact};
 use crate::line::{Head, parse_head};
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr2, memrchr2};
 use std::io;
 
 /// First block read from the end: a short conversation in one go, little
@@ -12,6 +12,21 @@ const FIRST_BLOCK: u64 = 8 * 1024;
 
 /// Largest block: few calls for a long tail, little memory for a longer one.
 const MAX_BLOCK: u64 = 256 * 1024;
+
+/// Longest line that is read or written: more than any message that a client or
+/// a model may send, little enough that one more copy of it harms nobody.
+pub(crate) const MAX_LINE: usize = 64 << 20;
+
+/// What stands for a longer one. It is no line that could be read.
+pub(crate) const OVERLONG: &[u8] = b"a line of more than 64 MiB";
+
+/// What separates lines: their end, and what a disk shows where it lost some.
+/// No line holds the latter, so that only what was lost is lost.
+const END: u8 = b'\n';
+const LOST: u8 = 0;
+
+/// Largest block of a line that is itself longer than [`MAX_BLOCK`].
+const LONG_BLOCK: u64 = 8 << 20;
 
 /// Line 1 is read in pieces of this size; a sender of 4 KiB, escaped, fits few.
 const HEAD_BLOCK: usize = 1024;
@@ -116,18 +131,41 @@ impl<'a> Backward<'a> {
                 self.fill()?;
             }
             let unread = &self.buf[..self.cut];
-            let body = self.cut - usize::from(unread.ends_with(b"\n"));
-            let from = match memrchr(b'\n', &unread[..body]) {
+            let ended = matches!(unread.last(), Some(&(END | LOST)));
+            let body = self.cut - usize::from(ended);
+            let from = match memrchr2(END, LOST, &unread[..body]) {
                 Some(at) => at + 1,
                 None if self.start == self.floor => 0,
+                None if self.cut > MAX_LINE => return self.skip().map(Some),
                 None => {
                     self.fill()?;
                     continue;
                 }
             };
             self.cut = from;
-            return Ok(Some((self.start + from as u64, &self.buf[from..body])));
+            let line = if body - from > MAX_LINE {
+                OVERLONG
+            } else {
+                &self.buf[from..body]
+            };
+            return Ok(Some((self.start + from as u64, line)));
         }
+    }
+
+    /// Passes over the rest of a line that is too long.
+    fn skip(&mut self) -> io::Result<(u64, &'static [u8])> {
+        self.cut = 0;
+        self.block = MAX_BLOCK;
+        while self.start > self.floor {
+            self.buf = Vec::new();
+            self.fill()?;
+            if let Some(at) = memrchr2(END, LOST, &self.buf) {
+                self.cut = at + 1;
+                return Ok((self.start + self.cut as u64, OVERLONG));
+            }
+            self.cut = 0;
+        }
+        Ok((self.floor, OVERLONG))
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -139,7 +177,8 @@ impl<'a> Backward<'a> {
         self.buf = buf;
         self.start -= n;
         self.cut += len;
-        self.block = (self.block * 2).min(MAX_BLOCK).max(self.cut as u64);
+        let doubled = (self.block * 2).min(MAX_BLOCK);
+        self.block = doubled.max((self.cut as u64).min(LONG_BLOCK));
         Ok(())
     }
 }
@@ -152,7 +191,7 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
     }
     let mut before = [0];
     read_exact(file, &mut before, offset - 1)?;
-    if before != [b'\n'] {
+    if !matches!(before, [END | LOST]) {
         return Ok(None);
     }
     let (mut line, mut at, mut block) = (Vec::new(), offset, FIRST_BLOCK);
@@ -161,9 +200,12 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
         let from = line.len();
         line.resize(from + n, 0);
         read_exact(file, &mut line[from..], at)?;
-        if let Some(newline) = memchr(b'\n', &line[from..]) {
+        if let Some(newline) = memchr2(END, LOST, &line[from..]) {
             line.truncate(from + newline);
             return Ok(Some(line));
+        }
+        if line.len() > MAX_LINE {
+            return Ok(None);
         }
         at += n as u64;
         block = (block * 2).min(MAX_BLOCK);
@@ -171,16 +213,18 @@ pub(crate) fn line_at(file: &dyn LogFile, offset: u64, end: u64) -> io::Result<O
     Ok(Some(line))
 }
 
-/// The number of the line that begins at an offset, from 1. Reads everything
-/// before, and is for messages about broken logs only.
-pub(crate) fn line_number(file: &dyn LogFile, offset: u64) -> io::Result<u64> {
-    let (mut at, mut number) = (0, 1);
-    let mut buf = vec![0; MAX_BLOCK as usize];
-    while at < offset {
-        let n = usize::try_from((offset - at).min(MAX_BLOCK)).expect("a block fits memory");
-        read_exact(file, &mut buf[..n], at)?;
-        number += memchr_iter(b'\n', &buf[..n]).count() as u64;
-        at += n as u64;
+/// Where a file ends but for what the disk never got at its end.
+pub(crate) fn written(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<u64> {
+    let (mut end, mut block) = (len, 1);
+    while end > floor {
+        let n = usize::try_from((end - floor).min(block)).expect("a block fits memory");
+        let mut bytes = vec![0; n];
+        read_exact(file, &mut bytes, end - n as u64)?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte != LOST) {
+            return Ok(end - (n - last - 1) as u64);
+        }
+        end -= n as u64;
+        block = MAX_BLOCK;
     }
-    Ok(number)
+    Ok(end)
 }

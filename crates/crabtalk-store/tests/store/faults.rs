@@ -135,3 +135,28 @@ async fn a_log_deleted_or_edited_while_open_is_not_written_over() {
     let error = log.append(&[user("lost")]).expect_err("says so");
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn a_log_cut_while_open_is_noticed_and_written_to_no_more() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[user("one")]).expect("appends");
+    assert!(log.is_as_left());
+    log.append(&[user("two")]).expect("appends");
+    let whole = home.read("crab_user_1.jsonl");
+    let path = home.sessions().join("crab_user_1.jsonl");
+    // In the middle of the last line.
+    std::fs::write(&path, &whole[..whole.len() - 5]).expect("cuts");
+    assert!(!log.is_as_left());
+    let error = log.append(&[user("three")]).expect_err("says so");
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_eq!(home.read("crab_user_1.jsonl"), whole[..whole.len() - 5]);
+    home.restart();
+    let mut opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(told(&opened.history), ["user: one"]);
+    opened.log.append(&[user("three")]).expect("appends");
+    assert!(opened.log.is_as_left());
+    assert!(home.names().contains(&"crab_user_1.jsonl.torn".to_owned()));
+    std::fs::remove_file(&path).expect("removes");
+    assert!(!opened.log.is_as_left());
+}

@@ -6,6 +6,9 @@ use crabtalk_domain::storage::*;
 const NAME: &str = "crab_user_1.jsonl";
 const TORN: &str = "crab_user_1.jsonl.torn";
 
+/// Bytes of the longest line that is read.
+const MEASURE: usize = 64 << 20;
+
 async fn sample(home: &Home) -> Vec<u8> {
     let mut log = home.open("crab", "user").await.log;
     log.append(&[
@@ -149,29 +152,89 @@ async fn garbage_at_the_end_is_torn_even_with_a_newline() {
     // But only the last line is: what stands before was once a whole line.
     let broken = [&bytes[..], b"{\"role\":\"us\n{\"role\":\"as\n"].concat();
     home.write(NAME, &broken);
-    let error = home
-        .store
-        .open(&key("crab", "user"), None)
-        .await
-        .err()
-        .expect("broken");
-    assert!(matches!(error, Error::Broken { line: 9, .. }), "{error}");
-    assert_eq!(home.read(NAME), broken, "untouched");
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.history.len(), 3);
+    assert_eq!(home.read(NAME), [&bytes[..], b"{\"role\":\"us\n"].concat());
 }
 
 #[tokio::test]
-async fn a_block_that_never_reached_the_disk_takes_what_follows_with_it() {
+async fn what_stands_behind_bytes_that_were_lost_is_recovered() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    for n in 0..30 {
+        log.append(&[user(&n.to_string())]).expect("appends");
+    }
+    drop(log);
+    let whole = home.read(NAME);
+    let all: Vec<String> = (0..30).map(|n| format!("user: {n}")).collect();
+    let newlines: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').collect();
+    // A byte within a message, a line's end, a block over three lines.
+    let (eleventh, ends) = (newlines[11], newlines[12]);
+    let holes = [
+        (eleventh + 5..eleventh + 6, vec![10]),
+        (ends..ends + 1, vec![]),
+        (eleventh + 5..newlines[13] + 5, vec![10, 11, 12]),
+    ];
+    for (hole, lost) in holes {
+        let mut spoilt = whole.clone();
+        spoilt[hole.clone()].fill(0);
+        home.write(NAME, &spoilt);
+        home.restart();
+        let mut want = all.clone();
+        lost.iter().rev().for_each(|at| drop(want.remove(*at)));
+        let mut opened = home.find("crab", "user").await.expect("exists");
+        assert_eq!(told(&opened.history), want, "{hole:?}");
+        let source = Source::Conversation(key("crab", "user"));
+        let page = home.store.page(&source, None, 100).await.expect("reads");
+        assert_eq!(page.entries.len(), want.len(), "{hole:?}");
+        assert_eq!(home.read(NAME), spoilt, "its bytes are kept");
+        opened.log.append(&[user("next")]).expect("appends");
+        want.push("user: next".into());
+        home.restart();
+        let opened = home.find("crab", "user").await.expect("exists");
+        assert_eq!(told(&opened.history), want);
+        assert_eq!(home.names(), [NAME]);
+    }
+}
+
+#[tokio::test]
+async fn a_block_at_the_end_that_never_reached_the_disk_is_torn() {
     let home = Home::new();
     let bytes = sample(&home).await;
-    let lost = [
-        &b"\0\0\0\0\0\0"[..],
-        b"\"}\n{\"role\":\"user\",\"content\":\"unsynced\"}\n",
-    ]
-    .concat();
-    home.write(NAME, [&bytes[..], &lost].concat());
+    for lost in [&b"\0\0\0\0\0\0"[..], b"{\"role\":\"us\0\0\0\0\0\0\0\0"] {
+        let _ = std::fs::remove_file(home.sessions().join(TORN));
+        home.write(NAME, [&bytes[..], lost].concat());
+        let opened = home.find("crab", "user").await.expect("exists");
+        assert_eq!(opened.history.len(), 3);
+        assert_eq!(home.read(NAME), bytes);
+        assert!(home.read(TORN).ends_with(lost));
+    }
+}
+
+#[tokio::test]
+async fn a_line_beyond_all_measure_hides_nothing_and_is_never_written() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[user("before")]).expect("appends");
+    let huge = "x".repeat(MEASURE + 1);
+    let error = log
+        .append(&[user(&huge)])
+        .expect_err("nobody could read it");
+    assert!(error.to_string().contains(NAME), "{error}");
+    drop(log);
+    let before = home.read(NAME);
+    let line = format!("{{\"role\":\"user\",\"content\":\"{huge}\"}}\n");
+    let behind = b"{\"role\":\"user\",\"content\":\"behind\"}\n";
+    home.write(NAME, [&before[..], line.as_bytes(), behind].concat());
+    home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
-    assert_eq!(opened.history.len(), 3);
-    assert_eq!((home.read(NAME), home.read(TORN)), (bytes, lost));
+    let told: Vec<&str> = opened.history.iter().map(|m| &m.content[..6]).collect();
+    assert_eq!(told, ["before", "behind"]);
+    let source = Source::Conversation(key("crab", "user"));
+    let page = home.store.page(&source, None, 9).await.expect("reads");
+    assert_eq!(page.entries.len(), 2);
+    let listed = home.store.list(None, None).await.expect("lists");
+    assert_eq!(listed.len(), 1);
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! A disk without room: a clear error, and work as before when there is some
 //! (STORE-5).
 
-use crate::rig::{Daemon, TestEnv, chunks, end_of, entries, stream_to_end};
+use crate::rig::{Daemon, ModelServer, TestEnv, chunks, end_of, entries, stream_to_end};
 use crabtalk_proto::{Client, Ping, StreamMsg};
+use crabtalk_testkit::scripted::{Script, openai};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
 fn say(content: &str) -> StreamMsg {
@@ -55,6 +56,35 @@ async fn a_full_disk_is_an_error_and_room_ends_it() {
     assert_eq!(now[now.len() - 2].content, "after");
 
     // And it is all there for the next daemon.
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    assert_eq!(entries(&env, "crab", "user").await, now);
+}
+
+#[tokio::test]
+async fn a_log_that_another_program_cut_is_read_again() {
+    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
+    let env = TestEnv::with_model(&model);
+    let daemon = env.daemon().await;
+    for words in ["first", "second"] {
+        stream_to_end(&env, say(words)).await;
+    }
+    let log = env.logs().pop().unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
+    let second = text.find("second").unwrap();
+    std::fs::write(&log, &text[..second]).unwrap();
+
+    let events = stream_to_end(&env, say("third")).await;
+    assert_eq!(end_of(&events).code, 0);
+    let sent = model.requests().await.pop().unwrap()["messages"].to_string();
+    assert!(
+        sent.contains("first") && sent.contains("third") && !sent.contains("second"),
+        "{sent}"
+    );
+    assert!(daemon.stderr().contains("another program changed its log"));
+    let now = entries(&env, "crab", "user").await;
+    let words: Vec<&str> = now.iter().map(|entry| entry.content.as_str()).collect();
+    assert_eq!(words, ["first", "Yes.", "third", "Yes."]);
     daemon.kill().await;
     let _daemon = env.daemon().await;
     assert_eq!(entries(&env, "crab", "user").await, now);
