@@ -292,7 +292,12 @@ async fn large_steers_are_bounded_by_their_bytes() {
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_reads_nothing_holds_a_bounded_number_of_bytes() {
     let piece = "x".repeat(1 << 20);
-    let rig = rig(vec![Reply::text(piece); 16]);
+    let mut catalog = catalog();
+    let mut crab = agent("crab");
+    crab.compact_threshold = None;
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let model = ScriptedModel::new(vec![Reply::text(piece); 16]);
+    let rig = rig_on(model, MemoryStore::default(), catalog);
     let mut watcher = rig.runtime.watch();
     for _ in 0..16 {
         rig.run("go").await;
