@@ -137,6 +137,9 @@ pub(crate) fn history_entry(entry: &HistoryEntry) -> Value {
         "agent": entry.agent, "timestamp": entry.timestamp,
         "tool_calls": calls(&entry.tool_calls), "tool_call_id": entry.tool_call_id,
         "compact": entry.compact, "images": images(&entry.images),
+        "failed": entry.failed.as_ref().map(|run| {
+            json!({"run": run.run, "code": run.code, "error": run.error})
+        }),
     })
 }
 
@@ -276,6 +279,7 @@ pub(crate) fn agent_event(event: &AgentEventMsg) -> Value {
     json!({
         "type": event_kind(event.kind), "agent": event.agent, "sender": event.sender,
         "content": event.content, "timestamp": event.timestamp, "run": event.run,
+        "speaker": event.speaker,
         "tool_calls": calls(&event.tool_calls), "tool_output": event.tool_output,
         "tool_is_error": event.tool_is_error, "ask_id": event.ask_id, "missed": event.missed,
         "ask": event.ask.as_ref().map(ask),

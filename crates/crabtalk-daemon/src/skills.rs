@@ -144,7 +144,8 @@ impl Skills {
     /// The skills that an agent is told of, as lines for its context.
     pub(crate) fn advertised(&self, run: RunContext<'_>, look: &Look) -> Option<String> {
         let config = self.settings.config();
-        if !scope::allows_tool(&run.agent.scope, "skill", config.memory.enabled) {
+        let has_tool = scope::allows_tool(&run.agent.scope, "skill", config.memory.enabled);
+        if !has_tool || run.agent.as_guest {
             return None;
         }
         let allows = self.allows(run.agent);

@@ -86,6 +86,10 @@ pub struct AgentConfig {
     pub cwd: Option<PathBuf>,
     /// What it may spend.
     pub budget: Budget,
+    /// Whether it answers as a guest: without tools, so that what speaks of
+    /// tools, skills or memory's tools stays out of its prompt (RUN-2). The
+    /// runtime's to say, for one turn; never configured.
+    pub as_guest: bool,
 }
 
 impl AgentConfig {
@@ -106,6 +110,7 @@ impl AgentConfig {
             sandbox: false,
             cwd: None,
             budget: Budget::default(),
+            as_guest: false,
         }
     }
 }

@@ -48,7 +48,9 @@ impl Hook for Memory {
             if !soul.is_empty() {
                 agent.prompt = format!("{}\n\n{}", tags::block("identity", &soul), agent.prompt);
             }
-            agent.prompt = format!("{}\n\n{PROMPT}", agent.prompt.trim_end());
+            if !agent.as_guest {
+                agent.prompt = format!("{}\n\n{PROMPT}", agent.prompt.trim_end());
+            }
             agent
         })
     }

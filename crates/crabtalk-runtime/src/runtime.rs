@@ -96,7 +96,7 @@ impl Inner {
         self.hooked.get_or_init(|| self.ask_for_tools()).await;
         let mut agent = self.hook.on_build_agent(agent.clone()).await;
         let block = scope::prompt_block(&agent.scope);
-        if !block.is_empty() {
+        if !block.is_empty() && !agent.as_guest {
             if !agent.prompt.is_empty() {
                 agent.prompt.push_str("\n\n");
             }

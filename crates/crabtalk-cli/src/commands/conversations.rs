@@ -117,8 +117,16 @@ async fn last_entries(
     }
 }
 
-/// A message for people.
+/// A message for people, and the run that failed behind it.
 pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
+    show_message(screen, entry)?;
+    match &entry.failed {
+        Some(run) => screen.line(&format!("--- run {}: {}", run.run, summary(&run.error))),
+        None => Ok(()),
+    }
+}
+
+fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     if entry.compact {
         return screen.line(&format!("--- older messages: {}", summary(&entry.content)));
     }

@@ -78,6 +78,7 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         sender: event.key.sender.to_string(),
         timestamp: event.at.clone(),
         run: event.run,
+        speaker: event.speaker.to_string(),
         ..AgentEventMsg::default()
     };
     let kind = match event.event.clone() {

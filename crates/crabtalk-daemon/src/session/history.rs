@@ -1,7 +1,7 @@
 //! Pages of histories and archives.
 
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{Entry, Page, Source};
+use crabtalk_domain::storage::{Entry, Page, RunRecord, Source};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -56,8 +56,16 @@ impl Session {
         for entry in &mut page.entries {
             entry.message = entry.message.with_notes(|image| Some(image.note()));
         }
+        // Nor do they know of runs.
+        page.failed.clear();
         let (entries, _) = entries(page);
+        let own = summary.key.agent.as_str();
         let message = |entry: HistoryEntry| ConversationMessage {
+            speaker: match (entry.role.as_str(), entry.agent.as_str()) {
+                ("assistant", "") => own.to_owned(),
+                ("assistant", guest) => guest.to_owned(),
+                _ => String::new(),
+            },
             role: entry.role,
             content: entry.content,
         };
@@ -139,13 +147,19 @@ fn info(archive: crabtalk_domain::storage::ArchiveInfo) -> ArchiveInfo {
     }
 }
 
-/// The newest entries of a page that fit a frame, oldest first.
+/// The newest entries of a page that fit a frame, oldest first, each with the
+/// run that failed behind it.
 fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     let mut bytes = 0;
     let mut more = page.more;
     let mut entries = Vec::with_capacity(page.entries.len());
+    let mut failed = page.failed.into_iter().rev().peekable();
     for stored in page.entries.into_iter().rev() {
-        let entry = entry(stored);
+        let mut entry = entry(stored);
+        // Of several behind one message the last says how it stands.
+        while let Some((_, run)) = failed.next_if(|(at, _)| *at > entry.index) {
+            entry.failed.get_or_insert_with(|| failure(run));
+        }
         let calls: usize = entry
             .tool_calls
             .iter()
@@ -161,6 +175,18 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     }
     entries.reverse();
     (entries, more)
+}
+
+fn failure(run: RunRecord) -> FailedRun {
+    FailedRun {
+        run: run.id,
+        code: run.code,
+        error: match run.error.as_str() {
+            // Old logs do not say.
+            "" => "the run failed".into(),
+            error => error.to_owned(),
+        },
+    }
 }
 
 fn entry(
@@ -185,5 +211,6 @@ fn entry(
         tool_calls: wire::calls(message.tool_calls.into_iter().map(call).collect()),
         tool_call_id: message.tool_call_id,
         compact,
+        ..HistoryEntry::default()
     }
 }

@@ -178,7 +178,12 @@ impl Speakers {
         let plain = Self::as_configured(catalog, request)?;
         let primary = rt.build_agent(&plain.primary).await;
         let speaker = match &plain.guest {
-            Some(_) => rt.build_agent(&plain.speaker).await,
+            // Without tools, and without a word of them (RUN-2).
+            Some(_) => {
+                let mut guest = (*plain.speaker).clone();
+                guest.as_guest = true;
+                rt.build_agent(&guest).await
+            }
             None => Arc::clone(&primary),
         };
         Ok(Self {

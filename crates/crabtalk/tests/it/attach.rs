@@ -6,7 +6,7 @@ use crabtalk_proto::{
     AttachMsg, Client, ClientError, KillMsg, ListActiveConversationsMsg, Ping, StreamEvent,
     StreamMsg,
 };
-use crabtalk_testkit::scripted::{Action, Script, openai};
+use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
 use futures_util::{Stream, StreamExt};
 
 fn hello() -> StreamMsg {
@@ -134,4 +134,28 @@ async fn a_kill_from_another_connection_ends_the_run_with_499() {
     assert_eq!(history.len(), 1, "{history:?}");
     let again = other.kill(KillMsg::default()).await.unwrap_err();
     assert_eq!(again.code(), Some(404));
+}
+
+#[tokio::test]
+async fn a_failed_run_says_why_in_the_history_and_after_a_restart() {
+    let refusal = Reply::error(400, "invalid_request_error", "no such temperature");
+    let model = ModelServer::start(Script::openai([refusal])).await;
+    let env = TestEnv::with_model(&model);
+    let daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let events: Vec<_> = connection.stream(hello()).collect().await;
+    let events: Vec<StreamEvent> = events.into_iter().map(Result::unwrap).collect();
+    let end = end_of(&events);
+    assert!(end.error.contains("no such temperature"), "{end:?}");
+    drop(connection);
+    daemon.terminate().await;
+    let _daemon = env.daemon().await;
+    let history = env.run(&["history"]).await.ok();
+    assert!(history.contains("--- run 1: "), "{history}");
+    assert!(history.contains("no such temperature"), "{history}");
+    let mut connection = env.connect().await;
+    let told: Vec<_> = connection.attach(AttachMsg::default()).collect().await;
+    let told: Vec<StreamEvent> = told.into_iter().map(Result::unwrap).collect();
+    let again = end_of(&told);
+    assert_eq!((again.code, again.error), (end.code, end.error));
 }

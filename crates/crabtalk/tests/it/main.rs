@@ -14,6 +14,7 @@ mod cli;
 mod context;
 mod daemon;
 mod disk;
+mod guests;
 mod images;
 mod legacy;
 mod llama_cpp;
