@@ -198,7 +198,8 @@ pub(crate) fn rights(rights: &AgentRights) -> Value {
         })
     });
     json!({
-        "tools": tools.collect::<Value>(), "sandbox": rights.sandbox, "cwd": rights.cwd,
+        "tools": tools.collect::<Value>(), "sandbox": rights.sandbox,
+        "sandbox_strict": rights.sandbox_strict, "cwd": rights.cwd,
         "skills": rights.skills, "mcps": rights.mcps, "members": rights.members,
     })
 }
@@ -212,6 +213,7 @@ pub(crate) fn stats(stats: &DaemonStats) -> Value {
         "tokens_today": stats.tokens_today, "money_today": stats.money_today,
         "tokens_per_day": stats.tokens_per_day, "money_per_day": stats.money_per_day,
         "budgets_open_at": stats.budgets_open_at,
+        "sandbox": stats.sandbox, "sandbox_open": stats.sandbox_open,
         "spending": stats.spending.iter().map(spending).collect::<Value>(),
     })
 }

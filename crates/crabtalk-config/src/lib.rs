@@ -32,7 +32,7 @@ pub use agent::{
 };
 pub use config::{
     Config, Limits, Mcp, McpTransport, Memory, MissingVariable, Model, Price, Provider,
-    ProviderKind, RecallScope, Resume, Runs, Sandbox, Skills, Storage, SyncPolicy,
+    ProviderKind, RecallScope, Resume, Runs, Sandbox, SandboxMode, Skills, Storage, SyncPolicy,
 };
 pub use edit::{ConfigFile, parse_section};
 pub use error::{Diagnostic, Error, Warning, nearest};

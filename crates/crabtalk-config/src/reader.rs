@@ -3,6 +3,7 @@
 //!
 //! Invariant: a key that nobody asked for is a warning with the nearest key.
 
+use crate::config::SandboxMode;
 use crate::error::{Diagnostic, Error, Warning, nearest};
 use crate::tree::{Entry, Node, Position, Value};
 use std::cell::RefCell;
@@ -142,6 +143,28 @@ impl<'a> Section<'a> {
             return self.wrong(key, &entry.node, "a boolean (true or false)");
         };
         Ok(Some(value))
+    }
+
+    /// `true`, `false` or "strict".
+    pub(crate) fn sandbox(&mut self, key: &'static str) -> Result<Option<SandboxMode>, Error> {
+        let Some(entry) = self.take(key) else {
+            return Ok(None);
+        };
+        match &entry.node.value {
+            Value::Bool(false) => Ok(Some(SandboxMode::Off)),
+            Value::Bool(true) => Ok(Some(SandboxMode::On)),
+            Value::String(word) if word == "strict" => Ok(Some(SandboxMode::Strict)),
+            Value::String(word) => {
+                let message = format!("expected true, false or strict, found {word:?}");
+                self.fail(entry.node.at, key, &message)
+            }
+            Value::Null
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Date(_)
+            | Value::List(_)
+            | Value::Table(_) => self.wrong(key, &entry.node, "true, false or strict"),
+        }
     }
 
     pub(crate) fn string(&mut self, key: &'static str) -> Result<Option<String>, Error> {

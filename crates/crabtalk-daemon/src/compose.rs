@@ -4,7 +4,7 @@ use crate::edit;
 use crate::login;
 use crate::models::Chosen;
 use crabtalk_config as config;
-use crabtalk_domain::{AgentConfig, AgentName, Budget, Permission, PermissionRule, Scope};
+use crabtalk_domain::{AgentConfig, AgentName, Budget, Permission, PermissionRule, Sandbox, Scope};
 use crabtalk_model::{Kind, ModelConfig, Price, ProviderConfig, Secret};
 use crabtalk_runtime::{Catalog, Limits};
 use crabtalk_store::SyncPolicy;
@@ -85,7 +85,7 @@ fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, Stri
     // A broken file is no reason to put another agent in its place.
     if files == 0 {
         let mut crab = AgentConfig::new(default_agent.clone(), DEFAULT_PROMPT);
-        crab.sandbox = config.runs.sandbox;
+        crab.sandbox = sandbox_mode(config.runs.sandbox);
         agents.insert(default_agent.clone(), Arc::new(crab));
     }
     if !agents.contains_key(&default_agent) {
@@ -142,7 +142,7 @@ fn agent(
             members: settings.members,
         },
         permissions: settings.permissions.into_iter().map(rule).collect(),
-        sandbox: settings.sandbox.unwrap_or(config.runs.sandbox),
+        sandbox: sandbox_mode(settings.sandbox.unwrap_or(config.runs.sandbox)),
         cwd: settings.cwd.map(|cwd| settled(home.expand_tilde(&cwd))),
         budget: Budget {
             tokens_per_day: settings.budget.tokens_per_day,
@@ -157,6 +157,14 @@ fn agent(
 /// it is written.
 fn settled(folder: PathBuf) -> PathBuf {
     folder.canonicalize().unwrap_or(folder)
+}
+
+fn sandbox_mode(mode: config::SandboxMode) -> Sandbox {
+    match mode {
+        config::SandboxMode::Off => Sandbox::Off,
+        config::SandboxMode::On => Sandbox::On,
+        config::SandboxMode::Strict => Sandbox::Strict,
+    }
 }
 
 fn rule(rule: config::PermissionRule) -> PermissionRule {

@@ -15,16 +15,16 @@ use crate::skills::{SkillTool, Skills};
 use crate::surroundings::Surroundings;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, ConfigFile, Home};
-use crabtalk_domain::SystemClock;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, ToolProvider};
+use crabtalk_domain::{Sandbox, SystemClock};
 use crabtalk_memory::{ArchiveIndex, Memory};
 use crabtalk_model::detect;
 use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Folder, Library, Source, TrustFile};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
-use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, child_environment};
+use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, Walls, child_environment};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -254,6 +254,41 @@ impl Node {
             }
             if let Err(error) = self.runtime.resume(&summary.key) {
                 tracing::warn!(conversation = %summary.key, %error, "cannot carry on a run");
+            }
+        }
+    }
+
+    /// What the sandbox has on this machine, if any agent uses it. Finding out
+    /// takes a moment, once.
+    pub(crate) async fn walls(&self) -> Option<Arc<Walls>> {
+        let catalog = self.runtime.catalog();
+        let used = catalog.agents.values().any(|a| a.sandbox != Sandbox::Off);
+        drop(catalog);
+        if used {
+            Some(self.tools.walls().await)
+        } else {
+            None
+        }
+    }
+
+    /// What stays open to the commands of an agent although it is sandboxed.
+    pub(crate) async fn open_walls(&self, agent: &str) -> Option<String> {
+        let catalog = self.runtime.catalog();
+        let name = if agent.is_empty() {
+            catalog.default_agent.as_str()
+        } else {
+            agent
+        };
+        let sandbox = catalog.agent(name).ok()?.sandbox;
+        drop(catalog);
+        match sandbox {
+            Sandbox::Off => None,
+            Sandbox::On => self.tools.walls().await.open(),
+            Sandbox::Strict => {
+                let open = self.tools.walls().await.open()?;
+                Some(format!(
+                    "commands are refused, because the sandbox is strict and {open}"
+                ))
             }
         }
     }

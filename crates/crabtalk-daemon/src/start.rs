@@ -120,6 +120,8 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     tokio::pin!(serving);
     let resuming = async {
+        // Said in the log before the first command is run.
+        let _ = node.walls().await;
         node.resume_runs().await;
         std::future::pending::<()>().await;
     };

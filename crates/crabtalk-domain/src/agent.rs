@@ -55,6 +55,18 @@ pub struct Budget {
     pub money_per_day: Option<f64>,
 }
 
+/// Whether commands run in the sandbox (GATE-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sandbox {
+    /// They run outside.
+    #[default]
+    Off,
+    /// They run in it, with what this machine has of it.
+    On,
+    /// They run in it, and not at all where it has no namespaces.
+    Strict,
+}
+
 /// An agent as a run sees it; it holds for the whole run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
@@ -81,7 +93,7 @@ pub struct AgentConfig {
     /// What it may do without asking, must ask for, or must not do.
     pub permissions: Vec<PermissionRule>,
     /// Whether bash runs in the sandbox.
-    pub sandbox: bool,
+    pub sandbox: Sandbox,
     /// Where its conversations work unless they say otherwise.
     pub cwd: Option<PathBuf>,
     /// What it may spend.
@@ -107,7 +119,7 @@ impl AgentConfig {
             compact_prompt: None,
             scope: Scope::default(),
             permissions: Vec::new(),
-            sandbox: false,
+            sandbox: Sandbox::Off,
             cwd: None,
             budget: Budget::default(),
             as_guest: false,

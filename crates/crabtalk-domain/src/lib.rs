@@ -22,7 +22,7 @@ pub mod storage;
 pub mod tags;
 pub mod tool;
 
-pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Scope, glob_matches};
+pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Sandbox, Scope, glob_matches};
 pub use event::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, AskRule, End, ToolCallInfo};
 pub use history::{Derived, History};
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};

@@ -27,4 +27,4 @@ pub use guardian::GuardianCommand;
 pub use peer::{Peers, Refusal};
 pub use provider::{OpenPaths, OsTools, OsToolsConfig};
 pub use reaper::{Children, Known, Swept, conceal};
-pub use sandbox::{Namespaces, SandboxConfig};
+pub use sandbox::{Namespaces, SandboxConfig, Walls};

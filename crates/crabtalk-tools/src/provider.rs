@@ -1,23 +1,24 @@
 //! The operating-system tools as one provider.
 
-use crate::bash::{BashArguments, Order, Shell, Workplace};
+use crate::bash::{BashArguments, Order, Probe, Shell, Workplace};
 use crate::files::{
     Closed, EditArguments, Intent, ReadArguments, Resolver, WriteArguments, edit, is_below, read,
     write,
 };
 use crate::guardian::GuardianCommand;
 use crate::reaper::Children;
-use crate::sandbox::{Namespaces, Places, SandboxConfig, SandboxPolicy};
+use crate::sandbox::{Places, SandboxConfig, SandboxPolicy, Walls};
 use crate::specs;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
-use crabtalk_domain::{BoxFuture, ConversationKey};
+use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Time a command gets unless the call or the configuration says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -103,6 +104,8 @@ pub struct OsTools {
     edits: Arc<[std::sync::Mutex<()>; EDIT_LOCKS]>,
     /// Swapped whole when the owner changes it.
     sandbox: std::sync::RwLock<Arc<SandboxConfig>>,
+    /// What was found out of this machine under that configuration.
+    walls: std::sync::Mutex<Arc<OnceCell<Arc<Walls>>>>,
 }
 
 impl OsTools {
@@ -136,6 +139,7 @@ impl OsTools {
             programs,
             edits: Arc::new(std::array::from_fn(|_| std::sync::Mutex::new(()))),
             sandbox: std::sync::RwLock::new(Arc::new(config.sandbox.clone())),
+            walls: std::sync::Mutex::default(),
             config,
         }
     }
@@ -147,6 +151,29 @@ impl OsTools {
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         *now = Arc::new(sandbox);
+        drop(now);
+        // Whoever changes the configuration may have changed the system.
+        let mut walls = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+        *walls = Arc::default();
+    }
+
+    /// What holds here around a sandboxed command. Found out when it is first
+    /// asked, by running nothing in a sandbox.
+    pub async fn walls(&self) -> Arc<Walls> {
+        let walls = {
+            let now = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&now)
+        };
+        let found = walls.get_or_init(async || {
+            let probe = Probe {
+                shell: &self.shell,
+                config: self.sandbox(),
+                home: &self.config.home,
+                programs: &self.programs,
+            };
+            Arc::new(probe.walls().await)
+        });
+        Arc::clone(found.await)
     }
 
     fn sandbox(&self) -> Arc<SandboxConfig> {
@@ -217,11 +244,7 @@ impl OsTools {
             .map_or(self.config.timeout, Duration::from_millis);
         let cwd = call.cwd.clone();
         let cwd = blocking(move |_| Ok(Workplace::enter(&cwd)?)).await?;
-        let sandbox = if call.agent.sandbox || self.sandbox().always {
-            Some(self.policy(call, &cwd).await?)
-        } else {
-            None
-        };
+        let sandbox = self.policy(call, &cwd).await?;
         Ok(self
             .shell
             .run(Order {
@@ -235,8 +258,23 @@ impl OsTools {
             .await)
     }
 
-    async fn policy(&self, call: &Invocation, cwd: &Workplace) -> Result<SandboxPolicy, Failure> {
-        let (config, cwd) = (self.sandbox(), cwd.spot().clone());
+    /// What the command may reach, if it is to run in the sandbox.
+    async fn policy(
+        &self,
+        call: &Invocation,
+        cwd: &Workplace,
+    ) -> Result<Option<SandboxPolicy>, Failure> {
+        let config = self.sandbox();
+        if call.agent.sandbox == Sandbox::Off && !config.always {
+            return Ok(None);
+        }
+        let walls = self.walls().await;
+        if call.agent.sandbox == Sandbox::Strict
+            && let Some(why) = walls.refuse()
+        {
+            return Err(Failure(why));
+        }
+        let cwd = cwd.spot().clone();
         let (home, readable) = (self.config.home.clone(), self.readable(call));
         let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
         blocking(move |_| {
@@ -247,9 +285,9 @@ impl OsTools {
                 user_home: user_home.as_deref(),
                 programs: &programs,
                 readable: &readable,
-                namespaces: &Namespaces::None,
+                namespaces: &walls.namespaces,
             };
-            Ok(places.policy()?)
+            Ok(Some(places.policy()?))
         })
         .await
     }

@@ -11,17 +11,31 @@ use std::path::PathBuf;
 mod lists;
 mod places;
 mod policy;
+mod walls;
 
+#[cfg(target_os = "linux")]
+pub(crate) mod apart;
+#[cfg(target_os = "linux")]
+pub(crate) mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod landlocked;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+pub(crate) mod root;
 
 pub(crate) use places::Places;
 pub use policy::Namespaces;
 pub(crate) use policy::{SandboxPolicy, Spot};
+pub use walls::Walls;
 #[cfg(target_os = "linux")]
-pub(crate) use {filter::filter, landlocked::Fence};
+pub(crate) use {
+    filter::filter,
+    landlocked::{Fence, version},
+    plan::temporary,
+};
 
 /// The latest version of landlock that is asked for where the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;
@@ -59,10 +73,16 @@ impl Default for SandboxConfig {
     }
 }
 
+/// The version of landlock here; there is none elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn version() -> Option<u8> {
+    None
+}
+
 /// An error that says what is missing for a sandbox.
 #[cfg(target_os = "linux")]
-fn lacks(what: &str) -> String {
+pub(crate) fn lacks(what: &str) -> String {
     format!(
-        "the sandbox cannot be set up, so the command was not run: {what}. Use a kernel with landlock enabled (`lsm=` in its command line), or switch `sandbox` off for this agent"
+        "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk daemon status` says what this machine has; switch `sandbox` off for this agent"
     )
 }

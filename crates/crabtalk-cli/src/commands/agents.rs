@@ -107,7 +107,12 @@ fn facts(info: &AgentInfo, rights: &AgentRights) -> Vec<(&'static str, String)> 
         ("works in", or(rights.cwd.clone(), "the user's home")),
         (
             "sandbox",
-            if rights.sandbox { "yes" } else { "no" }.to_owned(),
+            match (rights.sandbox, rights.sandbox_strict) {
+                (_, true) => "strict",
+                (true, false) => "yes",
+                (false, false) => "no",
+            }
+            .to_owned(),
         ),
         ("skills", or(rights.skills.join(", "), "all")),
         ("mcps", or(rights.mcps.join(", "), "all")),

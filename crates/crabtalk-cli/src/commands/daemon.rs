@@ -132,13 +132,18 @@ async fn status(context: &mut Context) -> Result<(), Error> {
         return Ok(screen.json(&value)?);
     }
     let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
-    let rows = [
+    let mut rows = vec![
         ("running", format!("{}, pid {pid}", stats.version)),
         ("uptime", duration(stats.uptime_secs)),
         ("runs", stats.running.to_string()),
         ("home", context.home.root().display().to_string()),
         ("log", context.home.log_file().display().to_string()),
     ];
+    for (name, said) in [("sandbox", stats.sandbox), ("open", stats.sandbox_open)] {
+        if !said.is_empty() {
+            rows.push((name, said));
+        }
+    }
     Ok(screen.line(&table::pairs(&rows))?)
 }
 

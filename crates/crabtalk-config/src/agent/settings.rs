@@ -1,5 +1,6 @@
 //! What an agent's frontmatter says.
 
+use crate::config::SandboxMode;
 use crate::error::Error;
 use crate::reader::Section;
 use crate::tree::Value;
@@ -48,7 +49,7 @@ pub struct AgentSettings {
     pub permissions: Vec<PermissionRule>,
     /// Whether bash runs in the sandbox; absent means as the node says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<bool>,
+    pub sandbox: Option<SandboxMode>,
     /// Where its conversations work, as written; `~` is the user's home.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
@@ -138,7 +139,7 @@ impl AgentSettings {
             mcps: section.strings("mcps")?.unwrap_or_default(),
             members: section.strings("members")?.unwrap_or_default(),
             permissions: permissions(&mut section)?,
-            sandbox: section.boolean("sandbox")?,
+            sandbox: section.sandbox("sandbox")?,
             cwd: section.string("cwd")?.filter(|cwd| !cwd.is_empty()),
             budget: budget(&mut section)?,
         };

@@ -86,7 +86,7 @@ pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {
         ask_timeout_secs: section
             .whole("ask_timeout_secs", 1, u64::MAX)?
             .unwrap_or(ASK_TIMEOUT_SECS),
-        sandbox: section.boolean("sandbox")?.unwrap_or(false),
+        sandbox: section.sandbox("sandbox")?.unwrap_or_default(),
     };
     section.finish();
     Ok(runs)

@@ -44,7 +44,7 @@ fn nothing_said_means_the_defaults() {
     assert_eq!(config.default_agent, "crab");
     assert_eq!(config.owners, ["user", "ann"]);
     assert_eq!(config.storage.sync, SyncPolicy::Step);
-    assert!(config.runs.detect && !config.runs.sandbox && config.memory.enabled);
+    assert!(config.runs.detect && config.runs.sandbox == SandboxMode::Off && config.memory.enabled);
     assert_eq!(config.runs.ask_timeout_secs, 86_400);
 }
 
@@ -289,6 +289,22 @@ fn providers_say_what_would_be_right() {
     fails(
         "[mcp.m]\ncommand = \"m\"\nargs = \"a b\"\n",
         "config.toml:3:8: mcp.m.args: expected a list of strings, as in [\"one\", \"two\"], found a string",
+    );
+}
+
+#[test]
+fn the_sandbox_is_off_on_or_strict() {
+    let mode = |text: &str| config(&format!("[runs]\nsandbox = {text}\n")).runs.sandbox;
+    assert_eq!(mode("false"), SandboxMode::Off);
+    assert_eq!(mode("true"), SandboxMode::On);
+    assert_eq!(mode("\"strict\""), SandboxMode::Strict);
+    fails(
+        "[runs]\nsandbox = \"Strict\"\n",
+        "config.toml:2:11: runs.sandbox: expected true, false or strict, found \"Strict\"",
+    );
+    fails(
+        "[runs]\nsandbox = 1\n",
+        "config.toml:2:11: runs.sandbox: expected true, false or strict, found a whole number",
     );
 }
 

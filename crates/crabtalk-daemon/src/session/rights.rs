@@ -2,7 +2,7 @@
 
 use super::{Session, status};
 use crate::agents::Change;
-use crabtalk_domain::AgentConfig;
+use crabtalk_domain::{AgentConfig, Sandbox};
 use crabtalk_proto::*;
 use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
 
@@ -88,7 +88,8 @@ impl Session {
             skills: agent.scope.skills.clone(),
             mcps: agent.scope.mcps.clone(),
             members: agent.scope.members.clone(),
-            sandbox: agent.sandbox,
+            sandbox: agent.sandbox != Sandbox::Off,
+            sandbox_strict: agent.sandbox == Sandbox::Strict,
             cwd: folder(&agent),
         })
     }

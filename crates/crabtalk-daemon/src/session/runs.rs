@@ -91,12 +91,18 @@ impl Session {
             // Before Start, which names the model. A failure is the run's to
             // tell.
             let _ = self.node.models().find().await;
+            let open = match self.is_modern() {
+                true => self.node.open_walls(&request.agent).await,
+                false => None,
+            };
             let run = match self.submit(said!(request)) {
                 Ok(run) => run,
                 Err(status) => return Reader::refused(status),
             };
             let modern = self.is_modern();
-            let notice = modern.then(|| self.node.models().take_notice()).flatten();
+            let chosen = modern.then(|| self.node.models().take_notice()).flatten();
+            let notices: Vec<String> = chosen.into_iter().chain(open).collect();
+            let notice = (!notices.is_empty()).then(|| notices.join("; "));
             // A client does not get its own words back.
             Reader::new(run, modern)
                 .without_user_message()

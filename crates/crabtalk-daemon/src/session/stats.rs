@@ -18,7 +18,10 @@ impl Session {
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (conversations, running) = runtime.load();
         let catalog = runtime.catalog();
+        let walls = self.node.walls().await;
         Ok(DaemonStats {
+            sandbox: walls.as_ref().map(ToString::to_string).unwrap_or_default(),
+            sandbox_open: walls.and_then(|walls| walls.open()).unwrap_or_default(),
             uptime_secs: self.node.uptime_secs(),
             active_conversations: cut(conversations),
             registered_agents: cut(catalog.agents.len()),

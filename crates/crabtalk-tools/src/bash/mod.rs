@@ -5,9 +5,11 @@
 //! cancelling is immediate and leaves nothing behind.
 
 mod capture;
+mod probe;
 mod supervise;
 mod workplace;
 
+pub(crate) use probe::Probe;
 pub(crate) use workplace::Workplace;
 
 use crate::guardian::{GuardianCommand, MAX_COMMAND_BYTES, Start};

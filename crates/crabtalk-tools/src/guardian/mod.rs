@@ -20,6 +20,8 @@ mod scratch;
 mod shell;
 #[cfg(target_os = "linux")]
 mod watch;
+#[cfg(target_os = "linux")]
+mod words;
 
 pub(crate) use frame::{MAX_COMMAND_BYTES, Report, Start, encode};
 

@@ -1,24 +1,33 @@
-//! The process that restricts itself and then becomes the shell.
+//! The processes that shut themselves in.
 //!
-//! It is a process of its own because restricting between fork and exec
+//! Without namespaces one of them becomes the shell. With them there are two:
+//! one leaves the system's namespaces and starts the first process of the new
+//! ones, which makes the file system, starts the shell from a thread that has
+//! shut itself in, and reaps what falls to it. When it ends, for whatever
+//! reason, the kernel ends all that is left in there.
+//!
+//! They are processes of their own because restricting between fork and exec
 //! would need unsafe code.
 
 use super::frame;
-use crate::sandbox::{Fence, SandboxPolicy, filter};
-use serde::{Deserialize, Serialize};
+use super::words::{Beginning, Task, Word};
+use crate::sandbox::{Fence, SandboxPolicy, apart, bubblewrap, filter, lacks, root};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
+use std::convert::Infallible;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
-/// What it is told over its stdin.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Task {
-    pub(super) policy: SandboxPolicy,
-    /// The shell's arguments.
-    pub(super) arguments: Vec<String>,
-}
+/// How long what the shell leaves behind may take to end politely.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// The first process of a namespace: a signal to it as a group goes to all
+/// others there.
+const ALL: Pid = Pid::INIT;
 
 pub(super) fn main() -> ExitCode {
     // The copy is closed by exec, which is how the guardian learns of it.
@@ -26,28 +35,153 @@ pub(super) fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let mut control = UnixStream::from(control);
-    let why = match become_shell(&mut control) {
-        Ok(never) => match never {},
-        Err(why) => why,
+    let done = match frame::read(&mut control).map_err(failed) {
+        Ok(Task::Become { policy, arguments }) => {
+            become_shell(&policy, &arguments).map(|never| match never {})
+        }
+        Ok(Task::Leave { network }) => leave(&mut control, network),
+        Ok(Task::Begin(beginning)) => begin(&mut control, *beginning),
+        Ok(Task::Go) => Ok(()),
+        Err(why) => Err(why),
     };
-    let _ = control.write_all(why.as_bytes());
+    let Err(why) = done else {
+        return ExitCode::SUCCESS;
+    };
+    let _ = frame::write(&mut control, &Word::Failed { why });
     ExitCode::FAILURE
 }
 
-/// Returns only when it failed.
-fn become_shell(control: &mut UnixStream) -> Result<std::convert::Infallible, String> {
-    let failed = |e: io::Error| format!("cannot start the sandboxed shell: {e}");
-    let task: Task = frame::read(control).map_err(failed)?;
+fn failed(e: io::Error) -> String {
+    format!("cannot start the sandboxed shell: {e}")
+}
+
+/// Without namespaces. Returns only when it failed.
+fn become_shell(policy: &SandboxPolicy, arguments: &[String]) -> Result<Infallible, String> {
     let null = File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
-    let mut fence = Fence::new(task.policy.landlock)?;
-    fence.open_policy(&task.policy)?;
+    let mut fence = Fence::new(policy.landlock)?;
+    fence.open_policy(policy)?;
     fence.open_shared()?;
     fence.close()?;
-    filter(task.policy.network, false)?;
-    let mut error = Command::new("bash").args(&task.arguments).exec();
+    filter(policy.network, false)?;
+    let mut error = Command::new("bash").args(arguments).exec();
     if error.kind() == io::ErrorKind::NotFound {
-        error = Command::new("sh").args(&task.arguments).exec();
+        error = Command::new("sh").args(arguments).exec();
     }
     Err(failed(error))
+}
+
+/// Leaves the system's namespaces and starts the first process of new ones.
+fn leave(control: &mut UnixStream, network: bool) -> Result<(), String> {
+    let lacks = |e: io::Error| lacks(&format!("namespaces are not available: {e}"));
+    apart::leave(network).map_err(lacks)?;
+    frame::write(control, &Word::Left).map_err(failed)?;
+    // Outside, the guardian tells the kernel who is who in here.
+    let Task::Go = frame::read(control).map_err(failed)? else {
+        return Err("the guardian said something unexpected".into());
+    };
+    apart::pass_on().map_err(lacks)?;
+    let theirs = control.try_clone().map_err(failed)?;
+    let first = Command::new("/proc/self/exe")
+        .args(std::env::args_os().skip(1))
+        .stdin(OwnedFd::from(theirs))
+        .spawn()
+        .map_err(failed)?;
+    let process = first.id().cast_signed();
+    frame::write(control, &Word::Began { process }).map_err(failed)
+}
+
+/// The first process of new namespaces, until all in there have ended.
+fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
+    let Beginning {
+        policy,
+        scratch,
+        command,
+        by_file,
+        mounted,
+    } = beginning;
+    let mut fence = Fence::new(policy.landlock)?;
+    if mounted {
+        bubblewrap::check(&policy, &scratch, by_file, &mut fence)?;
+    } else {
+        let file = by_file.then_some(command.as_str());
+        root::build(&policy, &scratch, file, &mut fence)?;
+    }
+    let failed_errno = |e: rustix::io::Errno| failed(e.into());
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_errno)?;
+    apart::give_up().map_err(failed)?;
+    let arguments = if by_file {
+        vec![root::COMMAND.to_owned()]
+    } else {
+        vec!["-c".to_owned(), command]
+    };
+    let shell = start_shut_in(fence, policy.network, arguments)?;
+    end_with(control)?;
+    frame::write(control, &Word::Started).map_err(failed)?;
+    reap(control, shell);
+    Ok(())
+}
+
+/// Starts the shell from a thread that restricts itself first: what a thread
+/// may do, its children may.
+fn start_shut_in(fence: Fence, network: bool, arguments: Vec<String>) -> Result<i32, String> {
+    let thread = std::thread::spawn(move || {
+        fence.close()?;
+        filter(network, true)?;
+        let start = |program: &str| {
+            Command::new(program)
+                .args(&arguments)
+                .stdin(Stdio::null())
+                .process_group(0)
+                .spawn()
+        };
+        let shell = match start("bash") {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => start("sh"),
+            other => other,
+        };
+        shell.map(|child| child.id().cast_signed()).map_err(failed)
+    });
+    thread
+        .join()
+        .unwrap_or_else(|_| Err("the sandbox's own thread ended".into()))
+}
+
+/// Ends with the guardian: nobody else would miss what is in here.
+fn end_with(control: &UnixStream) -> Result<(), String> {
+    let mut control = control.try_clone().map_err(failed)?;
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while !matches!(control.read(&mut byte), Ok(0)) {}
+        std::process::exit(1);
+    });
+    Ok(())
+}
+
+/// Waits for all that falls to the first process. When the shell has ended,
+/// the others are asked to end; with this process the kernel ends them.
+fn reap(control: &mut UnixStream, shell: i32) {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == shell => {
+                // A guardian that is gone reads it no more.
+                let _ = frame::write(control, &ended(status));
+                let _ = rustix::process::kill_process_group(ALL, Signal::TERM);
+                // A stopped process would sleep through it.
+                let _ = rustix::process::kill_process_group(ALL, Signal::CONT);
+                std::thread::spawn(|| {
+                    std::thread::sleep(GRACE);
+                    std::process::exit(0);
+                });
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn ended(status: WaitStatus) -> Word {
+    Word::Ended {
+        code: status.exit_status(),
+        signal: status.terminating_signal(),
+    }
 }

@@ -71,11 +71,9 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     watch_children(shell.process, tell.clone());
     watch_control(control, tell).map_err(|e| format!("cannot watch the daemon: {e}"))?;
     let (status, left) = wait_and_end(&events);
-    Ok(Report::Ended {
-        code: status.and_then(|s| s.exit_status()),
-        signal: status.and_then(|s| s.terminating_signal()),
-        left,
-    })
+    let seen = status.map(|s| (s.exit_status(), s.terminating_signal()));
+    let (code, signal) = shell.ended().or(seen).unwrap_or_default();
+    Ok(Report::Ended { code, signal, left })
 }
 
 /// Gives the command the limit that the daemon was started with.

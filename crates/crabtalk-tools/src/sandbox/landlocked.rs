@@ -51,8 +51,16 @@ impl Fence {
     /// everybody. What is not what was judged any more stays closed.
     pub(crate) fn open_policy(&mut self, policy: &SandboxPolicy) -> Result<(), String> {
         for (spots, change) in [(&policy.read, false), (&policy.write, true)] {
-            for opened in spots.iter().filter_map(|spot| spot.open().ok()) {
-                self.open(&opened, change)?;
+            for spot in spots {
+                let opened = if *spot == policy.cwd {
+                    // Held since it was judged, wherever it is by now.
+                    super::policy::open(".".as_ref())
+                } else {
+                    spot.open()
+                };
+                if let Some(opened) = opened.ok().filter(|opened| spot.is(opened)) {
+                    self.open(&opened, change)?;
+                }
             }
         }
         Ok(())
@@ -115,4 +123,23 @@ fn abi(version: u8) -> ABI {
         8 => ABI::V8,
         _ => ABI::V9,
     }
+}
+/// The version of landlock that this kernel has, of those from 3 on that
+/// differ in what they close.
+pub(crate) fn version() -> Option<u8> {
+    let has = |abi: ABI| {
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(abi));
+        let scoped = ruleset.and_then(|r| match Scope::from_all(abi) {
+            scope if scope.is_empty() => Ok(r),
+            scope => r.scope(scope),
+        });
+        scoped.and_then(Ruleset::create).is_ok()
+    };
+    let differing = [(9, ABI::V9), (6, ABI::V6), (5, ABI::V5), (3, ABI::V3)];
+    differing
+        .into_iter()
+        .find(|(_, abi)| has(*abi))
+        .map(|(n, _)| n)
 }

@@ -39,7 +39,7 @@ impl Places<'_> {
         let closed = self.closed();
         let mut links = Links::default();
         let mut write = Vec::new();
-        open(&self.cwd.path, &closed, &mut write)?;
+        open_judged(self.cwd.clone(), &closed, &mut write)?;
         for path in &self.config.write {
             links.note(path);
             open(path, &closed, &mut write)?;
@@ -87,12 +87,14 @@ fn judge(path: &Path) -> Option<Spot> {
     Spot::judge(&path.canonicalize().ok()?).ok()
 }
 
-/// Adds `path`, or what of it is not closed. What does not exist opens nothing,
-/// and neither does what becomes a link at this very moment.
+/// Adds what a path leads to, or what of that is not closed. What does not
+/// exist opens nothing, and neither does what becomes a link at this moment.
 fn open(path: &Path, closed: &[PathBuf], into: &mut Vec<Spot>) -> Result<(), String> {
-    let Some(spot) = judge(path) else {
-        return Ok(());
-    };
+    judge(path).map_or(Ok(()), |spot| open_judged(spot, closed, into))
+}
+
+/// As [`open`], of what was judged before: no link is followed any more.
+fn open_judged(spot: Spot, closed: &[PathBuf], into: &mut Vec<Spot>) -> Result<(), String> {
     if closed.iter().any(|c| spot.path.starts_with(c)) {
         return Ok(());
     }
@@ -105,14 +107,11 @@ fn open(path: &Path, closed: &[PathBuf], into: &mut Vec<Spot>) -> Result<(), Str
         into.push(spot);
         return Ok(());
     }
-    // Something closed lies below: open its neighbours, not the folder.
-    let Ok(entries) = std::fs::read_dir(&spot.path) else {
-        return Ok(());
-    };
-    for entry in entries.flatten() {
-        // A link is judged where it leads; that place is opened on its own.
-        if entry.file_type().is_ok_and(|t| !t.is_symlink()) {
-            open(&entry.path(), closed, into)?;
+    // Something closed lies below: open its neighbours, not the folder. A link
+    // among them leads to a place that is opened on its own, or not at all.
+    for name in spot.names().unwrap_or_default() {
+        if let Ok(entry) = Spot::judge(&spot.path.join(name)) {
+            open_judged(entry, closed, into)?;
         }
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! link and compares, so that nothing put in its place later is opened.
 
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,16 @@ impl Spot {
         rustix::fs::fstat(opened).is_ok_and(|s| (s.st_dev, s.st_ino) == (self.device, self.inode))
     }
 
+    /// The names in the folder that was judged.
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        use std::os::fd::AsRawFd;
+        let opened = self.open()?;
+        let folder = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        std::fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect()
+    }
+
     /// Exactly what was judged, as a mere place, or an error.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
         let opened = open(&self.path)?;
@@ -111,5 +122,11 @@ impl Spot {
 
     pub(crate) fn of(path: &Path, _opened: &OwnedFd) -> io::Result<Self> {
         Self::judge(path)
+    }
+
+    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(&self.path)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect()
     }
 }

@@ -8,8 +8,8 @@ mod swaps;
 #[path = "../support/mod.rs"]
 mod support;
 
-use crabtalk_domain::AgentConfig;
 use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::{AgentConfig, Sandbox};
 use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ use support::{World, run};
 async fn boxed(world: &World, tools: &OsTools, command: &str) -> Option<ToolOutput> {
     let mut call = world.call("bash", json!({ "command": command }));
     let agent = AgentConfig {
-        sandbox: true,
+        sandbox: Sandbox::On,
         ..AgentConfig::clone(&call.agent)
     };
     call.agent = Arc::new(agent);
@@ -71,11 +71,18 @@ async fn the_working_directory_and_a_private_temporary_folder_are_open() {
 #[tokio::test]
 async fn the_temporary_folder_is_gone_afterwards() {
     let world = World::new();
-    let Some(output) = boxed(&world, &world.tools(), "touch $TMPDIR/f; echo $TMPDIR").await else {
+    let shared = world.root.join("tmp");
+    std::fs::create_dir(&shared).unwrap();
+    let mut config = world.config();
+    config
+        .environment
+        .push(("TMPDIR".into(), shared.clone().into()));
+    let command = "touch $TMPDIR/f; ls $TMPDIR";
+    let Some(output) = boxed(&world, &OsTools::new(config), command).await else {
         return;
     };
-    let folder = std::path::Path::new(output.content.trim());
-    assert!(folder.is_absolute() && !folder.exists(), "{output:?}");
+    assert_eq!(output.content, "f\n");
+    assert_eq!(std::fs::read_dir(&shared).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -207,23 +214,24 @@ async fn no_child_is_left_behind() {
     let world = World::new();
     let (alive, go) = (world.fifo("alive"), world.fifo("go"));
     let tools = world.tools();
+    // Whoever is left holds the pipe open.
     let command =
-        "setsid nohup bash -c '(trap \"\" TERM; sleep 1000 & echo $! > alive; wait) &' & cat go";
+        "setsid nohup bash -c '(trap \"\" TERM; exec 9>alive; sleep 1000 & wait)' & cat go";
     let mut call = world.call("bash", json!({ "command": command }));
     call.agent = Arc::new(AgentConfig {
-        sandbox: true,
+        sandbox: Sandbox::On,
         ..AgentConfig::clone(&call.agent)
     });
     if boxed(&world, &tools, "true").await.is_none() {
         return;
     }
     let test = async {
-        let process = alive.receive_process().await;
+        let held = alive.hold().await;
         go.send().await;
-        process
+        held
     };
-    let (_, process) = tokio::join!(run(&tools, call), test);
-    assert!(process.is_gone());
+    let (_, held) = tokio::join!(run(&tools, call), test);
+    assert!(held.is_closed());
 }
 
 #[tokio::test]

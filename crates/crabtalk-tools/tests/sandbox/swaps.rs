@@ -3,7 +3,7 @@
 
 use crate::boxed;
 use crate::support::World;
-use crabtalk_tools::{GuardianCommand, OsTools};
+use crabtalk_tools::{GuardianCommand, OsTools, SandboxConfig};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +29,9 @@ fn swap(folder: &Path, to: &Path) {
     symlink(to, folder).unwrap();
 }
 
-/// A guardian before which something happens, once the daemon has judged.
-fn after(world: &World, script: &str) -> OsTools {
+/// A guardian before which something happens: when it starts at first, which is
+/// to find out which walls there are, or after that.
+fn before(world: &World, script: &str) -> OsTools {
     let mut config = world.config();
     let path = world.root.join("guardian");
     let real = config.guardian.program.display().to_string();
@@ -41,6 +42,17 @@ fn after(world: &World, script: &str) -> OsTools {
         ..config.guardian
     };
     OsTools::new(config)
+}
+
+/// One before which it happens once the folders are judged.
+async fn after(world: &World, sandbox: SandboxConfig, script: &str) -> OsTools {
+    let judged = world.root.join("judged");
+    let script = format!("if [ -e {} ]; then {script}; fi", judged.display());
+    let tools = before(world, &script);
+    tools.set_sandbox(sandbox);
+    tools.walls().await;
+    std::fs::write(judged, "").unwrap();
+    tools
 }
 
 #[tokio::test]
@@ -73,23 +85,53 @@ async fn a_working_folder_on_whose_way_a_link_appeared_is_refused() {
     assert!(!keys.join("below/authorized_keys").exists());
 }
 
+/// Whichever moment somebody chooses.
 #[tokio::test]
 async fn a_link_that_is_swapped_in_after_the_judgement_does_not_move_the_working_folder() {
-    let (world, keys) = world();
+    for early in [true, false] {
+        let (world, keys) = world();
+        let script = format!(
+            "mv {0} {0}.old && ln -s {1} {0}",
+            world.cwd.display(),
+            keys.display()
+        );
+        let tools = if early {
+            before(&world, &script)
+        } else {
+            after(&world, SandboxConfig::default(), &script).await
+        };
+        let command = format!(
+            "echo mine > authorized_keys; echo mine > {}/authorized_keys; echo tried",
+            keys.display()
+        );
+        let Some(output) = boxed(&world, &tools, &command).await else {
+            return;
+        };
+        assert!(world.cwd.is_symlink(), "{output:?}");
+        assert!(!keys.join("authorized_keys").exists(), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_taken_apart_is_not_moved_either() {
+    let (mut world, keys) = world();
+    world.home = world.cwd.join(".crabtalk");
+    std::fs::create_dir_all(world.home.join("state")).unwrap();
+    std::fs::create_dir(keys.join("below")).unwrap();
+    world.cwd = world.home.parent().unwrap().to_owned();
     let script = format!(
         "mv {0} {0}.old && ln -s {1} {0}",
         world.cwd.display(),
         keys.display()
     );
-    let tools = after(&world, &script);
+    let tools = before(&world, &script);
     let command = format!(
-        "echo mine > authorized_keys; echo mine > {}/authorized_keys; echo tried",
+        "echo mine > below/key; echo mine > {}/below/key; echo tried",
         keys.display()
     );
-    let Some(output) = boxed(&world, &tools, &command).await else {
-        return;
-    };
-    assert!(!keys.join("authorized_keys").exists(), "{output:?}");
+    if boxed(&world, &tools, &command).await.is_some() {
+        assert!(!keys.join("below/key").exists());
+    }
 }
 
 #[tokio::test]
@@ -102,11 +144,11 @@ async fn a_folder_of_the_configuration_is_not_moved_either() {
         shared.display(),
         keys.display()
     );
-    let tools = after(&world, &script);
-    tools.set_sandbox(crabtalk_tools::SandboxConfig {
+    let sandbox = SandboxConfig {
         write: vec![shared],
-        ..crabtalk_tools::SandboxConfig::default()
-    });
+        ..SandboxConfig::default()
+    };
+    let tools = after(&world, sandbox, &script).await;
     let command = format!(
         "echo mine > {0}/authorized_keys; echo mine > {1}/shared/authorized_keys; echo tried",
         keys.display(),
@@ -138,6 +180,8 @@ async fn a_link_in_place_of_the_temporary_folder_does_not_move_the_sandbox() {
                 swap_what_appears(&shared, &keys);
             }
         });
+        // A panic must end the watcher too.
+        let ends = SetOnDrop(&stop);
         let runtime = tokio::runtime::Handle::current();
         tokio::task::block_in_place(|| {
             runtime.block_on(async {
@@ -153,9 +197,17 @@ async fn a_link_in_place_of_the_temporary_folder_does_not_move_the_sandbox() {
                 }
             });
         });
-        stop.store(true, Ordering::Relaxed);
+        drop(ends);
     });
     assert!(!keys.join("authorized_keys").exists());
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn swap_what_appears(shared: &Path, keys: &Path) {

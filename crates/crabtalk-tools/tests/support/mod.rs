@@ -120,6 +120,13 @@ impl Fifo {
         text.await.unwrap().unwrap().trim().to_owned()
     }
 
+    /// The reading end, once somebody has opened it for writing.
+    pub(crate) async fn hold(&self) -> Held {
+        let path = self.0.clone();
+        let file = tokio::task::spawn_blocking(move || std::fs::File::open(path));
+        Held(file.await.unwrap().unwrap())
+    }
+
     /// Lets a command that reads it go on.
     pub(crate) async fn send(&self) {
         let path = self.0.clone();
@@ -140,6 +147,21 @@ impl Fifo {
         pids.split_whitespace()
             .map(|pid| Process::of(pid.parse().unwrap()))
             .collect()
+    }
+}
+
+/// A pipe that processes hold open.
+pub(crate) struct Held(std::fs::File);
+
+impl Held {
+    /// Whether all of them are gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut watched, Some(&now)).unwrap() > 0 && watched[0].revents().contains(PollFlags::HUP)
     }
 }
 

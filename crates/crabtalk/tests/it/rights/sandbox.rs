@@ -1,7 +1,7 @@
 //! Out of the sandbox, tried from a real agent (GATE-5).
 
 use super::{call, results, tool};
-use crate::rig::{TestEnv, eventually, gone, has_tools, stream_to_end};
+use crate::rig::{TestEnv, has_tools, stream_to_end};
 use crabtalk_proto::StreamMsg;
 use serde_json::json;
 use std::fs;
@@ -39,10 +39,9 @@ async fn nothing_gets_out_of_the_sandbox() {
         format!("python3 -c 'import socket; {to}; print(\"CONNECTED\")' 2>&1 | tail -n 1; true")
     };
     let attempts = [
-        format!(
-            "touch {0}; echo x > {0}; ls {0} && echo WRITTEN",
-            outside.display()
-        ),
+        // Whether it came to anything shows outside, below: inside there may
+        // be a folder of that name of the command's own.
+        format!("touch {0}; echo x > {0}", outside.display()),
         "cat ~/.ssh/id".to_owned(),
         "ln -s ~/.ssh/id here; cat here".to_owned(),
         "cat ~/beside/file".to_owned(),
@@ -66,7 +65,7 @@ async fn nothing_gets_out_of_the_sandbox() {
             assert!(!outside.exists());
             return;
         };
-        for canary in ["SECRET", "WRITTEN", "CONNECTED"] {
+        for canary in ["SECRET", "CONNECTED"] {
             assert!(!output.contains(canary), "{attempt}: {output}");
         }
     }
@@ -74,18 +73,27 @@ async fn nothing_gets_out_of_the_sandbox() {
     // And what it is for works.
     let output = bash(&env, "echo kept > file && cat file").await;
     assert_eq!(output.as_deref(), Some("kept\n"));
-    let left =
-        "setsid sh -c 'echo $$ > child; sleep 1000' & until [ -s child ]; do sleep 0.01; done";
-    bash(&env, left).await;
-    let pid = eventually("the child", async || {
-        fs::read_to_string(env.work.join("child"))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
-    })
-    .await;
-    gone(pid).await;
+    // Its number outside is another than its own; what it is called is not.
+    let name = format!("1000.{}", std::process::id());
+    let left = format!(
+        "setsid sh -c 'echo > child; exec sleep {name}' & until [ -s child ]; do sleep 0.01; done"
+    );
+    bash(&env, &left).await;
+    assert!(!runs(&name));
+}
+
+/// Whether any process has this argument.
+fn runs(argument: &str) -> bool {
+    let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        // What ends meanwhile does not run.
+        fs::read(entry.unwrap().path().join("cmdline")).ok()
+    });
+    let mut arguments = lines.flat_map(|line| {
+        line.split(|b| *b == 0)
+            .map(<[u8]>::to_vec)
+            .collect::<Vec<_>>()
+    });
+    arguments.any(|a| a == argument.as_bytes())
 }
 
 #[tokio::test]
