@@ -8,6 +8,7 @@ pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use rights::{Agents, Approvals};
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,8 +37,10 @@ pub(crate) struct Global {
     /// Speak as this sender; default: user.
     #[arg(long = "as", global = true, value_name = "SENDER")]
     pub(crate) sender: Option<String>,
-    /// Where the run works; default: the current folder.
+    /// Where the run works; default: the current folder. Empty: where the
+    /// conversation works.
     #[arg(long, global = true, value_name = "DIR")]
+    #[arg(value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) cwd: Option<PathBuf>,
     /// Print JSON, one value on a line.
     #[arg(long, global = true)]
@@ -125,6 +128,10 @@ pub(crate) enum Command {
         /// Allow exactly this from now on.
         #[arg(long)]
         always: bool,
+        /// Do not ask again at the terminal; what is allowed is printed all
+        /// the same.
+        #[arg(long)]
+        yes: bool,
     },
     /// Deny a pending tool call.
     Deny {

@@ -29,7 +29,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
         agent: context.agent(),
         content,
         sender: context.global.sender.clone(),
-        cwd: Some(context.cwd()?),
+        cwd: context.cwd()?,
         guest: args.guest,
         ..StreamMsg::default()
     };
@@ -68,7 +68,7 @@ pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Er
 fn finish(ended: Ended) -> Result<(), Error> {
     match ended {
         Ended::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
-        Ended::Run(_) => Err(Error::RunFailed),
+        Ended::Run(_) | Ended::Waiting => Err(Error::RunFailed),
         Ended::Interrupted => Err(Error::Interrupted),
     }
 }

@@ -10,8 +10,7 @@ use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
 use crate::view::Style;
 use crabtalk_proto::{
-    AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, ListActiveConversationsMsg, StreamMsg,
-    code,
+    AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code, stream_event,
 };
 use futures_util::{FutureExt, StreamExt};
 pub(crate) use input::{Input, Typed};
@@ -110,27 +109,6 @@ fn survive(context: &mut Context, done: Result<(), Error>) -> Result<(), Error> 
 async fn begin(context: &mut Context, bell: bool) -> Result<(), Error> {
     let shown = show_history(context).await;
     survive(context, shown)?;
-    let request = ListActiveConversationsMsg {
-        agent: context.agent(),
-        sender: context.sender(),
-        limit: 0,
-    };
-    // Without a name the list is of all: only a named conversation is ours.
-    if request.agent.is_empty() || request.sender.is_empty() {
-        return Ok(());
-    }
-    let active = context
-        .connection()
-        .await?
-        .list_active_conversations(request)
-        .await;
-    if !active.is_ok_and(|list| list.conversations.iter().any(|c| c.running)) {
-        return Ok(());
-    }
-    context
-        .console
-        .screen
-        .note("crabtalk: an answer is on its way; following it")?;
     let followed = attach(context, bell).await;
     survive(context, followed)
 }
@@ -179,7 +157,7 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
         agent: context.agent(),
         content: text.to_owned(),
         sender: context.global.sender.clone(),
-        cwd: Some(context.cwd()?),
+        cwd: context.cwd()?,
         ..StreamMsg::default()
     };
     let follow = how(context, context.follow(&endpoint), bell);
@@ -191,6 +169,7 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
     )
 }
 
+/// Follows the run in flight, if there is one.
 async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
     let endpoint = context.endpoint().await?;
     let mut connection = endpoint.connect().await?;
@@ -199,12 +178,22 @@ async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
         sender: context.sender(),
         ..AttachMsg::default()
     };
+    let mut events = std::pin::pin!(connection.attach(request));
+    let first = match events.next().await {
+        Some(Ok(first)) => first,
+        // Nobody has said anything yet, or the daemon knows no attaching.
+        None | Some(Err(ClientError::Refused(_))) => return Ok(()),
+        Some(Err(error)) => return Err(error.into()),
+    };
+    // How the last run ended is in the history.
+    if matches!(first.event, Some(stream_event::Event::End(_))) {
+        return Ok(());
+    }
+    let note = "crabtalk: an answer is on its way; following it";
+    context.console.screen.note(note)?;
     let follow = how(context, context.follow(&endpoint), bell);
-    finish(
-        follow
-            .run(connection.attach(request), &mut context.console)
-            .await?,
-    )
+    let events = futures_util::stream::iter([Ok(first)]).chain(events);
+    finish(follow.run(events, &mut context.console).await?)
 }
 
 fn how<'a>(context: &Context, follow: Follow<'a>, bell: bool) -> Follow<'a> {
@@ -229,7 +218,7 @@ fn forget(interrupts: &mut Interrupts) {
 fn finish(ended: Ended) -> Result<(), Error> {
     match ended {
         Ended::Run(end) if end.code == 0 && end.error.is_empty() => Ok(()),
-        Ended::Run(_) => Err(Error::RunFailed),
+        Ended::Run(_) | Ended::Waiting => Err(Error::RunFailed),
         Ended::Interrupted => Err(Error::Interrupted),
     }
 }

@@ -45,9 +45,11 @@ impl Context {
         self.global.sender.clone().unwrap_or_default()
     }
 
-    /// The folder that a run works in, absolute.
-    pub(crate) fn cwd(&self) -> Result<String, Error> {
+    /// The folder that a run works in, absolute; `None` leaves it to the
+    /// conversation (CONV-6).
+    pub(crate) fn cwd(&self) -> Result<Option<String>, Error> {
         let cwd = match &self.global.cwd {
+            Some(cwd) if cwd.as_os_str().is_empty() => return Ok(None),
             Some(cwd) => cwd.canonicalize().map_err(|e| {
                 Error::Usage(format!(
                     "--cwd {}: {e}: name a folder that exists",
@@ -63,7 +65,7 @@ impl Context {
                 cwd.display()
             )));
         }
-        cwd.into_os_string().into_string().map_err(|cwd| {
+        cwd.into_os_string().into_string().map(Some).map_err(|cwd| {
             Error::Usage(format!(
                 "the folder {} is not UTF-8, which the protocol wants; name another with --cwd",
                 cwd.display()
@@ -171,7 +173,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Events => events::events(context).await,
         Command::Asks => asks::list(context).await,
         Command::Reply { id, text } => asks::reply(context, id, text.join(" ")).await,
-        Command::Approve { id, always } => asks::approve(context, id, always).await,
+        Command::Approve { id, always, yes } => asks::approve(context, id, always, yes).await,
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
         Command::Approvals { command } => {
             approvals::run(context, command.unwrap_or(args::Approvals::List)).await

@@ -200,7 +200,9 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
 fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
     if !matches!(
         command,
-        None | Some(Command::Ask(_) | Command::Chat(_) | Command::Attach(_))
+        None | Some(
+            Command::Ask(_) | Command::Chat(_) | Command::Attach(_) | Command::Approve { .. }
+        )
     ) {
         return None;
     }

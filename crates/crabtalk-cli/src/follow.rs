@@ -1,7 +1,7 @@
 //! Follows a run: shows its events, puts its questions, cancels it on Ctrl-C.
 //!
 //! Invariants: the stream is read as it comes, but nothing is shown over a
-//! prompt; a step that went on has no open question; a reply or kill travels
+//! prompt; what was typed before a question was shown never answers it; a step that went on has no open question; a reply or kill travels
 //! on a connection of its own.
 
 use crate::connect::Endpoint;
@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::prompt::{self, NOBODY, Prompt, Step};
 use crate::screen::Screen;
 use crate::terminal::Terminal;
+use crate::text::duration;
 use crate::view::{Style, View};
 use crabtalk_proto::{
     AskUserEvent, Client, ClientError, KillMsg, ReplyToAsk, StreamEnd, StreamEvent, code,
@@ -25,6 +26,10 @@ use tokio::time::Instant;
 
 /// How long a cancelled run may take to say that it ended.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a question stands before an answer is taken: what is typed within
+/// it was meant for something else.
+pub(crate) const SETTLE: Duration = Duration::from_millis(400);
 
 /// Ctrl-C, again and again.
 pub(crate) type Interrupts = Pin<Box<dyn Stream<Item = ()> + Send>>;
@@ -77,12 +82,16 @@ pub(crate) enum Ended {
     Run(StreamEnd),
     /// Ctrl-C.
     Interrupted,
+    /// It waits for somebody who may answer, which this client cannot see.
+    Waiting,
 }
 
 enum Next {
     /// Boxed, since it is far larger than the others.
     Event(Option<Box<Result<StreamEvent, ClientError>>>),
     Line(Option<String>),
+    /// A question has stood long enough to be answered.
+    Settled,
     Interrupt,
     Deadline,
 }
@@ -96,6 +105,8 @@ struct Following<'a> {
     /// Who speaks, from Start on.
     speaker: Option<String>,
     asks: VecDeque<Prompt>,
+    /// Until when nothing that is typed answers the question.
+    settling: Option<Instant>,
     /// Results that came while a prompt stood.
     held: Vec<StreamEvent>,
     /// Until when the End of a cancelled run is waited for.
@@ -125,17 +136,19 @@ impl Follow<'_> {
             terminal,
             speaker: None,
             asks: VecDeque::new(),
+            settling: None,
             held: Vec::new(),
             deadline: None,
         };
         let mut events = std::pin::pin!(events);
         loop {
-            let prompting = !following.asks.is_empty();
-            let deadline = following.deadline;
+            let (deadline, settling) = (following.deadline, following.settling);
+            let prompting = !following.asks.is_empty() && settling.is_none();
             let next = tokio::select! {
                 biased;
                 Some(()) = interrupts.next() => Next::Interrupt,
                 () = until(deadline) => Next::Deadline,
+                () = until(settling) => Next::Settled,
                 event = events.next() => Next::Event(event.map(Box::new)),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
@@ -144,6 +157,10 @@ impl Follow<'_> {
                 Next::Event(None) => return Err(lost()),
                 Next::Line(line) => {
                     following.line(line.as_deref()).await?;
+                    None
+                }
+                Next::Settled => {
+                    following.settle();
                     None
                 }
                 Next::Interrupt => following.interrupt().await?,
@@ -214,6 +231,18 @@ impl Following<'_> {
                 self.held.push(event);
                 return Ok(None);
             }
+            Some(Event::Waiting(waiting)) if self.is_alone() => {
+                if self.how.style == Style::Json {
+                    self.view.event(self.screen, &event)?;
+                }
+                self.screen.problem(&format!(
+                    "crabtalk: the run waits for {} to approve a tool call, for {} at most; it goes \
+                     on without this command, and `crabtalk attach` follows it",
+                    waiting.whom,
+                    duration(waiting.timeout_secs)
+                ))?;
+                return Ok(Some(Ended::Waiting));
+            }
             Some(Event::Start(start)) => self.speaker = Some(start.agent.clone()),
             _ => {}
         }
@@ -231,10 +260,16 @@ impl Following<'_> {
         }))
     }
 
+    /// Whether nobody sits here who could wait, or was told to.
+    fn is_alone(&self) -> bool {
+        self.terminal.is_none() && self.how.answers == Answers::Person
+    }
+
     /// The step went on: whatever was asked in it has its answer.
     fn settle_asks(&mut self) -> Result<(), Error> {
         if !self.asks.is_empty() {
             self.asks.clear();
+            self.settling = None;
             self.show("\n(settled elsewhere)\n");
         }
         self.show_held()
@@ -308,13 +343,16 @@ impl Following<'_> {
     }
 
     async fn line(&mut self, line: Option<&str>) -> Result<(), Error> {
-        let agent = self.agent().to_owned();
         let Some(prompt) = self.asks.front_mut() else {
             return Ok(());
         };
-        let content = match prompt.take(line, &agent) {
+        let content = match prompt.take(line) {
             Step::Show(text) => {
                 self.show(&text);
+                return Ok(());
+            }
+            Step::Next => {
+                self.show_page();
                 return Ok(());
             }
             Step::Answer(content) => content,
@@ -327,9 +365,6 @@ impl Following<'_> {
             }
             Err(ClientError::Refused(status)) if line.is_some() => {
                 self.show(&format!("{}\n", status.message));
-                if let Some(prompt) = self.asks.front_mut() {
-                    prompt.restart();
-                }
                 self.show_prompt();
                 return Ok(());
             }
@@ -395,9 +430,48 @@ impl Following<'_> {
         }
     }
 
+    /// Puts the first of the pending asks, from its beginning.
     fn show_prompt(&mut self) {
-        if let Some(text) = self.asks.front().map(|prompt| prompt.text(self.agent())) {
+        let size = self.terminal.as_ref().and_then(|terminal| terminal.size());
+        let agent = self.agent().to_owned();
+        if let Some(prompt) = self.asks.front_mut() {
+            prompt.begin(&agent, size);
+            self.show("\n");
+            self.show_page();
+        }
+    }
+
+    /// Shows a page of an approval, which is answered by what is typed from
+    /// some moments later on; or a question, which allows nothing.
+    fn show_page(&mut self) {
+        let agent = self.agent().to_owned();
+        let Some(prompt) = self.asks.front_mut() else {
+            return;
+        };
+        let (text, allows) = (prompt.text(&agent), prompt.allows());
+        if allows {
             self.show(&text);
+            self.settling = Some(Instant::now() + SETTLE);
+        } else {
+            self.forget();
+            self.show(&text);
+            self.settle();
+        }
+    }
+
+    /// What was typed before the line to answer on is forgotten.
+    fn settle(&mut self) {
+        if self.settling.take().is_some() {
+            self.forget();
+        }
+        if let Some(line) = self.asks.front().map(Prompt::line) {
+            self.show(&line);
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.forget();
         }
     }
 

@@ -1,9 +1,19 @@
 //! A question or an approval, as people see and answer it (RUN-7, GATE-4).
 //!
-//! Invariant: an approval shows all that would be done; nothing but a clear
-//! yes allows it.
+//! Invariant: an approval shows all that would be done, in pages where it is
+//! long; nothing but a clear yes allows it, given when all was shown.
+
+mod shown;
 
 use crabtalk_proto::{AskQuestion, AskUserEvent};
+pub(crate) use shown::{Size, pages, question_text, wanted};
+use std::collections::VecDeque;
+
+/// The answer that keeps what was asked.
+const ALWAYS: &str = "Allow always";
+
+/// How an approval is denied.
+const CHOICES: &str = "[n]o (or n: reason)";
 
 /// What an unattended client answers to a question.
 pub(crate) const NOBODY: &str = "nobody is here";
@@ -18,6 +28,8 @@ pub(crate) fn is_approval(ask: &AskUserEvent) -> bool {
 pub(crate) enum Step {
     /// Show this and wait for another line.
     Show(String),
+    /// Show the next page or question, and wait for an answer to it.
+    Next,
     /// Send this as the answer.
     Answer(String),
 }
@@ -28,6 +40,8 @@ pub(crate) struct Prompt {
     ask: AskUserEvent,
     /// Answers to the first questions, in order.
     answers: Vec<String>,
+    /// Pages that were not shown yet.
+    unseen: VecDeque<String>,
 }
 
 impl Prompt {
@@ -35,6 +49,7 @@ impl Prompt {
         Self {
             ask,
             answers: Vec::new(),
+            unseen: VecDeque::new(),
         }
     }
 
@@ -43,32 +58,52 @@ impl Prompt {
         &self.ask.ask_id
     }
 
-    /// Begins again, after an answer that was refused.
-    pub(crate) fn restart(&mut self) {
-        self.answers.clear();
+    /// Whether an answer may let something happen.
+    pub(crate) fn allows(&self) -> bool {
+        is_approval(&self.ask)
     }
 
-    /// What to show before the next line is typed.
-    pub(crate) fn text(&self, agent: &str) -> String {
+    /// Begins, or begins again after an answer that was refused.
+    pub(crate) fn begin(&mut self, agent: &str, size: Option<Size>) {
+        self.answers.clear();
         if is_approval(&self.ask) {
-            return format!(
-                "\n{}\nAllow? [y]es once, [a]lways, [n]o (or n: reason) > ",
-                wanted(&self.ask, agent)
-            );
+            self.unseen = pages(&wanted(&self.ask, agent), size).into();
         }
-        let Some(question) = self.ask.questions.get(self.answers.len()) else {
-            return "\nThe agent waits for a word from you.\n> ".to_owned();
-        };
-        format!("\n{}> ", question_text(question, agent))
+    }
+
+    /// What to show now: a page of an approval, or a question.
+    pub(crate) fn text(&mut self, agent: &str) -> String {
+        if is_approval(&self.ask) {
+            return self.unseen.pop_front().unwrap_or_default();
+        }
+        match self.ask.questions.get(self.answers.len()) {
+            Some(question) => question_text(question, agent),
+            None => "The agent waits for a word from you.\n".to_owned(),
+        }
+    }
+
+    /// What stands before the line to be typed, once the text was seen.
+    pub(crate) fn line(&self) -> String {
+        if !is_approval(&self.ask) {
+            return "> ".to_owned();
+        }
+        match self.unseen.len() {
+            0 => format!("Allow? {}{CHOICES} > ", self.always()),
+            pages => format!("Enter shows more ({pages} to come), n denies > "),
+        }
+    }
+
+    fn always(&self) -> &'static str {
+        match self.ask.always {
+            Some(_) => "[y]es once, [a]lways, ",
+            None => "[y]es once, ",
+        }
     }
 
     /// Takes a line; `None` is the end of input.
-    pub(crate) fn take(&mut self, line: Option<&str>, agent: &str) -> Step {
+    pub(crate) fn take(&mut self, line: Option<&str>) -> Step {
         if is_approval(&self.ask) {
-            return match line.map_or(Some("Deny".to_owned()), approval) {
-                Some(answer) => Step::Answer(answer),
-                None => Step::Show("Please answer y, a, n, or n: and a reason > ".to_owned()),
-            };
+            return self.judge(line);
         }
         let Some(line) = line else {
             return Step::Answer(NOBODY.to_owned());
@@ -78,9 +113,32 @@ impl Prompt {
         }
         self.answers.push(line.trim().to_owned());
         if self.answers.len() < self.ask.questions.len() {
-            return Step::Show(self.text(agent));
+            return Step::Next;
         }
         Step::Answer(self.answer())
+    }
+
+    /// An answer to an approval. Only a denial is taken before all was seen.
+    fn judge(&self, line: Option<&str>) -> Step {
+        let Some(line) = line else {
+            return Step::Answer("Deny".to_owned());
+        };
+        let answer = approval(line);
+        if self.unseen.is_empty() {
+            return match answer {
+                Some(answer) if answer == ALWAYS && self.ask.always.is_none() => Step::Show(
+                    "That is not offered here. Please answer y, n, or n: and a reason > "
+                        .to_owned(),
+                ),
+                Some(answer) => Step::Answer(answer),
+                None => Step::Show("Please answer y, a, n, or n: and a reason > ".to_owned()),
+            };
+        }
+        match answer {
+            Some(answer) if answer.starts_with("Deny") => Step::Answer(answer),
+            None if line.trim().is_empty() => Step::Next,
+            Some(_) | None => Step::Show("There is more to see. ".to_owned() + &self.line()),
+        }
     }
 
     /// One answer as typed; several as a JSON object question -> answer.
@@ -120,38 +178,6 @@ fn chosen(question: &AskQuestion, answer: &str) -> serde_json::Value {
     label(answer).into()
 }
 
-/// What would be done, whole.
-pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
-    let mut text = format!("{agent} wants to use {}:", ask.tool);
-    let detail = match (ask.detail.as_str(), ask.questions.first()) {
-        ("", Some(question)) => question.question.as_str(),
-        (detail, _) => detail,
-    };
-    for line in detail.lines() {
-        text.push_str("\n    ");
-        text.push_str(line);
-    }
-    text
-}
-
-fn question_text(question: &AskQuestion, agent: &str) -> String {
-    let mut text = match question.header.as_str() {
-        "" => format!("{agent} asks: {}\n", question.question),
-        header => format!("{agent} asks ({header}): {}\n", question.question),
-    };
-    for (i, option) in question.options.iter().enumerate() {
-        let description = match option.description.as_str() {
-            "" => String::new(),
-            description => format!(" - {description}"),
-        };
-        text.push_str(&format!("  {}. {}{description}\n", i + 1, option.label));
-    }
-    if question.multi_select {
-        text.push_str("  (several: separate them by commas)\n");
-    }
-    text
-}
-
 /// The protocol's answer for what a person typed; `None` if it is neither yes
 /// nor no.
 fn approval(line: &str) -> Option<String> {
@@ -174,13 +200,23 @@ fn approval(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_proto::AskOption;
+    use crabtalk_proto::{ApprovalInfo, AskOption};
 
     fn approval_ask() -> AskUserEvent {
         AskUserEvent {
             kind: "approval".into(),
             tool: "bash".into(),
             detail: "cargo test\nrm -rf x".into(),
+            always: Some(ApprovalInfo {
+                agent: "crab".into(),
+                sender: "user".into(),
+                tool: "bash".into(),
+                exact: "cargo test\nrm -rf x".into(),
+                cwd: "/w".into(),
+                ..ApprovalInfo::default()
+            }),
+            cwd: "/w".into(),
+            reason: "allowed by no rule".into(),
             ..AskUserEvent::default()
         }
     }
@@ -217,21 +253,86 @@ mod tests {
                 |answer| Step::Answer(answer.into()),
             );
             assert_eq!(
-                Prompt::new(approval_ask()).take(Some(typed), "crab"),
+                Prompt::new(approval_ask()).take(Some(typed)),
                 want,
                 "{typed:?}"
             );
         }
-        let closed = Prompt::new(approval_ask()).take(None, "crab");
+        let closed = Prompt::new(approval_ask()).take(None);
         assert_eq!(closed, Step::Answer("Deny".into()));
+    }
+
+    /// All that is shown before the last line is typed.
+    fn shown(ask: AskUserEvent, size: Option<Size>) -> String {
+        let mut prompt = Prompt::new(ask);
+        prompt.begin("crab", size);
+        let mut text = prompt.text("crab") + &prompt.line();
+        while prompt.take(Some("")) == Step::Next {
+            text += &("\n".to_owned() + &prompt.text("crab") + &prompt.line());
+        }
+        text
     }
 
     #[test]
     fn an_approval_shows_all_that_would_be_done() {
+        let head = "crab wants to use bash (2 lines):\n    cargo test\n    rm -rf x\n  in /w\n";
+        let why = "  why it is asked: allowed by no rule\n";
+        let rule = "  \"always\" keeps: bash by crab for user in /w, exactly this\n";
+        let line = "Allow? [y]es once, [a]lways, [n]o (or n: reason) > ";
         assert_eq!(
-            Prompt::new(approval_ask()).text("crab"),
-            "\ncrab wants to use bash:\n    cargo test\n    rm -rf x\nAllow? [y]es once, [a]lways, [n]o (or n: reason) > "
+            shown(approval_ask(), None),
+            [head, why, rule, line].concat()
         );
+        let edit = AskUserEvent {
+            tool: "edit".into(),
+            detail: "/w/f".into(),
+            preview: "-a\u{202e}\n+b\n".into(),
+            preview_kind: "diff".into(),
+            always: None,
+            ..approval_ask()
+        };
+        assert_eq!(
+            shown(edit, None),
+            "crab wants to use edit:\n    /w/f\n  in /w\n  the change (2 lines):\n    \
+             -a<U+202E>\n    +b\n  why it is asked: allowed by no rule\n\
+             Allow? [y]es once, [n]o (or n: reason) > "
+        );
+    }
+
+    #[test]
+    fn nothing_is_allowed_before_its_last_page() {
+        let commands: String = (1..=30).map(|n| format!("echo {n}\n")).collect();
+        let long = AskUserEvent {
+            detail: commands + "rm -rf precious",
+            ..approval_ask()
+        };
+        let size = Some(Size {
+            columns: 80,
+            rows: 13,
+        });
+        let mut prompt = Prompt::new(long.clone());
+        prompt.begin("crab", size);
+        assert!(!prompt.text("crab").contains("precious"));
+        assert_eq!(prompt.line(), "Enter shows more (3 to come), n denies > ");
+        for early in ["y", "a", "1", "perhaps"] {
+            assert!(matches!(prompt.take(Some(early)), Step::Show(_)), "{early}");
+        }
+        assert_eq!(
+            prompt.take(Some("n: too long")),
+            Step::Answer("Deny: too long".into())
+        );
+        let all = shown(long, size);
+        assert!(all.contains("    echo 30\n    rm -rf precious\n"), "{all}");
+    }
+
+    #[test]
+    fn always_is_taken_only_where_it_is_offered() {
+        let mut prompt = Prompt::new(AskUserEvent {
+            always: None,
+            ..approval_ask()
+        });
+        assert!(matches!(prompt.take(Some("a")), Step::Show(_)));
+        assert_eq!(prompt.take(Some("y")), Step::Answer("Allow once".into()));
     }
 
     #[test]
@@ -242,11 +343,11 @@ mod tests {
         };
         let mut prompt = Prompt::new(ask);
         assert_eq!(
-            prompt.text("crab"),
-            "\ncrab asks: Which?\n  1. Red\n  2. Blue\n> "
+            prompt.text("crab") + &prompt.line(),
+            "crab asks: Which?\n  1. Red\n  2. Blue\n> "
         );
-        assert_eq!(prompt.take(Some(" "), "crab"), Step::Show("> ".into()));
-        assert_eq!(prompt.take(Some("2"), "crab"), Step::Answer("2".into()));
+        assert_eq!(prompt.take(Some(" ")), Step::Show("> ".into()));
+        assert_eq!(prompt.take(Some("2")), Step::Answer("2".into()));
     }
 
     #[test]
@@ -260,10 +361,10 @@ mod tests {
             ..AskUserEvent::default()
         };
         let mut prompt = Prompt::new(ask);
-        assert!(matches!(prompt.take(Some("2"), "crab"), Step::Show(_)));
-        assert!(matches!(prompt.take(Some("3"), "crab"), Step::Show(_)));
+        assert_eq!(prompt.take(Some("2")), Step::Next);
+        assert_eq!(prompt.take(Some("3")), Step::Next);
         assert_eq!(
-            prompt.take(Some("1, c,other"), "crab"),
+            prompt.take(Some("1, c,other")),
             Step::Answer(
                 r#"{"How many?":"3","What for?":["A","c","other"],"Which?":"Blue"}"#.into()
             )

@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn a_terminal_gets_clean_text_and_a_file_gets_all() {
-        for (terminal, want) in [(true, "a[2Jb\n"), (false, "a\x1b[2Jb\n")] {
+        for (terminal, want) in [(true, "a<U+001B>[2Jb\n"), (false, "a\x1b[2Jb\n")] {
             let (out, err) = (Shared::default(), Shared::default());
             let mut screen = Screen::test(out.clone(), err.clone(), terminal);
             screen.answer("a\x1b[2Jb").unwrap();
             screen.end_line().unwrap();
             screen.note("x\x1b]0;y").unwrap();
             assert_eq!(out.text(), want);
-            assert_eq!(err.text(), "x]0;y\n");
+            assert_eq!(err.text(), "x<U+001B>]0;y\n");
         }
     }
 

@@ -118,7 +118,8 @@ fn last_lines(log: &Path, begin: u64) -> io::Result<String> {
     ))?;
     let mut bytes = Vec::new();
     file.take(EXPLANATION_BYTES).read_to_end(&mut bytes)?;
-    let text = clean(&String::from_utf8_lossy(&bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let text = clean(&text);
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -184,7 +185,7 @@ mod tests {
         fs::write(&log, text).unwrap();
         let lines = last_lines(&log, begin).unwrap();
         assert!(
-            lines.starts_with("  line 10[1m\n") && lines.ends_with("  line 19[1m"),
+            lines.starts_with("  line 10<U+001B>[1m\n") && lines.ends_with("  line 19<U+001B>[1m"),
             "{lines}"
         );
     }

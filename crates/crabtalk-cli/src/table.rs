@@ -50,7 +50,7 @@ mod tests {
         ];
         assert_eq!(
             table(&["agent", "title"], rows, Some(80)),
-            "AGENT     TITLE\ncrab      a[1mb c\nreviewer  x"
+            "AGENT     TITLE\ncrab      a<U+001B>[1mb c\nreviewer  x"
         );
         assert_eq!(
             pairs(&[("pid", "1".into()), ("uptime", "2 s".into())]),

@@ -1,9 +1,11 @@
 //! The controlling terminal, where questions are put whatever standard input
 //! is (interface.md).
 
+use crate::prompt::Size;
 use crate::text::clean;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
+use rustix::termios::QueueSelector;
 use std::ffi::CStr;
 use std::fs::File;
 use std::future::Future;
@@ -24,6 +26,12 @@ pub(crate) trait Terminal: Send {
 
     /// The next line. May be dropped and asked for again; nothing is lost.
     fn line(&mut self) -> Line<'_>;
+
+    /// Drops what was typed and not yet taken.
+    fn forget(&mut self);
+
+    /// How large it is, where that is known.
+    fn size(&self) -> Option<Size>;
 }
 
 /// `/dev/tty`.
@@ -103,7 +111,30 @@ impl Terminal for ControllingTerminal {
             }
         })
     }
+
+    fn forget(&mut self) {
+        self.typed.clear();
+        // Half a line too, which no reading would give.
+        let _ = rustix::termios::tcflush(&self.writer, QueueSelector::IFlush);
+        let mut chunk = [0; 4096];
+        while matches!(self.reader.try_read(&mut chunk), Ok(count) if count > 0) {}
+    }
+
+    fn size(&self) -> Option<Size> {
+        let size = rustix::termios::tcgetwinsize(&self.writer).ok();
+        let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        Some(size.map_or(USUAL, |size| Size {
+            columns: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        }))
+    }
 }
+
+/// What a terminal has that does not say how large it is.
+const USUAL: Size = Size {
+    columns: 80,
+    rows: 24,
+};
 
 #[cfg(test)]
 mod tests {
@@ -127,9 +158,14 @@ mod tests {
         assert_eq!(terminal.line().await.unwrap().as_deref(), Some("half"));
         assert_eq!(terminal.line().await.unwrap().as_deref(), Some("next"));
         terminal.show("a\x1b[2Jb").unwrap();
-        let mut shown = [0; 5];
+        let mut shown = [0; 13];
         person.read_exact(&mut shown).unwrap();
-        assert_eq!(&shown, b"a[2Jb");
+        assert_eq!(&shown, b"a<U+001B>[2Jb");
+        // What was typed before a question is no answer to it.
+        person.write_all(b"y\nyes\ny").unwrap();
+        terminal.forget();
+        person.write_all(b"no\n").unwrap();
+        assert_eq!(terminal.line().await.unwrap().as_deref(), Some("no"));
         drop(person);
         assert_eq!(terminal.line().await.unwrap(), None);
     }

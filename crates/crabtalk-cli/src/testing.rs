@@ -4,6 +4,7 @@ use crate::args::{Cli, Command};
 use crate::commands::Context;
 use crate::connect::Endpoint;
 use crate::follow::Console;
+use crate::prompt::Size;
 use crate::screen::Screen;
 use crate::terminal::{Line, Terminal};
 use clap::Parser;
@@ -14,16 +15,17 @@ use crabtalk_proto::{
     GetHistoryMsg, GetMemoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg,
     ImportedMemory, KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg,
     ListConversationsMsg, ListMemoryMsg, ListModelsMsg, ListProvidersMsg, ListSkillsMsg,
-    MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderChange,
-    ProviderInfo, ProviderKind, ProviderList, RememberMsg, ReplyToAsk, SearchHit, SearchMsg,
-    SearchResults, Server, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList,
-    Spending, Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
+    MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderInfo,
+    ProviderKind, ProviderList, RememberMsg, ReplyToAsk, SearchHit, SearchMsg, SearchResults,
+    Server, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Spending,
+    Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
 };
 use crabtalk_transport::{Limits, serve};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -50,6 +52,13 @@ impl Write for Shared {
     }
 }
 
+/// Waits until a text was shown so many times.
+pub(crate) async fn shows(shown: &Shared, text: &str, times: usize) {
+    while shown.text().matches(text).count() < times {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
 /// What the server was told, one line each.
 pub(crate) type Told = mpsc::Receiver<String>;
 
@@ -58,6 +67,8 @@ pub(crate) type Told = mpsc::Receiver<String>;
 pub(crate) struct Script {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     told: mpsc::Sender<String>,
+    /// Whether there is something to attach to.
+    pub(crate) runs: Arc<AtomicBool>,
     pub(crate) replies: Arc<Mutex<VecDeque<Result<(), Status>>>>,
     pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
     pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
@@ -95,8 +106,12 @@ impl Server for Script {
     }
 
     fn attach(&self, _: AttachMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+        if !self.runs.load(Ordering::SeqCst) {
+            let refused = Err(Status::not_found("there is no such conversation"));
+            return futures_util::stream::iter([refused]).left_stream();
+        }
         self.told.try_send("attach".into()).unwrap();
-        self.events()
+        self.events().right_stream()
     }
 
     async fn reply_to_ask(&self, request: ReplyToAsk) -> Result<(), Status> {
@@ -295,10 +310,10 @@ impl Server for Script {
         })
     }
 
-    async fn set_provider(&self, request: SetProviderMsg) -> Result<ProviderChange, Status> {
+    async fn set_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
         self.told(format!("set {} {}", request.name, request.config))
             .await;
-        Ok(ProviderChange::Done)
+        Ok(())
     }
 
     async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {
@@ -373,6 +388,7 @@ impl Fake {
         let script = Script {
             events: Arc::new(Mutex::new(Some(receiver))),
             told: teller,
+            runs: Arc::new(AtomicBool::new(true)),
             replies: Arc::default(),
             asks: Arc::default(),
             history: Arc::default(),
@@ -487,5 +503,13 @@ impl Terminal for Person {
 
     fn line(&mut self) -> Line<'_> {
         Box::pin(async { Ok(self.typed.recv().await.map(str::to_owned)) })
+    }
+
+    fn forget(&mut self) {
+        while self.typed.try_recv().is_ok() {}
+    }
+
+    fn size(&self) -> Option<Size> {
+        None
     }
 }

@@ -1,21 +1,15 @@
 //! Text of models, tools and other people, made safe and short for a terminal.
 
-use crabtalk_proto::Image;
+use crabtalk_proto::{Image, visible_prose};
+use std::borrow::Cow;
 
 /// Characters of a one-line summary: fits a narrow terminal beside its label.
 const SUMMARY_CHARS: usize = 100;
 
-/// `text` without what could drive a terminal or reorder a line: control
-/// characters other than newline and tab, and bidirectional controls.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .filter(|c| matches!(c, '\n' | '\t') || !is_hostile(*c))
-        .collect()
-}
-
-fn is_hostile(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// `text` with what could drive a terminal or reorder a line made visible:
+/// control characters other than newline and tab, and bidirectional controls.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    visible_prose(text)
 }
 
 /// `text` on one line, cleaned, cut to what a summary holds.
@@ -35,7 +29,11 @@ pub(crate) fn call_summary(arguments: &str) -> String {
     let text = parsed
         .as_ref()
         .and_then(|value| telling.iter().find_map(|key| value.get(key)?.as_str()));
-    summary(text.unwrap_or(arguments))
+    let text = text.unwrap_or(arguments);
+    match text.lines().count() {
+        0 | 1 => summary(text),
+        lines => format!("{} ({lines} lines)", summary(text)),
+    }
 }
 
 /// Money in whatever unit the configuration's prices have.
@@ -88,20 +86,20 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "[image/png, 999 bytes]",
-                "[image/png, 34 KB]",
-                "[image/png, 2.5 MB]"
+                "[image/png<U+001B>, 999 bytes]",
+                "[image/png<U+001B>, 34 KB]",
+                "[image/png<U+001B>, 2.5 MB]"
             ]
         );
     }
 
     #[test]
-    fn nothing_that_drives_a_terminal_passes() {
+    fn nothing_that_drives_a_terminal_passes_and_nothing_is_hidden() {
         assert_eq!(
-            clean("a\x1b[2Jb\x07\r\n\tc\u{9b}31m\u{7f}"),
-            "a[2Jb\n\tc31m"
+            clean("a\x1b[2Jb\x07\r\n\tc\u{9b}31m"),
+            "a<U+001B>[2Jb<U+0007>\n\tc<U+009B>31m"
         );
-        assert_eq!(clean("rm \u{202e}x\u{2066}y\u{200f}"), "rm xy");
+        assert_eq!(clean("rm \u{202e}x"), "rm <U+202E>x");
         assert_eq!(clean("héllo 🦀 漢字"), "héllo 🦀 漢字");
     }
 
@@ -109,7 +107,10 @@ mod tests {
     fn summaries_are_one_short_line() {
         assert_eq!(summary("a\n  b\tc"), "a b c");
         assert_eq!(summary(&"x".repeat(200)).chars().count(), 100);
-        assert_eq!(call_summary(r#"{"command":"ls\n-l","timeout":1}"#), "ls -l");
+        assert_eq!(
+            call_summary(r#"{"command":"ls\n-l","timeout":1}"#),
+            "ls -l (2 lines)"
+        );
         assert_eq!(call_summary("not json"), "not json");
     }
 

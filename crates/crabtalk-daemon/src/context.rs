@@ -9,16 +9,17 @@ use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
-    Message, People, Refusal, RunContext, SystemClock, stamp, tags,
+    Message, People, Refusal, RunContext, SystemClock, stamp,
 };
 use crabtalk_memory::Memory;
 use crabtalk_runtime::gate::scope;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a run waits for a word about trust. Whoever is there answers
-/// within it; a run that nobody watches must not stand still for good.
+/// How long a run waits for a word about trust, about all folders together.
+/// Whoever is there answers within it; where nobody follows the run, it does
+/// not wait at all.
 const TRUST_WAIT: Duration = Duration::from_secs(120);
 
 /// What is answered to the question of trust.
@@ -71,16 +72,15 @@ impl Hook for Context {
             // Both may wait for the disk: at once, so that the first word of
             // an answer waits for one look only.
             let (look, remembered) = futures_util::join!(self.surroundings.of(run.cwd), remembered);
-            let skills = self.skills.advertised(run, &look);
+            let skills = self.skills.advertised(run, &look.skills);
             let project = self.project(run, people, look).await;
-            let around = format!(
-                "working directory: {}\ndate: {:.10}",
-                tags::line(&run.cwd.to_string_lossy()),
+            let mut notes = vec![format!(
+                "<environment>\nworking directory: {}\ndate: {:.10}\n</environment>",
+                run.cwd.display(),
                 SystemClock.now().to_string()
-            );
-            let mut notes = vec![tags::block("environment", &around)];
+            )];
             notes.extend(project);
-            notes.extend(skills.map(|skills| tags::block("skills", &skills)));
+            notes.extend(skills.map(|skills| format!("<skills>\n{skills}\n</skills>")));
             let mut messages = vec![Message::injected(notes.join("\n\n"))];
             messages.extend(remembered);
             messages
@@ -109,13 +109,11 @@ fn remembers(agent: &AgentConfig, memory: &Memory) -> bool {
 /// provider's cache keeps the prompt.
 fn environment() -> String {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "sh".into());
-    let system = format!(
-        "os: {}\narchitecture: {}\nshell: {}",
+    format!(
+        "<system>\nos: {}\narchitecture: {}\nshell: {shell}\n</system>",
         std::env::consts::OS,
-        std::env::consts::ARCH,
-        tags::line(&shell)
-    );
-    tags::block("system", &system)
+        std::env::consts::ARCH
+    )
 }
 
 impl Context {
@@ -128,12 +126,14 @@ impl Context {
         mut look: Arc<Look>,
     ) -> Option<String> {
         if !look.project.untrusted.is_empty() && run.for_owner {
-            let mut trusted = false;
-            for folder in &look.project.untrusted {
-                trusted |= self.ask_for_trust(folder, people).await;
-            }
-            if trusted {
-                look = self.surroundings.of(run.cwd).await;
+            let asking = self.ask_for_trust(&look.project.untrusted, people);
+            // All folders together: a run waits once. Dropping a question
+            // withdraws it, and the run goes on without them.
+            let answered = tokio::time::timeout(TRUST_WAIT, asking).await;
+            look = self.surroundings.of(run.cwd).await;
+            if !answered.unwrap_or_default() {
+                let untrusted = look.project.untrusted.iter();
+                untrusted.for_each(|folder| people.tell(left_out(folder)));
             }
         }
         let project = &look.project;
@@ -143,39 +143,26 @@ impl Context {
         let mut text = project.block();
         for folder in &project.untrusted {
             tracing::info!(folder = %folder.display(), "untrusted project instructions are left out");
-            let folder = tags::line(&folder.to_string_lossy());
-            let note = format!(
-                "The instructions in {folder} are left out: nobody has trusted that folder. The \
-                 owner can, with `crabtalk trust add {folder}`."
-            );
-            text.push_str(&tags::block("project", &note));
-            text.push('\n');
+            let left_out = left_out(folder);
+            text.push_str(&format!("<project>\n{left_out}\n</project>\n"));
         }
         (!text.is_empty()).then_some(text)
     }
 
-    async fn ask_for_trust(&self, folder: &Path, people: &dyn People) -> bool {
-        let option = |label: &str, description: &str| AskOption {
-            label: label.into(),
-            description: description.into(),
-        };
-        let question = AskQuestion {
-            question: format!(
-                "Follow the instructions for agents that {} contains, now and later?",
-                folder.display()
-            ),
-            header: "Trust".into(),
-            options: vec![
-                option(TRUST, "agents read them in every run there"),
-                option("Not now", "they are left out; the question comes again"),
-            ],
-            multi_select: false,
-        };
-        // Dropping the question withdraws it: the run goes on without them.
-        let answer = tokio::time::timeout(TRUST_WAIT, people.ask(question)).await;
-        if answer.ok().flatten().as_deref() != Some(TRUST) {
-            return false;
+    /// Asks about one folder after the other; `true` if somebody answered for
+    /// each.
+    async fn ask_for_trust(&self, folders: &[PathBuf], people: &dyn People) -> bool {
+        for folder in folders {
+            match people.ask(trust_question(folder)).await.as_deref() {
+                Some(TRUST) => self.trust(folder).await,
+                Some(_) => {}
+                None => return false,
+            }
         }
+        true
+    }
+
+    async fn trust(&self, folder: &Path) {
         let (skills, folder) = (Arc::clone(&self.skills), folder.to_owned());
         let at = stamp(SystemClock.now());
         let kept = tokio::task::spawn_blocking(move || {
@@ -184,13 +171,37 @@ impl Context {
                 .add_folder(&folder, &at, "client:local")
                 .map_err(|e| e.to_string())
         });
-        match kept.await {
-            Ok(Ok(_)) => true,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "trust could not be kept");
-                false
-            }
-            Err(_) => false,
+        let kept = kept.await.map_err(|e| e.to_string());
+        if let Err(error) = kept.and_then(|kept| kept.map(drop)) {
+            tracing::warn!(%error, "trust could not be kept");
         }
+    }
+}
+
+/// What is said of instructions that nobody has trusted.
+fn left_out(folder: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        "The instructions in {folder} are left out: nobody has trusted that folder. The owner can, \
+         with `crabtalk trust add {folder}`."
+    )
+}
+
+fn trust_question(folder: &Path) -> AskQuestion {
+    let option = |label: &str, description: &str| AskOption {
+        label: label.into(),
+        description: description.into(),
+    };
+    AskQuestion {
+        question: format!(
+            "Follow the instructions for agents that {} contains, now and later?",
+            folder.display()
+        ),
+        header: "Trust".into(),
+        options: vec![
+            option(TRUST, "agents read them in every run there"),
+            option("Not now", "they are left out; the question comes again"),
+        ],
+        multi_select: false,
     }
 }

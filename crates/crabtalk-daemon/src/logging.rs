@@ -3,8 +3,9 @@
 //!
 //! Invariant: the log never grows beyond two files of [`MAX_LOG_BYTES`].
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing_subscriber::filter::Targets;
@@ -41,7 +42,11 @@ struct Rotating {
 
 impl Rotating {
     fn open(path: &Path) -> io::Result<Self> {
-        let file = crabtalk_files::open_to_append(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)?;
         let bytes = file.metadata()?.len();
         Ok(Self {
             path: path.to_owned(),

@@ -39,6 +39,9 @@ pub trait People: Send + Sync {
     /// The answer, or `None` where nobody can be asked. Dropping it withdraws
     /// the question.
     fn ask<'a>(&'a self, question: AskQuestion) -> BoxFuture<'a, Option<String>>;
+
+    /// Tells whoever follows the run something that they should know.
+    fn tell(&self, _notice: String) {}
 }
 
 /// Collects the schemas of tools that hooks contribute. Dispatch is separate.

@@ -61,6 +61,8 @@ pub struct Preview {
     pub kind: PreviewKind,
     /// All of the change, never a part of it.
     pub text: String,
+    /// What the text does not say, such as that the file is new; may be empty.
+    pub note: String,
     /// Names the outcome: calls with the same come to the same. What "Allow
     /// always" keeps.
     pub exact: String,
@@ -149,7 +151,30 @@ pub trait ToolProvider: Send + Sync {
         false
     }
 
+    /// What the call would change, whole, for whoever is asked whether it may
+    /// (GATE-4); `None` for a call whose subject says it all. The work is
+    /// bounded, and blocks nobody. An error is what the call itself would
+    /// come to.
+    fn preview<'a>(
+        &'a self,
+        _call: &'a Invocation,
+        _subject: &'a Subject,
+    ) -> BoxFuture<'a, Result<Option<Preview>, String>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Executes a call that passed the gate on this subject. Dropping the
     /// future cancels it and ends whatever it started.
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput>;
+
+    /// Executes a call that was allowed for what its preview showed: it does
+    /// exactly that or nothing, whatever has changed since.
+    fn call_as_shown<'a>(
+        &'a self,
+        call: &'a Invocation,
+        subject: &'a Subject,
+        _shown: &'a Preview,
+    ) -> BoxFuture<'a, ToolOutput> {
+        self.call(call, subject)
+    }
 }

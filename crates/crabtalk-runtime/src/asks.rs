@@ -2,12 +2,14 @@
 //!
 //! Invariants: an ask is pending exactly as long as the future that waits for
 //! it lives; an answer that does not fit leaves it pending; a reply without an
-//! id never reaches an ask that was not shown in that conversation's stream.
+//! id never reaches an ask that no reader of that conversation's stream has
+//! been shown; of two answers to one ask the first counts.
 
 mod reply;
 
 use crate::Error;
-use crabtalk_domain::{Ask, ConversationKey};
+use crate::events::RunLog;
+use crabtalk_domain::{Ask, AskRule, ConversationKey};
 use reply::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,6 +28,18 @@ pub enum Answer {
     Deny(String),
 }
 
+impl Answer {
+    /// What kind of answer it is, for the log.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Questions(_) => "answered",
+            Self::AllowOnce => "allow once",
+            Self::AllowAlways => "allow always",
+            Self::Deny(_) => "deny",
+        }
+    }
+}
+
 /// A pending ask as lists show it.
 #[derive(Debug, Clone)]
 pub struct PendingAsk {
@@ -41,7 +55,18 @@ pub struct PendingAsk {
 
 struct Waiting {
     pending: PendingAsk,
-    answer: oneshot::Sender<Answered>,
+    /// Where it is shown; nowhere for the inbox.
+    shown_in: Option<Arc<RunLog>>,
+    /// Taken out while an answer to it is being kept.
+    answer: Option<oneshot::Sender<Answered>>,
+}
+
+impl Waiting {
+    /// Whether somebody who follows the conversation has seen it.
+    fn is_shown(&self) -> bool {
+        let shown_in = self.shown_in.as_ref();
+        shown_in.is_some_and(|log| log.has_shown(&self.pending.ask.id))
+    }
 }
 
 /// An answer, and the principal who gave it.
@@ -79,11 +104,20 @@ impl AskDesk {
         format!("{}-{}", self.era, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes an ask pending until the returned wait is dropped.
-    pub(crate) fn open(self: &Arc<Self>, pending: PendingAsk) -> AskWait {
+    /// Makes an ask pending until the returned wait is dropped. Without
+    /// `shown_in` only its id answers it.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        pending: PendingAsk,
+        shown_in: Option<Arc<RunLog>>,
+    ) -> AskWait {
         let (answer, receiver) = oneshot::channel();
         let id = pending.ask.id.clone();
-        self.waiting().push(Waiting { pending, answer });
+        self.waiting().push(Waiting {
+            pending,
+            shown_in,
+            answer: Some(answer),
+        });
         AskWait {
             desk: Arc::clone(self),
             id,
@@ -102,35 +136,76 @@ impl AskDesk {
         self.waiting().iter().filter_map(of).collect()
     }
 
-    /// Answers an ask: the named one, else the oldest shown in the
-    /// conversation's stream.
-    pub(crate) fn reply(
-        &self,
+    /// Takes an answer to an ask: to the named one, else to the oldest that was
+    /// shown in the conversation's stream. Until the claim is settled or
+    /// dropped nobody else can answer it.
+    pub(crate) fn claim(
+        self: &Arc<Self>,
         key: &ConversationKey,
         ask_id: Option<&str>,
         content: &str,
-        by: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<Claim, Error> {
         let mut waiting = self.waiting();
-        let found = waiting.iter().position(|w| match ask_id {
+        let found = waiting.iter_mut().find(|w| match ask_id {
             Some(id) => w.pending.ask.id == id,
-            None => w.pending.key == *key && !w.pending.inbox,
+            None => w.pending.key == *key && w.answer.is_some() && w.is_shown(),
         });
-        let Some(at) = found else {
-            return Err(Error::NoAsk(match ask_id {
+        let none = || {
+            Error::NoAsk(match ask_id {
                 Some(id) => format!(" under the id {id:?}; it was answered or withdrawn"),
                 None => format!(" in {key}"),
-            }));
+            })
         };
-        let answer = parse(&waiting[at].pending.ask, content).map_err(Error::BadReply)?;
-        let asked = waiting.remove(at);
-        drop(waiting);
-        // The run may have gone this instant; then the answer is moot.
-        let _ = asked.answer.send(Answered {
+        let asked = found.ok_or_else(none)?;
+        let answer = parse(&asked.pending.ask, content).map_err(Error::BadReply)?;
+        Ok(Claim {
+            desk: Arc::clone(self),
+            ask: Arc::clone(&asked.pending.ask),
             answer,
-            by: by.to_owned(),
-        });
-        Ok(())
+            sender: Some(asked.answer.take().ok_or_else(none)?),
+        })
+    }
+}
+
+/// An answer that nobody can overtake. Dropped, it leaves the ask as it was.
+pub(crate) struct Claim {
+    desk: Arc<AskDesk>,
+    ask: Arc<Ask>,
+    answer: Answer,
+    sender: Option<oneshot::Sender<Answered>>,
+}
+
+impl Claim {
+    /// What has to be kept before the answer counts.
+    pub(crate) fn rule(&self) -> Option<&AskRule> {
+        let always = self.answer == Answer::AllowAlways;
+        self.ask.always.as_ref().filter(|_| always)
+    }
+
+    /// Gives the answer.
+    pub(crate) fn settle(mut self, by: &str) {
+        let id = &self.ask.id;
+        self.desk.waiting().retain(|w| w.pending.ask.id != *id);
+        if let Some(sender) = self.sender.take() {
+            // The run may have gone this instant; then the answer is moot.
+            let _ = sender.send(Answered {
+                answer: self.answer.clone(),
+                by: by.to_owned(),
+            });
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let Some(sender) = self.sender.take() else {
+            return;
+        };
+        let mut waiting = self.desk.waiting();
+        let asked = waiting.iter_mut().find(|w| w.pending.ask.id == self.ask.id);
+        if let Some(asked) = asked {
+            asked.answer = Some(sender);
+        }
     }
 }
 

@@ -327,17 +327,16 @@ impl Conversation {
         ending.tell_of_panic(&self.shared);
     }
 
-    /// What the first message of a pair settles (CONV-6).
+    /// What the first message of a pair settles (CONV-6): the agent's folder
+    /// is where it works, wherever who speaks first happens to stand.
     fn creation(&self, request: &RunRequest) -> NewConversation {
         let catalog = self.rt.catalog.load();
         let agent_cwd = catalog
             .agents
             .get(&self.shared.key.agent)
             .and_then(|a| a.cwd.clone());
-        let cwd = request
-            .cwd
-            .clone()
-            .or(agent_cwd)
+        let cwd = agent_cwd
+            .or_else(|| request.cwd.clone())
             .or_else(|| catalog.user_home.clone())
             .unwrap_or_else(|| PathBuf::from("/"));
         NewConversation {

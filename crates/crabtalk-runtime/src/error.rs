@@ -59,6 +59,12 @@ pub enum Error {
     /// The reply does not answer the ask, which stays.
     #[error("{0}")]
     BadReply(String),
+    /// What was to be allowed for good cannot be kept; the ask stays.
+    #[error(
+        "this cannot be kept, and nothing was allowed: {0}; the question still waits, and \
+         \"Allow once\" allows this call alone"
+    )]
+    NotKept(String),
     /// A field of the request makes no sense.
     #[error("{0}")]
     BadRequest(String),
@@ -89,6 +95,7 @@ impl Error {
             | Self::NoConversation(_)
             | Self::NothingRunning(_)
             | Self::NoAsk(_) => 404,
+            Self::NotKept(_) => 500,
             Self::Busy(_) => 409,
             Self::QueueFull { .. } | Self::SteersFull { .. } => 429,
             Self::Cancelled => 499,

@@ -6,6 +6,7 @@
 mod approve;
 mod builtin;
 mod delegate;
+mod shown;
 
 pub use approve::ApprovalBook;
 pub(crate) use builtin::ASK_USER;
@@ -190,12 +191,17 @@ impl Router {
             subject: &subject,
             arguments: &call.arguments,
         };
-        if let Err(refusal) = self.permit(context, case).await {
-            return ToolOutput::error(refusal).into();
-        }
-        match provider {
-            Some(provider) => provider.call(&invocation, &subject).await.into(),
-            None => builtin::call(context, &invocation).await,
+        let shown = match self.permit(context, case).await {
+            Ok(shown) => shown,
+            Err(refusal) => return ToolOutput::error(refusal).into(),
+        };
+        match (provider, shown) {
+            (Some(provider), Some(shown)) => {
+                let called = provider.call_as_shown(&invocation, &subject, &shown);
+                called.await.into()
+            }
+            (Some(provider), None) => provider.call(&invocation, &subject).await.into(),
+            (None, _) => builtin::call(context, &invocation).await,
         }
     }
 

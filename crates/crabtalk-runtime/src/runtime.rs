@@ -279,26 +279,34 @@ impl Runtime {
         steers.ok_or_else(nothing)?.push(key, content)
     }
 
-    /// Answers a pending ask (RUN-7). It bypasses the queue.
-    pub fn reply(
+    /// Answers a pending ask (RUN-7). It bypasses the queue. What is allowed
+    /// for good is on disk when this returns; if it cannot be kept, the ask
+    /// stays as it was.
+    pub async fn reply(
         &self,
         key: &ConversationKey,
         ask_id: Option<&str>,
         content: &str,
     ) -> Result<(), Error> {
-        self.reply_from(key, ask_id, content, LOCAL_PRINCIPAL)
+        self.reply_from(key, ask_id, content, LOCAL_PRINCIPAL).await
     }
 
     /// [`Runtime::reply`] by a client of this principal, who is kept beside
     /// what is allowed for good.
-    pub fn reply_from(
+    pub async fn reply_from(
         &self,
         key: &ConversationKey,
         ask_id: Option<&str>,
         content: &str,
         by: &str,
     ) -> Result<(), Error> {
-        self.0.asks.reply(key, ask_id, content, by)
+        let claim = self.0.asks.claim(key, ask_id, content)?;
+        if let Some(rule) = claim.rule() {
+            let kept = self.0.router.keep(rule, self.0.now(), by);
+            kept.await.map_err(Error::NotKept)?;
+        }
+        claim.settle(by);
+        Ok(())
     }
 
     /// Pending asks, oldest first; `None` means any.

@@ -1,15 +1,12 @@
 //! The operating-system tools as one provider.
 
 use crate::bash::{BashArguments, Order, Probe, Shell, Workplace};
-use crate::files::{
-    Closed, EditArguments, Intent, ReadArguments, Resolver, WriteArguments, edit, is_below, read,
-    write,
-};
+use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, is_below, read};
 use crate::guardian::GuardianCommand;
 use crate::reaper::Children;
 use crate::sandbox::{Places, SandboxConfig, SandboxPolicy, Walls};
 use crate::specs;
-use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::tool::{Invocation, Preview, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -225,7 +222,7 @@ impl OsTools {
                 readable: &readable,
                 writable: &writable,
             };
-            let path = resolver.resolve(&text, intent)?;
+            let path = resolver.lead(&text)?;
             closed.check(&path, intent)?;
             Ok(Subject::Path {
                 path,
@@ -292,31 +289,80 @@ impl OsTools {
         .await
     }
 
+    /// Says what makes no sense on a path that may be touched by now: before,
+    /// that would tell what lies there.
+    async fn sensible(
+        &self,
+        call: &Invocation,
+        text: String,
+        intent: Intent,
+        judged: &Path,
+    ) -> Result<(), Failure> {
+        let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
+        let judged = judged.to_path_buf();
+        blocking(move |_| {
+            let resolver = Resolver {
+                cwd: &cwd,
+                user_home: user_home.as_deref(),
+            };
+            if resolver.resolve(&text, intent)? == judged {
+                Ok(())
+            } else {
+                Err(crate::files::Error::Changed(judged).into())
+            }
+        })
+        .await
+    }
+
     async fn read(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
         let (arguments, path): (ReadArguments, _) = (arguments(call)?, path.to_path_buf());
+        let text = arguments.path.clone();
+        self.sensible(call, text, Intent::Read, &path).await?;
         blocking(move |cancelled| Ok(read(&path, &arguments, cancelled)?)).await
     }
 
-    async fn edit(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
-        let (arguments, path): (EditArguments, _) = (arguments(call)?, path.to_path_buf());
-        let locks = Arc::clone(&self.edits);
+    async fn shown(&self, call: &Invocation, path: &Path) -> Result<Preview, Failure> {
+        let (change, path) = (change(call)?, path.to_path_buf());
+        let (text, intent) = change.aim();
+        self.sensible(call, text, intent, &path).await?;
+        blocking(move |_| Ok(change.preview(&path)?)).await
+    }
+
+    async fn change(
+        &self,
+        call: &Invocation,
+        path: &Path,
+        shown: Option<&Preview>,
+    ) -> Result<ToolOutput, Failure> {
+        let (change, path) = (change(call)?, path.to_path_buf());
+        let (text, intent) = change.aim();
+        self.sensible(call, text, intent, &path).await?;
+        let (locks, shown) = (Arc::clone(&self.edits), shown.cloned());
         blocking(move |cancelled| {
             let _one_at_a_time = lock(&locks, &path);
             not_if(cancelled)?;
-            Ok(ToolOutput::ok(edit(&path, &arguments)?))
+            Ok(ToolOutput::ok(change.make(&path, shown.as_ref())?))
         })
         .await
     }
 
-    async fn write(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
-        let (arguments, path): (WriteArguments, _) = (arguments(call)?, path.to_path_buf());
-        let locks = Arc::clone(&self.edits);
-        blocking(move |cancelled| {
-            let _one_at_a_time = lock(&locks, &path);
-            not_if(cancelled)?;
-            Ok(ToolOutput::ok(write(&path, &arguments.content)?))
-        })
-        .await
+    async fn called(
+        &self,
+        call: &Invocation,
+        subject: &Subject,
+        shown: Option<&Preview>,
+    ) -> ToolOutput {
+        let done = match (call.name.as_str(), subject) {
+            ("bash", Subject::Command(_)) => self.bash(call).await,
+            ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
+            ("edit" | "write", Subject::Path { path, write: true }) => {
+                self.change(call, path, shown).await
+            }
+            (other, _) => Err(Failure(format!(
+                "{other} was not judged on what it would touch"
+            ))),
+        };
+        done.unwrap_or_else(|Failure(why)| ToolOutput::error(why))
     }
 }
 
@@ -338,13 +384,9 @@ impl ToolProvider for OsTools {
                     let arguments: ReadArguments = arguments(call).map_err(text)?;
                     self.path(call, arguments.path, Intent::Read).await
                 }
-                "edit" => {
-                    let arguments: EditArguments = arguments(call).map_err(text)?;
-                    self.path(call, arguments.path, Intent::Change).await
-                }
-                "write" => {
-                    let arguments: WriteArguments = arguments(call).map_err(text)?;
-                    self.path(call, arguments.path, Intent::Create).await
+                "edit" | "write" => {
+                    let (path, intent) = change(call).map_err(text)?.aim();
+                    self.path(call, path, intent).await
                 }
                 other => Err(format!("there is no tool {other}")),
             }
@@ -360,19 +402,42 @@ impl ToolProvider for OsTools {
         }
     }
 
-    fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+    fn preview<'a>(
+        &'a self,
+        call: &'a Invocation,
+        subject: &'a Subject,
+    ) -> BoxFuture<'a, Result<Option<Preview>, String>> {
         Box::pin(async move {
-            let done = match (call.name.as_str(), subject) {
-                ("bash", Subject::Command(_)) => self.bash(call).await,
-                ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
-                ("edit", Subject::Path { path, write: true }) => self.edit(call, path).await,
-                ("write", Subject::Path { path, write: true }) => self.write(call, path).await,
-                (other, _) => Err(Failure(format!(
-                    "{other} was not judged on what it would touch"
-                ))),
-            };
-            done.unwrap_or_else(|Failure(why)| ToolOutput::error(why))
+            match (call.name.as_str(), subject) {
+                ("edit" | "write", Subject::Path { path, write: true }) => {
+                    let shown = self.shown(call, path).await;
+                    shown.map(Some).map_err(|Failure(why)| why)
+                }
+                (_, Subject::Path { .. } | Subject::Command(_) | Subject::Other) => Ok(None),
+            }
         })
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(self.called(call, subject, None))
+    }
+
+    fn call_as_shown<'a>(
+        &'a self,
+        call: &'a Invocation,
+        subject: &'a Subject,
+        shown: &'a Preview,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(self.called(call, subject, Some(shown)))
+    }
+}
+
+/// What a call of `edit` or `write` wants to change.
+fn change(call: &Invocation) -> Result<Change, Failure> {
+    if call.name == "edit" {
+        Ok(Change::Edit(arguments(call)?))
+    } else {
+        Ok(Change::Write(arguments(call)?))
     }
 }
 

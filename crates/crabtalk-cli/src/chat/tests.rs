@@ -1,8 +1,9 @@
 use super::*;
 use crate::testing::Fake;
-use crabtalk_proto::{HistoryEntry, StreamEnd, StreamStart, stream_event::Event};
+use crabtalk_proto::{HistoryEntry, StreamChunk, StreamEnd, StreamStart, stream_event::Event};
 use input::Reading;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 struct Lines(VecDeque<Typed>);
 
@@ -46,6 +47,7 @@ async fn a_chat_shows_what_was_said_and_survives_a_failed_turn() {
         content: "earlier".into(),
         ..HistoryEntry::default()
     });
+    fake.script.runs.store(false, Ordering::SeqCst);
     let mut at = fake.at("chat");
     fake.send(Event::Start(StreamStart::default())).await;
     let end = StreamEnd {
@@ -72,6 +74,7 @@ async fn quit_leaves_and_a_refused_kill_does_not() {
     let mut fake = Fake::start().await;
     let refusal = Err(crabtalk_proto::Status::not_found("nothing runs"));
     fake.script.replies.lock().unwrap().push_back(refusal);
+    fake.script.runs.store(false, Ordering::SeqCst);
     let mut at = fake.at("chat --agent crab");
     talk(
         &mut at.context,
@@ -83,4 +86,37 @@ async fn quit_leaves_and_a_refused_kill_does_not() {
     assert_eq!(fake.next_told().await, "kill \"crab\" \"\"");
     assert!(fake.told.try_recv().is_err());
     assert_eq!(at.err.text(), "crabtalk: nothing runs\n");
+}
+
+#[tokio::test]
+async fn a_chat_without_names_follows_what_already_runs() {
+    let mut fake = Fake::start().await;
+    let mut at = fake.at("chat");
+    for event in [
+        Event::Start(StreamStart::default()),
+        Event::Chunk(StreamChunk {
+            content: "on its way\n".into(),
+        }),
+        Event::End(StreamEnd::default()),
+    ] {
+        fake.send(event).await;
+    }
+    talk(&mut at.context, &mut lines(&[]), false).await.unwrap();
+    assert_eq!(fake.next_told().await, "attach");
+    assert_eq!(at.out.text(), "on its way\n");
+    assert!(at.err.text().contains("following it"), "{}", at.err.text());
+}
+
+#[tokio::test]
+async fn how_the_last_run_ended_is_no_news() {
+    let fake = Fake::start().await;
+    let mut at = fake.at("chat");
+    let end = StreamEnd {
+        error: "down".into(),
+        code: 502,
+        ..StreamEnd::default()
+    };
+    fake.send(Event::End(end)).await;
+    talk(&mut at.context, &mut lines(&[]), false).await.unwrap();
+    assert_eq!(at.err.text(), "");
 }

@@ -2,9 +2,11 @@
 
 use super::Context;
 use crate::error::Error;
-use crate::prompt::is_approval;
+use crate::follow::SETTLE;
+use crate::prompt::{is_approval, pages, question_text, wanted};
+use crate::terminal::Terminal;
 use crate::{json, text};
-use crabtalk_proto::{Client, ListAsksMsg, PendingAsk, ReplyToAsk};
+use crabtalk_proto::{Client, ListAsksMsg, PendingAsk, ReplyToAsk, visible};
 use serde_json::json;
 
 pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
@@ -15,27 +17,33 @@ pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
         }
         return Ok(());
     }
-    let rows = asks.iter().map(|pending| {
-        let ask = pending.ask.clone().unwrap_or_default();
-        let what = match (is_approval(&ask), ask.questions.first()) {
-            (true, _) => format!("{} {}", ask.tool, ask.detail),
-            (false, Some(question)) => question.question.clone(),
-            (false, None) => String::new(),
-        };
-        vec![
-            ask.ask_id.clone(),
-            pending.agent.clone(),
-            pending.sender.clone(),
-            ask.kind.clone(),
-            what,
-        ]
-    });
-    let rows = rows.collect();
-    context.print_table(
-        &["id", "agent", "sender", "kind", "what"],
-        rows,
-        "nothing is waiting",
-    )
+    if asks.is_empty() {
+        return Ok(context.console.screen.note("nothing is waiting")?);
+    }
+    for pending in &asks {
+        context.console.screen.line(&entry(pending))?;
+    }
+    Ok(())
+}
+
+/// An ask, whole.
+fn entry(pending: &PendingAsk) -> String {
+    let ask = pending.ask.clone().unwrap_or_default();
+    let agent = visible(&pending.agent);
+    let mut text = format!(
+        "{}  {}  {agent} for {}  {}\n",
+        visible(&ask.ask_id),
+        visible(&ask.kind),
+        visible(&pending.sender),
+        visible(&pending.asked_at)
+    );
+    if is_approval(&ask) {
+        text.push_str(&wanted(&ask, &agent));
+    } else {
+        let questions = ask.questions.iter();
+        questions.for_each(|q| text.push_str(&question_text(q, &agent)));
+    }
+    text.trim_end().to_owned()
 }
 
 pub(super) async fn reply(
@@ -46,13 +54,68 @@ pub(super) async fn reply(
     answer(context, id, None, content).await
 }
 
+/// Allows one call, having shown all that this allows.
 pub(super) async fn approve(
     context: &mut Context,
     id: Option<String>,
     always: bool,
+    yes: bool,
 ) -> Result<(), Error> {
+    let asks = pending(context).await?;
+    let (found, named) = choose(&asks, id.as_deref(), Some(true))?;
+    let ask = found.ask.clone().unwrap_or_default();
+    if !is_approval(&ask) {
+        return Err(Error::Usage(format!(
+            "{named} is a question; `crabtalk reply --id {named} ANSWER` answers it"
+        )));
+    }
+    if always && ask.always.is_none() {
+        return Err(Error::Failed(format!(
+            "{named} cannot be allowed for good; `crabtalk approve {named}` allows it once"
+        )));
+    }
+    let shown = wanted(&ask, &found.agent);
+    let how = if always { "from now on" } else { "once" };
+    match context.console.terminal.as_mut().filter(|_| !yes) {
+        Some(terminal) => {
+            let question = format!("Allow it {how}? [y]es, [n]o > ");
+            if !confirmed(&mut **terminal, &shown, &question).await? {
+                return Err(Error::Failed(format!(
+                    "nothing was answered; {named} still waits"
+                )));
+            }
+        }
+        None => context.console.screen.note(&shown)?,
+    }
     let content = if always { "Allow always" } else { "Allow once" };
-    answer(context, id, Some(true), content.to_owned()).await
+    send(context, found, named, content.to_owned()).await
+}
+
+/// Shows a text page by page, and asks whether it is to be so. What was typed
+/// before is no answer.
+async fn confirmed(terminal: &mut dyn Terminal, text: &str, question: &str) -> Result<bool, Error> {
+    let failed = |e| Error::io("ask at the terminal", &e);
+    let pages = pages(text, terminal.size());
+    let last = pages.len();
+    for (page, number) in pages.iter().zip(1..) {
+        terminal.show(page).map_err(failed)?;
+        tokio::time::sleep(SETTLE).await;
+        terminal.forget();
+        let more = "Enter shows more, n ends this > ";
+        let prompt = if number == last { question } else { more };
+        terminal.show(prompt).map_err(failed)?;
+        let Some(line) = terminal.line().await.map_err(failed)? else {
+            return Ok(false);
+        };
+        let line = line.trim().to_lowercase();
+        if number == last {
+            return Ok(line == "y" || line == "yes");
+        }
+        if !line.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(false)
 }
 
 pub(super) async fn deny(
@@ -85,6 +148,15 @@ async fn answer(
 ) -> Result<(), Error> {
     let asks = pending(context).await?;
     let (found, id) = choose(&asks, id.as_deref(), approval)?;
+    send(context, found, id, content).await
+}
+
+async fn send(
+    context: &mut Context,
+    found: &PendingAsk,
+    id: &str,
+    content: String,
+) -> Result<(), Error> {
     let request = ReplyToAsk {
         agent: found.agent.clone(),
         sender: found.sender.clone(),

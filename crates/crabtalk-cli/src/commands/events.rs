@@ -3,6 +3,7 @@
 use super::Context;
 use crate::error::Error;
 use crate::json;
+use crate::prompt::{is_approval, wanted};
 use crate::text::{call_summary, summary};
 use crabtalk_proto::{AgentEventMsg, Client, SubscribeEvents};
 use futures_util::StreamExt;
@@ -31,6 +32,9 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
             console.screen.json(&json::agent_event(&event))?;
         } else if let Some(line) = line(&event) {
             console.screen.line(&line)?;
+            if let Some(ask) = event.ask.as_ref().filter(|ask| is_approval(ask)) {
+                console.screen.line(&wanted(ask, &event.agent))?;
+            }
         }
     }
 }

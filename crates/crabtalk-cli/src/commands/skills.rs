@@ -23,7 +23,7 @@ pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
 }
 
 async fn known(context: &mut Context) -> Result<SkillList, Error> {
-    let cwd = Some(context.cwd()?);
+    let cwd = context.cwd()?;
     let mut connection = context.connection().await?;
     Ok(connection.list_skills(ListSkillsMsg { cwd }).await?)
 }

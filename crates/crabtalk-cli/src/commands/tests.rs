@@ -2,8 +2,10 @@ mod knowledge;
 mod models;
 
 use crate::error::Error;
-use crate::testing::Fake;
-use crabtalk_proto::{AskUserEvent, HistoryEntry, Image, PendingAsk, Status, ToolCallInfo};
+use crate::testing::{Fake, shows};
+use crabtalk_proto::{
+    ApprovalInfo, AskUserEvent, HistoryEntry, Image, PendingAsk, Status, ToolCallInfo,
+};
 
 async fn output(fake: &Fake, words: &str) -> String {
     let mut at = fake.at(words);
@@ -17,7 +19,7 @@ async fn conversations_are_a_table_or_json() {
     assert_eq!(
         output(&fake, "conversations").await,
         "AGENT  SENDER  MESSAGES  CREATED     STATE  TITLE\n\
-         crab   user    2         2026-11-21         a[1m title\n"
+         crab   user    2         2026-11-21         a<U+001B>[1m title\n"
     );
     let json: serde_json::Value =
         serde_json::from_str(&output(&fake, "conversations --json").await).unwrap();
@@ -95,31 +97,83 @@ async fn a_refusal_is_the_daemons_words() {
     }
 }
 
-#[tokio::test]
-async fn approve_answers_the_only_approval() {
-    let mut fake = Fake::start().await;
-    *fake.script.asks.lock().unwrap() = vec![PendingAsk {
+fn pending_approval() -> PendingAsk {
+    PendingAsk {
         agent: "crab".into(),
         sender: "tg:1".into(),
         ask: Some(AskUserEvent {
             ask_id: "a1".into(),
             kind: "approval".into(),
             tool: "bash".into(),
-            detail: "ls\n-l".into(),
+            detail: "ls\n-l\u{202e}".into(),
+            cwd: "/w".into(),
+            always: Some(ApprovalInfo {
+                agent: "crab".into(),
+                sender: "tg:1".into(),
+                tool: "bash".into(),
+                exact: "ls\n-l\u{202e}".into(),
+                cwd: "/w".into(),
+                ..ApprovalInfo::default()
+            }),
             ..AskUserEvent::default()
         }),
+        asked_at: "now".into(),
         ..PendingAsk::default()
-    }];
+    }
+}
+
+/// What the approval above shows, everywhere.
+const SHOWN: &str = "crab wants to use bash (2 lines):\n    ls\n    -l<U+202E>\n  in /w\n  \
+     \"always\" keeps: bash by crab for tg:1 in /w, exactly this\n";
+
+#[tokio::test]
+async fn approve_repeats_what_it_allows() {
+    let mut fake = Fake::start().await;
+    *fake.script.asks.lock().unwrap() = vec![pending_approval()];
     assert_eq!(
         output(&fake, "asks").await,
-        "ID  AGENT  SENDER  KIND      WHAT\na1  crab   tg:1    approval  bash ls -l\n"
+        format!("a1  approval  crab for tg:1  now\n{SHOWN}")
     );
-    output(&fake, "approve --always").await;
+    let mut at = fake.at("approve a1");
+    at.run().await.unwrap();
+    assert!(at.err.text().starts_with(SHOWN), "{}", at.err.text());
+    assert_eq!(fake.next_told().await, "reply a1 Allow once");
+    output(&fake, "approve --always --yes").await;
     assert_eq!(fake.next_told().await, "reply a1 Allow always");
+    // Of several the one that is meant has to be named.
+    let mut another = pending_approval();
+    another.ask.as_mut().unwrap().ask_id = "a2".into();
+    fake.script.asks.lock().unwrap().push(another);
+    let mut at = fake.at("approve --yes");
+    let error = at.run().await.unwrap_err().to_string();
+    assert_eq!(error, "several are waiting, name one: a1, a2");
     output(&fake, "deny a1 --reason no").await;
     assert_eq!(fake.next_told().await, "reply a1 Deny: no");
     output(&fake, "reply --id a1 yes please").await;
     assert_eq!(fake.next_told().await, "reply a1 yes please");
+}
+
+#[tokio::test]
+async fn approve_asks_again_at_a_terminal() {
+    let mut fake = Fake::start().await;
+    *fake.script.asks.lock().unwrap() = vec![pending_approval()];
+    for (typed, allowed) in [("y", true), ("n", false), ("", false)] {
+        let mut at = fake.at("approve a1");
+        let (typist, shown) = at.with_person();
+        // Too early to be an answer.
+        typist.send("y").await.unwrap();
+        let drive = async {
+            shows(&shown, "Allow it once? [y]es, [n]o > ", 1).await;
+            typist.send(typed).await.unwrap();
+        };
+        let (done, ()) = tokio::join!(at.run(), drive);
+        assert_eq!(done.is_ok(), allowed, "{typed}");
+        assert!(shown.text().starts_with(SHOWN), "{}", shown.text());
+        if allowed {
+            assert_eq!(fake.next_told().await, "reply a1 Allow once");
+        }
+        assert!(fake.told.try_recv().is_err());
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 use super::*;
-use crate::testing::{At, Fake};
+use crate::testing::{At, Fake, shows};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
     AskQuestion, Image, Status, StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo,
-    ToolResultEvent, ToolStartEvent, ToolsCompleteEvent,
+    ToolResultEvent, ToolStartEvent, ToolsCompleteEvent, WaitingEvent,
 };
 
 fn start() -> Event {
@@ -174,6 +174,7 @@ async fn an_approval_is_answered_at_the_terminal_while_the_stream_stays_open() {
             fake.send(event).await;
         }
         assert_eq!(fake.next_told().await, "stream \"\" x");
+        shows(&shown, "> ", 1).await;
         typist.send("what?").await.unwrap();
         typist.send("y").await.unwrap();
         assert_eq!(fake.next_told().await, "reply a1 Allow once");
@@ -185,10 +186,41 @@ async fn an_approval_is_answered_at_the_terminal_while_the_stream_stays_open() {
     done.unwrap();
     assert_eq!(
         shown.text(),
-        "\ncrab wants to use bash:\n    ls\nAllow? [y]es once, [a]lways, [n]o (or n: reason) > \
+        "\ncrab wants to use bash:\n    ls\nAllow? [y]es once, [n]o (or n: reason) > \
          Please answer y, a, n, or n: and a reason > "
     );
     assert!(at.err.text().contains("< bash 1.5 s\n"));
+}
+
+#[tokio::test]
+async fn what_was_typed_before_a_question_never_answers_it() {
+    let (mut fake, mut at) = ask("x").await;
+    let (typist, shown) = at.with_person();
+    let drive = async {
+        fake.next_told().await;
+        for early in ["y", "a", "1"] {
+            typist.send(early).await.unwrap();
+        }
+        for event in [start(), approval("a1"), approval("a2")] {
+            fake.send(event).await;
+        }
+        // While the question has only just appeared, too.
+        shows(&shown, "    ls\n", 1).await;
+        typist.send("y").await.unwrap();
+        shows(&shown, "> ", 1).await;
+        typist.send("n: no").await.unwrap();
+        // And what answers one question says nothing of the next.
+        typist.send("y").await.unwrap();
+        assert_eq!(fake.next_told().await, "reply a1 Deny: no");
+        shows(&shown, "> ", 2).await;
+        typist.send("n").await.unwrap();
+        assert_eq!(fake.next_told().await, "reply a2 Deny");
+        for event in [complete(), end("", 0)] {
+            fake.send(event).await;
+        }
+    };
+    let (done, ()) = tokio::join!(at.run(), drive);
+    done.unwrap();
 }
 
 #[tokio::test]
@@ -205,8 +237,10 @@ async fn several_asks_are_put_one_after_another_and_results_wait() {
             fake.send(event).await;
         }
         fake.next_told().await;
+        shows(&shown, "> ", 1).await;
         typist.send("n: no").await.unwrap();
         assert_eq!(fake.next_told().await, "reply a1 Deny: no");
+        shows(&shown, "> ", 2).await;
         typist.send("this one").await.unwrap();
         assert_eq!(fake.next_told().await, "reply q2 this one");
         for event in [complete(), end("", 0)] {
@@ -237,7 +271,8 @@ async fn an_answer_that_comes_too_late_or_is_refused_is_said() {
             fake.send(event).await;
         }
         fake.next_told().await;
-        for _ in 0..2 {
+        for times in 1..=2 {
+            shows(&shown, "> ", times).await;
             typist.send("green").await.unwrap();
             assert_eq!(fake.next_told().await, "reply q1 green");
         }
@@ -255,16 +290,17 @@ async fn an_answer_that_comes_too_late_or_is_refused_is_said() {
 async fn a_prompt_is_withdrawn_when_the_step_went_on() {
     let (fake, mut at) = ask("x").await;
     let (_typist, shown) = at.with_person();
-    for event in [
-        start(),
-        approval("a1"),
-        tool_result("1", "", false),
-        complete(),
-        end("", 0),
-    ] {
-        fake.send(event).await;
-    }
-    at.run().await.unwrap();
+    let drive = async {
+        for event in [start(), approval("a1"), tool_result("1", "", false)] {
+            fake.send(event).await;
+        }
+        shows(&shown, "> ", 1).await;
+        for event in [complete(), end("", 0)] {
+            fake.send(event).await;
+        }
+    };
+    let (done, ()) = tokio::join!(at.run(), drive);
+    done.unwrap();
     assert!(shown.text().ends_with("> \n(settled elsewhere)\n"));
     assert!(at.err.text().contains("< tool 1.5 s\n"));
 }
@@ -384,4 +420,31 @@ async fn a_stream_that_breaks_says_where_the_run_is() {
         Err(Error::Failed(message)) => assert!(message.contains("crabtalk attach"), "{message}"),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn without_a_terminal_nobody_waits_for_a_strangers_approval() {
+    let waiting = || {
+        Event::Waiting(WaitingEvent {
+            whom: "an owner".into(),
+            timeout_secs: 86_400,
+        })
+    };
+    let (fake, mut at) = ask("--as tg:1 x").await;
+    for event in [start(), waiting()] {
+        fake.send(event).await;
+    }
+    assert!(matches!(at.run().await, Err(Error::RunFailed)));
+    let err = at.err.text();
+    assert!(
+        err.contains("waits for an owner to approve") && err.contains("1 d 0 h"),
+        "{err}"
+    );
+    // Who is told to wait does.
+    let (fake, mut at) = ask("--wait --as tg:1 x").await;
+    for event in [start(), waiting(), end("", 0)] {
+        fake.send(event).await;
+    }
+    at.run().await.unwrap();
+    assert!(at.err.text().contains("waits for an owner"));
 }

@@ -1,6 +1,6 @@
 //! SubscribeEvents: what happens in every run (WIRE-8).
 
-use super::{Session, legacy, wire};
+use super::{Session, wire};
 use crabtalk_domain::AgentEvent;
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
@@ -97,9 +97,6 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         }
         AgentEvent::TextEnd => Kind::TextEnd,
         AgentEvent::ToolStart(calls) => {
-            if !modern {
-                message.content = wire::cap(legacy::calls_label(&calls));
-            }
             message.tool_calls = wire::calls(calls);
             Kind::ToolStart
         }
@@ -107,14 +104,9 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             output,
             is_error,
             call_id,
-            duration_ms,
             ..
         } => {
-            message.content = if modern {
-                call_id
-            } else {
-                legacy::duration_label(duration_ms)
-            };
+            message.content = call_id;
             message.tool_output = wire::cap(output);
             message.tool_is_error = is_error;
             Kind::ToolResult
@@ -148,11 +140,7 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             Kind::Notice
         }
         AgentEvent::End(end) => {
-            message.content = if modern {
-                end.error
-            } else {
-                legacy::end_label(&end)
-            };
+            message.content = end.error;
             match end.code {
                 0 => Kind::Done,
                 499 if modern => Kind::RunKilled,

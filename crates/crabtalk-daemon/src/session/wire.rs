@@ -20,6 +20,9 @@ const MAX_PIECE_BYTES: usize = 1024 * 1024;
 /// limit whatever stands beside it.
 const MAX_TEXT_BYTES: usize = 12 * 1024 * 1024;
 
+/// What clients without the event of a compaction are told (RUN-4).
+const COMPACTED: &str = "[context compacted]";
+
 /// Reads a run for one client.
 pub(super) struct Reader {
     run: Option<Subscription>,
@@ -124,8 +127,14 @@ impl Reader {
             | AgentEvent::Steered(_)
             | AgentEvent::End(_) => false,
         };
-        // Older clients would stumble over it.
         if is_new && !self.modern {
+            // Older clients would stumble over it; this they show as text.
+            if let AgentEvent::Compacted { failed, .. } = &event
+                && failed.is_empty()
+            {
+                let notice = to_wire(AgentEvent::Text(COMPACTED.into()), "");
+                self.ready.push_back(Ok(StreamEvent { seq, ..notice }));
+            }
             return;
         }
         if self.speaker.is_empty()

@@ -4,6 +4,10 @@ use super::Answer;
 use crabtalk_domain::{Ask, AskKind, AskQuestion};
 use serde_json::{Map, Value};
 
+/// Said of "Allow always" where nothing could be kept that was shown.
+const NOT_OFFERED: &str = "\"Allow always\" is not offered here; \"Allow once\" allows this call, and \
+     a rule in the agent's file allows more; the question still waits";
+
 /// Makes an answer of a reply, or says what would be one.
 pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
     let content = content.trim();
@@ -11,7 +15,13 @@ pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
         return Err("the reply is empty; the question still waits".into());
     }
     match ask.kind {
-        AskKind::Approval => approval(content),
+        AskKind::Approval => {
+            let answer = approval(content)?;
+            if answer == Answer::AllowAlways && ask.always.is_none() {
+                return Err(NOT_OFFERED.into());
+            }
+            Ok(answer)
+        }
         AskKind::Question => questions(&ask.questions, content).map(Answer::Questions),
     }
 }
@@ -130,7 +140,7 @@ fn label<'a>(question: &'a AskQuestion, text: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crabtalk_domain::AskOption;
+    use crabtalk_domain::{AskOption, AskRule};
 
     fn question(text: &str, labels: &[&str], multi_select: bool) -> AskQuestion {
         let option = |l: &&str| AskOption {
@@ -207,7 +217,17 @@ mod tests {
 
     #[test]
     fn approvals_take_only_the_listed_words() {
-        let check = |reply: &str| parse(&ask(AskKind::Approval, vec![]), reply);
+        let offered = Ask {
+            always: Some(AskRule {
+                agent: "crab".into(),
+                sender: "user".into(),
+                tool: "bash".into(),
+                exact: "ls".into(),
+                cwd: "/w".into(),
+            }),
+            ..ask(AskKind::Approval, vec![])
+        };
+        let check = |reply: &str| parse(&offered, reply);
         for reply in ["Allow once", "1", "y", "YES"] {
             assert_eq!(check(reply), Ok(Answer::AllowOnce), "{reply}");
         }
@@ -224,5 +244,7 @@ mod tests {
         for reply in ["", "sure", "4", "allow", "denying: x"] {
             assert!(check(reply).is_err(), "{reply}");
         }
+        let not_offered = parse(&ask(AskKind::Approval, vec![]), "2").unwrap_err();
+        assert!(not_offered.contains("not offered"), "{not_offered}");
     }
 }

@@ -19,14 +19,11 @@ pub struct Answer {
 impl Subscription {
     /// Reads the run to its end.
     pub async fn answer(mut self) -> Result<Answer, Arc<Error>> {
+        self.close_eyes();
         let (mut text, mut notices) = (String::new(), Vec::new());
-        // Text outside of a block is a notice of the daemon, not the agent's.
-        let mut speaking = false;
         while let Some(next) = self.next().await? {
             match next.event {
-                AgentEvent::TextStart => speaking = true,
-                AgentEvent::TextEnd => speaking = false,
-                AgentEvent::Text(piece) if speaking => text.push_str(&piece),
+                AgentEvent::Text(piece) => text.push_str(&piece),
                 // Another step follows.
                 AgentEvent::ToolStart(_) | AgentEvent::Steered(_) => text.clear(),
                 AgentEvent::Notice(notice) => notices.push(notice),
@@ -36,7 +33,8 @@ impl Subscription {
                 | AgentEvent::ThinkingStart
                 | AgentEvent::Thinking(_)
                 | AgentEvent::ThinkingEnd
-                | AgentEvent::Text(_)
+                | AgentEvent::TextStart
+                | AgentEvent::TextEnd
                 | AgentEvent::ToolResult { .. }
                 | AgentEvent::ToolsComplete
                 | AgentEvent::AskUser(_)

@@ -51,6 +51,10 @@ struct State {
     end: Option<End>,
     run: u64,
     speaker: Arc<str>,
+    /// Seq of the last event that a reader who shows events has got.
+    shown: u64,
+    /// Readers who show events, now.
+    viewers: usize,
     /// Bytes of texts in memory.
     bytes: usize,
     /// Entries in front of this belong to answers that are in the log.
@@ -113,7 +117,6 @@ impl RunLog {
         let mut state = self.state();
         let from = state.answered;
         let (mut text, mut thinking) = (0, 0);
-        let mut notice = false;
         for entry in &mut state.entries[from..] {
             if let Body::Deltas(deltas) = &mut entry.body {
                 let offset = if deltas.thinking {
@@ -121,14 +124,10 @@ impl RunLog {
                 } else {
                     &mut text
                 };
-                // The notice of a compaction is no part of any answer.
-                if !notice {
-                    deltas.offset = *offset;
-                    *offset += deltas.len();
-                    entry.stored = Some(at);
-                }
+                deltas.offset = *offset;
+                *offset += deltas.len();
+                entry.stored = Some(at);
             }
-            notice = matches!(&entry.body, Body::Event(AgentEvent::Compacted { .. }));
         }
         state.answered = state.entries.len();
         state.calls_at = Some(at);
@@ -165,6 +164,22 @@ impl RunLog {
         self.state().end.clone()
     }
 
+    /// Whether anybody who could be asked something follows the run.
+    pub(crate) fn is_viewed(&self) -> bool {
+        self.state().viewers > 0
+    }
+
+    /// Whether somebody who follows the run has been shown this ask.
+    pub(crate) fn has_shown(&self, ask_id: &str) -> bool {
+        let state = self.state();
+        let is_it = |entry: &&Entry| match &entry.body {
+            Body::Event(event) => matches!(event, AgentEvent::AskUser(ask) if ask.id == ask_id),
+            Body::Deltas(_) | Body::Calls | Body::Result { .. } => false,
+        };
+        let asked = state.entries.iter().rev().find(is_it);
+        asked.is_some_and(|entry| entry.last() <= state.shown)
+    }
+
     /// Bytes of texts in memory.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
@@ -173,12 +188,14 @@ impl RunLog {
 
     /// Reads from the event behind `after`, or from the beginning with 0.
     pub fn subscribe(self: &Arc<Self>, after: u64) -> Subscription {
-        let replay_upto = self.state().last;
+        let mut state = self.state();
+        state.viewers += 1;
         Subscription {
             log: Arc::clone(self),
             entry: 0,
             seen: after,
-            replay_upto,
+            replay_upto: state.last,
+            views: true,
         }
     }
 
@@ -245,9 +262,24 @@ pub struct Subscription {
     seen: u64,
     /// Deltas up to here are a replay and come merged.
     replay_upto: u64,
+    /// Whether what it reads is shown to anybody.
+    views: bool,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.close_eyes();
+    }
 }
 
 impl Subscription {
+    /// Reads on for nobody who could be asked something.
+    pub(super) fn close_eyes(&mut self) {
+        if std::mem::take(&mut self.views) {
+            self.log.state().viewers -= 1;
+        }
+    }
+
     /// The next event; `None` after the End. An error means that the run was
     /// refused and never started.
     pub async fn next(&mut self) -> Result<Option<Sequenced>, Arc<Error>> {
@@ -285,7 +317,7 @@ impl Subscription {
     }
 
     fn look(&mut self) -> Look {
-        let state = self.log.state();
+        let mut state = self.log.state();
         if let Some(error) = &state.refused {
             return Look::Ready(Err(Arc::clone(error)));
         }
@@ -303,6 +335,9 @@ impl Subscription {
                 return entry.stored.map_or(Look::Wait, Look::Stored);
             };
             self.seen = upto;
+            if self.views {
+                state.shown = state.shown.max(upto);
+            }
             return Look::Ready(Ok(Some(Sequenced { seq: upto, event })));
         }
         if state.end.is_some() {

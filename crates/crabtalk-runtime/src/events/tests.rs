@@ -245,7 +245,6 @@ mod long {
             title: String::new(),
             failed: String::new(),
         });
-        long.publish(text("[context compacted]"));
         long.step(60);
         long.publish(AgentEvent::End(End::default()));
         let said: usize = long
@@ -282,10 +281,11 @@ async fn an_answer_is_the_text_of_the_last_step_without_notices() {
         text("here "),
         text("it is"),
         AgentEvent::TextEnd,
-        text("[context compacted]"),
+        AgentEvent::Notice("mind the step".into()),
         AgentEvent::End(End::default()),
     ];
     events.into_iter().for_each(|event| log.publish(event));
     let answer = reader.answer().await.expect("not refused");
     assert_eq!(answer.text, "here it is");
+    assert_eq!(answer.notices, ["mind the step"]);
 }

@@ -179,7 +179,10 @@ impl<'a> Question<'a> {
             );
             return Opinion::new(Permission::Deny, reason);
         }
+        // A change is allowed for what it makes of the file, which only the
+        // file tells: whoever asks looks there.
         let exact_is_text = match self.subject {
+            Subject::Path { write: true, .. } => false,
             Subject::Path { path, .. } => path.to_str().is_some(),
             Subject::Command(_) | Subject::Other => true,
         };
@@ -244,11 +247,10 @@ impl<'a> Question<'a> {
         if !write && root.is_some_and(|root| path::is_readable_below(path, root, self.user_home)) {
             return Opinion::new(Permission::Allow, format!("reading below {whose}"));
         }
-        let what = if write { "writing" } else { "reading" };
-        Opinion::new(
-            Permission::Ask,
-            format!("{what} {} is allowed by no rule", path.display()),
-        )
+        // The reason may reach the model, and must not say where a link leads.
+        let what = if write { "writes" } else { "reads" };
+        let reason = format!("what it {what} is allowed by no rule");
+        Opinion::new(Permission::Ask, reason)
     }
 
     /// Judges a command: the strictest of all its parts and files.

@@ -480,7 +480,8 @@ fn an_approval_lifts_an_ask_and_nothing_else() {
     assert_eq!(call(Call::bash("", "git push -f")).says(), Ask);
     assert_eq!(call(Call::bash("", "git push; rm x")).says(), Ask);
     assert_eq!(call(Call::bash("", " git push")).says(), Ask);
-    assert_eq!(call(Call::file("", "edit", "/w/p/a")).says(), Allow);
+    // A path is no word on what is written there.
+    assert_eq!(call(Call::file("", "edit", "/w/p/a")).says(), Ask);
     assert_eq!(call(Call::file("", "write", "/w/p/a")).says(), Ask);
     assert_eq!(call(Call::of("", "other", Subject::Other)).says(), Allow);
     assert_eq!(

@@ -1,15 +1,15 @@
 //! Permission, and the question to a person where the rules say `ask`
 //! (GATE-2, GATE-4).
 
-use super::{CallContext, Router};
+use super::{CallContext, Router, shown};
 use crate::asks::{Answer, Answered, PendingAsk};
 use crate::error::with_source;
+use crate::gate::approvals::Wanted;
 use crate::gate::{Approval, Question, Standing, Verdict, judge};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
-use crabtalk_domain::tool::{Invocation, Subject, ToolProvider, ToolSpec};
+use crabtalk_domain::tool::{Invocation, Preview, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentEvent, Ask, AskKind, AskOption, AskQuestion, BoxFuture, Origin, Permission,
-    PermissionRule, Sender,
+    AgentEvent, Ask, AskRule, BoxFuture, Origin, Permission, PermissionRule, Sender,
 };
 use std::future::ready;
 use std::sync::{Arc, MutexGuard};
@@ -19,7 +19,8 @@ pub trait ApprovalBook: Send + Sync {
     /// What is approved now.
     fn list(&self) -> Arc<Vec<Approval>>;
 
-    /// Keeps an approval. The error says what happened to which file.
+    /// Keeps an approval; it is on disk when this returns. The error says what
+    /// happened to which file.
     fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>>;
 
     /// Rules that lift an `ask` for this call, for instance those of a trusted
@@ -39,7 +40,11 @@ impl ApprovalBook for () {
     }
 }
 
+/// For whom the run of somebody who is no owner waits.
+const WAITS_FOR: &str = "an owner";
+
 /// A call and what is known of it.
+#[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub(super) spec: &'a ToolSpec,
     /// `None` for a tool of the runtime itself.
@@ -50,24 +55,35 @@ pub(super) struct Case<'a> {
 }
 
 impl Router {
-    /// Lets a call pass, or says why not.
-    pub(super) async fn permit(&self, context: &CallContext, case: Case<'_>) -> Result<(), String> {
+    /// Lets a call pass, with what was shown of it to whoever allowed it, or
+    /// says why not.
+    pub(super) async fn permit(
+        &self,
+        context: &CallContext,
+        case: Case<'_>,
+    ) -> Result<Option<Preview>, String> {
         let call = case.call;
         let rules = &context.agent.permissions;
-        let standing = context.standing;
-        let verdict = self.judge(context, &case, rules, standing).await;
-        // A trusted skill speaks for an owner, never for whoever calls it.
-        if verdict.permission == Permission::Ask && standing.is_owner {
+        // As if somebody could be asked: a trusted skill speaks first.
+        let attended = Standing {
+            unattended: false,
+            ..context.standing
+        };
+        let mut verdict = self.judge(context, &case, rules, attended).await;
+        if verdict.permission == Permission::Ask {
             let preapproved = self.approvals.preapproved(call).await;
             if !preapproved.is_empty() {
-                let lifted = self.judge(context, &case, &preapproved, standing).await;
+                let lifted = self.judge(context, &case, &preapproved, attended).await;
                 if lifted.permission == Permission::Allow {
-                    return Ok(());
+                    return Ok(None);
                 }
+            }
+            if context.standing.unattended {
+                verdict = self.judge(context, &case, rules, context.standing).await;
             }
         }
         match verdict.permission {
-            Permission::Allow => Ok(()),
+            Permission::Allow => Ok(None),
             Permission::Deny => {
                 tracing::warn!(
                     target: "security",
@@ -81,7 +97,7 @@ impl Router {
                 );
                 Err(format!("denied: {}", verdict.reason))
             }
-            Permission::Ask => self.ask(context, call, &verdict).await,
+            Permission::Ask => self.ask(context, &case, &verdict).await,
         }
     }
 
@@ -136,46 +152,76 @@ impl Router {
             })
     }
 
+    /// Asks whoever may answer; gives what they were shown.
     async fn ask(
         &self,
         context: &CallContext,
-        call: &Invocation,
+        case: &Case<'_>,
         verdict: &Verdict,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Preview>, String> {
+        let preview = match case.provider {
+            Some(provider) => provider.preview(case.call, case.subject).await,
+            None => Ok(None),
+        };
+        let (preview, failed) = match preview {
+            Ok(preview) => (preview, None),
+            // What may be read may be told of; of the rest nobody learns
+            // anything before it was allowed.
+            Err(why) if self.may_read(context, case).await => return Err(why),
+            Err(why) => (None, Some(why)),
+        };
+        let always = if failed.is_none() {
+            rule(context, case, verdict, preview.as_ref())
+        } else {
+            None
+        };
+        if preview.is_some() && always.as_ref().is_some_and(|rule| self.is_kept(rule)) {
+            return Ok(preview);
+        }
+        let ask = Arc::new(shown::approval(
+            context, case, verdict, preview, &failed, always,
+        )?);
+        let answer = self.answer(context, case, &ask).await?;
+        match (answer, failed) {
+            (Answer::AllowOnce | Answer::AllowAlways, Some(why)) => Err(why),
+            (Answer::AllowOnce | Answer::AllowAlways, None) => {
+                note_begun(context, &case.call.call_id).await?;
+                Ok(ask.preview.clone())
+            }
+            (Answer::Deny(reason), _) if reason.is_empty() => Err("denied by the user".into()),
+            (Answer::Deny(reason), _) => Err(format!("denied by the user: {reason}")),
+            (Answer::Questions(_), _) => Err("denied: the approval was withdrawn".into()),
+        }
+    }
+
+    /// Shows an ask, and waits for the answer.
+    async fn answer(
+        &self,
+        context: &CallContext,
+        case: &Case<'_>,
+        ask: &Arc<Ask>,
+    ) -> Result<Answer, String> {
         let rt = &context.rt;
-        let ask = Arc::new(Ask {
-            id: rt.asks.new_id(),
-            kind: AskKind::Approval,
-            questions: vec![AskQuestion {
-                question: format!(
-                    "Allow {} to run {}: {}",
-                    context.agent.name, call.name, verdict.detail
-                ),
-                header: "Approval".into(),
-                options: approval_options(),
-                multi_select: false,
-            }],
-            tool: call.name.clone(),
-            detail: verdict.detail.clone(),
-            preview: None,
-            cwd: call.cwd.to_string_lossy().into_owned(),
-            reason: verdict.reason.clone(),
-            always: None,
-        });
         // Strangers must not answer for the owner: their streams do not show it.
         let inbox = !context.standing.is_owner;
         let pending = PendingAsk {
             key: context.audience.key().clone(),
-            ask: Arc::clone(&ask),
+            ask: Arc::clone(ask),
             asked_at: rt.now(),
             inbox,
         };
-        let mut wait = rt.asks.open(pending);
-        note_waiting(context, &call.call_id)?;
-        let event = AgentEvent::AskUser(ask);
+        let log = (!inbox).then(|| Arc::clone(context.audience.log()));
+        let mut wait = rt.asks.open(pending, log);
+        note_waiting(context, &case.call.call_id)?;
+        let event = AgentEvent::AskUser(Arc::clone(ask));
         let answered = if inbox {
-            context.audience.publish_to_watchers(&event);
             let timeout = rt.catalog.load().limits.ask_timeout;
+            context.audience.publish_to_watchers(&event);
+            // They know that it waits, not for what.
+            context.audience.publish_to_readers(AgentEvent::Waiting {
+                whom: WAITS_FOR.into(),
+                timeout_secs: timeout.as_secs(),
+            });
             match tokio::time::timeout(timeout, wait.answered()).await {
                 Ok(answered) => answered,
                 Err(_) => return Err("denied: nobody answered the approval in time".into()),
@@ -188,39 +234,98 @@ impl Router {
         let Some(Answered { answer, by }) = answered else {
             return Err("denied: the approval was withdrawn".into());
         };
-        match answer {
-            Answer::AllowOnce => note_begun(context, &call.call_id).await,
-            Answer::AllowAlways => {
-                self.keep_approval(context, call, verdict, by).await;
-                note_begun(context, &call.call_id).await
-            }
-            Answer::Deny(reason) if reason.is_empty() => Err("denied by the user".into()),
-            Answer::Deny(reason) => Err(format!("denied by the user: {reason}")),
-            Answer::Questions(_) => Err("denied: the approval was withdrawn".into()),
-        }
+        tracing::info!(
+            target: "security",
+            agent = %context.agent.name,
+            sender = %context.key.sender,
+            tool = %case.call.name,
+            ask = %ask.id,
+            by,
+            answer = answer.name(),
+            "an approval was answered"
+        );
+        Ok(answer)
     }
 
-    async fn keep_approval(
-        &self,
-        context: &CallContext,
-        call: &Invocation,
-        verdict: &Verdict,
-        by: String,
-    ) {
-        let approval = Approval {
-            agent: context.agent.name.to_string(),
-            sender: authority(context).to_string(),
-            tool: call.name.clone(),
-            exact: verdict.detail.clone(),
-            cwd: call.cwd.to_string_lossy().into_owned(),
-            at: context.rt.now(),
-            by,
+    /// Whether the file that a call would change may be read unasked.
+    async fn may_read(&self, context: &CallContext, case: &Case<'_>) -> bool {
+        let Subject::Path { path, .. } = case.subject else {
+            return true;
         };
-        if let Err(error) = self.approvals.add(approval).await {
-            // The call was approved all the same; it will be asked again.
-            tracing::warn!(%error, "an approval could not be kept");
-        }
+        let subject = Subject::Path {
+            path: path.clone(),
+            write: false,
+        };
+        let call = Invocation {
+            name: "read".into(),
+            ..case.call.clone()
+        };
+        let case = Case {
+            call: &call,
+            subject: &subject,
+            ..*case
+        };
+        let rules = &context.agent.permissions;
+        let verdict = self.judge(context, &case, rules, context.standing).await;
+        verdict.permission == Permission::Allow
     }
+
+    /// Whether exactly this was allowed for good.
+    fn is_kept(&self, rule: &AskRule) -> bool {
+        let wanted = Wanted {
+            agent: &rule.agent,
+            sender: &rule.sender,
+            tool: &rule.tool,
+            exact: &rule.exact,
+            cwd: &rule.cwd,
+        };
+        self.approvals
+            .list()
+            .iter()
+            .any(|kept| kept.covers(&wanted))
+    }
+
+    /// Keeps what was allowed for good; it is on disk when this returns.
+    pub(crate) async fn keep(&self, rule: &AskRule, at: String, by: &str) -> Result<(), String> {
+        let approval = Approval {
+            agent: rule.agent.clone(),
+            sender: rule.sender.clone(),
+            tool: rule.tool.clone(),
+            exact: rule.exact.clone(),
+            cwd: rule.cwd.clone(),
+            at,
+            by: by.to_owned(),
+        };
+        let kept = self.approvals.add(approval).await;
+        kept.inspect_err(|error| tracing::warn!(%error, "an approval could not be kept"))
+    }
+}
+
+/// What "Allow always" would keep: exactly this call, or exactly this outcome
+/// of a change. `None` where no text names it.
+fn rule(
+    context: &CallContext,
+    case: &Case<'_>,
+    verdict: &Verdict,
+    preview: Option<&Preview>,
+) -> Option<AskRule> {
+    let exact = match (case.subject, preview) {
+        (Subject::Path { path, write: true }, Some(preview)) => {
+            path.to_str()?;
+            preview.exact.clone()
+        }
+        // What would be written there is not known.
+        (Subject::Path { write: true, .. }, None) => return None,
+        (Subject::Path { path, .. }, _) => path.to_str()?.to_owned(),
+        (Subject::Command(_) | Subject::Other, _) => verdict.detail.clone(),
+    };
+    Some(AskRule {
+        agent: context.agent.name.to_string(),
+        sender: authority(context).to_string(),
+        tool: case.call.name.clone(),
+        exact,
+        cwd: case.call.cwd.to_str()?.to_owned(),
+    })
 }
 
 /// Lets the log say that a call has not begun, so that a restart can tell.
@@ -278,16 +383,4 @@ fn authority(context: &CallContext) -> &Sender {
         Origin::Delegate { root, .. } => &root.sender,
         Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &context.key.sender,
     }
-}
-
-fn approval_options() -> Vec<AskOption> {
-    let option = |label: &str, description: &str| AskOption {
-        label: label.into(),
-        description: description.into(),
-    };
-    vec![
-        option("Allow once", "this call only"),
-        option("Allow always", "exactly this, in this folder, from now on"),
-        option("Deny", "refuse; \"Deny: reason\" tells the agent why"),
-    ]
 }

@@ -127,7 +127,8 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
         asked_at: context.rt.now(),
         inbox: false,
     };
-    let mut wait = context.rt.asks.open(pending);
+    let log = Arc::clone(context.audience.log());
+    let mut wait = context.rt.asks.open(pending, Some(log));
     context.audience.publish(AgentEvent::AskUser(ask));
     match wait.answer().await {
         Some(Answer::Questions(answers)) => ToolOutput::ok(answers.to_string()),

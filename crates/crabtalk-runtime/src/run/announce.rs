@@ -35,7 +35,7 @@ impl Publisher {
     }
 
     /// The run that it tells of, for its readers.
-    pub(super) fn log(&self) -> &Arc<RunLog> {
+    pub(crate) fn log(&self) -> &Arc<RunLog> {
         &self.log
     }
 
@@ -56,6 +56,11 @@ impl Publisher {
 
     pub(crate) fn publish(&self, event: AgentEvent) {
         self.publish_to_watchers(&event);
+        self.log.publish(event);
+    }
+
+    /// Tells the run's own readers alone.
+    pub(crate) fn publish_to_readers(&self, event: AgentEvent) {
         self.log.publish(event);
     }
 

@@ -3,11 +3,7 @@
 use super::{Run, Stop};
 use crate::compaction::{self, Plan};
 use crate::{Error, framing};
-use crabtalk_domain::AgentEvent;
 use std::sync::Arc;
-
-/// Streamed as text, so that every client shows that it happened (0000).
-const NOTICE: &str = "[context compacted]";
 
 impl Run<'_> {
     /// Compacts if the history has outgrown its budget. `reported` is the
@@ -51,7 +47,6 @@ impl Run<'_> {
         self.publisher.publish(compaction::event(&done));
         match done {
             Ok(_) => {
-                self.publisher.publish(AgentEvent::Text(NOTICE.into()));
                 // What was injected stands behind the summary now.
                 self.injected_at = 1;
                 Ok(true)

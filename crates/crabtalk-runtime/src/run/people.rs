@@ -25,6 +25,10 @@ impl People for Owner {
             if !self.standing.is_owner || self.standing.unattended || self.carried_on {
                 return None;
             }
+            // Nobody would see it: a hook has to do without.
+            if !self.audience.log().is_viewed() {
+                return None;
+            }
             let text = question.question.clone();
             let ask = Arc::new(Ask {
                 id: self.rt.asks.new_id(),
@@ -32,17 +36,23 @@ impl People for Owner {
                 questions: vec![question],
                 ..Ask::default()
             });
-            let mut wait = self.rt.asks.open(PendingAsk {
+            let pending = PendingAsk {
                 key: self.audience.key().clone(),
                 ask: Arc::clone(&ask),
                 asked_at: self.rt.now(),
                 inbox: false,
-            });
+            };
+            let log = Arc::clone(self.audience.log());
+            let mut wait = self.rt.asks.open(pending, Some(log));
             self.audience.publish(AgentEvent::AskUser(ask));
             match wait.answer().await {
                 Some(Answer::Questions(answers)) => Some(answers[&text].as_str()?.to_owned()),
                 Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => None,
             }
         })
+    }
+
+    fn tell(&self, notice: String) {
+        self.audience.publish(AgentEvent::Notice(notice));
     }
 }

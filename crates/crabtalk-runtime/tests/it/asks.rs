@@ -5,7 +5,9 @@ use crate::rig::*;
 use crabtalk_domain::{AgentEvent, ConversationKey, Origin, Role};
 use crabtalk_runtime::{ApprovalBook, HubSubscription, RunRequest};
 use crabtalk_testkit::{Reply, ScriptedModel};
+use futures_util::FutureExt;
 use serde_json::json;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn stranger() -> ConversationKey {
@@ -39,15 +41,63 @@ async fn a_strangers_approval_goes_to_the_inbox_and_is_answered_by_id() {
     assert_eq!(listed.len(), 1);
     assert!(listed[0].inbox);
     for reply in ["1", "yes", "Allow always"] {
-        let error = rig.runtime.reply(&stranger(), None, reply);
+        let error = rig.runtime.reply(&stranger(), None, reply).await;
         assert_eq!(error.expect_err("not theirs").code(), 404);
     }
     rig.runtime
         .reply(&key(), Some(&id), "Allow once")
+        .await
         .expect("by id");
     let events = read(run).await;
     assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");
+    // They know that it waits, and for whom.
+    assert!(
+        events.contains(&"waiting for an owner".to_owned()),
+        "{events:?}"
+    );
     assert!(events.contains(&"result done".to_owned()));
+}
+
+#[tokio::test]
+async fn an_answer_without_an_id_counts_only_once_the_ask_was_shown() {
+    let rig = rig(danger());
+    let mut watch = rig.runtime.watch();
+    let mut run = rig.submit("go");
+    let (_, id) = asked(&mut watch).await;
+    // Whoever says yes now has not seen what to.
+    let early = rig.runtime.reply(&key(), None, "yes").await;
+    assert_eq!(early.expect_err("not shown").code(), 404);
+    // Nor does who reads nothing but the end show it to anybody.
+    let log = rig.runtime.attach(&key()).expect("in flight");
+    let mut blind = std::pin::pin!(log.subscribe(0).answer());
+    assert!(blind.as_mut().now_or_never().is_none(), "it waits");
+    let early = rig.runtime.reply(&key(), None, "yes").await;
+    assert_eq!(early.expect_err("not shown").code(), 404);
+    assert_eq!(rig.runtime.asks(None, None)[0].ask.id, id);
+    read_until(&mut run, "ask").await;
+    let reply = rig.runtime.reply(&key(), None, "yes").await;
+    reply.expect("shown by now");
+    let events = read(run).await;
+    assert!(events.contains(&"result done".to_owned()), "{events:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_for_good_allows_nothing() {
+    let rig = rig(danger());
+    rig.approvals.is_full.store(true, Ordering::SeqCst);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    let refused = rig.runtime.reply(&key(), None, "Allow always").await;
+    let error = refused.expect_err("not kept");
+    assert_eq!(error.code(), 500);
+    assert!(error.to_string().contains("no room on the disk"), "{error}");
+    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    // The question stays, for an answer that can be kept.
+    let once = rig.runtime.reply(&key(), None, "Allow once").await;
+    once.expect("still pending");
+    let events = read(run).await;
+    assert!(events.contains(&"result done".to_owned()), "{events:?}");
+    assert!(rig.approvals.list().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +126,10 @@ async fn an_owners_question_waits_for_days() {
     tokio::time::sleep(Duration::from_secs(30 * 86_400)).await;
     assert_eq!(rig.runtime.asks(None, None).len(), 1);
     let log = rig.runtime.attach(&key()).expect("in flight");
-    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    rig.runtime
+        .reply(&key(), None, "yes")
+        .await
+        .expect("pending");
     let events = read(log.subscribe(0)).await;
     assert!(events.contains(&"result done".to_owned()), "{events:?}");
 }
@@ -89,7 +142,10 @@ async fn a_strangers_own_question_is_shown_to_the_stranger() {
         .try_submit(RunRequest::new(stranger(), "go"))
         .expect("accepted");
     read_until(&mut run, "ask Colour?").await;
-    rig.runtime.reply(&stranger(), None, "blue").expect("shown");
+    rig.runtime
+        .reply(&stranger(), None, "blue")
+        .await
+        .expect("shown");
     assert_eq!(read(run).await[0], r#"result {"Colour?":"blue"}"#);
 }
 
@@ -112,11 +168,13 @@ async fn several_asks_wait_at_once_and_the_oldest_is_meant() {
     assert_eq!(details.len(), 2);
     rig.runtime
         .reply(&key(), None, "Deny: first")
+        .await
         .expect("oldest");
     let left = rig.runtime.asks(None, None);
     assert_eq!((left.len(), left[0].ask.id.as_str()), (1, second.as_str()));
     rig.runtime
         .reply(&key(), Some(&second), "1")
+        .await
         .expect("second");
     let events = read(run).await;
     assert!(events.contains(&"result! denied by the user: first".to_owned()));
@@ -130,6 +188,7 @@ async fn what_is_allowed_always_is_kept_with_who_and_where() {
     read_until(&mut run, "ask").await;
     rig.runtime
         .reply_from(&key(), None, "Allow always", "laptop")
+        .await
         .expect("pending");
     read(run).await;
     let kept = rig.approvals.list();
@@ -249,6 +308,7 @@ async fn a_restart_says_what_became_of_what_was_waiting() {
     let first = first.expect("pending").ask.id.clone();
     rig.runtime
         .reply(&key(), Some(&first), "yes")
+        .await
         .expect("pending");
     read_until(&mut run, "result done").await;
     assert_eq!(
@@ -263,7 +323,10 @@ async fn an_allowed_call_begins_only_when_the_disk_knows() {
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;
     rig.store.hold_syncs(true);
-    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    rig.runtime
+        .reply(&key(), None, "yes")
+        .await
+        .expect("pending");
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }

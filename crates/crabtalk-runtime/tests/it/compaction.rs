@@ -52,13 +52,8 @@ async fn a_long_run_compacts_again_and_again_and_never_loses_the_question() {
     assert_eq!(events.last().map(String::as_str), Some("end 0"));
     let compactions = events.iter().filter(|e| *e == "compacted").count();
     assert!(compactions >= 10, "{compactions}");
-    assert_eq!(
-        events
-            .iter()
-            .filter(|e| *e == "[context compacted]")
-            .count(),
-        compactions
-    );
+    // That is an event, and no word of the agent's.
+    assert!(!events.iter().any(|e| e == "[context compacted]"));
     assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 400);
     let largest = rig.model.requests().iter().map(|r| r.history.len()).max();
     assert!(largest < Some(200), "{largest:?}");

@@ -261,9 +261,15 @@ async fn what_a_member_asks_is_shown_at_the_root() {
     assert_eq!(pending.len(), 1);
     assert!(rig.runtime.asks(Some("bob"), None).is_empty());
     // Without an id: it was shown in this conversation's stream.
-    rig.runtime.reply(&key(), None, "yes").expect("pending");
+    rig.runtime
+        .reply(&key(), None, "yes")
+        .await
+        .expect("pending");
     read_until(&mut run, "ask Colour?").await;
-    rig.runtime.reply(&key(), None, "red").expect("pending");
+    rig.runtime
+        .reply(&key(), None, "red")
+        .await
+        .expect("pending");
     assert_eq!(read(run).await.last().map(String::as_str), Some("end 0"));
     let bob = rig.store.lines(&member("bob", 2));
     assert!(bob.contains(&"tool: done".to_owned()), "{bob:?}");
@@ -313,10 +319,12 @@ async fn a_members_authority_is_that_of_the_root() {
     let error = rig
         .runtime
         .reply(&stranger, None, "yes")
+        .await
         .expect_err("not his");
     assert_eq!(error.code(), 404);
     rig.runtime
         .reply(&stranger, Some(&asked.id), "Deny: no")
+        .await
         .expect("by id");
     let events = read(run).await;
     assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");

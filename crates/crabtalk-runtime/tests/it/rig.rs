@@ -10,7 +10,7 @@ use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime,
 use crabtalk_testkit::{ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -104,15 +104,22 @@ impl ToolProvider for Tools {
 
 /// Approvals in memory.
 #[derive(Default)]
-pub(crate) struct Book(Mutex<Arc<Vec<Approval>>>);
+pub(crate) struct Book {
+    kept: Mutex<Arc<Vec<Approval>>>,
+    /// Whether the disk has no room.
+    pub(crate) is_full: AtomicBool,
+}
 
 impl ApprovalBook for Book {
     fn list(&self) -> Arc<Vec<Approval>> {
-        Arc::clone(&self.0.lock().expect("not poisoned"))
+        Arc::clone(&self.kept.lock().expect("not poisoned"))
     }
 
     fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>> {
-        Arc::make_mut(&mut self.0.lock().expect("not poisoned")).push(approval);
+        if self.is_full.load(Ordering::SeqCst) {
+            return Box::pin(std::future::ready(Err("no room on the disk".into())));
+        }
+        Arc::make_mut(&mut self.kept.lock().expect("not poisoned")).push(approval);
         Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -377,15 +377,20 @@ async fn an_approval_is_asked_and_answered_from_elsewhere() {
         assert_eq!(
             rig.runtime
                 .reply(&key(), None, "perhaps")
+                .await
                 .expect_err("unclear")
                 .code(),
             400
         );
-        rig.runtime.reply(&key(), None, reply).expect("pending");
+        rig.runtime
+            .reply(&key(), None, reply)
+            .await
+            .expect("pending");
         assert_eq!(read(run).await[0], outcome);
         assert_eq!(
             rig.runtime
                 .reply(&key(), None, reply)
+                .await
                 .expect_err("answered")
                 .code(),
             404
@@ -428,7 +433,7 @@ async fn ask_user_gives_the_model_a_json_object() {
     let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
     let mut run = rig.submit("go");
     read_until(&mut run, "ask Colour?").await;
-    rig.runtime.reply(&key(), None, "1").expect("pending");
+    rig.runtime.reply(&key(), None, "1").await.expect("pending");
     assert_eq!(read(run).await[0], r#"result {"Colour?":"Red"}"#);
 }
 

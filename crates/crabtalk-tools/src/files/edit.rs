@@ -1,14 +1,9 @@
 //! `edit`: replaces text in a file, unambiguously.
 
 use super::Error;
-use super::open::Spot;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::io::Read;
 use std::path::Path;
-
-/// Largest file that is edited: it is held in memory, twice.
-const MAX_EDIT_BYTES: u64 = 16 << 20;
 
 /// Places named in an error about text that is not unique.
 const MAX_PLACES: usize = 10;
@@ -23,8 +18,19 @@ pub(crate) struct EditArguments {
     pub(crate) replace_all: bool,
 }
 
-/// Replaces text at a judged path; tells where.
-pub(crate) fn edit(path: &Path, arguments: &EditArguments) -> Result<String, Error> {
+/// The new text of a file and what was done, or why it cannot be done.
+pub(super) fn edited(
+    path: &Path,
+    text: &str,
+    arguments: &EditArguments,
+) -> Result<(String, String), Error> {
+    let (new, told) = replace(text, arguments)
+        .map_err(|why| Error::Content(format!("{}: {why}; nothing was changed", path.display())))?;
+    Ok((new, format!("edited {}: {told}", path.display())))
+}
+
+/// Refuses arguments that make no sense on any file.
+pub(super) fn check(arguments: &EditArguments) -> Result<(), Error> {
     if arguments.old_string.is_empty() {
         return Err(Error::Content(
             "old_string is empty; to create or replace a whole file use `write`".into(),
@@ -35,33 +41,7 @@ pub(crate) fn edit(path: &Path, arguments: &EditArguments) -> Result<String, Err
             "old_string and new_string are the same".into(),
         ));
     }
-    let spot = Spot::reach(path, false)?;
-    let mut old = spot
-        .existing()?
-        .ok_or_else(|| Error::NotFound(path.to_path_buf()))?;
-    let mut bytes = Vec::new();
-    (&mut old)
-        .take(MAX_EDIT_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| Error::io("read", path, e))?;
-    if bytes.len() as u64 > MAX_EDIT_BYTES {
-        return Err(Error::Content(format!(
-            "{} is larger than {} MiB; change it with bash",
-            path.display(),
-            MAX_EDIT_BYTES >> 20
-        )));
-    }
-    let text = String::from_utf8(bytes).map_err(|e| {
-        Error::Content(format!(
-            "{} is not UTF-8 (byte {} is the first that is not); change it with bash",
-            path.display(),
-            e.utf8_error().valid_up_to()
-        ))
-    })?;
-    let (new, told) = replace(&text, arguments)
-        .map_err(|why| Error::Content(format!("{}: {why}; nothing was changed", path.display())))?;
-    spot.replace(new.as_bytes(), Some(&old))?;
-    Ok(format!("edited {}: {told}", path.display()))
+    Ok(())
 }
 
 /// The new text and what was done, or why it cannot be done.

@@ -7,6 +7,7 @@
 //!
 //! Everything here blocks; callers run it on the blocking pool.
 
+mod change;
 mod edit;
 mod open;
 mod picture;
@@ -14,11 +15,10 @@ mod read;
 mod resolve;
 mod write;
 
-pub(crate) use edit::{EditArguments, edit};
+pub(crate) use change::Change;
 pub(crate) use open::open_folder;
 pub(crate) use read::{ReadArguments, read};
 pub(crate) use resolve::{Closed, Intent, Resolver, is_below};
-pub(crate) use write::{WriteArguments, write};
 
 use std::io;
 use std::path::PathBuf;
@@ -58,6 +58,13 @@ pub(crate) enum Error {
         .0.display()
     )]
     Changed(PathBuf),
+    #[error("{} changed meanwhile; nothing was done, read it again", .0.display())]
+    ChangedMeanwhile(PathBuf),
+    #[error(
+        "{} is not as it was when the change was shown, so that nothing was done; read it again",
+        .0.display()
+    )]
+    ChangedSinceShown(PathBuf),
     #[error("cannot {attempt} {}: {}", .path.display(), reason(.source))]
     Io {
         attempt: &'static str,

@@ -64,6 +64,43 @@ pub(super) fn open_to_read(path: &Path) -> Result<Opened, Error> {
     })
 }
 
+/// What keeps a content from being put somewhere.
+#[derive(Debug)]
+pub(super) enum Unless {
+    Never,
+    /// There is something already.
+    Exists,
+    /// What is there is not this any more.
+    Changed(Stamp),
+}
+
+/// Tells a file from another, and from itself once somebody has changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp(String);
+
+impl Stamp {
+    pub(super) fn take(file: &File) -> io::Result<Self> {
+        Ok(Self::of(&rustix::fs::fstat(file)?))
+    }
+
+    fn of(stat: &rustix::fs::Stat) -> Self {
+        Self(format!(
+            "{}:{}:{}:{}.{}:{}.{}",
+            stat.st_dev,
+            stat.st_ino,
+            stat.st_size,
+            stat.st_mtime,
+            stat.st_mtime_nsec,
+            stat.st_ctime,
+            stat.st_ctime_nsec
+        ))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A place in a folder that holds, or will hold, one file.
 pub(super) struct Spot<'a> {
     folder: OwnedFd,
@@ -108,17 +145,62 @@ impl<'a> Spot<'a> {
 
     /// Puts `content` there, whole or not at all, with the mode and where
     /// possible the owner of what was there.
-    pub(super) fn replace(&self, content: &[u8], old: Option<&File>) -> Result<(), Error> {
+    pub(super) fn replace(
+        &self,
+        content: &[u8],
+        old: Option<&File>,
+        unless: &Unless,
+    ) -> Result<(), Error> {
         let (temporary, mut file) = self.create_temporary(old.is_none())?;
-        let done = self.fill(&mut file, content, old).and_then(|()| {
-            rustix::fs::renameat(&self.folder, &temporary, &self.folder, self.name)
-                .map_err(io::Error::from)
-        });
+        let filled = self.fill(&mut file, content, old);
+        let done = filled
+            .map_err(|e| Error::io("write", self.path, e))
+            .and_then(|()| self.put(&temporary, unless));
         if done.is_err() {
             // Best effort: the error that is reported is the first one.
             let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
         }
-        done.map_err(|e| Error::io("write", self.path, e))
+        done
+    }
+
+    /// Gives a file its name, unless something else has got it meanwhile.
+    fn put(&self, temporary: &str, unless: &Unless) -> Result<(), Error> {
+        let changed = || Error::ChangedMeanwhile(self.path.to_path_buf());
+        let failed = |e: Errno| Error::io("write", self.path, e);
+        let now = || rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW);
+        match unless {
+            Unless::Never => {}
+            Unless::Changed(stamp) => {
+                if now().map_or(true, |now| Stamp::of(&now) != *stamp) {
+                    return Err(changed());
+                }
+            }
+            Unless::Exists => match self.put_new(temporary) {
+                Ok(()) => return Ok(()),
+                Err(Errno::EXIST) => return Err(changed()),
+                // Not every file system can; then the look before has to do.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => {
+                    if now().is_ok() {
+                        return Err(changed());
+                    }
+                }
+                Err(e) => return Err(failed(e)),
+            },
+        }
+        rustix::fs::renameat(&self.folder, temporary, &self.folder, self.name).map_err(failed)
+    }
+
+    /// Renames and replaces nothing.
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    fn put_new(&self, temporary: &str) -> Result<(), Errno> {
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(&self.folder, temporary, &self.folder, self.name, flags)
+    }
+
+    /// Nothing here renames so.
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    fn put_new(&self, _: &str) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
     }
 
     fn fill(&self, file: &mut File, content: &[u8], old: Option<&File>) -> io::Result<()> {

@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+/// Links in one path: as many as the kernel follows.
+const MAX_LINKS: usize = 40;
+
 /// What a tool is about to do with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Intent {
@@ -26,6 +29,15 @@ pub(crate) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
+    /// Where `text` leads, for judging: absolute, without links as far as there
+    /// is anything, and no word on whether there is. What may not be read tells
+    /// nothing before somebody allowed it; [`Self::resolve`] says after that
+    /// what makes no sense.
+    pub(crate) fn lead(&self, text: &str) -> Result<PathBuf, Error> {
+        let named = self.absolute(text)?;
+        Ok(std::fs::canonicalize(&named).unwrap_or_else(|_| follow(&named)))
+    }
+
     /// The absolute path without links that `text` stands for, checked to be
     /// something that the intent makes sense on.
     pub(crate) fn resolve(&self, text: &str, intent: Intent) -> Result<PathBuf, Error> {
@@ -62,6 +74,43 @@ impl Resolver<'_> {
         let home = self.user_home.ok_or(Error::NoUserHome)?;
         Ok(home.join(rest.trim_start_matches('/')))
     }
+}
+
+/// Follows the links of a path that leads nowhere: what is missing, closed or
+/// no folder is taken as it is written. Nothing opens the outcome through a
+/// link, so that what is judged here is what would be opened.
+fn follow(named: &Path) -> PathBuf {
+    let mut path = PathBuf::from("/");
+    let mut rest = parts(named);
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            path.pop();
+            continue;
+        }
+        let at = path.join(part);
+        match std::fs::read_link(&at) {
+            Ok(target) if links < MAX_LINKS => {
+                links += 1;
+                if target.is_absolute() {
+                    path = PathBuf::from("/");
+                }
+                rest.extend(parts(&target));
+            }
+            Ok(_) | Err(_) => path = at,
+        }
+    }
+    path
+}
+
+/// Names and `..` of a path, last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    parts.collect()
 }
 
 /// The path of a file that does not exist: its deepest existing folder

@@ -222,3 +222,35 @@ async fn what_is_no_command_may_be_a_program() {
         (Some(7), "greetings from afar\n")
     );
 }
+
+#[tokio::test]
+async fn a_messages_folder_holds_for_its_run_and_the_agents_is_the_default() {
+    let env = TestEnv::new();
+    let place = env.user_home.join("place");
+    std::fs::create_dir(&place).unwrap();
+    env.agent("crab", "permissions: { bash: allow }\ncwd: ~/place");
+    let _daemon = env.daemon().await;
+    let pwd = "/tool bash {\"command\": \"pwd\"}";
+    let work = env.work.to_str().unwrap();
+    let place = place.to_str().unwrap();
+    // The first message makes the conversation, and settles nothing else.
+    for (arguments, want) in [
+        (&["ask", pwd][..], work),
+        (&["ask", "--cwd", "", pwd], place),
+        (&["ask", "--cwd", "/", pwd], "/"),
+        (&["ask", "--cwd", "", pwd], place),
+    ] {
+        let said = env.run(arguments).await.ok();
+        assert!(
+            said.contains(&format!(": {want}\n")) || said.contains(&format!("{want}\n")),
+            "{arguments:?}: {said}"
+        );
+    }
+    let set = crabtalk_proto::SetConversationMsg {
+        cwd: Some(work.into()),
+        ..Default::default()
+    };
+    env.connect().await.set_conversation(set).await.unwrap();
+    let said = env.run(&["ask", "--cwd", "", pwd]).await.ok();
+    assert!(said.contains(work), "{said}");
+}

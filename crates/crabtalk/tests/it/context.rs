@@ -6,7 +6,6 @@ mod memory;
 mod project;
 mod senders;
 mod skills;
-mod trust;
 mod unreadable;
 mod week;
 

@@ -6,6 +6,7 @@ mod commands;
 mod delegation;
 mod disguises;
 mod sandbox;
+mod shown;
 
 use crate::rig::{TestEnv, stream_to_end};
 use crabtalk_proto::stream_event::Event;

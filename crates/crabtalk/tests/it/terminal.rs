@@ -24,6 +24,11 @@ async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
     let screen = terminal.shows("Allow?", 1).await;
     assert!(screen.contains("crab wants to use edit:"), "{screen}");
     assert!(screen.contains("greeting"), "{screen}");
+    assert!(
+        screen.contains("the change (5 lines):\n    --- before\n    +++ after\n"),
+        "{screen}"
+    );
+    assert!(screen.contains("\n    -Helo\n    +Hello\n"), "{screen}");
     terminal.types("perhaps");
     terminal.shows("Please answer y, a, n", 1).await;
     terminal.types("y");
@@ -83,4 +88,66 @@ async fn a_chat_talks_asks_cancels_and_remembers() {
     again.shows("good day", 1).await;
     again.key("C-d");
     again.shows("ended with 0", 1).await;
+}
+
+#[tokio::test]
+async fn what_was_typed_before_the_question_never_answers_it() {
+    if !has_tools("what_was_typed_before_the_question", &["tmux", "mkfifo"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let gate = env.root().join("gate");
+    let line = format!(
+        "mkfifo '{0}'; echo waiting; cat '{0}'; \"$CRABTALK\" ask '/tool bash {{\"command\":\"touch made\"}}'",
+        gate.display()
+    );
+    let terminal = Tmux::open(&env, &line);
+    terminal.shows("waiting", 1).await;
+    // A whole line and half a line, in the terminal's queue.
+    terminal.types("y");
+    terminal.types_half("y");
+    terminal.shows("y\ny", 1).await;
+    tokio::task::spawn_blocking(move || std::fs::write(gate, "").unwrap())
+        .await
+        .unwrap();
+    terminal.shows("Allow?", 1).await;
+    terminal.types("perhaps");
+    let screen = terminal.shows("Please answer y, a, n", 1).await;
+    assert!(!screen.contains("< bash"), "{screen}");
+    terminal.types("n");
+    let screen = terminal.shows("ended with 0", 1).await;
+    assert!(screen.contains("denied by the user"), "{screen}");
+    assert!(!env.work.join("made").exists());
+}
+
+#[tokio::test]
+async fn what_no_screen_holds_is_read_in_pages_before_it_is_allowed() {
+    if !has_tools("what_no_screen_holds_is_read_in_pages", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let command: String = (1..=100).map(|n| format!("true line {n}\\n")).collect();
+    let line = format!("\"$CRABTALK\" ask '/tool bash {{\"command\":\"{command}touch made\"}}'");
+    let terminal = Tmux::open(&env, &line);
+    let screen = terminal.shows("Enter shows more (2 to come)", 1).await;
+    assert!(
+        screen.contains("crab wants to use bash (101 lines):"),
+        "{screen}"
+    );
+    assert!(!screen.contains("touch made\n"), "{screen}");
+    terminal.types("y");
+    terminal.shows("There is more to see.", 1).await;
+    terminal.types("");
+    terminal.shows("Enter shows more (1 to come)", 1).await;
+    terminal.types("");
+    let screen = terminal.shows("Allow?", 1).await;
+    assert!(
+        screen.contains("    true line 100\n    touch made\n"),
+        "{screen}"
+    );
+    terminal.types("y");
+    terminal.shows("ended with 0", 1).await;
+    assert!(env.work.join("made").exists());
 }

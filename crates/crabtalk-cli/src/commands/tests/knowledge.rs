@@ -53,7 +53,7 @@ async fn search_and_recall_show_where_and_when() {
     ] {
         assert_eq!(
             output(&fake, words).await,
-            "Moving | archive 1 | 2026-11-20\n    the new house of 3\n    [2Jx\n"
+            "Moving | archive 1 | 2026-11-20\n    the new house of 3\n    <U+001B>[2Jx\n"
         );
     }
     let mut unfinished = fake.at("search unfinished");

@@ -3,7 +3,7 @@
 use super::{message, say, told};
 use crate::rig::{ModelServer, TestEnv, asked, end_of, eventually, within};
 use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{AttachMsg, Client, ReplyToAsk};
+use crabtalk_proto::{AttachMsg, Client, ReplyToAsk, SendMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 
@@ -124,4 +124,26 @@ async fn a_run_that_is_carried_on_asks_nobody_for_trust() {
     let events = connection.attach(AttachMsg::default());
     let events = within("its end", events.map(Result::unwrap).collect::<Vec<_>>()).await;
     assert_eq!(end_of(&events).code, 0);
+}
+
+#[tokio::test]
+async fn who_sees_no_question_waits_for_no_answer_and_is_told() {
+    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
+    let env = TestEnv::with_model(&model);
+    env.write("work/AGENTS.md", &format!("{RULE}\n"));
+    env.write("work/deep/AGENTS.md", "And in tune.\n");
+    let _daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let request = SendMsg {
+        content: "Hello.".into(),
+        cwd: Some(env.work.join("deep").display().to_string()),
+        ..SendMsg::default()
+    };
+    let answer = within("an answer", connection.send(request)).await.unwrap();
+    assert_eq!(answer.content, "Yes.");
+    assert!(!follows(&model).await);
+    let notices = answer.notices;
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    let advice = format!("crabtalk trust add {}", env.work.display());
+    assert!(notices.iter().any(|n| n.contains(&advice)), "{notices:?}");
 }

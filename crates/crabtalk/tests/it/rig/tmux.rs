@@ -63,8 +63,15 @@ impl Tmux {
 
     /// Types text and Enter.
     pub(crate) fn types(&self, text: &str) {
+        if !text.is_empty() {
+            self.types_half(text);
+        }
+        self.key("Enter");
+    }
+
+    /// Types text without Enter.
+    pub(crate) fn types_half(&self, text: &str) {
         self.tmux(&["send-keys", "-l", text]);
-        self.tmux(&["send-keys", "Enter"]);
     }
 
     /// Types a key by its name.

@@ -1,0 +1,207 @@
+//! The text of an ask: all that an answer allows, line by line, and in pages
+//! where a screen is too small for it.
+//!
+//! Invariants: every row that is not ours is indented, also where a line is
+//! broken, so that no text of a model looks like a prompt; nothing is cut.
+
+use crabtalk_proto::{AskQuestion, AskUserEvent, visible};
+use unicode_width::UnicodeWidthChar;
+
+/// What stands before each row of a text that is not ours.
+const INDENT: &str = "    ";
+
+/// The same, where a line had to be broken.
+const BROKEN: &str = "    ... ";
+
+/// Columns between two stops of a tab, on any terminal.
+const TAB: usize = 8;
+
+/// Columns that a text gets on the narrowest terminal.
+const MIN_COLUMNS: usize = 20;
+
+/// Rows of a terminal that a page leaves free: the prompt, and what stood
+/// before it.
+const SPARE_ROWS: usize = 3;
+
+/// Rows that a page has on the smallest terminal.
+const MIN_ROWS: usize = 3;
+
+/// How large a terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+/// What would be done, whole.
+pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
+    let detail = match (ask.detail.as_str(), ask.questions.first()) {
+        ("", Some(question)) => question.question.as_str(),
+        (detail, _) => detail,
+    };
+    let agent = visible(agent);
+    let mut text = format!(
+        "{agent} wants to use {}{}:",
+        visible(&ask.tool),
+        count(detail)
+    );
+    indent(&mut text, detail);
+    if !ask.cwd.is_empty() {
+        text.push_str(&format!("\n  in {}", visible(&ask.cwd)));
+    }
+    if !ask.preview_kind.is_empty() {
+        let what = match ask.preview_kind.as_str() {
+            "diff" => "the change",
+            _ => "the content",
+        };
+        text.push_str(&format!("\n  {what}{}:", count(&ask.preview)));
+        indent(&mut text, &ask.preview);
+    }
+    if !ask.reason.is_empty() {
+        text.push_str(&format!("\n  why it is asked: {}", one_line(&ask.reason)));
+    }
+    if let Some(rule) = &ask.always {
+        text.push_str(&format!(
+            "\n  \"always\" keeps: {} by {} for {} in {}, exactly",
+            one_line(&rule.tool),
+            one_line(&rule.agent),
+            one_line(&rule.sender),
+            one_line(&rule.cwd),
+        ));
+        if rule.exact == ask.detail {
+            text.push_str(" this");
+        } else {
+            text.push(':');
+            indent(&mut text, &rule.exact);
+        }
+    }
+    text
+}
+
+/// How many lines a text of several has.
+fn count(text: &str) -> String {
+    match text.lines().count() {
+        0 | 1 => String::new(),
+        lines => format!(" ({lines} lines)"),
+    }
+}
+
+fn indent(text: &mut String, block: &str) {
+    for line in visible(block).lines() {
+        text.push('\n');
+        text.push_str(INDENT);
+        text.push_str(line);
+    }
+}
+
+/// A text of ours in which others may have put line ends.
+fn one_line(text: &str) -> String {
+    visible(text).lines().collect::<Vec<_>>().join(" ")
+}
+
+/// A question and what it offers.
+pub(crate) fn question_text(question: &AskQuestion, agent: &str) -> String {
+    let asked = visible(&question.question);
+    let mut text = match question.header.as_str() {
+        "" => format!("{agent} asks: {asked}\n"),
+        header => format!("{agent} asks ({}): {asked}\n", visible(header)),
+    };
+    for (i, option) in question.options.iter().enumerate() {
+        let description = match option.description.as_str() {
+            "" => String::new(),
+            description => format!(" - {}", visible(description)),
+        };
+        let label = visible(&option.label);
+        text.push_str(&format!("  {}. {label}{description}\n", i + 1));
+    }
+    if question.multi_select {
+        text.push_str("  (several: separate them by commas)\n");
+    }
+    text
+}
+
+/// The text in pieces that a terminal shows whole, each with its line end.
+pub(crate) fn pages(text: &str, size: Option<Size>) -> Vec<String> {
+    let Some(size) = size else {
+        return vec![format!("{text}\n")];
+    };
+    let rows: Vec<String> = text
+        .lines()
+        .flat_map(|line| rows(line, size.columns))
+        .collect();
+    let room = size.rows.saturating_sub(SPARE_ROWS).max(MIN_ROWS);
+    rows.chunks(room)
+        .map(|page| page.join("\n") + "\n")
+        .collect()
+}
+
+/// Breaks a line where a terminal would, and says so.
+fn rows(line: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(MIN_COLUMNS);
+    let mut rows = Vec::new();
+    let (mut row, mut used) = (String::new(), 0);
+    for c in line.chars() {
+        let width = match c {
+            '\t' => TAB - used % TAB,
+            c => c.width().unwrap_or(0),
+        };
+        if used + width > columns {
+            rows.push(std::mem::replace(&mut row, BROKEN.to_owned()));
+            used = BROKEN.len();
+        }
+        row.push(c);
+        used += width;
+    }
+    rows.push(row);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_broken_where_no_row_looks_like_ours() {
+        let text = format!("{INDENT}{}Allow? [y]es > y", "x".repeat(26));
+        let size = Some(Size {
+            columns: 30,
+            rows: 24,
+        });
+        let all = pages(&text, size).concat();
+        for row in all.lines() {
+            assert!(row.starts_with(INDENT), "{all}");
+            assert!(row.len() <= 30, "{all}");
+        }
+        let joined: String = all
+            .lines()
+            .map(|row| row.strip_prefix(BROKEN).unwrap_or(row))
+            .collect();
+        assert_eq!(joined, text, "nothing is lost");
+    }
+
+    #[test]
+    fn wide_characters_and_tabs_count_as_a_terminal_counts_them() {
+        assert_eq!(rows(&"\u{6f22}".repeat(10), 20).len(), 1);
+        assert_eq!(rows(&"\u{6f22}".repeat(11), 20).len(), 2);
+        assert_eq!(rows("a\tb\tc", 20), ["a\tb\tc"]);
+        assert_eq!(rows("a\tb\tcdefg", 20).len(), 2);
+    }
+
+    #[test]
+    fn what_a_screen_cannot_hold_comes_in_pages() {
+        let text = (1..=25)
+            .map(|n| n.to_string())
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert_eq!(pages(&text, None).len(), 1);
+        let pages = pages(
+            &text,
+            Some(Size {
+                columns: 80,
+                rows: 13,
+            }),
+        );
+        assert_eq!(pages.len(), 3);
+        assert!(pages[0].ends_with("\n10\n") && pages[2].ends_with("\n25\n"));
+    }
+}

@@ -1,0 +1,94 @@
+//! What an approval shows: all that it allows (GATE-4).
+//!
+//! Invariant: what cannot be shown whole is not asked for.
+
+use super::CallContext;
+use super::approve::Case;
+use crate::gate::Verdict;
+use crabtalk_domain::tool::{Preview, PreviewKind};
+use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};
+use std::fmt::Write as _;
+
+/// Bytes that somebody can be shown before they answer: ten thousand lines,
+/// more than anybody reads, and far below what a message carries.
+const MAX_SHOWN_BYTES: usize = 512 * 1024;
+
+/// Makes the ask of a call, or says why nobody could judge it.
+pub(super) fn approval(
+    context: &CallContext,
+    case: &Case<'_>,
+    verdict: &Verdict,
+    preview: Option<Preview>,
+    failed: &Option<String>,
+    always: Option<AskRule>,
+) -> Result<Ask, String> {
+    let call = case.call;
+    let shown = preview.as_ref().map_or(0, |preview| preview.text.len());
+    let bytes = verdict.detail.len() + shown;
+    if bytes > MAX_SHOWN_BYTES {
+        return Err(format!(
+            "denied: it has to be approved, and {bytes} bytes are too many to be shown \
+             ({MAX_SHOWN_BYTES} can be): do it in smaller pieces, or let the owner allow it by a rule"
+        ));
+    }
+    let mut reason = verdict.reason.clone();
+    if let Some(preview) = preview.as_ref().filter(|preview| !preview.note.is_empty()) {
+        let _ = write!(reason, "; {}", preview.note);
+    }
+    if let Some(why) = failed {
+        let _ = write!(reason, "; it would fail: {why}");
+    }
+    let name = context.agent.name.to_string();
+    let cwd = call.cwd.to_string_lossy().into_owned();
+    Ok(Ask {
+        id: context.rt.asks.new_id(),
+        kind: AskKind::Approval,
+        questions: vec![AskQuestion {
+            question: question(&name, &call.name, &verdict.detail, preview.as_ref()),
+            header: "Approval".into(),
+            options: options(always.as_ref()),
+            multi_select: false,
+        }],
+        tool: call.name.clone(),
+        detail: verdict.detail.clone(),
+        preview,
+        cwd,
+        reason,
+        always,
+    })
+}
+
+/// All of it as one text, for clients that show nothing else.
+fn question(agent: &str, tool: &str, detail: &str, preview: Option<&Preview>) -> String {
+    let mut text = match detail.lines().count() {
+        0 | 1 => format!("Allow {agent} to run {tool}: {detail}"),
+        lines => format!("Allow {agent} to run {tool} ({lines} lines):\n{detail}"),
+    };
+    if let Some(preview) = preview {
+        let what = match preview.kind {
+            PreviewKind::Diff => "the change",
+            PreviewKind::Content => "the content",
+        };
+        let lines = preview.text.lines().count();
+        let _ = write!(text, "\n{what} ({lines} lines):\n{}", preview.text);
+    }
+    text
+}
+
+fn options(always: Option<&AskRule>) -> Vec<AskOption> {
+    let option = |label: &str, description: String| AskOption {
+        label: label.into(),
+        description,
+    };
+    let mut options = vec![option("Allow once", "this call only".into())];
+    if let Some(rule) = always {
+        let description = format!(
+            "from now on, unasked: exactly this by {} for {} in {}",
+            rule.agent, rule.sender, rule.cwd
+        );
+        options.push(option("Allow always", description));
+    }
+    let description = "refuse; \"Deny: reason\" tells the agent why";
+    options.push(option("Deny", description.into()));
+    options
+}

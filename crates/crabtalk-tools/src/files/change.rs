@@ -1,0 +1,216 @@
+//! What `edit` and `write` make of a file: shown first, then made.
+//!
+//! Invariants: a change that was shown is made exactly or not at all; what is
+//! shown is all of it. Showing reads a bounded file, once.
+
+use super::Error;
+use super::edit::{self, EditArguments};
+use super::open::{Spot, Stamp, Unless};
+use super::resolve::Intent;
+use super::write::WriteArguments;
+use crabtalk_domain::tool::{Preview, PreviewKind};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Largest file that is edited: it is held in memory, twice.
+const MAX_EDIT_BYTES: u64 = 16 << 20;
+
+/// Largest file whose replacement is shown as a difference: of a larger one
+/// nobody compares the halves.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
+
+/// For finding the shortest difference; a longer one is as true.
+const COMPARE_TIME: Duration = Duration::from_millis(300);
+
+/// Lines around a difference, as `diff -u` shows them.
+const CONTEXT_LINES: usize = 3;
+
+/// What a call would do to one file.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Edit(EditArguments),
+    Write(WriteArguments),
+}
+
+/// A file as it is found.
+struct Now {
+    /// `None` when there is none.
+    file: Option<(File, Stamp)>,
+    content: Content,
+}
+
+enum Content {
+    None,
+    Text(String),
+    /// Too large, or none that can be read, or no text. Bytes, and why.
+    Other(u64, String),
+}
+
+impl Now {
+    fn none() -> Self {
+        Self {
+            file: None,
+            content: Content::None,
+        }
+    }
+
+    fn look(spot: &Spot<'_>, path: &Path) -> Result<Self, Error> {
+        let failed = |e| Error::io("read", path, e);
+        let Some(mut file) = spot.existing()? else {
+            return Ok(Self::none());
+        };
+        // Before reading: what is written later shows.
+        let stamp = Stamp::take(&file).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        let mut bytes = Vec::new();
+        let read = (&mut file).take(MAX_EDIT_BYTES + 1).read_to_end(&mut bytes);
+        let content = if let Err(error) = read {
+            // One that may be written and not read can still be replaced.
+            Content::Other(size, format!("cannot be read ({error})"))
+        } else if bytes.len() as u64 > MAX_EDIT_BYTES {
+            let limit = MAX_EDIT_BYTES >> 20;
+            Content::Other(size, format!("is larger than {limit} MiB"))
+        } else {
+            String::from_utf8(bytes).map_or_else(
+                |e| {
+                    let at = e.utf8_error().valid_up_to();
+                    Content::Other(
+                        size,
+                        format!("is not UTF-8 (byte {at} is the first that is not)"),
+                    )
+                },
+                Content::Text,
+            )
+        };
+        Ok(Self {
+            file: Some((file, stamp)),
+            content,
+        })
+    }
+
+    /// Names what is there.
+    fn name(&self) -> String {
+        match (&self.content, &self.file) {
+            (Content::Text(text), _) => hash(text),
+            (Content::Other(..), Some((_, stamp))) => stamp.as_str().to_owned(),
+            (Content::None | Content::Other(..), _) => "none".into(),
+        }
+    }
+}
+
+impl Change {
+    /// The path as it was written, and what is to happen there.
+    pub(crate) fn aim(&self) -> (String, Intent) {
+        match self {
+            Self::Edit(edit) => (edit.path.clone(), Intent::Change),
+            Self::Write(write) => (write.path.clone(), Intent::Create),
+        }
+    }
+
+    /// What the change would be, whole.
+    pub(crate) fn preview(&self, path: &Path) -> Result<Preview, Error> {
+        let now = match Spot::reach(path, false) {
+            Ok(spot) => Now::look(&spot, path)?,
+            // `write` makes folders that are missing.
+            Err(Error::NotFound(_)) if matches!(self, Self::Write(_)) => Now::none(),
+            Err(e) => return Err(e),
+        };
+        let (after, _) = self.after(path, &now)?;
+        let content = |note: String| (PreviewKind::Content, after.clone(), note);
+        let (kind, text, note) = match (self, &now.content) {
+            (Self::Write(_), Content::None) => content("the file is new".into()),
+            (Self::Write(_), Content::Other(size, why)) => {
+                content(format!("it replaces {size} bytes; the old file {why}"))
+            }
+            (Self::Write(_), Content::Text(old)) if old.len() > MAX_COMPARED_BYTES => {
+                content(format!("it replaces {} bytes of text", old.len()))
+            }
+            (_, Content::Text(old)) if *old == after => {
+                (PreviewKind::Diff, String::new(), "nothing changes".into())
+            }
+            (_, Content::Text(old)) => (PreviewKind::Diff, diff(old, &after), String::new()),
+            (Self::Edit(_), Content::None | Content::Other(..)) => {
+                unreachable!("an edit was made of a text")
+            }
+        };
+        Ok(Preview {
+            kind,
+            text,
+            note,
+            exact: format!("{} becomes {}", path.display(), hash(&after)),
+            before: now.name(),
+        })
+    }
+
+    /// Makes the change at a judged path, or if it was shown exactly what was
+    /// shown; tells what happened.
+    pub(crate) fn make(&self, path: &Path, shown: Option<&Preview>) -> Result<String, Error> {
+        let spot = Spot::reach(path, matches!(self, Self::Write(_)))?;
+        if let (Self::Write(write), None) = (self, shown) {
+            // Whatever is there.
+            let old = spot.existing()?;
+            spot.replace(write.content.as_bytes(), old.as_ref(), &Unless::Never)?;
+            return Ok(told(path, write, old.is_some()));
+        }
+        let now = Now::look(&spot, path)?;
+        if shown.is_some_and(|shown| shown.before != now.name()) {
+            return Err(Error::ChangedSinceShown(path.to_path_buf()));
+        }
+        let (after, told) = self.after(path, &now)?;
+        let (old, unless) = match now.file {
+            Some((file, stamp)) => (Some(file), Unless::Changed(stamp)),
+            None => (None, Unless::Exists),
+        };
+        spot.replace(after.as_bytes(), old.as_ref(), &unless)?;
+        Ok(told)
+    }
+
+    /// The whole new content, and what to tell of it.
+    fn after(&self, path: &Path, now: &Now) -> Result<(String, String), Error> {
+        match (self, &now.content) {
+            (Self::Write(write), _) => {
+                let told = told(path, write, now.file.is_some());
+                Ok((write.content.clone(), told))
+            }
+            (Self::Edit(edit), Content::Text(text)) => {
+                edit::check(edit)?;
+                edit::edited(path, text, edit)
+            }
+            (Self::Edit(edit), Content::None) => {
+                edit::check(edit)?;
+                Err(Error::NotFound(path.to_path_buf()))
+            }
+            (Self::Edit(_), Content::Other(_, why)) => Err(Error::Content(format!(
+                "{} {why}; change it with bash",
+                path.display()
+            ))),
+        }
+    }
+}
+
+fn told(path: &Path, write: &WriteArguments, replaced: bool) -> String {
+    let did = if replaced { "replaced" } else { "created" };
+    let bytes = write.content.len();
+    format!("{did} {} ({bytes} bytes)", path.display())
+}
+
+fn hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hash}")
+}
+
+/// All lines that differ, as `diff -u` shows them.
+fn diff(old: &str, new: &str) -> String {
+    let mut compare = similar::TextDiff::configure();
+    let diff = compare
+        .deadline(Instant::now() + COMPARE_TIME)
+        .diff_lines(old, new);
+    diff.unified_diff()
+        .context_radius(CONTEXT_LINES)
+        .header("before", "after")
+        .to_string()
+}
