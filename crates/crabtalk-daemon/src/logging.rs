@@ -1,8 +1,12 @@
 //! Where the daemon's log lines go (OPS-3): `logs/daemon.log`, and stderr in
 //! the foreground.
 //!
-//! Invariant: the log never grows beyond two files of [`MAX_LOG_BYTES`].
+//! Invariants: the log never grows beyond two files of [`MAX_LOG_BYTES`]; an
+//! event is one line, and each of its values one value, whatever it holds.
 
+mod fields;
+
+use fields::Quoted;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,7 +31,10 @@ pub(crate) fn init(path: &Path, to_stderr: bool) -> io::Result<()> {
     let filter = levels
         .and_then(|levels| levels.parse().ok())
         .unwrap_or_else(|| Targets::new().with_default(DEFAULT_LEVEL));
-    let layer = fmt::layer().with_ansi(false).with_writer(log);
+    let layer = fmt::layer()
+        .with_ansi(false)
+        .fmt_fields(Quoted)
+        .with_writer(log);
     let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
     // A second daemon in one process, as tests have it, keeps the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);

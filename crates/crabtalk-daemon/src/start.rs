@@ -13,6 +13,7 @@ use crabtalk_transport::{Limits, Peer, listen, serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +21,13 @@ use tokio_util::sync::CancellationToken;
 /// few enough that an idle daemon stays small.
 const BLOCKING_THREADS: usize = 8;
 
-/// How long an idle thread for file work stays.
-const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
+/// How long an idle thread for file work stays: for good. A user whose limit of
+/// processes is reached, by an agent's own command for instance, has no other to
+/// start, and what then waits for a thread waits for one of these.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::MAX;
+
+/// How long the start waits for a second thread for file work.
+const SECOND_THREAD: Duration = Duration::from_secs(1);
 
 /// From the signal to the end, at most: the promise is 5 seconds.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
@@ -57,12 +63,31 @@ pub fn run(
         .thread_keep_alive(BLOCKING_KEEP_ALIVE)
         .build()
         .context("cannot start the async runtime")?;
+    start_threads(&runtime)?;
     let served = runtime.block_on(serve_home(home, open_files));
     // A blocking call that hangs, on a dead disk for instance, must not keep
     // the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     drop(lock);
     served
+}
+
+/// Starts two threads for file work: one that hangs on a dead disk leaves
+/// another. More are started when there is work for them.
+fn start_threads(runtime: &Runtime) -> anyhow::Result<()> {
+    // The pool panics if it cannot start its first one.
+    std::thread::Builder::new()
+        .spawn(|| ())
+        .context("cannot start a thread; raise the user's limit of processes (`ulimit -u`)")?;
+    let (tell, told) = std::sync::mpsc::channel();
+    let first = runtime.spawn_blocking(move || {
+        // Kept busy until the second one has begun, or is known not to.
+        let _ = told.recv_timeout(SECOND_THREAD);
+    });
+    runtime.spawn_blocking(move || tell.send(()));
+    runtime
+        .block_on(first)
+        .context("a thread for file work ended")
 }
 
 /// Lets the process open as many files as the system allows it: a log in

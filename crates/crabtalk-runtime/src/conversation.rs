@@ -134,7 +134,7 @@ impl Conversation {
                 next = tokio::time::timeout(LINGER, self.commands.recv()) => next.ok().flatten(),
             };
             match next {
-                Some(command) => self.handle(command).await,
+                Some(command) => self.handle_guarded(command).await,
                 None if shutdown.is_cancelled() => break,
                 None if self.rt.registry.retire(&self.shared, &self.commands) => return,
                 None => {}
@@ -146,6 +146,29 @@ impl Conversation {
         }
         self.shared.set_log(None);
         self.rt.registry.retire(&self.shared, &self.commands);
+    }
+
+    /// Handles a command. What panics outside of a run's own guard costs that
+    /// command alone: a conversation whose task is gone would answer nobody.
+    async fn handle_guarded(&mut self, command: Command) {
+        let log = match &command {
+            Command::Run(job) => Some(Arc::clone(&job.log)),
+            Command::Compact { .. }
+            | Command::Set { .. }
+            | Command::Remove { .. }
+            | Command::LastEnd { .. }
+            | Command::Resume => None,
+        };
+        let handled = AssertUnwindSafe(self.handle(command)).catch_unwind().await;
+        if handled.is_err() {
+            tracing::error!(conversation = %self.shared.key, "a command panicked; its conversation is read again");
+            self.forget();
+            self.shared.live().compacting = None;
+            self.shared.forget_current();
+            if let Some(log) = log {
+                log.refuse(Error::Panicked);
+            }
+        }
     }
 
     async fn handle(&mut self, command: Command) {

@@ -241,7 +241,14 @@ impl Runtime {
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.command(key, command(reply))?;
-        answer.await.unwrap_or(Err(Error::ShuttingDown))
+        answer.await.unwrap_or_else(|_| {
+            // Whoever had to answer is gone.
+            Err(if self.0.shutdown.is_cancelled() {
+                Error::ShuttingDown
+            } else {
+                Error::Panicked
+            })
+        })
     }
 
     /// Cancels the run, or the compaction, in flight (CONV-5). It bypasses the

@@ -20,6 +20,7 @@ struct State {
     appends_left: Option<usize>,
     hold_syncs: bool,
     hold_opens: bool,
+    panic_in_opens: bool,
     /// Wakes those who wait for a log.
     opens: Arc<Notify>,
 }
@@ -41,6 +42,10 @@ impl MemoryStore {
         self.0.lock().expect("not poisoned")
     }
 
+    fn panics_in_opens(&self) -> bool {
+        self.state().panic_in_opens
+    }
+
     /// Lets this many more appends succeed; then the disk is full. `None`
     /// makes room again.
     pub fn fail_after(&self, appends: Option<usize>) {
@@ -58,6 +63,11 @@ impl MemoryStore {
         let mut state = self.state();
         state.hold_opens = hold;
         state.opens.notify_waiters();
+    }
+
+    /// From now on opening a log panics, as whatever works for it may.
+    pub fn panic_in_opens(&self, panic: bool) {
+        self.state().panic_in_opens = panic;
     }
 
     /// What was appended, as short lines; changes of state other than the title
@@ -318,6 +328,7 @@ impl Storage for MemoryStore {
     ) -> BoxFuture<'a, Result<Option<Opened>, Error>> {
         Box::pin(async move {
             loop {
+                assert!(!self.panics_in_opens(), "a store that panics");
                 let opens = Arc::clone(&self.state().opens);
                 let woken = opens.notified();
                 if !self.state().hold_opens {

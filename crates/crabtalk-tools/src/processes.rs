@@ -5,10 +5,11 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 /// Rounds in which a tree that forks while it is being stopped is chased; a
@@ -34,6 +35,8 @@ const MAX_LIMITS_BYTES: usize = 4096;
 pub(crate) struct Stat {
     pub(crate) process: Process,
     pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
     zombie: bool,
 }
 
@@ -50,6 +53,8 @@ impl Stat {
         Self {
             process: Process { pid, started },
             parent,
+            group: pid,
+            session: pid,
             zombie: false,
         }
     }
@@ -59,13 +64,16 @@ impl Stat {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?;
-        let parent = fields.next()?.parse().ok()?;
-        // starttime is field 22 of all, the 18th after the parent.
-        let started = fields.nth(17)?.parse().ok()?;
+        let mut number = || fields.next()?.parse().ok();
+        let (parent, group, session) = (number()?, number()?, number()?);
+        // starttime is field 22 of all, the 16th after the session.
+        let started = fields.nth(15)?.parse().ok()?;
         let zombie = matches!(state, "Z" | "X" | "x");
         Some(Self {
             process: Process { pid, started },
             parent,
+            group,
+            session,
             zombie,
         })
     }
@@ -154,39 +162,59 @@ fn ends_within(handle: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
     }
 }
 
-fn all() -> io::Result<Vec<Stat>> {
+/// The numbers of a process's children, ended ones that nobody waited for
+/// included. What it costs grows with these alone.
+pub(crate) fn numbers_of_children(pid: i32) -> io::Result<Vec<i32>> {
+    // Most kernels list them.
+    if Path::new("/proc/thread-self/children").exists() {
+        listed_children(pid)
+    } else {
+        searched_children(pid)
+    }
+}
+
+/// As each thread of the process lists them.
+fn listed_children(pid: i32) -> io::Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that has just ended has handed its children on.
+        let list = std::fs::read_to_string(thread?.path().join("children"));
+        let list = list.unwrap_or_default();
+        let numbers = list.split_ascii_whitespace();
+        found.extend(numbers.filter_map(|number| number.parse::<i32>().ok()));
+    }
+    Ok(found)
+}
+
+/// As a search through all processes finds them.
+fn searched_children(pid: i32) -> io::Result<Vec<i32>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
         // What ends while it is being listed is not there any more.
-        if let Some(pid) = name.to_str().and_then(|n| n.parse().ok())
-            && let Ok(stat) = Stat::of(pid)
+        if let Some(number) = name.to_str().and_then(|n| n.parse().ok())
+            && Stat::of(number).is_ok_and(|stat| stat.parent == pid)
         {
-            found.push(stat);
+            found.push(number);
         }
     }
     Ok(found)
 }
 
 /// The children of a process, ended ones that nobody waited for included.
-pub(crate) fn children_of(pid: i32) -> io::Result<Vec<Process>> {
-    Ok(all()?
-        .into_iter()
-        .filter(|s| s.parent == pid)
-        .map(|s| s.process)
-        .collect())
+fn children_of(pid: i32) -> io::Result<Vec<Stat>> {
+    let numbers = numbers_of_children(pid)?;
+    let children = numbers.into_iter().filter_map(|n| Stat::of(n).ok());
+    Ok(children.filter(|stat| stat.parent == pid).collect())
 }
 
 /// Everything alive below a process.
 pub(crate) fn descendants_of(root: i32) -> io::Result<Vec<Process>> {
-    let mut below: HashMap<i32, Vec<Stat>> = HashMap::new();
-    for stat in all()? {
-        below.entry(stat.parent).or_default().push(stat);
-    }
     let mut found = Vec::new();
     let mut open = vec![root];
     while let Some(parent) = open.pop() {
-        for stat in below.remove(&parent).unwrap_or_default() {
+        // One that is gone has handed its children on.
+        for stat in children_of(parent).unwrap_or_default() {
             open.push(stat.process.pid);
             if !stat.zombie {
                 found.push(stat.process);
@@ -238,12 +266,9 @@ mod tests {
     fn this_process_is_its_parents_child() {
         let me = i32::try_from(std::process::id()).expect("fits");
         let parent = Stat::of(me).expect("readable").parent;
-        assert!(
-            children_of(parent)
-                .expect("listed")
-                .iter()
-                .any(|p| p.pid == me)
-        );
+        for find in [listed_children, searched_children] {
+            assert!(find(parent).expect("found").contains(&me));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The operating-system tools as one provider.
 
-use crate::bash::{BashArguments, Order, Probe, Shell, Workplace};
+use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Workplace};
 use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, is_below, read};
 use crate::guardian::GuardianCommand;
 use crate::reaper::Children;
@@ -128,6 +128,7 @@ impl OsTools {
             config.output_bytes,
             config.children.clone(),
             config.open_files,
+            Shelves::new(config.output_dir.clone()),
         );
         Self {
             specs: specs::all(config.timeout, config.max_timeout),

@@ -12,8 +12,10 @@ use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use {
-    crate::processes::{self, Process},
-    rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid},
+    crate::processes::{self, Process, Stat},
+    rustix::process::{
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid,
+    },
     std::collections::HashSet,
     std::sync::{Mutex, MutexGuard, PoisonError},
     std::time::{Duration, Instant},
@@ -83,7 +85,11 @@ impl Children {
         rustix::process::set_child_subreaper(Pid::from_raw(1))?;
         // To look for them is to read all of /proc, for what hardly ever is.
         let known = if has_children() {
-            processes::children_of(own_pid())?.into_iter().collect()
+            let children = processes::numbers_of_children(own_pid())?;
+            children
+                .into_iter()
+                .filter_map(|n| Process::of(n).ok())
+                .collect()
         } else {
             HashSet::new()
         };
@@ -141,48 +147,82 @@ impl Children {
 
 #[cfg(target_os = "linux")]
 impl Register {
+    /// Ends orphans in rounds, since the children of what was ended fall to us.
+    /// A round looks at this process's own children, and at nothing else: what
+    /// an orphan costs does not grow with what else runs.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
         let give_up = Instant::now() + SWEEP_FOR;
         loop {
-            let orphans: Vec<Process> = {
-                let known = self.known();
-                let children = processes::children_of(own_pid()).unwrap_or_default();
-                children
-                    .into_iter()
-                    .filter(|c| !known.contains(c))
-                    .collect()
-            };
+            let orphans = self.orphans();
+            for orphan in &orphans {
+                kill(*orphan);
+            }
             swept.left.clear();
             for orphan in &orphans {
-                if end(*orphan) {
+                if reap(*orphan, give_up) {
                     swept.ended += 1;
                 } else {
                     swept.left.push(orphan.pid);
                 }
             }
-            // The children of what was ended fall to us now: look again.
-            if swept.left.len() == orphans.len() || Instant::now() > give_up {
+            let hopeless = swept.left.len() == orphans.len();
+            if hopeless || Instant::now() > give_up {
                 return swept;
             }
         }
     }
+
+    /// Children that nobody here started.
+    fn orphans(&self) -> Vec<Process> {
+        let known = self.known();
+        let numbers = processes::numbers_of_children(own_pid()).unwrap_or_default();
+        numbers
+            .into_iter()
+            .filter_map(|number| Process::of(number).ok())
+            .filter(|child| !known.contains(child))
+            .collect()
+    }
 }
 
-/// Kills one child and takes it off the process table.
+/// Kills an orphan, and its whole group in one step: who forks within it does
+/// not get away.
 #[cfg(target_os = "linux")]
-fn end(orphan: Process) -> bool {
-    // First everything below, or it would flee to us one by one.
-    let _ = processes::kill_below(orphan.pid);
+fn kill(orphan: Process) {
     let _ = orphan.signal(Signal::KILL);
-    if let Ok(handle) = orphan.open() {
-        let _ = handle.wait(ORPHAN_WAIT);
+    // It is ours to wait for and was not, so it keeps its number and its group.
+    // Another session than ours holds nothing but what a command started:
+    // sessions are made, never entered.
+    let Ok(stat) = Stat::of(orphan.pid) else {
+        return;
+    };
+    let ours = Stat::of(own_pid()).map(|own| own.session);
+    if stat.process == orphan
+        && ours.is_ok_and(|ours| ours != stat.session)
+        && let Some(group) = Pid::from_raw(stat.group)
+    {
+        let _ = kill_process_group(group, Signal::KILL);
     }
+}
+
+/// Takes a killed child off the process table; `false` if it does not end.
+#[cfg(target_os = "linux")]
+fn reap(orphan: Process, give_up: Instant) -> bool {
     let pid = Pid::from_raw(orphan.pid);
-    matches!(
-        waitpid(pid, WaitOptions::NOHANG),
-        Ok(Some(_)) | Err(rustix::io::Errno::CHILD)
-    )
+    let gone = || {
+        matches!(
+            waitpid(pid, WaitOptions::NOHANG),
+            Ok(Some(_)) | Err(rustix::io::Errno::CHILD)
+        )
+    };
+    if gone() {
+        return true;
+    }
+    if let Ok(handle) = orphan.open() {
+        let left = give_up.saturating_duration_since(Instant::now());
+        let _ = handle.wait(ORPHAN_WAIT.min(left));
+    }
+    gone()
 }
 
 #[cfg(target_os = "linux")]

@@ -139,6 +139,14 @@ async fn a_huge_file_is_read_in_bounded_pieces() {
         "larger than 16 MiB",
     )
     .await;
+    check(
+        huge,
+        "read",
+        json!({"path": "f"}),
+        true,
+        "more than 256 MiB would have to be gone through",
+    )
+    .await;
     let lines = |w: &World| {
         let text: String = (1..=9000).map(|n| format!("line {n}\n")).collect();
         std::fs::write(w.cwd.join("f"), text).unwrap();

@@ -50,6 +50,7 @@ async fn plays_its_part() {
             panic!("outlived its killing");
         }
         "orphanage" => kills_its_guardian(&children, &tools, cwd).await,
+        "crowded" => inherits_a_crowd(&tools, cwd).await,
         "concealed" => conceals_itself(&tools, cwd).await,
         "nested" => has_a_guardian_above(),
         "glutton" => swallows(&tools, cwd).await,
@@ -90,6 +91,30 @@ async fn kills_its_guardian(children: &Children, tools: &OsTools, cwd: PathBuf) 
     ends_what_falls_to_it(children, &cwd).await;
     friend.kill().await.unwrap();
     drop(known);
+}
+
+/// Sessions of their own, a chain in which each forks the next and ends, and
+/// parents that never wait.
+async fn inherits_a_crowd(tools: &OsTools, cwd: PathBuf) {
+    std::fs::write(cwd.join("next"), "setsid -f sh next").unwrap();
+    let command = "for i in $(seq 200); do setsid sleep 1000 & done; \
+                   for i in $(seq 200); do sleep 1000 & done; \
+                   for i in 1 2 3; do sh next; done; kill -9 $PPID; wait";
+    let output = support::run(
+        tools,
+        support::call(&cwd, "bash", json!({ "command": command })),
+    )
+    .await;
+    assert!(
+        output
+            .content
+            .contains("guardian of this command was killed")
+    );
+    let found = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap());
+    let left: String = found.collect();
+    assert_eq!(left.trim(), "");
 }
 
 /// Whatever loses its parent falls to the daemon, and is no client of it.
@@ -195,6 +220,12 @@ async fn what_a_killed_guardian_guarded_is_ended_and_nothing_else() {
     for process in &seen {
         assert!(process.ends_within_secs(0));
     }
+}
+
+#[tokio::test]
+async fn a_crowd_that_falls_to_the_daemon_is_ended_in_one_go() {
+    let world = World::new();
+    assert!(play("crowded", &world).wait().unwrap().success());
 }
 
 #[tokio::test]

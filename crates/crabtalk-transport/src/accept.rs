@@ -13,8 +13,10 @@ use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{Server, ServerMessage, Status};
 use std::future::Future;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +27,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest pause between two accept attempts: what a person notices.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// Connections that are accepted before those that are open have their turn: a
+/// flood of new ones costs them the time of so many.
+const IN_A_ROW: u32 = 8;
 
 /// Refusals at a time; a connection beyond them is closed without a word, so
 /// that a flood of connections stays bounded.
@@ -100,8 +106,15 @@ pub async fn serve<A, S>(
 {
     let mut connections = JoinSet::new();
     let crowd = Crowd::default();
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let mut pause = FIRST_PAUSE;
+    let mut in_a_row = 0;
     loop {
+        in_a_row += 1;
+        if in_a_row > IN_A_ROW {
+            in_a_row = 0;
+            tokio::task::yield_now().await;
+        }
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
@@ -128,10 +141,11 @@ pub async fn serve<A, S>(
                             connections.spawn(after(wait, serving, shutdown.clone()));
                         }
                     }
-                    Err(status) if connections.len() < limits.connections + REFUSALS => {
-                        connections.spawn(refuse(write, status));
+                    Err(status) => {
+                        if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                            connections.spawn(refuse(write, status, turn));
+                        }
                     }
-                    Err(_) => {}
                 }
             }
             Err(error) => {
@@ -181,7 +195,11 @@ async fn after(
 
 /// Says why before closing. A peer whose buffer does not take a short message
 /// is just closed.
-async fn refuse(mut write: impl AsyncWrite + Unpin, status: Status) -> Result<(), Ended> {
+async fn refuse(
+    mut write: impl AsyncWrite + Unpin,
+    status: Status,
+    _turn: OwnedSemaphorePermit,
+) -> Result<(), Ended> {
     let mut frame = BytesMut::new();
     if codec::encode(&ServerMessage::from(status), &mut frame).is_ok() {
         let _ = tokio::time::timeout(REFUSAL_TIME, write.write_all(&frame)).await;

@@ -20,7 +20,7 @@ const PLACES_PER_SPARE: usize = 8;
 
 /// Connections that one source may open at once, before it is slowed down: as
 /// many as there are places by default.
-const BURST: u32 = 1024;
+const BURST: u32 = 4096;
 
 /// Connections a second that one source may open after that: more than any
 /// client needs, and a tenth of what the daemon can do.
@@ -30,11 +30,11 @@ const PER_SECOND: u32 = 1000;
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Bytes of a frame that need no share of the budget: whatever a person types.
-/// With all places taken, 16 MiB.
-const FREE_BYTES: usize = 16 * 1024;
+/// With all places taken, 32 MiB.
+const FREE_BYTES: usize = 8 * 1024;
 
 /// Bytes of frames that are not complete, of all connections together: four
-/// of the largest. It keeps the daemon below a hundred megabytes.
+/// of the largest. With what needs no share it stays below a hundred megabytes.
 const ALL_BYTES: usize = 64 * 1024 * 1024;
 
 /// What one source may have of them: three of the largest, so that there is

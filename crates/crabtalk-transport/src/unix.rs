@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixSocket, UnixStream};
 use tokio::time::{Instant, sleep_until};
 
 /// Longest socket path in bytes: `sun_path` less its terminating zero.
@@ -32,6 +32,14 @@ const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// Random characters of the folder in which a socket is made ready. Few, so
 /// that `.abcd/s` is no longer than `daemon.sock` and costs no path length.
 const STAGING_CHARS: usize = 4;
+
+/// How long a client waits for a place in the queue of a daemon that many
+/// connect to.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Connections that wait to be accepted. Whoever comes next waits behind all
+/// of them, so a flood costs others the time of so many: few milliseconds.
+const BACKLOG: u32 = 256;
 
 /// How long after a failed attempt a lost socket is made again: its folder may
 /// be back by then, and a foreign file gone.
@@ -184,7 +192,9 @@ async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Err
         .map_err(failed)?;
     let born = staging.path().join("s");
     check_length(&born, path)?;
-    let listener = tokio::net::UnixListener::bind(&born).map_err(failed)?;
+    let socket = UnixSocket::new_stream().map_err(failed)?;
+    socket.bind(&born).map_err(failed)?;
+    let listener = socket.listen(BACKLOG).map_err(failed)?;
     fs::set_permissions(&born, fs::Permissions::from_mode(0o600)).map_err(failed)?;
     fs::rename(&born, path).map_err(failed)?;
     let file = SocketFile::of(path).map_err(failed)?;
@@ -194,7 +204,17 @@ async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Err
 /// Connects to the daemon that listens on `path`.
 pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
     check_length(path, path)?;
-    match UnixStream::connect(path).await {
+    let connected = match UnixStream::connect(path).await {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let path = path.to_owned();
+            let waited = tokio::task::spawn_blocking(move || wait_in_line(&path)).await;
+            waited
+                .unwrap_or_else(|gone| Err(io::Error::other(gone)))
+                .and_then(UnixStream::from_std)
+        }
+        connected => connected,
+    };
+    match connected {
         Ok(stream) => {
             let (read, write) = stream.into_split();
             Ok(Connection::new(read, write))
@@ -207,6 +227,22 @@ pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
             source,
         }),
     }
+}
+
+/// Connects to a daemon that others connect to faster than it accepts. The
+/// system lets who waits in one after the other; who only tries again and again
+/// finds the place taken.
+fn wait_in_line(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
+    use rustix::net::sockopt::{Timeout, set_socket_timeout};
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, socket};
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_WITHIN))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let stream = std::os::unix::net::UnixStream::from(socket);
+    stream.set_write_timeout(None)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
 }
 
 fn check_length(bound: &Path, wanted: &Path) -> Result<(), Error> {

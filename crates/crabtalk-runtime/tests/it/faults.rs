@@ -95,6 +95,22 @@ async fn a_run_that_a_panic_in_the_hook_stops_before_its_start_is_refused() {
     assert!(events[0].starts_with("refused 500"), "{events:?}");
 }
 
+/// Its task is not lost with it: the next message is answered.
+#[tokio::test]
+async fn a_panic_outside_of_a_run_costs_one_command() {
+    let rig = rig(vec![Reply::text("hello")]);
+    rig.store.panic_in_opens(true);
+    let events = rig.run("go").await;
+    assert!(events[0].starts_with("refused 500"), "{events:?}");
+    let title = rig.runtime.set(&key(), Some("a title".into()), None).await;
+    assert!(matches!(title, Err(Error::Panicked)), "{title:?}");
+    let summary = rig.runtime.compact(&key(), None).await;
+    assert!(matches!(summary, Err(Error::Panicked)), "{summary:?}");
+    rig.store.panic_in_opens(false);
+    let events = rig.run("go").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+}
+
 #[tokio::test]
 async fn a_run_that_ends_the_daemon_every_time_is_carried_on_a_few_times_and_then_closed() {
     let rig1 = rig_on(

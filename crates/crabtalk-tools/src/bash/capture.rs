@@ -1,11 +1,14 @@
 //! Keeps the beginning and the end of a command's output in memory, and the
 //! whole of it in a file once it is more than that.
 //!
-//! Invariant: memory is bounded whatever comes; the file too.
+//! Invariants: memory is bounded whatever comes; the file too, and one that
+//! could not be completed is no more.
 
+use super::shelf::{Output, Shelves};
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
@@ -13,12 +16,10 @@ use tokio::io::AsyncWriteExt;
 /// the command goes on, and dropped.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Whole outputs kept per conversation; the oldest go first.
-const MAX_FILES: usize = 64;
-
 /// Where whole outputs of one conversation go, and what to call this one.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
+    pub(super) shelves: Arc<Shelves>,
     pub(super) folder: PathBuf,
     pub(super) prefix: String,
 }
@@ -38,8 +39,10 @@ enum Kept {
     InMemory,
     File {
         file: File,
-        path: PathBuf,
+        output: Output,
         written: u64,
+        /// Bytes that it may come to have by now.
+        room: u64,
     },
     /// It could not be kept whole.
     Lost { why: String },
@@ -63,20 +66,8 @@ impl Capture {
             self.start_file().await;
         }
         self.total += chunk.len() as u64;
-        if let Kept::File {
-            file,
-            path,
-            written,
-        } = &mut self.file
-        {
-            let room = usize::try_from(MAX_FILE_BYTES - *written).unwrap_or(usize::MAX);
-            let part = &chunk[..chunk.len().min(room)];
-            *written += part.len() as u64;
-            if let Err(e) = file.write_all(part).await {
-                self.file = Kept::Lost {
-                    why: format!("{}: {e}", path.display()),
-                };
-            }
+        if let Err(why) = self.write(chunk).await {
+            self.lose(why).await;
         }
         let into_head = chunk.len().min(self.half - self.head.len());
         self.head.extend_from_slice(&chunk[..into_head]);
@@ -87,48 +78,84 @@ impl Capture {
         self.tail.drain(..excess);
     }
 
+    /// Writes to the file, if there is one, what it still takes.
+    async fn write(&mut self, chunk: &[u8]) -> Result<(), String> {
+        let Kept::File {
+            file,
+            output,
+            written,
+            room,
+        } = &mut self.file
+        else {
+            return Ok(());
+        };
+        let left = usize::try_from(MAX_FILE_BYTES - *written).unwrap_or(usize::MAX);
+        let part = &chunk[..chunk.len().min(left)];
+        let bytes = *written + part.len() as u64;
+        if bytes > *room {
+            *room = grow(&self.shelf.shelves, output, bytes).await?;
+        }
+        let kept = file.write_all(part).await;
+        kept.map_err(|e| format!("{}: {e}", output.path.display()))?;
+        *written = bytes;
+        Ok(())
+    }
+
+    /// Gives up keeping the whole, and the half that is on disk.
+    async fn lose(&mut self, why: String) {
+        if let Kept::File { output, .. } = std::mem::replace(&mut self.file, Kept::Lost { why }) {
+            let shelves = Arc::clone(&self.shelf.shelves);
+            // It ends only with the runtime, when nobody is left to tell.
+            let _ = tokio::task::spawn_blocking(move || shelves.discard(&output)).await;
+        }
+    }
+
     fn cap(&self) -> u64 {
         self.half as u64 * 2
     }
 
     async fn start_file(&mut self) {
-        let shelf = self.shelf.clone();
-        let made = tokio::task::spawn_blocking(move || make_file(&shelf)).await;
-        self.file = match made.unwrap_or_else(|e| Err(io::Error::other(e))) {
-            Ok((file, path)) => {
-                let mut file = File::from_std(file);
-                let (front, back) = self.tail.as_slices();
-                let mut kept = file.write_all(&self.head).await;
-                for part in [front, back] {
-                    if kept.is_ok() {
-                        kept = file.write_all(part).await;
+        let Shelf {
+            shelves,
+            folder,
+            prefix,
+        } = self.shelf.clone();
+        let made = tokio::task::spawn_blocking(move || shelves.start(&folder, &prefix)).await;
+        match made.unwrap_or_else(|e| Err(io::Error::other(e))) {
+            Ok((file, output)) => {
+                self.file = Kept::File {
+                    file: File::from_std(file),
+                    output,
+                    written: 0,
+                    room: 0,
+                };
+                let tail: Vec<u8> = self.tail.iter().copied().collect();
+                for part in [self.head.clone(), tail] {
+                    if let Err(why) = self.write(&part).await {
+                        return self.lose(why).await;
                     }
                 }
-                match kept {
-                    Ok(()) => Kept::File {
-                        file,
-                        path,
-                        written: self.total,
-                    },
-                    Err(e) => Kept::Lost {
-                        why: format!("{}: {e}", path.display()),
-                    },
-                }
             }
-            Err(e) => Kept::Lost {
-                why: format!("{}: {e}", self.shelf.folder.display()),
-            },
-        };
+            Err(e) => {
+                let why = format!("{}: {e}", self.shelf.folder.display());
+                self.file = Kept::Lost { why };
+            }
+        }
     }
 
     /// What a model reads of it.
     pub(super) async fn finish(mut self) -> String {
-        if let Kept::File { file, path, .. } = &mut self.file
+        if let Kept::File { file, output, .. } = &mut self.file
             && let Err(e) = file.flush().await
         {
-            self.file = Kept::Lost {
-                why: format!("{}: {e}", path.display()),
-            };
+            let why = format!("{}: {e}", output.path.display());
+            self.lose(why).await;
+        }
+        if let Kept::File {
+            output, written, ..
+        } = &self.file
+        {
+            self.shelf.shelves.finish(output, *written);
         }
         let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
         if self.total <= self.cap() {
@@ -137,14 +164,18 @@ impl Capture {
         }
         let hidden = self.total - self.head.len() as u64 - tail.len() as u64;
         let whole = match &self.file {
-            Kept::File { path, written, .. } if *written < self.total => {
+            Kept::File {
+                output, written, ..
+            } if *written < self.total => {
                 format!(
                     "the first {} MiB are in {}",
                     MAX_FILE_BYTES >> 20,
-                    path.display()
+                    output.path.display()
                 )
             }
-            Kept::File { path, .. } => format!("the whole output is in {}", path.display()),
+            Kept::File { output, .. } => {
+                format!("the whole output is in {}", output.path.display())
+            }
             Kept::Lost { why } => format!("the whole output could not be kept: {why}"),
             Kept::InMemory => unreachable!("output above the cap has left memory"),
         };
@@ -186,44 +217,30 @@ fn without_cut_start(bytes: &[u8]) -> &[u8] {
     &bytes[start..]
 }
 
-fn make_file(shelf: &Shelf) -> io::Result<(std::fs::File, PathBuf)> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&shelf.folder)?;
-    make_room(&shelf.folder);
-    // Created with mode 0600.
-    let made = tempfile::Builder::new()
-        .prefix(&shelf.prefix)
-        .suffix(".txt")
-        .tempfile_in(&shelf.folder)?;
-    made.keep().map_err(|e| e.error)
-}
-
-/// Removes the oldest outputs; what cannot be removed only takes room.
-fn make_room(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    let mut files: Vec<_> = entries
-        .flatten()
-        .filter_map(|e| Some((e.metadata().ok()?.modified().ok()?, e.path())))
-        .collect();
-    files.sort();
-    let excess = (files.len() + 1).saturating_sub(MAX_FILES);
-    for (_, path) in files.into_iter().take(excess) {
-        let _ = std::fs::remove_file(path);
-    }
+/// Takes room for an output; returns how much it has.
+async fn grow(shelves: &Arc<Shelves>, output: &mut Output, bytes: u64) -> Result<u64, String> {
+    let shelves = Arc::clone(shelves);
+    let mut taken = output.clone();
+    let grown = tokio::task::spawn_blocking(move || {
+        shelves.grow(&mut taken, bytes)?;
+        Ok::<_, String>(taken)
+    });
+    *output = grown.await.map_err(|e| e.to_string())??;
+    Ok(output.room())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shelves(dir: &tempfile::TempDir) -> Shelves {
+        Shelves::new(dir.path().to_path_buf())
+    }
+
     async fn captured(cap: usize, chunks: &[&[u8]]) -> (String, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("creates");
         let shelf = Shelf {
+            shelves: Arc::new(shelves(&dir)),
             folder: dir.path().join("a"),
             prefix: "bash-".into(),
         };
@@ -267,6 +284,7 @@ mod tests {
     async fn output_that_cannot_be_kept_says_so() {
         let file = tempfile::NamedTempFile::new().expect("creates");
         let shelf = Shelf {
+            shelves: Arc::new(Shelves::new(file.path().to_path_buf())),
             folder: file.path().join("below-a-file"),
             prefix: "bash-".into(),
         };
@@ -275,19 +293,21 @@ mod tests {
         assert!(capture.finish().await.contains("could not be kept"));
     }
 
-    #[test]
-    fn old_outputs_make_room() {
+    #[tokio::test]
+    async fn a_file_that_cannot_be_completed_is_removed() {
         let dir = tempfile::tempdir().expect("creates");
         let shelf = Shelf {
-            folder: dir.path().to_path_buf(),
+            shelves: Arc::new(Shelves::with_limits(dir.path().into(), 2 << 20, 0)),
+            folder: dir.path().join("a"),
             prefix: "bash-".into(),
         };
-        for _ in 0..MAX_FILES + 5 {
-            make_file(&shelf).expect("made");
+        let mut capture = Capture::new(8, shelf);
+        for _ in 0..5 {
+            capture.take(&[b'x'; 1 << 19]).await;
         }
-        assert_eq!(
-            std::fs::read_dir(dir.path()).expect("listed").count(),
-            MAX_FILES
-        );
+        let text = capture.finish().await;
+        assert!(text.contains("could not be kept"), "{text}");
+        let files = std::fs::read_dir(dir.path().join("a")).expect("listed");
+        assert_eq!(files.count(), 0);
     }
 }

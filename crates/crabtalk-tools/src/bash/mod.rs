@@ -6,6 +6,7 @@
 
 mod capture;
 mod probe;
+mod shelf;
 mod supervise;
 mod workplace;
 
@@ -18,6 +19,7 @@ use crate::sandbox::SandboxPolicy;
 use capture::{Capture, Shelf};
 use crabtalk_domain::tool::ToolOutput;
 use serde::Deserialize;
+pub(crate) use shelf::Shelves;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,6 +78,7 @@ pub(crate) struct Shell {
     output_cap: usize,
     children: Children,
     open_files: Option<u64>,
+    shelves: Arc<Shelves>,
     running: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -88,6 +91,7 @@ impl Shell {
         output_cap: usize,
         children: Children,
         open_files: Option<u64>,
+        shelves: Shelves,
     ) -> Self {
         Self {
             guardian,
@@ -95,6 +99,7 @@ impl Shell {
             output_cap,
             children,
             open_files,
+            shelves: Arc::new(shelves),
             running: Arc::new(Semaphore::new(MAX_RUNNING)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -115,6 +120,7 @@ impl Shell {
             open_files: self.open_files,
         };
         let shelf = Shelf {
+            shelves: Arc::clone(&self.shelves),
             folder: order.outputs,
             prefix: order.prefix,
         };

@@ -34,6 +34,11 @@ const MAX_NAMES: usize = 500;
 /// Names looked at in a folder before sorting them.
 const MAX_NAMES_SCANNED: usize = 100_000;
 
+/// Bytes of a file that one call goes through, for lines that it skips and for
+/// what it cuts of long ones: a quarter of a second. A file of holes may claim
+/// terabytes, which would keep a thread for minutes.
+const MAX_WALKED: u64 = 256 << 20;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadArguments {
@@ -164,7 +169,11 @@ fn show(
         input.consume(3);
     }
     let first = arguments.offset.unwrap_or(1).max(1);
-    let mut lines = Lines { input, cancelled };
+    let mut lines = Lines {
+        input,
+        cancelled,
+        left: MAX_WALKED,
+    };
     for skipped in 0..first - 1 {
         if !lines.skip().map_err(failed)? {
             return Err(Error::Content(format!(
@@ -264,6 +273,8 @@ struct Line {
 struct Lines<'a> {
     input: BufReader<File>,
     cancelled: &'a AtomicBool,
+    /// Bytes that may still be gone through.
+    left: u64,
 }
 
 impl Lines<'_> {
@@ -291,6 +302,13 @@ impl Lines<'_> {
             if self.cancelled.load(Ordering::Relaxed) {
                 return Err(std::io::Error::other("cancelled"));
             }
+            if self.left == 0 {
+                return Err(std::io::Error::other(format!(
+                    "more than {} MiB would have to be gone through; look at it with bash, for \
+                     instance with `tail -c` or `sed -n`",
+                    MAX_WALKED >> 20
+                )));
+            }
             let buffer = self.input.fill_buf()?;
             if buffer.is_empty() {
                 return Ok(any);
@@ -299,6 +317,7 @@ impl Lines<'_> {
             let end = buffer.iter().position(|b| *b == b'\n');
             take(&buffer[..end.unwrap_or(buffer.len())]);
             let used = end.map_or(buffer.len(), |at| at + 1);
+            self.left = self.left.saturating_sub(used as u64);
             self.input.consume(used);
             if end.is_some() {
                 return Ok(true);

@@ -64,12 +64,16 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
     let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
     limit_files(start.open_files);
-    let shell = shell::start(start)?;
-
     // One from each source and one more of slack: senders never block.
     let (tell, events) = sync_channel(4);
-    watch_children(shell.process, tell.clone());
-    watch_control(control, tell).map_err(|e| format!("cannot watch the daemon: {e}"))?;
+    // Before there is anything to watch: where no thread can be started there
+    // must be nothing that nobody ends.
+    let started = watch_children(tell.clone())
+        .and_then(|started| watch_control(control, tell).map(|()| started))
+        .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
+    let shell = shell::start(start)?;
+    // The thread waits for it.
+    let _ = started.send(shell.process);
     let (status, left) = wait_and_end(&events);
     let seen = status.map(|s| (s.exit_status(), s.terminating_signal()));
     let (code, signal) = shell.ended().or(seen).unwrap_or_default();
@@ -90,10 +94,15 @@ fn limit_files(open_files: Option<u64>) {
     }
 }
 
-/// Waits for every child, adopted ones included, so that none stays a zombie.
-/// The thread ends with the last child or with the process.
-fn watch_children(shell: i32, tell: SyncSender<Event>) {
-    std::thread::spawn(move || {
+/// Waits for every child, adopted ones included, so that none stays a zombie,
+/// from the moment in which the shell's number is sent. The thread ends with
+/// the last child or with the process.
+fn watch_children(tell: SyncSender<Event>) -> io::Result<SyncSender<i32>> {
+    let (started, shell) = sync_channel(1);
+    std::thread::Builder::new().spawn(move || {
+        let Ok(shell) = shell.recv() else {
+            return;
+        };
         let mut ended: Option<WaitStatus> = None;
         loop {
             // After the shell, look before blocking: mostly nothing is left.
@@ -131,13 +140,14 @@ fn watch_children(shell: i32, tell: SyncSender<Event>) {
                 return;
             }
         }
-    });
+    })?;
+    Ok(started)
 }
 
 /// Notices the end of the daemon's side. The thread ends with the process.
 fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()> {
     let mut control = control.try_clone()?;
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut byte = [0];
         loop {
             match control.read(&mut byte) {
@@ -149,7 +159,7 @@ fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()
         }
         // Nobody listens any more when everything has already ended.
         let _ = tell.send(Event::Closed);
-    });
+    })?;
     Ok(())
 }
 

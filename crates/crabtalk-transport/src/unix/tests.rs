@@ -142,6 +142,25 @@ async fn a_later_daemons_socket_is_not_removed() {
     connect(&path).await.expect("the second still answers");
 }
 
+/// Who comes when the queue is full waits for its turn.
+#[tokio::test]
+async fn a_full_queue_is_waited_for() {
+    let (_home, path) = home();
+    let mut listener = listen(&path).await.expect("listens");
+    let mut queued = Vec::new();
+    while let Ok(stream) = UnixStream::connect(&path).await {
+        queued.push(stream);
+    }
+    assert!(queued.len() >= BACKLOG as usize);
+    let (client, accepted) = tokio::join!(connect(&path), async {
+        for _ in 0..=queued.len() {
+            listener.accept().await.expect("accepts");
+        }
+    });
+    client.expect("its turn came");
+    let () = accepted;
+}
+
 /// A daemon that nobody can reach and that keeps others from starting is of no
 /// use.
 #[tokio::test]

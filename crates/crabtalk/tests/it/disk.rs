@@ -27,7 +27,7 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
 async fn a_full_disk_is_an_error_and_room_ends_it() {
     let env = TestEnv::new();
     env.agent("crab", "permissions: { bash: allow }");
-    let daemon = env.daemon_ignoring_size_signals().await;
+    let daemon = env.daemon().await;
     stream_to_end(&env, say("before")).await;
     let log = env.logs().pop().unwrap();
     let size = std::fs::metadata(&log).unwrap().len();
@@ -88,4 +88,24 @@ async fn a_log_that_another_program_cut_is_read_again() {
     daemon.kill().await;
     let _daemon = env.daemon().await;
     assert_eq!(entries(&env, "crab", "user").await, now);
+}
+
+/// What is half of it helps nobody, and takes the room that others need.
+#[tokio::test]
+async fn an_output_that_does_not_fit_leaves_nothing_behind() {
+    let env = TestEnv::new();
+    env.agent("crab", "permissions: { bash: allow }");
+    let daemon = env.daemon().await;
+    limit_files(&daemon, Some(1 << 20));
+    let long = "/tool bash {\"command\":\"head -c 3000000 /dev/zero | tr '\\\\0' x; echo end\"}";
+    let events = stream_to_end(&env, say(long)).await;
+    let text = chunks(&events);
+    assert!(text.contains("could not be kept"), "{text}");
+    let folders = std::fs::read_dir(env.home.join("state/outputs")).unwrap();
+    for folder in folders {
+        let left = std::fs::read_dir(folder.unwrap().path()).unwrap().count();
+        assert_eq!(left, 0);
+    }
+    // The signal that comes with it ends nobody.
+    env.connect().await.ping(Ping {}).await.unwrap();
 }

@@ -137,7 +137,7 @@ for (1 .. $tries) {
 "#;
 
 /// How often the race is run; it was won once in seven hundred times.
-const TRIES: u32 = 1500;
+const TRIES: u32 = 700;
 
 #[tokio::test]
 async fn parents_that_end_while_the_daemon_looks_hide_nobody() {
@@ -172,7 +172,7 @@ async fn who_bears_the_mark_of_a_command_is_refused_wherever_it_runs() {
     let env = permissive();
     let _daemon = env.daemon().await;
     let marked = "bash -c 'ulimit -x 5 && exec \"$CRABTALK\" stats'";
-    let said = env.shell(marked).await.fails(1);
+    let said = env.shell(marked).await.fails(3);
     assert!(said.contains("processes that an agent started"), "{said}");
 }
 

@@ -12,10 +12,10 @@ mod wait;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::CRABTALK;
-pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, gone};
+pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, as_another, gone};
 pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
 pub(crate) use tmux::Tmux;
-pub(crate) use tools::has_tools;
+pub(crate) use tools::{has_tools, skip};
 pub(crate) use wait::{eventually, within};
