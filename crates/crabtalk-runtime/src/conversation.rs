@@ -191,8 +191,7 @@ impl Conversation {
                 let _ = reply.send(self.last_end().await);
             }
             Command::Resume => {
-                let opened = self.ensure_open(None).await;
-                if let Err(error) = opened.and(self.resume().await) {
+                if let Err(error) = self.carry_on().await {
                     tracing::warn!(conversation = %self.shared.key, %error, "cannot carry on a run");
                 }
             }
@@ -243,17 +242,11 @@ impl Conversation {
 
     async fn execute_or_tell_again(&mut self, job: Job) -> Result<(), Error> {
         self.ensure_open(Some(self.creation(&job.request))).await?;
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.resumable.is_some())
-        {
+        if self.has_resumable() {
             self.shared.step_back(&job);
-            let resumed = self.resume().await;
+            let resumed = self.carry_on().await;
             self.shared.begin(&job);
             resumed?;
-            // What was carried on may have taken the memory with it.
-            self.ensure_open(None).await?;
         }
         let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
         match open.run_of(&job.request) {
@@ -269,10 +262,36 @@ impl Conversation {
         Ok(())
     }
 
+    fn has_resumable(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.resumable.is_some())
+    }
+
+    /// Carries on what a crash cut off before anything else is done. One that
+    /// could not write its end is carried on once more, as often as any run is.
+    async fn carry_on(&mut self) -> Result<(), Error> {
+        self.ensure_open(None).await?;
+        while self.has_resumable() {
+            self.resume().await?;
+            // What was carried on may have taken the memory with it.
+            self.ensure_open(None).await?;
+        }
+        Ok(())
+    }
+
     /// Carries on the run that a crash cut off, if one was (STORE-7). The try
     /// is in the log before it begins, so that a run that ends the daemon each
     /// time is not carried on for ever.
     async fn resume(&mut self) -> Result<(), Error> {
+        let resumed = self.try_to_resume().await;
+        if resumed.is_err() {
+            // The log still says that it is open; whoever reads it next tries.
+            self.forget();
+        }
+        resumed
+    }
+
+    async fn try_to_resume(&mut self) -> Result<(), Error> {
         let Some(open) = self.open.as_mut() else {
             return Ok(());
         };
@@ -339,8 +358,9 @@ impl Conversation {
         let closed = async {
             let opened = self.read_log(None).await?;
             let cut = Cut::by_panic(&opened, ending.run());
-            self.open = Some(Open::take(&self.rt, &self.shared, opened, cut)?);
-            let end = self.shared.append(&[])?;
+            let mut open = Open::take(&self.rt, &self.shared, opened, cut)?;
+            let end = open.keep_late_steers(&self.rt, &self.shared)?;
+            self.open = Some(open);
             Ok::<_, Error>(self.shared.synced_at_end(end).await?)
         };
         if let Err(error) = closed.await {
@@ -370,6 +390,7 @@ impl Conversation {
 
     /// Compacts on demand. Whoever kills it, and the shutdown, end it at once.
     async fn compact(&mut self, focus: Option<&str>) -> Result<String, Error> {
+        self.carry_on().await?;
         let cancel = CancellationToken::new();
         self.shared.live().compacting = Some(cancel.clone());
         let done = self.compact_until(&cancel, focus).await;
@@ -385,7 +406,6 @@ impl Conversation {
         cancel: &CancellationToken,
         focus: Option<&str>,
     ) -> Result<String, Error> {
-        self.ensure_open(None).await?;
         let Some(open) = self.open.as_mut() else {
             return Err(Error::ShuttingDown);
         };

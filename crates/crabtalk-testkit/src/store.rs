@@ -84,6 +84,13 @@ impl MemoryStore {
             .collect()
     }
 
+    /// What was appended.
+    pub fn records(&self, key: &ConversationKey) -> Vec<Record> {
+        let state = self.state();
+        let log = state.logs.get(key);
+        log.map(|log| log.records.clone()).unwrap_or_default()
+    }
+
     /// Gives the last run of a log another number, as somebody's edit might.
     pub fn renumber_last_run(&self, key: &ConversationKey, id: u64) {
         let mut state = self.state();

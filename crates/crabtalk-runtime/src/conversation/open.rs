@@ -9,8 +9,8 @@ use crate::router::ASK_USER;
 use crate::run::RunRequest;
 use crate::runtime::Inner;
 use crate::{Error, framing};
-use crabtalk_domain::storage::{Opened, Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, History, Origin};
+use crabtalk_domain::storage::{Opened, Position, Record, RunPhase, RunRecord};
+use crabtalk_domain::{AgentEvent, History, Message, Origin};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -174,6 +174,27 @@ impl Open {
         Ok(open)
     }
 
+    /// Keeps what was accepted for a run that is over before its next step.
+    pub(super) fn keep_late_steers(
+        &mut self,
+        rt: &Inner,
+        shared: &Shared,
+    ) -> Result<Position, Error> {
+        let late = shared.live().steers.take();
+        let late = late.map(|mut steers| steers.take()).unwrap_or_default();
+        let message = |content: String| {
+            let mut message = Message::user(content);
+            message.at = rt.now();
+            Arc::new(message)
+        };
+        let late: Vec<Arc<Message>> = late.into_iter().map(message).collect();
+        let records: Vec<Record> = late.iter().cloned().map(Record::Message).collect();
+        let end = shared.append(&records)?;
+        self.history.extend(late);
+        shared.live().message_count = self.message_count();
+        Ok(end)
+    }
+
     /// The run of a request that was made before (CONV-9).
     pub(super) fn run_of(&self, request: &RunRequest) -> Option<u64> {
         let id = request.request_id.as_ref()?;
@@ -187,7 +208,7 @@ impl Open {
         // An earlier summary is no message of its own.
         self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
         let kept = self.history[archived..].iter().cloned();
-        let summary = Arc::new(crabtalk_domain::Message::user(summary));
+        let summary = Arc::new(Message::user(summary));
         self.history = std::iter::once(summary).chain(kept).collect();
         self.has_summary = true;
         self.kept = keep;

@@ -122,6 +122,10 @@ impl Announcer {
                 if let Some((synced, _)) = self.waiting.front_mut() {
                     *synced = None;
                 }
+                if outcome.is_err() {
+                    // Nobody is told of what may not be there.
+                    self.waiting.clear();
+                }
                 outcome?;
             }
             let (_, events) = self.waiting.pop_front().unwrap_or_default();

@@ -211,13 +211,13 @@ impl Run<'_> {
         let position = self.shared.append(&records)?;
         self.open.last_end = Some(end);
         self.close_calls();
+        let mut steered = Vec::with_capacity(late.len());
         for message in late {
-            self.announcer
-                .next(vec![AgentEvent::Steered(message.content.clone())]);
+            steered.push(AgentEvent::Steered(message.content.clone()));
             self.open.push(self.shared, message);
         }
         let synced = self.shared.synced_at_end(position);
-        self.announcer.after(synced, Vec::new());
+        self.announcer.after(synced, steered);
         self.announcer.flush().await
     }
 

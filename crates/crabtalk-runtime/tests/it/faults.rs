@@ -334,6 +334,34 @@ async fn a_watcher_that_reads_nothing_holds_a_bounded_number_of_bytes() {
 }
 
 #[tokio::test]
+async fn what_comes_too_late_for_a_step_is_told_when_it_is_safe() {
+    let rig = rig(vec![Reply::hang()]);
+    let mut run = rig.submit("go");
+    rig.model.until(|p| p.hung == 1).await;
+    read_until(&mut run, "user go").await;
+    let taken = rig.runtime.steer(&key(), "left".into()).await;
+    taken.expect("a run goes on");
+    rig.runtime.kill(&key()).expect("a run goes on");
+    read_until(&mut run, "steered left").await;
+    let safe = rig.store.power_cut().lines(&key());
+    assert!(safe.contains(&"user: left".to_owned()), "{safe:?}");
+}
+
+#[tokio::test]
+async fn what_was_put_into_a_run_that_panics_is_kept() {
+    let rig = rig(vec![Reply::tools([
+        ("wait", json!({})),
+        ("boom", json!({})),
+    ])]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "user go").await;
+    let taken = rig.runtime.steer(&key(), "left".into()).await;
+    taken.expect("a run goes on");
+    read_until(&mut run, "end 500").await;
+    assert!(rig.lines().contains(&"user: left".to_owned()));
+}
+
+#[tokio::test]
 async fn a_run_that_was_cut_off_is_told_however_late_somebody_comes() {
     let rig1 = rig(vec![Reply::hang()]);
     let mut run = rig1.submit("go");
