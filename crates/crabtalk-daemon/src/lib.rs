@@ -13,6 +13,7 @@ mod approvals;
 mod compose;
 mod context;
 mod delegates;
+mod disk;
 mod edit;
 mod heap;
 mod ledger;

@@ -5,6 +5,7 @@ use crate::approvals::ApprovalFile;
 use crate::compose::{Composed, compose, sandbox, sync_policy};
 use crate::context::Context;
 use crate::delegates::DelegateFile;
+use crate::disk::LocalDisk;
 use crate::edit::{self, EditError};
 use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
@@ -24,7 +25,6 @@ use crabtalk_skills::{Folder, Library, Source, TrustFile};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
 use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, Walls, child_environment};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -109,7 +109,7 @@ impl Node {
                 ledger: Arc::clone(&ledger) as _,
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
-                resolve: Arc::new(resolve),
+                disk: Arc::new(LocalDisk),
                 delegates: Arc::new(delegates),
             },
             catalog,
@@ -293,19 +293,6 @@ impl Node {
         self.tools.shut_down().await;
         self.children.sweep().await;
     }
-}
-
-/// Follows the links of a path; of a file that does not exist yet, those of
-/// its folder.
-fn resolve(path: &Path) -> Option<PathBuf> {
-    if let Ok(resolved) = path.canonicalize() {
-        return Some(resolved);
-    }
-    // A link that leads nowhere leads who knows where.
-    if path.is_symlink() {
-        return None;
-    }
-    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// The folders of skills, installed ones before imported ones.

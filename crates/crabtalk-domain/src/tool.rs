@@ -2,7 +2,7 @@
 
 use crate::{AgentConfig, BoxFuture, ConversationKey, Image, Origin, Permission};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A tool as a model is told of it.
@@ -21,8 +21,9 @@ pub struct ToolSpec {
 /// What a call would touch: the thing that permission is judged on (GATE-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A shell command.
-    Command(String),
+    /// A shell command. The tool runs exactly this, whatever the call's
+    /// arguments say.
+    Command(ShellCommand),
     /// A file, resolved through `..` and symlinks. The tool opens exactly this
     /// path and follows nothing that was not judged.
     Path {
@@ -68,6 +69,38 @@ pub struct Preview {
     pub exact: String,
     /// Names what was there when the preview was made.
     pub before: String,
+}
+
+/// A command as it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ShellCommand {
+    /// What the shell is given.
+    pub text: String,
+    /// Variables that are set for it beside those of every command.
+    pub environment: Vec<(String, String)>,
+}
+
+impl<T: Into<String>> From<T> for ShellCommand {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            environment: Vec::new(),
+        }
+    }
+}
+
+/// How far a path is open to a call, as CrabTalk's own home is concerned
+/// (GATE-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It lies elsewhere, or is open.
+    Open,
+    /// It lies in the home, and may be read.
+    Readable,
+    /// It lies in the home.
+    Closed,
+    /// The home lies in it.
+    Above,
 }
 
 /// A call on its way through the gate.
@@ -161,6 +194,11 @@ pub trait ToolProvider: Send + Sync {
         _subject: &'a Subject,
     ) -> BoxFuture<'a, Result<Option<Preview>, String>> {
         Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// How far a resolved path is open to the call. May touch the disk.
+    fn reach(&self, _call: &Invocation, _path: &Path) -> Reach {
+        Reach::Open
     }
 
     /// Executes a call that passed the gate on this subject. Dropping the

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             approvals: Arc::new(()),
             ledger: Arc::new(()),
             delegates: Arc::new(std::sync::atomic::AtomicU64::new(1)),
-            resolve: Arc::new(|path| path.canonicalize().ok()),
+            disk: Arc::new(|path: &std::path::Path| path.canonicalize().ok()),
         },
         Catalog::of(crab),
     );

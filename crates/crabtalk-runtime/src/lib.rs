@@ -34,6 +34,6 @@ pub use events::{
     Answer as RunAnswer, HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription,
 };
 pub use registry::LiveInfo;
-pub use router::{ApprovalBook, DelegateNumbers, Resolve};
+pub use router::{ApprovalBook, DelegateNumbers};
 pub use run::RunRequest;
 pub use runtime::{Parts, Runtime};

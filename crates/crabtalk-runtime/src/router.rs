@@ -14,22 +14,19 @@ pub use delegate::DelegateNumbers;
 
 use crate::catalog::Catalog;
 use crate::gate::scope::Kind;
-use crate::gate::{Standing, Violation, scope};
+use crate::gate::{Disk, Standing, Violation, scope};
 use crate::run::Publisher;
 use crate::runtime::Inner;
-use approve::Case;
+use approve::{Case, Permitted};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{AgentConfig, ConversationKey, Origin, ToolCall};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// Longest result of a call, in bytes: more than any model reads at once, far
 /// less than a frame or a history can bear.
 const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
-
-/// Follows the links of a path; `None` where they lead nowhere. May block.
-pub type Resolve = Arc<dyn Fn(&Path) -> Option<PathBuf> + Send + Sync>;
 
 /// What a call does to the conversation itself; applied by its run.
 pub(crate) enum Effect {
@@ -87,19 +84,19 @@ impl CallContext {
 pub(crate) struct Router {
     providers: Vec<Arc<dyn ToolProvider>>,
     approvals: Arc<dyn ApprovalBook>,
-    resolve: Resolve,
+    disk: Arc<dyn Disk>,
 }
 
 impl Router {
     pub(crate) fn new(
         providers: Vec<Arc<dyn ToolProvider>>,
         approvals: Arc<dyn ApprovalBook>,
-        resolve: Resolve,
+        disk: Arc<dyn Disk>,
     ) -> Self {
         Self {
             providers,
             approvals,
-            resolve,
+            disk,
         }
     }
 
@@ -191,22 +188,29 @@ impl Router {
             subject: &subject,
             arguments: &call.arguments,
         };
-        let shown = match self.permit(context, case).await {
-            Ok(shown) => shown,
+        let Permitted {
+            subject: judged,
+            shown,
+        } = match self.permit(context, case).await {
+            Ok(permitted) => permitted,
             Err(refusal) => return ToolOutput::error(refusal).into(),
         };
         match (provider, shown) {
             (Some(provider), Some(shown)) => {
-                let called = provider.call_as_shown(&invocation, &subject, &shown);
+                let called = provider.call_as_shown(&invocation, &judged, &shown);
                 called.await.into()
             }
-            (Some(provider), None) => provider.call(&invocation, &subject).await.into(),
+            (Some(provider), None) => {
+                let mut output = provider.call(&invocation, &judged).await;
+                tell_what_ran(&subject, &judged, &mut output.content);
+                output.into()
+            }
             (None, _) => builtin::call(context, &invocation).await,
         }
     }
 
-    pub(crate) fn resolve(&self) -> Resolve {
-        Arc::clone(&self.resolve)
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
     }
 
     fn provider(&self, name: &str) -> Option<&Arc<dyn ToolProvider>> {
@@ -240,6 +244,15 @@ impl Router {
             "{:?} is outside the scope of {}; it has: {names}",
             call.name, context.agent.name
         ))
+    }
+}
+
+/// Says what ran where that is not what the model wrote.
+fn tell_what_ran(asked: &Subject, ran: &Subject, content: &mut String) {
+    if let (Subject::Command(asked), Subject::Command(ran)) = (asked, ran)
+        && asked.text.trim() != ran.text
+    {
+        content.insert_str(0, &format!("[ran: {}]\n", ran.text));
     }
 }
 

@@ -6,11 +6,12 @@ use crate::asks::{AskDesk, PendingAsk};
 use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, HubSubscription, RunLog, Subscription};
+use crate::gate::Disk;
 use crate::gate::rules::LOCAL_PRINCIPAL;
 use crate::gate::{ToolRights, Violation, rights, scope};
 use crate::listen::Listener;
 use crate::registry::{LiveInfo, Registry};
-use crate::router::{ApprovalBook, DelegateNumbers, Resolve, Router};
+use crate::router::{ApprovalBook, DelegateNumbers, Router};
 use crate::run::RunRequest;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::{Model, Request};
@@ -43,7 +44,7 @@ pub struct Parts {
     /// Calls that were approved for good.
     pub approvals: Arc<dyn ApprovalBook>,
     /// Follows links, for files that a command names.
-    pub resolve: Resolve,
+    pub disk: Arc<dyn Disk>,
     /// Numbers for `delegate:<n>`, none of which is ever given twice.
     pub delegates: Arc<dyn DelegateNumbers>,
 }
@@ -142,7 +143,7 @@ impl Runtime {
         Self(Arc::new(Inner {
             model: parts.model,
             storage: parts.storage,
-            router: Router::new(parts.tools, parts.approvals, parts.resolve),
+            router: Router::new(parts.tools, parts.approvals, parts.disk),
             hook: parts.hook,
             ledger: parts.ledger,
             clock: parts.clock,

@@ -6,7 +6,9 @@ use crate::guardian::GuardianCommand;
 use crate::reaper::Children;
 use crate::sandbox::{Places, SandboxConfig, SandboxPolicy, Walls};
 use crate::specs;
-use crabtalk_domain::tool::{Invocation, Preview, Subject, ToolOutput, ToolProvider, ToolSpec};
+use crabtalk_domain::tool::{
+    Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
+};
 use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -234,9 +236,10 @@ impl OsTools {
         .map_err(|e: Failure| e.0)
     }
 
-    async fn bash(&self, call: &Invocation) -> Result<ToolOutput, Failure> {
+    /// Runs the command that was judged; the call's arguments say no more
+    /// than how long it may take.
+    async fn bash(&self, call: &Invocation, command: &ShellCommand) -> Result<ToolOutput, Failure> {
         let arguments: BashArguments = arguments(call)?;
-        arguments.check()?;
         let timeout = arguments
             .timeout_ms
             .map_or(self.config.timeout, Duration::from_millis);
@@ -246,7 +249,8 @@ impl OsTools {
         Ok(self
             .shell
             .run(Order {
-                command: arguments.command,
+                command: command.text.clone(),
+                environment: command.environment.clone(),
                 cwd,
                 timeout: timeout.min(self.config.max_timeout),
                 sandbox,
@@ -354,7 +358,7 @@ impl OsTools {
         shown: Option<&Preview>,
     ) -> ToolOutput {
         let done = match (call.name.as_str(), subject) {
-            ("bash", Subject::Command(_)) => self.bash(call).await,
+            ("bash", Subject::Command(command)) => self.bash(call, command).await,
             ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
             ("edit" | "write", Subject::Path { path, write: true }) => {
                 self.change(call, path, shown).await
@@ -379,7 +383,7 @@ impl ToolProvider for OsTools {
                 "bash" => {
                     let arguments: BashArguments = arguments(call).map_err(text)?;
                     arguments.check()?;
-                    Ok(Subject::Command(arguments.command))
+                    Ok(Subject::Command(arguments.command.into()))
                 }
                 "read" => {
                     let arguments: ReadArguments = arguments(call).map_err(text)?;
@@ -400,6 +404,24 @@ impl ToolProvider for OsTools {
                 self.readable(call).iter().any(|open| is_below(path, open))
             }
             Subject::Path { write: true, .. } | Subject::Command(_) | Subject::Other => false,
+        }
+    }
+
+    fn reach(&self, call: &Invocation, path: &Path) -> Reach {
+        let home = &self.config.home;
+        if is_below(path, home) {
+            let is_in = |open: &Vec<PathBuf>| open.iter().any(|open| is_below(path, open));
+            return match () {
+                () if is_in(&(self.config.writable)(call)) => Reach::Open,
+                () if is_in(&self.readable(call)) => Reach::Readable,
+                () => Reach::Closed,
+            };
+        }
+        let home = home.canonicalize().unwrap_or_else(|_| home.clone());
+        if home.starts_with(path) {
+            Reach::Above
+        } else {
+            Reach::Open
         }
     }
 

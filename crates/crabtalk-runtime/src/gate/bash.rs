@@ -9,6 +9,7 @@
 //! repository with a hostile configuration, `make`, or `cp` over a file are
 //! the business of whoever allows them, and of the sandbox.
 
+pub(super) mod plain;
 mod walk;
 mod word;
 mod wrap;
@@ -17,6 +18,7 @@ mod wrap;
 mod tests;
 
 use super::pattern::HOLE;
+pub(super) use wrap::base_name;
 
 /// Longest command judged, in bytes: what is longer nobody reads before
 /// approving, and the parser's time grows with it.
@@ -56,9 +58,11 @@ pub struct Part {
     /// Its words without quotes, joined by single blanks. What only the shell
     /// will know is the noncharacter U+FFFF.
     pub text: String,
+    /// Its words, with holes.
+    pub words: Vec<String>,
     /// Its words, quoted where that makes a difference.
     pub exact: String,
-    /// Why a pattern with a wildcard does not suffice to allow it.
+    /// Why it may run more than its name says.
     pub guard: Option<String>,
     /// Commands that it would run or stands for: seen by refusing rules only.
     pub inner: Vec<Inner>,
@@ -92,6 +96,7 @@ impl Part {
         Self {
             text: HOLE.to_string(),
             exact: HOLE.to_string(),
+            words: vec![HOLE.to_string()],
             guard: Some(reason.into()),
             inner: Vec::new(),
         }

@@ -5,12 +5,18 @@
 //! judged twice is judged alike; scope is judged before permission, and both
 //! before dispatch, by whoever routes tool calls.
 //!
-//! Absent on purpose: files, asking people, opening what was judged.
+//! Absent on purpose: asking people, opening what was judged. What has to be
+//! known of the disk is asked of a [`Disk`].
 
 pub mod approvals;
 pub mod bash;
+mod command;
+pub mod disk;
+mod options;
 pub mod path;
 mod pattern;
+mod places;
+mod repository;
 pub mod rights;
 pub mod rules;
 pub mod scope;
@@ -19,6 +25,7 @@ pub mod scope;
 mod tests;
 
 pub use approvals::Approval;
+pub use disk::{Content, Disk};
 pub use rights::ToolRights;
 pub use rules::{Question, Standing, Verdict, detail, judge, standing};
 pub use scope::Violation;

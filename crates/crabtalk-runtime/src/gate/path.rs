@@ -1,19 +1,65 @@
 //! Judges files: path patterns over resolved, absolute paths.
 //!
-//! Nothing here touches the file system. Whoever asks has resolved links; what
-//! is resolved here is text only, `.` and `..` of patterns and redirections.
+//! Whoever asks has resolved the links of paths and folders. Of patterns, those
+//! that refuse are looked up where their beginning leads as well.
 
+use super::disk::Disk;
 use super::pattern;
 use std::path::{Component, Path, PathBuf};
 
+/// Where relative patterns and `~` begin, resolved.
+#[derive(Debug, Clone, Copy)]
+pub struct Bases<'a> {
+    /// The working folder.
+    pub cwd: &'a Path,
+    /// The user's home.
+    pub home: Option<&'a Path>,
+}
+
 /// Whether the pattern of a rule matches an absolute path. Relative patterns
-/// are below `cwd`, `~/` ones below `home`. A path that is not UTF-8 matches
-/// by its lossy text.
-pub fn matches(pattern: &str, path: &Path, cwd: &Path, home: Option<&Path>) -> bool {
-    let Some(full) = absolute(Path::new(pattern.trim()), cwd, home) else {
+/// are below the working folder, `~/` ones below the home. A path that is not
+/// UTF-8 matches by its lossy text.
+pub fn matches(pattern: &str, path: &Path, bases: Bases<'_>) -> bool {
+    let Some(full) = absolute(Path::new(pattern.trim()), bases.cwd, bases.home) else {
         return false;
     };
     pattern::path(&full.to_string_lossy(), &path.to_string_lossy())
+}
+
+/// Whether the pattern matches once the links of the folders before its first
+/// wildcard are followed.
+pub fn leads_to(pattern: &str, path: &Path, bases: Bases<'_>, disk: &dyn Disk) -> bool {
+    let Some(full) = absolute(Path::new(pattern.trim()), bases.cwd, bases.home) else {
+        return false;
+    };
+    let is_sure = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?']);
+    let sure: PathBuf = full.components().take_while(is_sure).collect();
+    let Some(resolved) = disk.resolve(&sure).filter(|resolved| *resolved != sure) else {
+        return false;
+    };
+    let rest = full.strip_prefix(&sure).unwrap_or(Path::new(""));
+    let full = if rest.as_os_str().is_empty() {
+        resolved
+    } else {
+        resolved.join(rest)
+    };
+    pattern::path(&full.to_string_lossy(), &path.to_string_lossy())
+}
+
+/// Whether a path names the files of a process, which are others for whoever
+/// opens them.
+pub fn is_process(path: &Path) -> bool {
+    let Some(clean) = absolute(path, Path::new("/"), None) else {
+        return false;
+    };
+    let mut parts = clean
+        .components()
+        .skip(1)
+        .map(|part| part.as_os_str().to_string_lossy());
+    parts.next().is_some_and(|name| name == "proc")
+        && parts.next().is_some_and(|name| {
+            name == "self" || name == "thread-self" || name.bytes().all(|b| b.is_ascii_digit())
+        })
 }
 
 /// Makes a path absolute by text alone: `~/` and what is relative are put
@@ -70,12 +116,12 @@ mod tests {
             ("*.rs", "/w/p/b/a.rs", false),
         ] {
             assert_eq!(
-                matches(pattern, Path::new(path), cwd, home),
+                matches(pattern, Path::new(path), Bases { cwd, home }),
                 want,
                 "{pattern} {path}"
             );
         }
-        assert!(!matches("~/x", Path::new("/x"), cwd, None));
+        assert!(!matches("~/x", Path::new("/x"), Bases { cwd, home: None }));
     }
 
     #[test]

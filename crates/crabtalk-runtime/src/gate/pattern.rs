@@ -8,6 +8,10 @@
 /// value of a variable. A Unicode noncharacter: no command may contain it.
 pub(crate) const HOLE: char = '\u{FFFF}';
 
+/// Stands for a blank within a word, so that a blank of an allowing pattern
+/// matches only what stands between words. A noncharacter as well.
+pub(crate) const INNER: char = '\u{FFFE}';
+
 /// What a hole may stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holes {

@@ -3,7 +3,7 @@
 //! Invariant: nothing is decided here; every word comes from [`judge`].
 
 use super::rules::{Question, Standing, judge, name_of, verb_of};
-use crabtalk_domain::tool::{Subject, ToolSpec};
+use crabtalk_domain::tool::{Reach, Subject, ToolSpec};
 use crabtalk_domain::{AgentConfig, PermissionRule, glob_matches};
 use std::path::Path;
 
@@ -73,7 +73,8 @@ fn in_words(
             user_home: None,
             standing,
             is_own: false,
-            resolve: &|path| Some(path.to_owned()),
+            disk: &|path: &Path| Some(path.to_owned()),
+            reach: &|_| Reach::Open,
         });
         verb_of(verdict.permission)
     };

@@ -2,22 +2,17 @@
 //!
 //! Invariants: a rule with a pattern beats one without, among matches deny
 //! beats ask beats allow; an approval lifts an ask and nothing else; where
-//! nobody can answer, an ask is a denial. What is not known is never allowed
-//! by a narrow rule, and never escapes a refusing one.
+//! nobody can answer, an ask is a denial.
 
 use super::approvals::{Approval, Wanted};
-use super::bash::{self, FileUse, Inner, Part};
-use super::path;
-use super::pattern::{self, Holes};
-use crabtalk_domain::tool::Subject;
+use super::disk::Disk;
+use super::path::{self, Bases};
+use crabtalk_domain::tool::{Reach, ShellCommand, Subject};
 use crabtalk_domain::{Origin, Permission, PermissionRule, Sender, glob_matches};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The principal of the owner's own socket.
 pub(crate) const LOCAL_PRINCIPAL: &str = "local";
-
-/// Devices that hold nothing and reach nobody.
-const HARMLESS_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
 
 /// With whose authority a run acts, and whether anybody can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +81,11 @@ pub struct Question<'a> {
     /// Whether the file is the conversation's own, such as an output of its
     /// commands, which it may read unasked (GATE-3).
     pub is_own: bool,
-    /// Follows links of a file that a redirection names; `None` if it cannot
-    /// be told where they lead. The shell opens the file later by its name, so
-    /// this closes honest mistakes, and the sandbox closes races.
-    pub resolve: &'a dyn Fn(&Path) -> Option<PathBuf>,
+    /// The disk. The shell opens files later by their names, so looking closes
+    /// honest mistakes, and the sandbox closes races.
+    pub disk: &'a dyn Disk,
+    /// How far CrabTalk's own home is open to this call (GATE-3).
+    pub reach: &'a dyn Fn(&Path) -> Reach,
 }
 
 /// What the gate says.
@@ -102,12 +98,14 @@ pub struct Verdict {
     /// The exact thing that would be done: shown in the question and stored
     /// as an approval's `exact`.
     pub detail: String,
+    /// What runs in place of the command, if a narrow rule allowed it.
+    pub run: Option<ShellCommand>,
 }
 
 /// The exact command, path or arguments of a call.
 pub fn detail(subject: &Subject, arguments: &str) -> String {
     match subject {
-        Subject::Command(command) => command.clone(),
+        Subject::Command(command) => command.text.clone(),
         Subject::Path { path, .. } => path.to_string_lossy().into_owned(),
         Subject::Other => arguments.to_owned(),
     }
@@ -115,13 +113,13 @@ pub fn detail(subject: &Subject, arguments: &str) -> String {
 
 /// A permission with its reason; several are folded to the strictest.
 #[derive(Debug, Clone)]
-struct Opinion {
-    permission: Permission,
-    reason: String,
+pub(super) struct Opinion {
+    pub(super) permission: Permission,
+    pub(super) reason: String,
 }
 
 impl Opinion {
-    fn new(permission: Permission, reason: impl Into<String>) -> Self {
+    pub(super) fn new(permission: Permission, reason: impl Into<String>) -> Self {
         Self {
             permission,
             reason: reason.into(),
@@ -129,7 +127,7 @@ impl Opinion {
     }
 
     /// The stricter of both; the first one's reason if they are equal.
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         if other.permission > self.permission {
             other
         } else {
@@ -140,26 +138,37 @@ impl Opinion {
 
 /// Judges a call that is in scope.
 pub fn judge(q: &Question<'_>) -> Verdict {
+    let mut run = None;
     let opinion = match q.subject {
-        Subject::Command(command) => q.command(command),
-        Subject::Path { path, write } => {
-            let matches = |p: &str| path::matches(p, path, q.cwd, q.user_home);
-            q.by_rule(&[q.tool], &matches)
-                .unwrap_or_else(|| q.file_default(path, *write))
+        Subject::Command(command) => {
+            let (opinion, tame) = q.command(&command.text);
+            run = tame;
+            opinion
         }
+        Subject::Path { path, write } => q
+            .by_rule(&[q.tool], &|rule| q.rule_matches(rule, path))
+            .unwrap_or_else(|| q.file_default(path, *write)),
         Subject::Other => {
-            let matches = |p: &str| glob_matches(p, q.arguments);
+            let matches = |rule: &PermissionRule| {
+                rule.pattern
+                    .as_deref()
+                    .is_some_and(|p| glob_matches(p, q.arguments))
+            };
             q.by_rule(&[q.tool], &matches).unwrap_or_else(|| {
                 Opinion::new(q.default_permission, format!("the default of `{}`", q.tool))
             })
         }
     };
-    let detail = detail(q.subject, q.arguments);
+    let detail = match &run {
+        Some(command) => command.text.clone(),
+        None => detail(q.subject, q.arguments),
+    };
     let opinion = q.answered(opinion, &detail);
     Verdict {
         permission: opinion.permission,
         reason: opinion.reason,
         detail,
+        run,
     }
 }
 
@@ -210,7 +219,10 @@ impl<'a> Question<'a> {
     }
 
     /// The rules that name one of these tools.
-    fn rules_of<'t>(&self, tools: &'t [&str]) -> impl Iterator<Item = &'a PermissionRule> + 't
+    pub(super) fn rules_of<'t>(
+        &self,
+        tools: &'t [&str],
+    ) -> impl Iterator<Item = &'a PermissionRule> + 't
     where
         'a: 't,
     {
@@ -221,7 +233,7 @@ impl<'a> Question<'a> {
     }
 
     /// What the rules without a pattern say.
-    fn bare(&self, tools: &[&str]) -> Option<Opinion> {
+    pub(super) fn bare(&self, tools: &[&str]) -> Option<Opinion> {
         self.rules_of(tools)
             .filter(|rule| rule.pattern.is_none())
             .max_by_key(|r| r.permission)
@@ -229,22 +241,54 @@ impl<'a> Question<'a> {
     }
 
     /// What the rules say: those with a matching pattern, else those without.
-    fn by_rule(&self, tools: &[&str], matches: &dyn Fn(&str) -> bool) -> Option<Opinion> {
+    pub(super) fn by_rule(
+        &self,
+        tools: &[&str],
+        matches: &dyn Fn(&PermissionRule) -> bool,
+    ) -> Option<Opinion> {
         self.rules_of(tools)
-            .filter(|rule| rule.pattern.as_deref().is_some_and(matches))
+            .filter(|rule| matches(rule))
             .max_by_key(|rule| rule.permission)
             .map(opinion_of)
             .or_else(|| self.bare(tools))
     }
 
+    /// Whether a rule's pattern matches a resolved path. What refuses matches
+    /// by its own name and by where that leads. What allows counts by its name
+    /// below the resolved folders alone: a link that a repository brings along
+    /// must not open what it leads to.
+    pub(super) fn rule_matches(&self, rule: &PermissionRule, path: &Path) -> bool {
+        let Some(pattern) = rule.pattern.as_deref() else {
+            return false;
+        };
+        let resolved = |path: &Path| {
+            self.disk
+                .resolve(path)
+                .unwrap_or_else(|| path.to_path_buf())
+        };
+        let (cwd, home) = (resolved(self.cwd), self.user_home.map(resolved));
+        let bases = Bases {
+            cwd: &cwd,
+            home: home.as_deref(),
+        };
+        path::matches(pattern, path, bases)
+            || (rule.permission != Permission::Allow
+                && path::leads_to(pattern, path, bases, self.disk))
+    }
+
     /// GATE-2's defaults for files.
-    fn file_default(&self, path: &Path, write: bool) -> Opinion {
+    pub(super) fn file_default(&self, path: &Path, write: bool) -> Opinion {
         let (root, whose) = if self.standing.is_owner {
             (Some(self.cwd), "the working folder")
         } else {
             (self.agent_cwd, "the agent's folder")
         };
-        if !write && root.is_some_and(|root| path::is_readable_below(path, root, self.user_home)) {
+        let root = root.and_then(|root| self.disk.resolve(root));
+        let home = self
+            .user_home
+            .map(|home| self.disk.resolve(home).unwrap_or_else(|| home.into()));
+        if !write && root.is_some_and(|root| path::is_readable_below(path, &root, home.as_deref()))
+        {
             return Opinion::new(Permission::Allow, format!("reading below {whose}"));
         }
         // The reason may reach the model, and must not say where a link leads.
@@ -252,176 +296,9 @@ impl<'a> Question<'a> {
         let reason = format!("what it {what} is allowed by no rule");
         Opinion::new(Permission::Ask, reason)
     }
-
-    /// Judges a command: the strictest of all its parts and files.
-    fn command(&self, command: &str) -> Opinion {
-        let script = bash::split(command);
-        let parts = script.parts.iter().map(|part| self.part(part));
-        let files = script.files.iter().map(|file| self.file(file));
-        // A command without any part, a comment, runs nothing.
-        parts.chain(files).reduce(Opinion::and).unwrap_or_else(|| {
-            self.bare(&[self.tool])
-                .unwrap_or_else(|| Opinion::new(Permission::Ask, "the command is empty"))
-        })
-    }
-
-    fn part(&self, part: &Part) -> Opinion {
-        let opinion = self
-            .patterns(part)
-            .or_else(|| self.bare(&[self.tool]))
-            .unwrap_or_else(|| {
-                let reason = match &part.guard {
-                    Some(guard) => guard.clone(),
-                    None => format!("`{}` is allowed by no rule", readable(&part.text)),
-                };
-                Opinion::new(Permission::Ask, reason)
-            });
-        self.behind(&part.inner)
-            .into_iter()
-            .fold(opinion, Opinion::and)
-    }
-
-    /// What the rules with a pattern say of a part: refusing rules match
-    /// whatever may be meant, allowing ones what is surely meant.
-    fn patterns(&self, part: &Part) -> Option<Opinion> {
-        let mut best: Option<Opinion> = None;
-        for rule in self.rules_of(&[self.tool]) {
-            let Some(pattern) = rule.pattern.as_deref() else {
-                continue;
-            };
-            let found = match rule.permission {
-                Permission::Allow => grants(pattern, part).then(|| opinion_of(rule)),
-                Permission::Ask | Permission::Deny if refuses(pattern, part, Holes::Sure) => {
-                    Some(opinion_of(rule))
-                }
-                Permission::Ask | Permission::Deny => {
-                    refuses(pattern, part, Holes::Maybe).then(|| {
-                        let reason = part.guard.clone().unwrap_or_else(|| {
-                            format!("`{}` is not fully known", readable(&part.text))
-                        });
-                        Opinion::new(
-                            Permission::Ask,
-                            format!("{reason}, and may match `{}`", name_of(rule)),
-                        )
-                    })
-                }
-            };
-            best = match (best, found) {
-                (Some(best), Some(found)) => Some(best.and(found)),
-                (best, found) => best.or(found),
-            };
-        }
-        best
-    }
-
-    /// What refusing rules say of the commands behind a command.
-    fn behind(&self, inner: &[Inner]) -> Vec<Opinion> {
-        let mut opinions = Vec::new();
-        for Inner { part, sure } in inner {
-            if let Some(opinion) = self.patterns(part)
-                && opinion.permission != Permission::Allow
-            {
-                let permission = if *sure {
-                    opinion.permission
-                } else {
-                    Permission::Ask
-                };
-                opinions.push(Opinion::new(permission, opinion.reason));
-            }
-            opinions.extend(self.behind(&part.inner));
-        }
-        opinions
-    }
-
-    /// Judges a file of a redirection by the rules of the file tools; where
-    /// they say nothing, whoever allows every command allows its files.
-    fn file(&self, file: &FileUse) -> Opinion {
-        let (tools, what): (&[&str], _) = if file.write {
-            (&["write", "edit"], "written")
-        } else {
-            (&["read"], "read")
-        };
-        let every_command = self.every_command();
-        let Some(path) = self.path_of(file) else {
-            let strict = self
-                .rules_of(tools)
-                .find(|rule| rule.permission != Permission::Allow);
-            let reason = format!("a file that is not known before would be {what}");
-            return match (every_command, strict) {
-                (Some(allowed), None) => allowed,
-                _ => Opinion::new(Permission::Ask, reason),
-            };
-        };
-        if HARMLESS_FILES
-            .iter()
-            .any(|harmless| path == Path::new(harmless))
-        {
-            return Opinion::new(Permission::Allow, "nothing is kept");
-        }
-        // Some shells connect to the network by these names.
-        if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
-            return every_command
-                .unwrap_or_else(|| Opinion::new(Permission::Ask, "it would open a connection"));
-        }
-        let matches = |p: &str| path::matches(p, &path, self.cwd, self.user_home);
-        self.by_rule(tools, &matches)
-            .or(every_command)
-            .unwrap_or_else(|| self.file_default(&path, file.write))
-    }
-
-    fn path_of(&self, file: &FileUse) -> Option<PathBuf> {
-        let text = file.path.as_deref()?;
-        let written = Path::new(text);
-        if file.tilde {
-            return (self.resolve)(&path::absolute(written, self.cwd, self.user_home)?);
-        }
-        if file.moved && !written.is_absolute() {
-            return None;
-        }
-        // Not `absolute`: an unquoted `~` has been dealt with, this one is a
-        // name, and `..` after a link is for `resolve` to follow.
-        (self.resolve)(&self.cwd.join(written))
-    }
-
-    /// Whether any command at all is allowed: a bare `allow`, or `*`.
-    fn every_command(&self) -> Option<Opinion> {
-        self.rules_of(&[self.tool])
-            .filter(|rule| rule.pattern.as_deref().is_none_or(pattern::is_everything))
-            .max_by_key(|rule| rule.permission)
-            .filter(|rule| rule.permission == Permission::Allow)
-            .map(opinion_of)
-    }
 }
 
-/// Whether an allowing pattern covers a part: a guarded one must be spelled
-/// out, or everything allowed.
-fn grants(pattern: &str, part: &Part) -> bool {
-    if pattern::is_everything(pattern) {
-        return true;
-    }
-    if part.guard.is_none() && pattern::command(pattern, &part.text, Holes::Sure) {
-        return true;
-    }
-    let may_be_quoted = part.guard.is_some() || pattern.contains(['\'', '"', '\\']);
-    if !may_be_quoted || !pattern::is_literal(pattern) || part.text.contains(pattern::HOLE) {
-        return false;
-    }
-    // Compared after parsing, so that quotes may be written as one likes.
-    match bash::split(pattern).parts.as_slice() {
-        [spelled] => spelled.exact == part.exact,
-        _ => false,
-    }
-}
-
-/// Whether a refusing pattern reaches a part, however both are quoted.
-fn refuses(pattern: &str, part: &Part, holes: Holes) -> bool {
-    let unquoted = pattern.replace(['\'', '"', '\\'], "");
-    pattern::command(pattern, &part.text, holes)
-        || pattern::command(pattern, &part.exact, holes)
-        || pattern::command(&unquoted, &part.text, holes)
-}
-
-fn opinion_of(rule: &PermissionRule) -> Opinion {
+pub(super) fn opinion_of(rule: &PermissionRule) -> Opinion {
     let verb = match rule.permission {
         Permission::Allow => "allowed",
         Permission::Ask => "to be asked for",
@@ -448,12 +325,4 @@ pub(super) fn verb_of(permission: Permission) -> &'static str {
         Permission::Ask => "ask",
         Permission::Deny => "deny",
     }
-}
-
-/// A part's text for a message: holes as dots, and not too much of it.
-fn readable(text: &str) -> String {
-    /// Longer texts are in the detail anyway.
-    const MAX_CHARS: usize = 120;
-    let shown: String = text.chars().take(MAX_CHARS).collect();
-    shown.replace(pattern::HOLE, "...")
 }

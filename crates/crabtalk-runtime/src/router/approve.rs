@@ -7,11 +7,12 @@ use crate::error::with_source;
 use crate::gate::approvals::Wanted;
 use crate::gate::{Approval, Question, Standing, Verdict, judge};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
-use crabtalk_domain::tool::{Invocation, Preview, Subject, ToolProvider, ToolSpec};
+use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentEvent, Ask, AskRule, BoxFuture, Origin, Permission, PermissionRule, Sender,
 };
 use std::future::ready;
+use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
 /// Calls that somebody approved for good (`config/approvals.toml`).
@@ -54,36 +55,39 @@ pub(super) struct Case<'a> {
     pub(super) arguments: &'a str,
 }
 
+/// A call that may pass.
+pub(super) struct Permitted {
+    /// What was judged, and is opened or run.
+    pub(super) subject: Subject,
+    /// What was shown of it to whoever allowed it.
+    pub(super) shown: Option<Preview>,
+}
+
 impl Router {
-    /// Lets a call pass, with what was shown of it to whoever allowed it, or
-    /// says why not.
+    /// Lets a call pass, or says why not. What passes is the subject that
+    /// was judged: of a command that a narrow rule allows, the print of its
+    /// words. With it goes what was shown of the call to whoever allowed it.
     pub(super) async fn permit(
         &self,
         context: &CallContext,
         case: Case<'_>,
-    ) -> Result<Option<Preview>, String> {
+    ) -> Result<Permitted, String> {
         let call = case.call;
         let rules = &context.agent.permissions;
-        // As if somebody could be asked: a trusted skill speaks first.
-        let attended = Standing {
-            unattended: false,
-            ..context.standing
-        };
-        let mut verdict = self.judge(context, &case, rules, attended).await;
-        if verdict.permission == Permission::Ask {
+        let standing = context.standing;
+        let verdict = self.judge(context, &case, rules, standing).await;
+        // A trusted skill speaks for an owner, never for whoever calls it.
+        if verdict.permission == Permission::Ask && standing.is_owner {
             let preapproved = self.approvals.preapproved(call).await;
             if !preapproved.is_empty() {
-                let lifted = self.judge(context, &case, &preapproved, attended).await;
+                let lifted = self.judge(context, &case, &preapproved, standing).await;
                 if lifted.permission == Permission::Allow {
-                    return Ok(None);
+                    return Ok(judged(context, &case, lifted));
                 }
-            }
-            if context.standing.unattended {
-                verdict = self.judge(context, &case, rules, context.standing).await;
             }
         }
         match verdict.permission {
-            Permission::Allow => Ok(None),
+            Permission::Allow => Ok(judged(context, &case, verdict)),
             Permission::Deny => {
                 tracing::warn!(
                     target: "security",
@@ -97,7 +101,10 @@ impl Router {
                 );
                 Err(format!("denied: {}", verdict.reason))
             }
-            Permission::Ask => self.ask(context, &case, &verdict).await,
+            Permission::Ask => Ok(Permitted {
+                shown: self.ask(context, &case, &verdict).await?,
+                subject: case.subject.clone(),
+            }),
         }
     }
 
@@ -117,7 +124,7 @@ impl Router {
         } else {
             self.approvals.list()
         };
-        let resolve = Arc::clone(&self.resolve);
+        let disk = self.disk();
         let (provider, call) = (case.provider.cloned(), case.call.clone());
         let (agent, rules) = (Arc::clone(&context.agent), rules.to_vec());
         let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
@@ -125,7 +132,13 @@ impl Router {
         let sender = authority(context).to_string();
         let default_permission = case.spec.default_permission;
         let judged = move || {
-            let is_own = provider.is_some_and(|provider| provider.is_own(&call, &subject));
+            let is_own = provider
+                .as_ref()
+                .is_some_and(|provider| provider.is_own(&call, &subject));
+            let reach = |path: &Path| match &provider {
+                Some(provider) => provider.reach(&call, path),
+                None => Reach::Open,
+            };
             judge(&Question {
                 agent: agent.name.as_str(),
                 sender: &sender,
@@ -140,7 +153,8 @@ impl Router {
                 user_home: user_home.as_deref(),
                 standing,
                 is_own,
-                resolve: &*resolve,
+                disk: &*disk,
+                reach: &reach,
             })
         };
         tokio::task::spawn_blocking(judged)
@@ -149,6 +163,7 @@ impl Router {
                 permission: Permission::Deny,
                 reason: "the call could not be judged; the daemon's log says why".into(),
                 detail: String::new(),
+                run: None,
             })
     }
 
@@ -326,6 +341,27 @@ fn rule(
         exact,
         cwd: case.call.cwd.to_str()?.to_owned(),
     })
+}
+
+/// The subject that a rule allowed; nothing was shown of it.
+fn judged(context: &CallContext, case: &Case<'_>, verdict: Verdict) -> Permitted {
+    let subject = match verdict.run {
+        None => case.subject.clone(),
+        Some(command) => {
+            tracing::info!(
+                agent = %context.agent.name,
+                sender = %context.key.sender,
+                what = %logged(&command.text),
+                reason = %verdict.reason,
+                "a command runs by a rule"
+            );
+            Subject::Command(command)
+        }
+    };
+    Permitted {
+        subject,
+        shown: None,
+    }
 }
 
 /// Lets the log say that a call has not begun, so that a restart can tell.

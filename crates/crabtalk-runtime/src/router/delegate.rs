@@ -244,14 +244,15 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
 /// A folder for a member. Reading below one's own folder needs no approval, so
 /// a member gets none that the delegating run has not.
 async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
-    let (own, resolve) = (context.cwd.clone(), context.rt.router.resolve());
+    let (own, disk) = (context.cwd.clone(), context.rt.router.disk());
     let wanted = own.join(cwd);
     let shown = wanted.display().to_string();
     // The own folder is not resolved again: it was, and if a link is in its
     // place by now, nothing lies below it.
-    let resolved =
-        tokio::task::spawn_blocking(move || resolve(&wanted).filter(|path| path.starts_with(own)))
-            .await;
+    let resolved = tokio::task::spawn_blocking(move || {
+        disk.resolve(&wanted).filter(|path| path.starts_with(own))
+    })
+    .await;
     resolved.ok().flatten().ok_or_else(|| {
         format!(
             "the cwd {shown} does not lie below the working directory {}",

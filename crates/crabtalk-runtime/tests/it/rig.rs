@@ -249,7 +249,7 @@ fn rig_of(
         hook,
         clock: Arc::new(ManualClock::default()),
         approvals: Arc::clone(&approvals) as _,
-        resolve: Arc::new(resolve),
+        disk: Arc::new(resolve),
         delegates: Arc::new(AtomicU64::new(1)),
         ledger: Arc::clone(&ledger) as _,
     };

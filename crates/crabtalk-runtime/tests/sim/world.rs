@@ -90,7 +90,7 @@ fn start(
         ledger: Arc::new(Purse(Arc::clone(life))),
         clock: Arc::clone(clock) as _,
         approvals: Arc::new(Book::default()),
-        resolve: Arc::new(|_| None),
+        disk: Arc::new(|_: &std::path::Path| None),
         delegates: Arc::clone(delegates) as _,
     };
     Runtime::new(parts, catalog)

@@ -62,6 +62,8 @@ impl BashArguments {
 /// What is to be run, and where.
 pub(crate) struct Order {
     pub(crate) command: String,
+    /// Variables beside those of every command.
+    pub(crate) environment: Vec<(String, String)>,
     pub(crate) cwd: Workplace,
     pub(crate) timeout: Duration,
     pub(crate) sandbox: Option<SandboxPolicy>,
@@ -124,9 +126,12 @@ impl Shell {
             folder: order.outputs,
             prefix: order.prefix,
         };
+        let mut environment = self.environment.clone();
+        let own = order.environment.into_iter();
+        environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         let work = supervise::Work {
             guardian: self.guardian.clone(),
-            environment: self.environment.clone(),
+            environment,
             cwd: order.cwd,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf),

@@ -71,6 +71,7 @@ impl Probe<'_> {
         let output = self.shell.run(Order {
             command: ":".into(),
             sandbox: Some(self.policy(&cwd, namespaces)?),
+            environment: Vec::new(),
             cwd,
             timeout: WITHIN,
             outputs: self.home.join("state/outputs"),

@@ -5,6 +5,7 @@ mod asks;
 mod commands;
 mod delegation;
 mod disguises;
+mod repositories;
 mod sandbox;
 mod shown;
 

@@ -222,6 +222,7 @@ impl Walk {
             (false, part) => Part {
                 text: word::join(&[set.as_slice(), &words].concat()),
                 exact: word::join_quoted(&[set.as_slice(), &words].concat()),
+                words: [set.as_slice(), &words].concat(),
                 guard: Some("it sets variables, which can change what commands do".into()),
                 inner: part
                     .map(|part| Inner { part, sure: true })
@@ -259,6 +260,7 @@ impl Walk {
         let mut part = Part {
             text: word::join(words),
             exact: word::join_quoted(words),
+            words: words.to_vec(),
             guard: None,
             inner: Vec::new(),
         };
@@ -446,6 +448,7 @@ fn bare(words: &[String]) -> Part {
     Part {
         text: word::join(words),
         exact: word::join_quoted(words),
+        words: words.to_vec(),
         guard: None,
         inner: Vec::new(),
     }

@@ -31,7 +31,7 @@ pub(super) enum Behind {
 }
 
 /// A program's name without its folder.
-pub(super) fn base_name(name: &str) -> &str {
+pub(in crate::gate) fn base_name(name: &str) -> &str {
     name.rsplit('/')
         .find(|part| !part.is_empty())
         .unwrap_or(name)
@@ -73,6 +73,10 @@ pub(super) fn look(base: &str, args: &[String], stdin: Option<&str>) -> Option<F
         "less" | "more" | "man" => {
             dangerous_word(args, |w| w.starts_with('+')).or_else(|| runner(base, args))
         }
+        "test" | "[" | "printf" => match evaluated(args).collect::<Vec<_>>() {
+            behind if behind.is_empty() => runner(base, args),
+            behind => guarded("evaluates what it is given", behind),
+        },
         _ => runner(base, args),
     }
 }
@@ -117,22 +121,68 @@ fn shell(args: &[String], stdin: Option<&str>) -> Behind {
     stdin.map_or(Behind::Unknown, |text| Behind::Script(text.to_owned()))
 }
 
+/// What a builtin runs: text, a program under another name, or what stands in
+/// the subscript of a variable.
 fn stateful(base: &str, args: &[String]) -> Vec<Behind> {
-    match base {
+    let script = |text: &String| Behind::Script(text.clone());
+    let mut behind: Vec<Behind> = match base {
         "eval" => vec![Behind::Script(args.join(" "))],
         "trap" => args
-            .first()
-            .map(|text| Behind::Script(text.clone()))
-            .into_iter()
-            .collect(),
-        "alias" => args
             .iter()
-            .filter_map(|a| a.split_once('='))
-            .map(|(_, text)| Behind::Script(text.to_owned()))
+            .filter(|a| !a.starts_with('-'))
+            .take(1)
+            .map(script)
             .collect(),
-        "source" | "." | "enable" | "mapfile" | "readarray" => vec![Behind::Unknown],
+        "alias" => {
+            let meanings = args.iter().filter_map(|a| a.split_once('='));
+            meanings
+                .map(|(_, text)| Behind::Script(text.to_owned()))
+                .collect()
+        }
+        // `-p FILE NAME`: the name means that file from now on.
+        "hash" => {
+            let programs = args.iter().flat_map(|file| as_program(file));
+            let renames = args
+                .iter()
+                .any(|arg| arg.starts_with('-') && arg.contains('p'));
+            programs.chain(renames.then_some(Behind::Unknown)).collect()
+        }
+        "mapfile" | "readarray" | "complete" | "compgen" => {
+            let texts = args.iter().filter(|a| !a.starts_with('-'));
+            let texts = texts.flat_map(|text| [script(text)].into_iter().chain(as_program(text)));
+            texts.chain([Behind::Unknown]).collect()
+        }
+        "bind" => {
+            let commands = args.iter().filter_map(|a| a.split_once(':'));
+            commands
+                .map(|(_, text)| Behind::Script(text.trim().to_owned()))
+                .collect()
+        }
+        "jobs" => vec![Behind::Words(
+            args.iter()
+                .skip_while(|a| a.starts_with('-'))
+                .cloned()
+                .collect(),
+        )],
+        "source" | "." | "enable" | "fc" => vec![Behind::Unknown],
         _ => Vec::new(),
-    }
+    };
+    behind.extend(evaluated(args));
+    behind
+}
+
+/// A file that may run with arguments that are not seen here.
+fn as_program(text: &str) -> [Behind; 1] {
+    let words = text.split_whitespace().map(str::to_owned);
+    [Behind::Words(words.chain([HOLE.to_string()]).collect())]
+}
+
+/// What stands in the subscripts of variables is expanded once more.
+fn evaluated(args: &[String]) -> impl Iterator<Item = Behind> {
+    let runs = |arg: &&String| arg.contains("$(") || arg.contains('`');
+    args.iter()
+        .filter(runs)
+        .map(|arg| Behind::Script(format!(": {arg}")))
 }
 
 /// A command that begins with another one's name after options.

@@ -45,19 +45,18 @@ async fn nothing_gets_out_of_the_sandbox() {
         "cat ~/.ssh/id".to_owned(),
         "ln -s ~/.ssh/id here; cat here".to_owned(),
         "cat ~/beside/file".to_owned(),
-        format!(
-            "cat {}/config/agents/crab.md && echo SECRET",
-            env.home.display()
-        ),
-        format!("ls {}/sessions && echo SECRET", env.home.display()),
+        // As the gate cannot see them: it refuses what names the home.
+        "cat $HOME/.crabtalk/config/agents/crab.md && echo SECRET".to_owned(),
+        "ls $HOME/.crabtalk/sessions && echo SECRET".to_owned(),
         connect(&format!(
             "socket.create_connection((\"127.0.0.1\", {port}), 2)"
         )),
         // A Ping; what comes back is a refusal.
         connect(&format!(
-            "s = socket.socket(socket.AF_UNIX); s.connect(\"{}\"); \
+            "import os; s = socket.socket(socket.AF_UNIX); \
+             s.connect(os.environ[\"HOME\"] + \"/.crabtalk/{}\"); \
              s.sendall(bytes([0, 0, 0, 3, 0xf2, 1, 0])); assert b\"may not talk\" not in s.recv(4096)",
-            socket.display()
+            socket.file_name().unwrap().display()
         )),
     ];
     for attempt in attempts {

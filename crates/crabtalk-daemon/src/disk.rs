@@ -1,0 +1,133 @@
+//! The disk as the gate sees it.
+//!
+//! Invariant: nothing here opens a file through `/proc`, where the same name
+//! is another file for the daemon than for a command.
+
+use crabtalk_runtime::gate::{Content, Disk};
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io::{Error, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Links that one path may lead through, as the system has it.
+const MAX_LINKS: usize = 40;
+
+pub(crate) struct LocalDisk;
+
+impl Disk for LocalDisk {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        if !path.is_absolute() {
+            return None;
+        }
+        let mut waiting: Vec<OsString> = names(path);
+        // How many of these are the path's own, and not of a link in it.
+        let mut own = waiting.len();
+        let mut at = PathBuf::from("/");
+        let (mut links, mut missing) = (0, false);
+        while let Some(name) = waiting.pop() {
+            let is_own = waiting.len() < own;
+            own = own.min(waiting.len());
+            if name == ".." {
+                // What lies above something that is not there, nobody knows.
+                if missing {
+                    return None;
+                }
+                at.pop();
+                continue;
+            }
+            at.push(&name);
+            if at.starts_with("/proc") && at != Path::new("/proc") {
+                return None;
+            }
+            if missing {
+                continue;
+            }
+            let meta = match std::fs::symlink_metadata(&at) {
+                Ok(meta) => meta,
+                // A link that leads nowhere leads who knows where.
+                Err(error) if is_absent(&error) && is_own => {
+                    missing = true;
+                    continue;
+                }
+                Err(_) => return None,
+            };
+            if !meta.file_type().is_symlink() {
+                continue;
+            }
+            links += 1;
+            if links > MAX_LINKS {
+                return None;
+            }
+            let target = std::fs::read_link(&at).ok()?;
+            at.pop();
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            waiting.extend(names(&target));
+        }
+        Some(at)
+    }
+
+    fn names(&self, folder: &Path, most: usize) -> Option<Vec<OsString>> {
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            // The shell yields nothing there either.
+            Err(_) => return Some(Vec::new()),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            if found.len() == most {
+                return None;
+            }
+            found.push(entry.ok()?.file_name());
+        }
+        Some(found)
+    }
+
+    fn read(&self, file: &Path, most: u64) -> Content {
+        let Some(file) = self.resolve(file) else {
+            return Content::Unclear;
+        };
+        let meta = match std::fs::symlink_metadata(&file) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Content::Absent,
+            Err(_) => return Content::Unclear,
+        };
+        if meta.is_dir() {
+            return Content::Folder;
+        }
+        if !meta.is_file() || meta.len() > most {
+            return Content::Unclear;
+        }
+        let mut bytes = Vec::new();
+        let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblocking)
+            .open(&file);
+        let read = opened.and_then(|opened| opened.take(most + 1).read_to_end(&mut bytes));
+        match read {
+            Ok(_) if bytes.len() as u64 <= most => Content::File(bytes),
+            _ => Content::Unclear,
+        }
+    }
+}
+
+/// Whether there is nothing by a name, nor can be.
+fn is_absent(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
+    )
+}
+
+/// The names of a path, the last one first.
+fn names(path: &Path) -> Vec<OsString> {
+    let name = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsStr::new("..").to_owned()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().rev().filter_map(name).collect()
+}

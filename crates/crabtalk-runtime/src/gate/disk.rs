@@ -1,0 +1,46 @@
+//! What the gate has to know of the disk: where links lead, what globs yield,
+//! and what a repository's configuration says.
+//!
+//! Absent on purpose: files themselves. Whoever composes the daemon says how
+//! they are looked at, and may block while it does.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A view of the disk.
+pub trait Disk: Send + Sync {
+    /// Follows the links of a path; its last names may not exist yet. `None`
+    /// where it cannot be told where it leads: a link that leads nowhere, or
+    /// through `/proc`, which is another folder for every process.
+    fn resolve(&self, path: &Path) -> Option<PathBuf>;
+
+    /// The names in a folder, none if there is no such folder. `None` if they
+    /// cannot be told, or are more than `most`.
+    fn names(&self, _folder: &Path, _most: usize) -> Option<Vec<OsString>> {
+        Some(Vec::new())
+    }
+
+    /// What a file holds.
+    fn read(&self, _file: &Path, _most: u64) -> Content {
+        Content::Absent
+    }
+}
+
+/// What there is by a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing.
+    Absent,
+    /// A file.
+    File(Vec<u8>),
+    /// A folder.
+    Folder,
+    /// Something else, or a file that cannot be read or is too long.
+    Unclear,
+}
+
+impl<F: Fn(&Path) -> Option<PathBuf> + Send + Sync> Disk for F {
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        self(path)
+    }
+}
