@@ -4,6 +4,8 @@
 //! prompt; what was typed before a question was shown never answers it; a step that went on has no open question; a reply or kill travels
 //! on a connection of its own.
 
+mod advice;
+
 use crate::connect::Endpoint;
 use crate::error::Error;
 use crate::prompt::{self, NOBODY, Prompt, Step};
@@ -12,8 +14,8 @@ use crate::terminal::Terminal;
 use crate::text::duration;
 use crate::view::{Style, View};
 use crabtalk_proto::{
-    AskUserEvent, Client, ClientError, KillMsg, ReplyToAsk, StreamEnd, StreamEvent, code,
-    stream_event,
+    AskUserEvent, Client, ClientError, GetAgentMsg, KillMsg, ReplyToAsk, StreamEnd, StreamEvent,
+    code, stream_event,
 };
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -186,20 +188,6 @@ fn lost() -> Error {
     )
 }
 
-/// Characters that make more of a command than words.
-const SHELL_SYNTAX: [char; 12] = [';', '&', '|', '<', '>', '(', ')', '$', '`', '{', '\\', '#'];
-
-/// The key of the rule that allows exactly this, where one line says it.
-fn rule(ask: &AskUserEvent) -> String {
-    let detail = ask.detail.trim();
-    // The gate judges a command part by part, so a rule names one simple
-    // command; and a star in a rule is a pattern.
-    let compound = ask.tool == "bash" && detail.contains(SHELL_SYNTAX);
-    let exact = !detail.is_empty() && !detail.contains(['\n', '*']) && !compound;
-    let pattern = if exact { detail } else { "..." };
-    serde_json::Value::from(format!("{}({pattern})", ask.tool)).to_string()
-}
-
 async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -325,14 +313,10 @@ impl Following<'_> {
         }
         if approval {
             let wanted = prompt::wanted(&ask, self.agent());
-            let rules = self.how.agents_dir.join(format!("{}.md", self.agent()));
+            let advice = self.advice(&ask).await;
             self.screen.problem(&format!(
-                "crabtalk: denied, because there is no terminal to ask on: {wanted}\n\
-                 crabtalk: to allow it, write a rule into {}, as in\n    \
-                 permissions: {{ {}: allow }}\n\
-                 crabtalk: or leave the answer to another client with --wait",
-                rules.display(),
-                rule(&ask)
+                "crabtalk: denied, because there is no terminal to ask on: {wanted}\n{advice}\n\
+                 crabtalk: or leave the answer to another client with --wait"
             ))?;
         } else {
             self.screen.note(&format!(
@@ -340,6 +324,21 @@ impl Following<'_> {
             ))?;
         }
         Ok(())
+    }
+
+    /// What to write so that a call that was denied is allowed.
+    async fn advice(&self, ask: &AskUserEvent) -> String {
+        // A member asks at the top, and under its own name.
+        let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
+        let name = asking.unwrap_or_else(|| self.agent()).to_owned();
+        let file = self.how.agents_dir.join(format!("{name}.md"));
+        // For an agent without a file: its prompt must not get lost.
+        let agent = async {
+            let mut connection = self.elsewhere().await.ok()?;
+            connection.get_agent(GetAgentMsg { name }).await.ok()
+        };
+        let prompt = agent.await.map(|agent| agent.prompt);
+        advice::advice(ask, &file, prompt.as_deref().unwrap_or_default())
     }
 
     async fn line(&mut self, line: Option<&str>) -> Result<(), Error> {

@@ -16,9 +16,9 @@ use crabtalk_proto::{
     ImportedMemory, KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg,
     ListConversationsMsg, ListMemoryMsg, ListModelsMsg, ListProvidersMsg, ListSkillsMsg,
     MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderInfo,
-    ProviderKind, ProviderList, RememberMsg, ReplyToAsk, SearchHit, SearchMsg, SearchResults,
-    Server, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Spending,
-    Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
+    ProviderKind, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport, RememberMsg, ReplyToAsk,
+    SearchHit, SearchMsg, SearchResults, Server, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
+    SkillInfo, SkillList, Spending, Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
 };
 use crabtalk_transport::{Limits, serve};
 use futures_core::Stream;
@@ -67,6 +67,8 @@ pub(crate) type Told = mpsc::Receiver<String>;
 pub(crate) struct Script {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     told: mpsc::Sender<String>,
+    /// What a reload comes to; `None` for a daemon that does not tell.
+    pub(crate) report: Arc<Mutex<Option<ReloadReport>>>,
     /// Whether there is something to attach to.
     pub(crate) runs: Arc<AtomicBool>,
     pub(crate) replies: Arc<Mutex<VecDeque<Result<(), Status>>>>,
@@ -118,6 +120,16 @@ impl Server for Script {
         let id = request.ask_id.unwrap_or_default();
         self.told(format!("reply {id} {}", request.content)).await;
         self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
+    }
+
+    async fn reload(&self, _: ReloadMsg) -> Result<(), Status> {
+        self.told("reload".into()).await;
+        self.replies.lock().unwrap().pop_front().unwrap_or(Ok(()))
+    }
+
+    async fn reload_config(&self, _: ReloadConfigMsg) -> Result<ReloadReport, Status> {
+        let report = self.report.lock().unwrap().clone();
+        report.ok_or_else(|| Status::new(501, "not built"))
     }
 
     async fn kill(&self, request: KillMsg) -> Result<(), Status> {
@@ -388,6 +400,7 @@ impl Fake {
         let script = Script {
             events: Arc::new(Mutex::new(Some(receiver))),
             told: teller,
+            report: Arc::default(),
             runs: Arc::new(AtomicBool::new(true)),
             replies: Arc::default(),
             asks: Arc::default(),

@@ -5,7 +5,7 @@ use crate::args::Approvals;
 use crate::error::Error;
 use crate::json;
 use crate::text::summary;
-use crabtalk_proto::{ApprovalInfo, Client, ListApprovalsMsg, RemoveApprovalMsg};
+use crabtalk_proto::{ApprovalInfo, Client, ListApprovalsMsg, RemoveApprovalMsg, visible};
 use serde_json::json;
 
 pub(super) async fn run(context: &mut Context, command: Approvals) -> Result<(), Error> {
@@ -32,21 +32,32 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         }
         return Ok(());
     }
-    let rows = approvals.into_iter().map(|approval| {
-        vec![
-            approval.index.to_string(),
-            approval.agent,
-            approval.sender,
-            approval.tool,
-            approval.exact,
-            approval.cwd,
-            approval.at,
-            approval.by,
-        ]
-    });
-    let header = ["n", "agent", "sender", "tool", "exactly", "in", "at", "by"];
-    let rows = rows.collect();
-    context.print_table(&header, rows, "nothing is allowed for good")
+    if approvals.is_empty() {
+        return Ok(context.console.screen.note("nothing is allowed for good")?);
+    }
+    for approval in &approvals {
+        context.console.screen.line(&entry(approval))?;
+    }
+    Ok(())
+}
+
+/// An approval, whole.
+fn entry(approval: &ApprovalInfo) -> String {
+    let mut text = format!(
+        "{}  {} by {} for {} in {}, since {}, said by {}",
+        approval.index,
+        visible(&approval.tool),
+        visible(&approval.agent),
+        visible(&approval.sender),
+        visible(&approval.cwd),
+        visible(&approval.at),
+        visible(&approval.by),
+    );
+    for line in visible(&approval.exact).lines() {
+        text.push_str("\n    ");
+        text.push_str(line);
+    }
+    text
 }
 
 async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {

@@ -6,7 +6,9 @@ use crate::connect::Endpoint;
 use crate::error::Error;
 use crate::text::duration;
 use crate::{json, start, table};
-use crabtalk_proto::{Client, GetStats, ReloadMsg};
+use crabtalk_proto::{
+    Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
+};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -149,9 +151,50 @@ async fn status(context: &mut Context) -> Result<(), Error> {
 
 async fn reload(context: &mut Context) -> Result<(), Error> {
     let mut connection = endpoint(context).connect().await?;
-    connection.reload(ReloadMsg {}).await?;
+    let report = match connection.reload_config(ReloadConfigMsg {}).await {
+        Ok(report) => report,
+        // A daemon that tells nothing.
+        Err(ClientError::Refused(status))
+            if matches!(status.code, code::BAD_REQUEST | code::NOT_IMPLEMENTED) =>
+        {
+            connection.reload(ReloadMsg {}).await?;
+            ReloadReport::default()
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let ReloadReport {
+        warnings,
+        errors,
+        kept,
+    } = &report;
+    if context.global.json {
+        let reloaded = errors.is_empty();
+        let value = json!({
+            "reloaded": reloaded, "warnings": warnings, "errors": errors, "kept": kept,
+        });
+        context.console.screen.json(&value)?;
+    } else {
+        let screen = &mut context.console.screen;
+        for warning in warnings {
+            screen.problem(&format!("crabtalk: warning: {warning}"))?;
+        }
+        for error in errors {
+            screen.problem(&format!("crabtalk: {error}"))?;
+        }
+        for kept in kept {
+            screen.note(&format!("crabtalk: in force: {kept}"))?;
+        }
+    }
+    if !errors.is_empty() {
+        return Err(Error::Failed(
+            "not everything could be taken; mend it and reload again".to_owned(),
+        ));
+    }
     let said = "crabtalk: the configuration was read again; runs in flight keep the old one";
-    context.done(json!({"reloaded": true}), said)
+    if context.global.json {
+        return Ok(());
+    }
+    Ok(context.console.screen.note(said)?)
 }
 
 async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), Error> {

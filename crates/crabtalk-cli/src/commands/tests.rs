@@ -4,7 +4,7 @@ mod models;
 use crate::error::Error;
 use crate::testing::{Fake, shows};
 use crabtalk_proto::{
-    ApprovalInfo, AskUserEvent, HistoryEntry, Image, PendingAsk, Status, ToolCallInfo,
+    ApprovalInfo, AskUserEvent, HistoryEntry, Image, PendingAsk, ReloadReport, Status, ToolCallInfo,
 };
 
 async fn output(fake: &Fake, words: &str) -> String {
@@ -229,4 +229,44 @@ async fn an_empty_question_is_a_usage_error() {
     ));
     let mut at = fake.at("ask --no-stdin --cwd /nowhere/at/all x");
     assert!(matches!(at.run().await, Err(Error::Usage(_))));
+}
+
+#[tokio::test]
+async fn reload_prints_what_a_start_would_and_what_stayed() {
+    let mut fake = Fake::start().await;
+    let mut at = fake.at("daemon reload");
+    at.run().await.unwrap();
+    assert_eq!(
+        fake.next_told().await,
+        "reload",
+        "of a daemon that does not tell"
+    );
+    let report = ReloadReport {
+        warnings: vec!["config.toml:3:1: unknown key `modell`".into()],
+        errors: vec!["agents/a.md: it is empty".into()],
+        kept: vec!["the agent a is as it was before".into()],
+    };
+    *fake.script.report.lock().unwrap() = Some(report.clone());
+    let mut at = fake.at("daemon reload");
+    assert!(
+        at.run()
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("not everything could be taken")
+    );
+    assert_eq!(
+        at.err.text(),
+        "crabtalk: warning: config.toml:3:1: unknown key `modell`\ncrabtalk: agents/a.md: it is \
+         empty\ncrabtalk: in force: the agent a is as it was before\n"
+    );
+    let report = ReloadReport {
+        errors: Vec::new(),
+        ..report
+    };
+    *fake.script.report.lock().unwrap() = Some(report);
+    let mut at = fake.at("daemon reload");
+    at.run().await.unwrap();
+    assert!(at.err.text().contains("unknown key `modell`"));
+    assert!(at.err.text().ends_with("runs in flight keep the old one\n"));
 }

@@ -318,7 +318,8 @@ async fn without_a_terminal_approvals_are_denied_with_advice() {
     assert_eq!(fake.next_told().await, "reply q1 nobody is here");
     let err = at.err.text();
     assert!(err.contains("there is no terminal to ask on: crab wants to use bash:\n    ls\n"));
-    assert!(err.contains("agents/crab.md") && err.contains("permissions: { \"bash(ls)\": allow }"));
+    let pasted = "agents/crab.md, and run `crabtalk daemon reload`:\n---\npermissions: { \"bash(ls)\": allow }\n---\n";
+    assert!(err.contains(pasted), "{err}");
 }
 
 #[tokio::test]

@@ -128,3 +128,52 @@ async fn four_hundred_steps_survive_compactions_and_kills() {
         assert!(told.len() / TOKEN_BYTES <= WINDOW, "{} bytes", told.len());
     }
 }
+
+#[tokio::test]
+async fn a_compaction_is_an_event_and_text_only_for_older_clients() {
+    const MANY: usize = 80;
+    let step = |number: usize| {
+        let command = format!("printf '%0520d' {number}");
+        openai::tools(
+            &format!("s{number}"),
+            &[("bash", json!({ "command": command }))],
+        )
+    };
+    let run = |from: usize| {
+        let steps = (from..from + MANY).map(step);
+        steps.chain([openai::text("Done.")])
+    };
+    let script = summarising(run(0).chain(run(MANY)), "Numbers were printed.");
+    let model = ModelServer::start(script).await;
+    let env = TestEnv::new();
+    env.config(&format!(
+        "model = \"scripted\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \"{}\"\n\
+         api_key = \"sk-test\"\nmodels = [{{ name = \"scripted\", context = {WINDOW} }}]\n",
+        model.url()
+    ));
+    env.agent("crab", "permissions: { bash: allow }\nmax_iterations: 500");
+    let _daemon = env.daemon().await;
+    for modern in [true, false] {
+        let mut connection = if modern {
+            env.connect().await
+        } else {
+            env.connect_silently().await
+        };
+        let events = connection.stream(message(&env, "user", "Print numbers."));
+        let events = events.map(Result::unwrap).collect::<Vec<_>>();
+        let events = within("the end", events).await;
+        assert_eq!(end_of(&events).code, 0);
+        let compacted = events
+            .iter()
+            .filter(|e| matches!(e.event, Some(Event::Compacted(_))))
+            .count();
+        let told = crate::rig::chunks(&events)
+            .matches("[context compacted]")
+            .count();
+        if modern {
+            assert!(compacted > 0 && told == 0, "{compacted} {told}");
+        } else {
+            assert!(compacted == 0 && told > 0, "{compacted} {told}");
+        }
+    }
+}
