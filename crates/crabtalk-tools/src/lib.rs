@@ -7,6 +7,7 @@
 //! environment come as values.
 
 mod bash;
+mod file_work;
 mod files;
 mod provider;
 mod reaper;

@@ -1,6 +1,7 @@
 //! The operating-system tools as one provider.
 
 use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Workplace};
+use crate::file_work::FileWork;
 use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, is_below, read};
 use crate::guardian::GuardianCommand;
 use crate::reaper::Children;
@@ -100,6 +101,7 @@ pub struct OsTools {
     shell: Shell,
     user_home: Option<PathBuf>,
     programs: Vec<PathBuf>,
+    files: FileWork,
     edits: Arc<[std::sync::Mutex<()>; EDIT_LOCKS]>,
     /// Swapped whole when the owner changes it.
     sandbox: std::sync::RwLock<Arc<SandboxConfig>>,
@@ -137,6 +139,7 @@ impl OsTools {
             shell,
             user_home,
             programs,
+            files: FileWork::default(),
             edits: Arc::new(std::array::from_fn(|_| std::sync::Mutex::new(()))),
             sandbox: std::sync::RwLock::new(Arc::new(config.sandbox.clone())),
             walls: std::sync::Mutex::default(),
@@ -215,25 +218,26 @@ impl OsTools {
         let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
         let (home, readable) = (self.config.home.clone(), self.readable(call));
         let writable = (self.config.writable)(call);
-        blocking(move |_| {
-            let resolver = Resolver {
-                cwd: &cwd,
-                user_home: user_home.as_deref(),
-            };
-            let closed = Closed {
-                home: &home,
-                readable: &readable,
-                writable: &writable,
-            };
-            let path = resolver.lead(&text)?;
-            closed.check(&path, intent)?;
-            Ok(Subject::Path {
-                path,
-                write: intent != Intent::Read,
+        self.files
+            .run(move |_| {
+                let resolver = Resolver {
+                    cwd: &cwd,
+                    user_home: user_home.as_deref(),
+                };
+                let closed = Closed {
+                    home: &home,
+                    readable: &readable,
+                    writable: &writable,
+                };
+                let path = resolver.lead(&text)?;
+                closed.check(&path, intent)?;
+                Ok(Subject::Path {
+                    path,
+                    write: intent != Intent::Read,
+                })
             })
-        })
-        .await
-        .map_err(|e: Failure| e.0)
+            .await
+            .map_err(|e: Failure| e.0)
     }
 
     /// Runs the command that was judged; the call's arguments say no more
@@ -244,7 +248,10 @@ impl OsTools {
             .timeout_ms
             .map_or(self.config.timeout, Duration::from_millis);
         let cwd = call.cwd.clone();
-        let cwd = blocking(move |_| Ok(Workplace::enter(&cwd)?)).await?;
+        let cwd = self
+            .files
+            .run(move |_| Ok::<_, Failure>(Workplace::enter(&cwd)?))
+            .await?;
         let sandbox = self.policy(call, &cwd).await?;
         Ok(self
             .shell
@@ -279,19 +286,20 @@ impl OsTools {
         let cwd = cwd.spot().clone();
         let (home, readable) = (self.config.home.clone(), self.readable(call));
         let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
-        blocking(move |_| {
-            let places = Places {
-                config: &config,
-                cwd: &cwd,
-                home: &home,
-                user_home: user_home.as_deref(),
-                programs: &programs,
-                readable: &readable,
-                namespaces: &walls.namespaces,
-            };
-            Ok(Some(places.policy()?))
-        })
-        .await
+        self.files
+            .run(move |_| {
+                let places = Places {
+                    config: &config,
+                    cwd: &cwd,
+                    home: &home,
+                    user_home: user_home.as_deref(),
+                    programs: &programs,
+                    readable: &readable,
+                    namespaces: &walls.namespaces,
+                };
+                Ok(Some(places.policy()?))
+            })
+            .await
     }
 
     /// Says what makes no sense on a path that may be touched by now: before,
@@ -305,32 +313,35 @@ impl OsTools {
     ) -> Result<(), Failure> {
         let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
         let judged = judged.to_path_buf();
-        blocking(move |_| {
-            let resolver = Resolver {
-                cwd: &cwd,
-                user_home: user_home.as_deref(),
-            };
-            if resolver.resolve(&text, intent)? == judged {
-                Ok(())
-            } else {
-                Err(crate::files::Error::Changed(judged).into())
-            }
-        })
-        .await
+        self.files
+            .run(move |_| {
+                let resolver = Resolver {
+                    cwd: &cwd,
+                    user_home: user_home.as_deref(),
+                };
+                if resolver.resolve(&text, intent)? == judged {
+                    Ok(())
+                } else {
+                    Err(crate::files::Error::Changed(judged).into())
+                }
+            })
+            .await
     }
 
     async fn read(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
         let (arguments, path): (ReadArguments, _) = (arguments(call)?, path.to_path_buf());
         let text = arguments.path.clone();
         self.sensible(call, text, Intent::Read, &path).await?;
-        blocking(move |cancelled| Ok(read(&path, &arguments, cancelled)?)).await
+        self.files
+            .run(move |cancelled| Ok(read(&path, &arguments, cancelled)?))
+            .await
     }
 
     async fn shown(&self, call: &Invocation, path: &Path) -> Result<Preview, Failure> {
         let (change, path) = (change(call)?, path.to_path_buf());
         let (text, intent) = change.aim();
         self.sensible(call, text, intent, &path).await?;
-        blocking(move |_| Ok(change.preview(&path)?)).await
+        self.files.run(move |_| Ok(change.preview(&path)?)).await
     }
 
     async fn change(
@@ -343,12 +354,13 @@ impl OsTools {
         let (text, intent) = change.aim();
         self.sensible(call, text, intent, &path).await?;
         let (locks, shown) = (Arc::clone(&self.edits), shown.cloned());
-        blocking(move |cancelled| {
-            let _one_at_a_time = lock(&locks, &path);
-            not_if(cancelled)?;
-            Ok(ToolOutput::ok(change.make(&path, shown.as_ref())?))
-        })
-        .await
+        self.files
+            .run(move |cancelled| {
+                let _one_at_a_time = lock(&locks, &path);
+                not_if(cancelled)?;
+                Ok(ToolOutput::ok(change.make(&path, shown.as_ref())?))
+            })
+            .await
     }
 
     async fn called(
@@ -504,24 +516,5 @@ fn not_if(cancelled: &AtomicBool) -> Result<(), Failure> {
         Err(Failure("cancelled".into()))
     } else {
         Ok(())
-    }
-}
-
-/// Runs file work where it blocks nobody. Dropping the future sets the flag
-/// that the work is given; a replacement that has begun is finished whole.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce(&AtomicBool) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    struct SetOnDrop(Arc<AtomicBool>);
-    impl Drop for SetOnDrop {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    let dropped = SetOnDrop(Arc::default());
-    let flag = Arc::clone(&dropped.0);
-    match tokio::task::spawn_blocking(move || work(&flag)).await {
-        Ok(done) => done,
-        Err(_) => Err(Failure("the daemon is shutting down".into())),
     }
 }
