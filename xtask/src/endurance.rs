@@ -1,4 +1,4 @@
-//! `cargo xtask torture` and `cargo xtask soak`: the endurance tests of the
+//! `cargo xtask torture`, `cargo xtask crash` and `cargo xtask soak`: the endurance tests of the
 //! binary, for longer, against a release build.
 
 mod picture;
@@ -57,6 +57,19 @@ pub(crate) fn torture(kills: Option<&str>, seed: Option<&str>) -> anyhow::Result
         &[
             ("CRABTALK_TORTURE_KILLS", kills.to_string()),
             ("CRABTALK_TORTURE_SEED", seed.to_string()),
+        ],
+    )
+}
+
+/// Kills the daemon at every call that changes a file, or at so many of them.
+pub(crate) fn crash(points: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
+    let points: u64 = points.map_or(Ok(0), str::parse)?;
+    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
+    run(
+        "crash",
+        &[
+            ("CRABTALK_CRASH_POINTS", points.to_string()),
+            ("CRABTALK_CRASH_SEED", seed.to_string()),
         ],
     )
 }

@@ -64,7 +64,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-fingerprint", &[]),
     ("crabtalk-heap", &[]),
     ("crabtalk-config", &["crabtalk-files"]),
-    ("crabtalk-skills", &["crabtalk-files"]),
+    ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-component", &[]),
     // A client, to measure the daemon from outside.
     ("xtask", &["crabtalk-proto"]),

@@ -12,6 +12,7 @@ const USAGE: &str = "usage: cargo xtask CHORE
   layers                    check which crate imports which
   bench [NAME..]            measure the daemon; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
+  crash [POINTS [SEED]]     kill it at every call that changes a file
   soak [MINUTES]            let clients misbehave, and draw what that costs
   draw                      draw docs/soak.csv again
   order                     find out in which order functions are best linked";
@@ -35,6 +36,9 @@ fn main() -> anyhow::Result<()> {
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),
         ("torture", [kills, seed]) => endurance::torture(Some(kills), Some(seed)),
+        ("crash", []) => endurance::crash(None, None),
+        ("crash", [points]) => endurance::crash(Some(points), None),
+        ("crash", [points, seed]) => endurance::crash(Some(points), Some(seed)),
         ("soak", []) => endurance::soak(None),
         ("soak", [minutes]) => endurance::soak(Some(minutes)),
         ("draw", []) => endurance::draw(),

@@ -15,10 +15,11 @@ use crabtalk_proto::{
     GetHistoryMsg, GetMemoryMsg, GetStats, HelloMsg, HistoryEntry, HistoryPage, ImportMemoryMsg,
     ImportedMemory, KillMsg, ListActiveConversationsMsg, ListArchivesMsg, ListAsksMsg,
     ListConversationsMsg, ListMemoryMsg, ListModelsMsg, ListProvidersMsg, ListSkillsMsg,
-    MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderInfo,
-    ProviderKind, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport, RememberMsg, ReplyToAsk,
-    SearchHit, SearchMsg, SearchResults, Server, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
-    SkillInfo, SkillList, Spending, Status, StreamEvent, StreamMsg, WelcomeMsg, stream_event,
+    MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderChange,
+    ProviderInfo, ProviderKind, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport,
+    RememberMsg, ReplyToAsk, SearchHit, SearchMsg, SearchResults, Server, SetActiveModelMsg,
+    SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Spending, Status, StreamEvent, StreamMsg,
+    WelcomeMsg, stream_event,
 };
 use crabtalk_transport::{Limits, serve};
 use futures_core::Stream;
@@ -322,10 +323,10 @@ impl Server for Script {
         })
     }
 
-    async fn set_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+    async fn set_provider(&self, request: SetProviderMsg) -> Result<ProviderChange, Status> {
         self.told(format!("set {} {}", request.name, request.config))
             .await;
-        Ok(())
+        Ok(ProviderChange::Done)
     }
 
     async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {

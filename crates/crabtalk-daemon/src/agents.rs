@@ -3,6 +3,7 @@
 //! Invariants: one change at a time; a name that is taken, in whatever case,
 //! is never taken again; what cannot be read back is never written.
 
+use crate::compose::DEFAULT_PROMPT;
 use crabtalk_config::{AgentFile, AgentText, is_name, load_agents, write_atomic};
 use crabtalk_proto::Status;
 use std::collections::HashMap;
@@ -74,6 +75,11 @@ impl AgentFiles {
                 (Change::Update { built_in: false }, None) => return Err(unknown(&name)),
                 (Change::Create, None) | (Change::Update { .. }, _) => {}
             }
+            let prompt = match change {
+                // Older clients send none where they leave it as it is.
+                Change::Update { .. } if prompt.trim().is_empty() => kept_prompt(&path)?,
+                Change::Create | Change::Update { .. } => prompt,
+            };
             let text = text.with_prompt(&prompt).to_text();
             AgentFile::parse(&text, &path).map_err(|e| Status::bad_request(e.with_causes()))?;
             write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))
@@ -95,6 +101,12 @@ impl AgentFiles {
         })
         .await
     }
+}
+
+/// The prompt of an agent's file; the built-in one where there is no file.
+fn kept_prompt(path: &Path) -> Result<String, Status> {
+    let file = AgentFile::load(path).map_err(|e| Status::bad_request(e.with_causes()))?;
+    Ok(file.map_or_else(|| DEFAULT_PROMPT.to_owned(), |(file, _)| file.prompt))
 }
 
 /// The agent whose file has this name, in whatever case.

@@ -1,6 +1,7 @@
 //! Configuration into the values that the other crates take.
 
 use crate::edit;
+use crate::login;
 use crate::models::Chosen;
 use crabtalk_config as config;
 use crabtalk_domain::{AgentConfig, AgentName, Budget, Permission, PermissionRule, Sandbox, Scope};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The prompt of the agent that is there without any file.
-const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on the user's own machine. Use your \
+pub(crate) const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on the user's own machine. Use your \
      tools when they help, say briefly what you did, and ask when a decision is the user's.";
 
 /// Everything that a reload replaces.
@@ -29,7 +30,7 @@ pub(crate) struct Composed {
 /// Reads the whole configuration. A broken agent file is reported and left
 /// out; a broken `config.toml` is an error.
 pub(crate) fn compose(home: &config::Home) -> Result<Composed, String> {
-    let env = |name: &str| std::env::var_os(name);
+    let env = login::env;
     let explain = |error: config::Error| error.with_causes();
     let file = home.config_file();
     let text = edit::text(home).map_err(explain)?;

@@ -9,7 +9,7 @@ use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
-    Message, People, Refusal, RunContext, SystemClock, stamp,
+    Message, People, Refusal, RunContext, SystemClock, stamp, tags,
 };
 use crabtalk_memory::Memory;
 use crabtalk_runtime::gate::scope;
@@ -72,15 +72,16 @@ impl Hook for Context {
             // Both may wait for the disk: at once, so that the first word of
             // an answer waits for one look only.
             let (look, remembered) = futures_util::join!(self.surroundings.of(run.cwd), remembered);
-            let skills = self.skills.advertised(run, &look.skills);
+            let skills = self.skills.advertised(run, &look);
             let project = self.project(run, people, look).await;
-            let mut notes = vec![format!(
-                "<environment>\nworking directory: {}\ndate: {:.10}\n</environment>",
-                run.cwd.display(),
+            let around = format!(
+                "working directory: {}\ndate: {:.10}",
+                tags::line(&run.cwd.to_string_lossy()),
                 SystemClock.now().to_string()
-            )];
+            );
+            let mut notes = vec![tags::block("environment", &around)];
             notes.extend(project);
-            notes.extend(skills.map(|skills| format!("<skills>\n{skills}\n</skills>")));
+            notes.extend(skills.map(|skills| tags::block("skills", &skills)));
             let mut messages = vec![Message::injected(notes.join("\n\n"))];
             messages.extend(remembered);
             messages
@@ -109,11 +110,13 @@ fn remembers(agent: &AgentConfig, memory: &Memory) -> bool {
 /// provider's cache keeps the prompt.
 fn environment() -> String {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "sh".into());
-    format!(
-        "<system>\nos: {}\narchitecture: {}\nshell: {shell}\n</system>",
+    let system = format!(
+        "os: {}\narchitecture: {}\nshell: {}",
         std::env::consts::OS,
-        std::env::consts::ARCH
-    )
+        std::env::consts::ARCH,
+        tags::line(&shell)
+    );
+    tags::block("system", &system)
 }
 
 impl Context {
@@ -143,8 +146,9 @@ impl Context {
         let mut text = project.block();
         for folder in &project.untrusted {
             tracing::info!(folder = %folder.display(), "untrusted project instructions are left out");
-            let left_out = left_out(folder);
-            text.push_str(&format!("<project>\n{left_out}\n</project>\n"));
+            let note = left_out(folder);
+            text.push_str(&tags::block("project", &note));
+            text.push('\n');
         }
         (!text.is_empty()).then_some(text)
     }
@@ -180,7 +184,7 @@ impl Context {
 
 /// What is said of instructions that nobody has trusted.
 fn left_out(folder: &Path) -> String {
-    let folder = folder.display();
+    let folder = tags::line(&folder.to_string_lossy());
     format!(
         "The instructions in {folder} are left out: nobody has trusted that folder. The owner can, \
          with `crabtalk trust add {folder}`."

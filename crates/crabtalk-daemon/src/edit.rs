@@ -5,6 +5,7 @@
 //! what was written is in force.
 
 use crate::compose;
+use crate::login;
 use crabtalk_config::{Config, ConfigFile, Error as ConfigError, Home, read_limited};
 use std::path::PathBuf;
 
@@ -66,7 +67,7 @@ pub(crate) fn edit(
     change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError>,
 ) -> Result<(), EditError> {
     let path = home.config_file();
-    let env = |name: &str| std::env::var_os(name);
+    let env = login::env;
     let mut file = ConfigFile::open(&path)?;
     if text(home)?.as_deref() != in_force {
         return Err(EditError::Changed(path));

@@ -2,7 +2,8 @@
 //!
 //! Invariants: a call is in the day's file when it is counted, so that a
 //! restart forgets nothing; a file that cannot be written stops no run, and
-//! the figures go on in memory; what is kept in memory and on disk is bounded.
+//! the figures go on in memory; one that cannot be read closes the budgets; what
+//! is kept in memory and on disk is bounded.
 
 mod book;
 mod cells;
@@ -103,10 +104,16 @@ impl Ledger for DayLedger {
         }
         let now = self.now();
         let (of_agent, of_node) = {
-            let today = self.today(now.date());
-            let Some(book) = today.as_ref() else {
+            let mut today = self.today(now.date());
+            let Some(book) = today.as_mut() else {
                 return Ok(());
             };
+            if let Some(why) = book.unknown() {
+                let message = format!(
+                    "there is a budget, and what was spent today is not known: {why}; mend that file or move it away"
+                );
+                return Err(Error::new(ErrorKind::Budget, message));
+            }
             (book.of_agent(agent.name.as_str()), book.total())
         };
         let of_agent = exceeded(&of_agent, own).map(|(used, key, limit)| {

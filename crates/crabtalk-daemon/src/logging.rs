@@ -7,9 +7,8 @@
 mod fields;
 
 use fields::Quoted;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing_subscriber::filter::Targets;
@@ -49,11 +48,7 @@ struct Rotating {
 
 impl Rotating {
     fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(path)?;
+        let file = crabtalk_files::open_to_append(path)?;
         let bytes = file.metadata()?.len();
         Ok(Self {
             path: path.to_owned(),

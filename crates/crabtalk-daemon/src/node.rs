@@ -10,6 +10,7 @@ use crate::edit::{self, EditError};
 use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
+use crate::session::PartialAnswers;
 use crate::settings::Settings;
 use crate::skills::{SkillTool, Skills};
 use crate::surroundings::Surroundings;
@@ -46,6 +47,7 @@ pub(crate) struct Node {
     /// `config.toml` that is in force.
     text: tokio::sync::Mutex<Option<String>>,
     started: Instant,
+    partial_answers: PartialAnswers,
     open_connections: Arc<AtomicUsize>,
 }
 
@@ -128,6 +130,7 @@ impl Node {
             settings,
             text: tokio::sync::Mutex::new(text),
             started: Instant::now(),
+            partial_answers: PartialAnswers::default(),
             open_connections: Arc::default(),
         })
     }
@@ -138,6 +141,10 @@ impl Node {
 
     pub(crate) fn ledger(&self) -> &Arc<DayLedger> {
         &self.ledger
+    }
+
+    pub(crate) fn partial_answers(&self) -> &PartialAnswers {
+        &self.partial_answers
     }
 
     pub(crate) fn models(&self) -> &Models {

@@ -7,6 +7,7 @@
 mod events;
 mod history;
 mod knowledge;
+mod legacy;
 mod lists;
 mod memories;
 mod models;
@@ -14,6 +15,8 @@ mod rights;
 mod runs;
 mod stats;
 mod wire;
+
+pub(crate) use legacy::PartialAnswers;
 
 use crate::node::{Node, OpenConnection};
 use crabtalk_domain::ConversationKey;
@@ -62,6 +65,31 @@ impl Session {
 
     fn is_modern(&self) -> bool {
         self.modern.load(Ordering::Relaxed)
+    }
+
+    /// A reply as the runtime takes it. `None`: it answers one question of
+    /// several, as older clients do, and the others are waited for.
+    fn reply_in_words(
+        &self,
+        key: &ConversationKey,
+        id: Option<&str>,
+        content: String,
+    ) -> Option<String> {
+        let asks = self.node.runtime().asks(None, None);
+        let asked = asks.iter().find(|pending| match id {
+            Some(id) => pending.ask.id == id,
+            None => pending.key == *key && !pending.inbox,
+        });
+        let Some(asked) = asked else {
+            return Some(content);
+        };
+        if let Some(words) = legacy::approval_words(asked, &content) {
+            return Some(words);
+        }
+        if self.is_modern() || id.is_some() {
+            return Some(content);
+        }
+        self.node.partial_answers().take(&asks, asked, &content)
     }
 
     /// The conversation that a message means (CONV-8).
@@ -139,9 +167,12 @@ impl Server for Session {
     async fn reply_to_ask(&self, request: ReplyToAsk) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
         let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
+        let Some(content) = self.reply_in_words(&key, id, request.content) else {
+            return Ok(());
+        };
         self.node
             .runtime()
-            .reply(&key, id, &request.content)
+            .reply(&key, id, &content)
             .await
             .map_err(|e| status(&e))
     }
@@ -307,7 +338,7 @@ impl Server for Session {
         Ok(self.providers())
     }
 
-    async fn set_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+    async fn set_provider(&self, request: SetProviderMsg) -> Result<ProviderChange, Status> {
         self.put_provider(request).await
     }
 

@@ -4,9 +4,10 @@
 //! Invariant: scope is asked for the skill's own name, on every way in.
 
 use crate::settings::Settings;
+use crate::surroundings::Look;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext,
+    AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
 };
 use crabtalk_runtime::gate::scope;
 use crabtalk_skills::{Answer, Error, Library, Skill, Summary, TrustFile};
@@ -54,7 +55,7 @@ impl Skills {
         });
         Arc::new(Self {
             settings,
-            library,
+            library: library.trusting(trust.clone()),
             trust,
             spec,
             in_use: Mutex::default(),
@@ -119,7 +120,7 @@ impl Skills {
         content: String,
     ) -> Result<String, Refusal> {
         if !content.starts_with('/') {
-            return Ok(content);
+            return Ok(no_block(content));
         }
         let (skills, allows) = (Arc::clone(self), self.allows(run.agent));
         let (cwd, said) = (run.cwd.to_owned(), content.clone());
@@ -141,16 +142,16 @@ impl Skills {
     }
 
     /// The skills that an agent is told of, as lines for its context.
-    pub(crate) fn advertised(&self, run: RunContext<'_>, skills: &[Summary]) -> Option<String> {
+    pub(crate) fn advertised(&self, run: RunContext<'_>, look: &Look) -> Option<String> {
         let config = self.settings.config();
         let has_tool = scope::allows_tool(&run.agent.scope, "skill", config.memory.enabled);
         if !has_tool || run.agent.as_guest {
             return None;
         }
         let allows = self.allows(run.agent);
-        let listed = skills.iter().filter(|skill| allows(&skill.name));
+        let listed = look.skills.iter().filter(|skill| allows(&skill.name));
         let listed: Vec<Summary> = listed.cloned().collect();
-        if listed.is_empty() {
+        if listed.is_empty() && look.untrusted_skills == 0 {
             return None;
         }
         let mut text = crabtalk_skills::render_list(&listed[..listed.len().min(MAX_ADVERTISED)]);
@@ -158,6 +159,14 @@ impl Skills {
             text.push_str(&format!(
                 "\n({} more; search with the skill tool)",
                 listed.len() - MAX_ADVERTISED
+            ));
+        }
+        if look.untrusted_skills > 0 {
+            text.push_str(&format!(
+                "\n({} of the project are left out: nobody has trusted its folder. The owner can, \
+                 with `crabtalk trust add {}`.)",
+                look.untrusted_skills,
+                tags::line(&run.cwd.to_string_lossy())
             ));
         }
         Some(text)
@@ -205,6 +214,14 @@ impl Skills {
             .into_iter()
             .map(rule)
             .collect()
+    }
+}
+
+/// A message that begins like what a slash command becomes says so itself.
+fn no_block(content: String) -> String {
+    match content.strip_prefix("<skill ") {
+        Some(rest) => format!("&lt;skill {rest}"),
+        None => content,
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::memory::index_archives;
 use crate::node::Node;
+use crate::old_socket::OldSocket;
 use crate::session::Session;
-use crate::{heap, logging};
+use crate::{heap, leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_proto::Status;
@@ -55,6 +56,7 @@ pub fn run(
     let lock = HomeLock::acquire(home.root())?;
     logging::init(&home.log_file(), log_to_stderr)
         .with_context(|| format!("cannot write {}", home.log_file().display()))?;
+    leftovers::sweep(&home);
     let open_files = raise_file_limit();
     crabtalk_heap::share();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -120,6 +122,7 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
+    let _old_socket = OldSocket::link(&home);
     let node = Arc::new(Node::start(home, open_files).await?);
     let shutdown = CancellationToken::new();
     let limits = Limits {

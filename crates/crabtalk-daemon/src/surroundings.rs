@@ -23,6 +23,8 @@ pub(crate) struct Look {
     pub(crate) project: Project,
     /// All skills in reach, before scope.
     pub(crate) skills: Vec<Summary>,
+    /// How many more the project has, whose folder nobody has trusted.
+    pub(crate) untrusted_skills: usize,
 }
 
 /// Looks around, as seldom as it can.
@@ -65,13 +67,15 @@ impl Surroundings {
             tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
             crabtalk_skills::Trust::default()
         });
-        // Trust reaches down: a folder's owner speaks for what is in it.
-        let trusts = |at: &Path| at.ancestors().any(|above| trust.trusts_folder(above));
-        let project = Project::collect(cwd, &self.user_home, &trusts);
+        let project = Project::collect(cwd, &self.user_home, &|at| trust.reaches(at));
         let listing = self.skills.library().list(Some(cwd), &|_| true);
         traces.extend(listing.looked_at.into_iter().map(Trace::Content));
         let skills = listing.skills;
-        let look = Arc::new(Look { project, skills });
+        let look = Arc::new(Look {
+            project,
+            skills,
+            untrusted_skills: listing.untrusted,
+        });
         let fingerprint = Fingerprint::take(traces, begun);
         let mut kept = self.kept();
         kept.remove(cwd);
@@ -156,7 +160,7 @@ mod tests {
     fn whatever_a_run_is_told_of_is_looked_at_again_when_it_changed() {
         let world = World::new();
         let look = world.look();
-        assert_eq!(look.skills.len(), 2);
+        assert_eq!((look.skills.len(), look.untrusted_skills), (1, 1));
         assert_eq!(look.project.untrusted.len(), 1);
         let changes: &[Change<'_>] = &[
             ("home/repo/AGENTS.md", &|file| {

@@ -19,6 +19,7 @@ mod time;
 
 pub mod model;
 pub mod storage;
+pub mod tags;
 pub mod tool;
 
 pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Sandbox, Scope, glob_matches};

@@ -1,6 +1,7 @@
 //! What a history consists of.
 
 use crate::image::{self, Image};
+use crate::tags;
 use crate::tool::ToolOutput;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -199,21 +200,24 @@ impl Message {
     }
 
     /// The content as a reader of a request sees it (RUN-2). In a conversation
-    /// with guests, a guest's words are wrapped in `<from agent="..">` and
-    /// anything in a content that looks like such a tag is escaped, so that no
-    /// content forges one. Elsewhere it is the content unchanged.
+    /// with guests, a guest's words are wrapped in `<from agent="..">`, and
+    /// what looks like such a tag elsewhere is escaped. A person's words stand
+    /// where the daemon's own blocks stand, so no tag of those survives in
+    /// them. Other content is unchanged: a model's own words and the results of
+    /// tools stand in places of their own, and an edit needs a file's text to
+    /// the letter.
     pub fn rendered(&self, has_guests: bool) -> Cow<'_, str> {
-        if !has_guests {
-            return Cow::Borrowed(&self.content);
+        match self.role {
+            Role::User if self.auto_injected => Cow::Borrowed(&self.content),
+            Role::User => tags::escape_message(&self.content),
+            Role::Assistant | Role::Tool if !has_guests => Cow::Borrowed(&self.content),
+            Role::Assistant if !self.agent.is_empty() => Cow::Owned(format!(
+                "<from agent=\"{}\">\n{}\n</from>",
+                tags::attribute(&self.agent),
+                tags::escape(&self.content)
+            )),
+            Role::Assistant | Role::Tool => tags::escape_only(&self.content, "from"),
         }
-        let escaped = escape_from_tags(&self.content);
-        if self.agent.is_empty() || self.role != Role::Assistant {
-            return escaped;
-        }
-        Cow::Owned(format!(
-            "<from agent=\"{}\">\n{escaped}\n</from>",
-            self.agent
-        ))
     }
 
     /// Rough tokens of this message: text, reasoning and call arguments at
@@ -237,33 +241,6 @@ pub fn estimate_tokens(text: &str) -> u64 {
 
 fn estimate(chars: usize) -> u64 {
     (chars as u64).div_ceil(CHARS_PER_TOKEN)
-}
-
-/// Escapes whatever could be read as the opening or end of a `<from ..>` tag.
-fn escape_from_tags(text: &str) -> Cow<'_, str> {
-    let is_tag = |at: usize| {
-        let rest = text[at + 1..].trim_start();
-        let rest = rest.strip_prefix('/').map_or(rest, str::trim_start);
-        rest.get(..4)
-            .is_some_and(|word| word.eq_ignore_ascii_case("from"))
-    };
-    let mut tags = text
-        .match_indices('<')
-        .map(|(at, _)| at)
-        .filter(|at| is_tag(*at))
-        .peekable();
-    if tags.peek().is_none() {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut done = 0;
-    for at in tags {
-        out.push_str(&text[done..at]);
-        out.push_str("&lt;");
-        done = at + 1;
-    }
-    out.push_str(&text[done..]);
-    Cow::Owned(out)
 }
 
 #[cfg(test)]

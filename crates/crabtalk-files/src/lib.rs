@@ -15,7 +15,7 @@
 mod read;
 mod replace;
 
-pub use read::{Error, if_there, open, read, read_open, read_text, regular};
+pub use read::{Error, if_there, open, open_to_append, read, read_open, read_text, regular};
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };

@@ -64,6 +64,19 @@ pub fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
+/// Opens a regular file for writing at its end, for its owner alone (0600),
+/// made where it is missing.
+pub fn open_to_append(path: &Path) -> Result<File, Error> {
+    let options = UNWAITING | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    match rustix::fs::open(path, options, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => regular(File::from(file)),
+        // What a pipe without a reader answers, and a socket.
+        Err(rustix::io::Errno::NXIO) => Err(Error::Kind("a pipe or a socket")),
+        Err(rustix::io::Errno::ISDIR) => Err(Error::Kind("a folder")),
+        Err(error) => Err(Error::Io(error.into())),
+    }
+}
+
 /// The same file if it is a regular one. For those who open by other means,
 /// which has to be without waiting.
 pub fn regular(file: File) -> Result<File, Error> {
@@ -141,6 +154,23 @@ mod tests {
         assert_eq!(refusal(folder.path()), "is a folder, not a regular file");
         let zero = Path::new("/dev/zero");
         assert_eq!(refusal(zero), "is a device, not a regular file");
+    }
+
+    #[test]
+    fn appending_waits_for_nobody_either() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
+        for in_place in [at("pipe"), folder.path().to_owned(), "/dev/null".into()] {
+            let refused = open_to_append(&in_place).unwrap_err();
+            assert!(matches!(refused, Error::Kind(_)), "{refused}");
+        }
+        for line in ["one\n", "two\n"] {
+            let mut file = open_to_append(&at("log")).unwrap();
+            std::io::Write::write_all(&mut file, line.as_bytes()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(at("log")).unwrap(), "one\ntwo\n");
     }
 
     #[test]

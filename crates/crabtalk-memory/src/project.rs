@@ -5,6 +5,7 @@
 //! named.
 
 use crate::Warning;
+use crabtalk_domain::tags;
 use crabtalk_fingerprint::Trace;
 use std::path::{Path, PathBuf};
 
@@ -91,8 +92,8 @@ impl Project {
     pub fn block(&self) -> String {
         let mut out = String::new();
         for Instruction { file, content } in &self.instructions {
-            let file = crate::render::escaped(&file.display().to_string().replace('"', "'"));
-            let content = crate::render::escaped(content.trim());
+            let file = tags::attribute(&file.display().to_string());
+            let content = tags::escape(content.trim());
             out.push_str(&format!(
                 "<project file=\"{file}\">\n{content}\n</project>\n"
             ));

@@ -4,12 +4,11 @@
 use crate::index::Query;
 use crate::text::{cut, sentences, terms};
 use crate::{Hit, Source};
+use crabtalk_domain::tags::{escape, line};
 use std::collections::HashSet;
 
 /// Bytes per token in the domain's estimate.
 const TOKEN_BYTES: usize = 4;
-/// Tags with a meaning for the model, which no stored text may open or close.
-const TAGS: [&str; 6] = ["recall", "memory", "identity", "project", "scope", "from"];
 
 /// How much text a block of hits may take.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +55,7 @@ pub(crate) fn items(hits: &[Hit], budget: Budget) -> String {
     let mut out = String::new();
     for hit in hits {
         let text = cut(&hit.snippet, budget.tokens_per_hit * TOKEN_BYTES);
-        let item = format!("- {}: {}\n", heading(hit), escaped(&text));
+        let item = format!("- {}: {}\n", heading(hit), escape(&text));
         if out.len() + item.len() > budget.tokens * TOKEN_BYTES && !out.is_empty() {
             break;
         }
@@ -67,12 +66,12 @@ pub(crate) fn items(hits: &[Hit], budget: Budget) -> String {
 
 /// Where a hit comes from, and of what time it is.
 fn heading(hit: &Hit) -> String {
-    let title = escaped(&cut(&one_line(&hit.title), 200));
+    let title = escape(&cut(&one_line(&hit.title), 200)).into_owned();
     let mut notes = Vec::new();
     let kind = match &hit.source {
         Source::Entry { sender } => {
             if !sender.is_empty() {
-                notes.push(format!("from {}", escaped(&cut(&one_line(sender), 80))));
+                notes.push(format!("from {}", escape(&cut(&one_line(sender), 80))));
             }
             "entry"
         }
@@ -81,51 +80,24 @@ fn heading(hit: &Hit) -> String {
             conversation,
             ..
         } => {
-            let speaker = escaped(&cut(&one_line(speaker), 80));
+            let speaker = escape(&cut(&one_line(speaker), 80)).into_owned();
             notes.push(match speaker == conversation.sender.as_str() {
                 true => format!("said by {speaker}"),
                 false => format!(
                     "said by {speaker} to {}",
-                    escaped(conversation.sender.as_str())
+                    line(conversation.sender.as_str())
                 ),
             });
             "archive"
         }
     };
     if let Some(day) = hit.at.get(..10) {
-        notes.push(escaped(day));
+        notes.push(escape(day).into_owned());
     }
     match notes.is_empty() {
         true => format!("{kind} \"{title}\""),
         false => format!("{kind} \"{title}\" ({})", notes.join(", ")),
     }
-}
-
-/// A block that stands in a prompt. Its content is escaped by the caller or
-/// here, never twice: `&lt;` stays what it is.
-pub(crate) fn block(tag: &str, content: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", content.trim())
-}
-
-/// The text with every tag that means something to the model made harmless.
-pub(crate) fn escaped(text: &str) -> String {
-    let is_tag = |at: usize| {
-        let rest = text[at + 1..].trim_start();
-        let rest = rest.strip_prefix('/').map_or(rest, str::trim_start);
-        TAGS.iter().any(|tag| {
-            rest.get(..tag.len())
-                .is_some_and(|word| word.eq_ignore_ascii_case(tag))
-        })
-    };
-    let mut out = String::with_capacity(text.len());
-    let mut done = 0;
-    for (at, _) in text.match_indices('<').filter(|(at, _)| is_tag(*at)) {
-        out.push_str(&text[done..at]);
-        out.push_str("&lt;");
-        done = at + 1;
-    }
-    out.push_str(&text[done..]);
-    out
 }
 
 fn one_line(text: &str) -> String {
@@ -135,14 +107,6 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_content_leaves_its_block() {
-        assert_eq!(
-            escaped("a </recall> b < / RECALL> <memory>x</Identity> 1 < 2 <b>"),
-            "a &lt;/recall> b &lt; / RECALL> &lt;memory>x&lt;/Identity> 1 < 2 <b>"
-        );
-    }
 
     #[test]
     fn a_snippet_is_cut_around_what_was_asked_at_sentence_ends() {

@@ -12,6 +12,7 @@ use crate::openai;
 use crate::random::Random;
 use crate::sse::{self, Event};
 use crate::template::Template;
+use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -28,6 +29,10 @@ const MAX_WHOLE_BYTES: usize = sse::MAX_EVENT_BYTES;
 /// How long figures and terminator may follow the reason for which an answer
 /// stopped; some servers then neither send them nor close.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Taken in at a time, however much has come: reading it takes a fraction of a
+/// millisecond, after which others may have their turn.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// Taken in at a time of a body that says nothing, before others have their
 /// turn.
@@ -224,6 +229,8 @@ impl Shape {
 pub(crate) struct Answer {
     /// `None` once the answer ended.
     body: Option<Body>,
+    /// What has come and was not taken in yet.
+    ahead: Bytes,
     shape: Shape,
     format: Format,
     out: Chunks,
@@ -253,6 +260,7 @@ impl Answer {
         };
         Self {
             body: Some(body),
+            ahead: Bytes::new(),
             shape,
             format,
             out: Chunks::new(random),
@@ -284,12 +292,17 @@ impl Answer {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
+            if !self.ahead.is_empty() {
+                let piece = self.ahead.split_to(PIECE_BYTES.min(self.ahead.len()));
+                taken_in += piece.len();
+                self.take_in(&piece);
+                continue;
+            }
             match body.poll_data(cx) {
                 Poll::Ready(Some(Ok(bytes))) => {
                     self.silence.broken();
                     self.received += bytes.len() as u64;
-                    taken_in += bytes.len();
-                    self.take_in(&bytes);
+                    self.ahead = bytes;
                 }
                 Poll::Ready(Some(Err(reason))) => self.ended(Some(&reason)),
                 Poll::Ready(None) => self.ended(None),

@@ -4,6 +4,7 @@
 //! Invariant: one request at a time (WIRE-4); the exclusive borrow says so.
 
 use crate::codec::FrameError;
+use crate::convert::ProviderChange;
 use crate::message::*;
 use crate::operation::operations;
 use crate::status::Status;

@@ -94,6 +94,14 @@ pub fn decode<M: Message + Default>(buffer: &mut BytesMut) -> Result<Option<M>, 
     }
 }
 
+/// The number of the first field of the frame at the front of `buffer`: the
+/// variant of an envelope, also of one that this side does not know.
+pub fn first_field(buffer: &[u8]) -> Option<u32> {
+    let mut payload = buffer.get(HEADER..)?;
+    let (number, _) = prost::encoding::decode_key(&mut payload).ok()?;
+    Some(number)
+}
+
 /// What the end of the file means when `rest` is what came before it.
 pub fn end_of_file(rest: &[u8]) -> FrameError {
     match declared_length(rest) {

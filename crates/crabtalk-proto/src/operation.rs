@@ -74,7 +74,7 @@ macro_rules! operations {
                 /// Lists providers.
                 list_providers: ListProviders(ListProvidersMsg) -> ProviderList;
                 /// Adds or replaces a provider.
-                set_provider: SetProvider(SetProviderMsg) -> ();
+                set_provider: SetProvider(SetProviderMsg) -> ProviderChange;
                 /// Deletes a provider.
                 delete_provider: DeleteProvider(DeleteProviderMsg) -> ();
                 /// Chooses the model that an empty name means.

@@ -2,8 +2,10 @@
 //!
 //! Invariant: every request is answered, if only by an error.
 
+use crate::convert::ProviderChange;
 use crate::message::*;
 use crate::operation::operations;
+use crate::removed;
 use crate::status::Status;
 use bytes::Bytes;
 use futures_core::Stream;
@@ -50,6 +52,20 @@ macro_rules! server_trait {
                 }
             )*
 
+            /// Answers a request of a variant that is not known, by its number
+            /// (WIRE-5).
+            fn dispatch_unknown(&self, number: Option<u32>) -> Reply<'_> {
+                let removed = number.and_then(removed::replacement);
+                let status = match removed {
+                    Some(removed) => Status::not_implemented(format!(
+                        "daemon {} has no {removed}",
+                        self.version()
+                    )),
+                    None => unknown(self.version()),
+                };
+                Reply::one(ready(status.into()))
+            }
+
             /// Routes a request to its method.
             fn dispatch(&self, message: ClientMessage) -> Reply<'_> {
                 match message.msg {
@@ -60,7 +76,7 @@ macro_rules! server_trait {
                     $(Some(client_message::Msg::$many_variant(request)) => {
                         Reply::many(self.$many(request).map(ServerMessage::from))
                     })*
-                    None => Reply::one(ready(unknown(self.version()).into())),
+                    None => self.dispatch_unknown(None),
                 }
             }
         }

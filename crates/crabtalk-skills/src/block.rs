@@ -4,7 +4,7 @@
 //! an argument, can end the block or begin another one.
 
 use crate::skill::{Skill, Summary};
-use std::borrow::Cow;
+use crabtalk_domain::tags::{attribute, escape};
 use std::fmt::Write;
 
 /// Files named in a block; the model can list the folder for the others.
@@ -18,9 +18,6 @@ const MAX_LISTED_DESCRIPTION: usize = 300;
 
 /// The place for all arguments, after its `$`.
 const ALL: &str = "ARGUMENTS";
-
-/// The tag of a block.
-const TAG: &str = "skill";
 
 /// The block of a skill. Arguments replace `$ARGUMENTS`, `$1`, `$2` and
 /// `$ARGUMENTS[0]`, `$ARGUMENTS[1]`; a text with none of them gets them below the block.
@@ -85,54 +82,6 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A text on one line that ends no attribute and no tag.
-fn attribute(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Disarms every `<skill` and `</skill`, however spaced or spelt.
-fn escape(text: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let mut done = 0;
-    for (at, _) in text.match_indices('<') {
-        if begins_tag(&text[at + 1..]) {
-            out.push_str(&text[done..at]);
-            out.push_str("&lt;");
-            done = at + 1;
-        }
-    }
-    if done == 0 {
-        return Cow::Borrowed(text);
-    }
-    out.push_str(&text[done..]);
-    Cow::Owned(out)
-}
-
-fn begins_tag(rest: &str) -> bool {
-    let rest = rest.trim_start_matches(|c: char| c == '/' || ignorable(c));
-    let mut letters = rest.chars().filter(|c| !ignorable(*c));
-    TAG.chars()
-        .all(|t| letters.next().is_some_and(|c| c.eq_ignore_ascii_case(&t)))
-}
-
-/// White space and what is not seen at all.
-fn ignorable(c: char) -> bool {
-    c.is_whitespace()
-        || c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// Puts the arguments in the places for them, and tells whether there was one.

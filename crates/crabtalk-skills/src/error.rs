@@ -15,6 +15,18 @@ pub enum Error {
         "the skill {0:?} is not in the scope of this agent: add it to the agent's file to allow it"
     )]
     OutOfScope(String),
+    /// The project's, whose folder nobody has trusted.
+    #[error(
+        "the skill {name:?} is the project's, and nobody has trusted that folder: the owner can, \
+         with `crabtalk trust add {}`",
+        project.display()
+    )]
+    Untrusted {
+        /// The skill.
+        name: String,
+        /// The project's folder.
+        project: PathBuf,
+    },
     /// No such skill.
     #[error("there is no skill named {0:?}; list the skills to see the names")]
     NotFound(String),

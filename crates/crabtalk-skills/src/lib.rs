@@ -30,6 +30,8 @@ mod yaml;
 mod format;
 mod tools;
 
+mod grants;
+
 mod skill;
 
 mod check;
@@ -49,9 +51,10 @@ pub use disk::{MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES};
 pub use error::Error;
 pub use finding::{Finding, Level};
 pub use format::{MAX_FRONTMATTER_BYTES, MAX_SKILL_BYTES};
+pub use grants::Grants;
 pub use import::{Copied, ImportReport, Skipped, import};
 pub use library::{Answer, Folder, Library, Listing, Slash};
 pub use name::is_name;
 pub use skill::{Files, Skill, Source, Summary, files, load};
 pub use tools::ToolPattern;
-pub use trust::{Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};
+pub use trust::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};

@@ -2,7 +2,9 @@
 //!
 //! Invariants: folders count in their order and the first skill of a name wins,
 //! ignoring case; a project's skills come last, so that a checkout never takes
-//! the place of what the user installed. What is handed out was read from disk
+//! the place of what the user installed; and they count only where an owner has
+//! trusted the folder, so that what a checkout says of them is read by nobody
+//! before. What is handed out was read from disk
 //! by that very call. The cache only spares parsing: the folders are walked
 //! every time.
 
@@ -10,7 +12,7 @@ mod catalog;
 
 use crate::finding::Finding;
 use crate::skill::{Skill, Source, Summary};
-use crate::{Error, block, name};
+use crate::{Error, TrustFile, block, name};
 use catalog::{Cache, Catalog};
 use std::collections::HashSet;
 use std::fs;
@@ -39,6 +41,9 @@ pub struct Listing {
     /// Files and folders that it was made from, some of which need not be
     /// there: while none of them changes, neither does the listing.
     pub looked_at: Vec<PathBuf>,
+    /// How many skills of the project are left out because nobody has trusted
+    /// its folder.
+    pub untrusted: usize,
 }
 
 /// What a name or a piece of one leads to.
@@ -64,6 +69,7 @@ pub struct Slash {
 pub struct Library {
     folders: Vec<Folder>,
     cache: Cache,
+    trust: Option<TrustFile>,
 }
 
 impl Library {
@@ -72,7 +78,15 @@ impl Library {
         Self {
             folders,
             cache: Cache::default(),
+            trust: None,
         }
+    }
+
+    /// The same, in which skills of a project count only once that is trusted.
+    #[must_use]
+    pub fn trusting(mut self, trust: TrustFile) -> Self {
+        self.trust = Some(trust);
+        self
     }
 
     /// The skills that `allows` lets through, those of the project at `cwd`
@@ -80,11 +94,12 @@ impl Library {
     pub fn list(&self, cwd: Option<&Path>, allows: &dyn Fn(&str) -> bool) -> Listing {
         let mut catalog = self.catalog(cwd);
         catalog.skills.retain(|skill| allows(&skill.name));
-        Listing {
-            skills: catalog.skills,
-            warnings: catalog.warnings,
-            looked_at: catalog.looked_at,
-        }
+        catalog.into()
+    }
+
+    /// Everything there is, trusted or not, for a person to see.
+    pub fn list_all(&self, cwd: Option<&Path>) -> Listing {
+        self.on_disk(cwd).0.into()
     }
 
     /// The skill of exactly this name, ignoring case, fresh from disk.
@@ -149,6 +164,19 @@ impl Library {
     }
 
     fn catalog(&self, cwd: Option<&Path>) -> Catalog {
+        let (mut catalog, project) = self.on_disk(cwd);
+        if let (Some(file), Some(project)) = (&self.trust, project) {
+            catalog.looked_at.push(file.path().to_owned());
+            // What is not understood trusts nothing; whoever asks for trust
+            // itself says so.
+            let trust = file.load().unwrap_or_default();
+            catalog.leave_out(&project, &|folder| trust.reaches(folder));
+        }
+        catalog
+    }
+
+    /// Everything on disk, and the project whose skills are in it.
+    fn on_disk(&self, cwd: Option<&Path>) -> (Catalog, Option<PathBuf>) {
         let mut catalog = Catalog::default();
         let mut roots = HashSet::new();
         for folder in &self.folders {
@@ -161,12 +189,26 @@ impl Library {
                 Err(e) => catalog.unreachable(&folder.path, &e),
             }
         }
-        if let Some(root) = cwd.and_then(|cwd| catalog.project_root(cwd))
+        let mut project = None;
+        if let Some(cwd) = cwd
+            && let Some(root) = catalog.project_root(cwd)
             && roots.insert(root.clone())
         {
             catalog.add(&root, Source::Project, &self.cache);
+            project = Some(fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));
         }
-        catalog
+        (catalog, project)
+    }
+}
+
+impl From<Catalog> for Listing {
+    fn from(catalog: Catalog) -> Self {
+        Self {
+            untrusted: catalog.untrusted.len(),
+            skills: catalog.skills,
+            warnings: catalog.warnings,
+            looked_at: catalog.looked_at,
+        }
     }
 }
 

@@ -8,12 +8,13 @@
 mod file;
 mod hash;
 
-pub use file::{Trust, TrustFile, TrustedFolder, TrustedSkill};
+pub use file::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill};
 pub use hash::content_hash;
 
 use crate::format;
+use crate::grants::grants;
 use crate::skill::{MANIFEST, Skill, Source};
-use crate::tools::{self, ToolPattern};
+use crate::tools::ToolPattern;
 
 impl Trust {
     /// The tools that a skill pre-approves at this moment: none unless it lies
@@ -39,11 +40,8 @@ impl Trust {
             Ok((document, _))
                 if document.allowed_tools == skill.allowed_tools && document.body == skill.body =>
             {
-                skill
-                    .allowed_tools
-                    .iter()
-                    .flat_map(|entry| tools::patterns(entry))
-                    .collect()
+                let files = &skill.files.paths;
+                grants(&skill.allowed_tools, &summary.folder, files).rules
             }
             Ok(_) | Err(_) => Vec::new(),
         }

@@ -61,6 +61,8 @@ pub(crate) enum Ended {
 /// What comes next on a connection.
 enum Next {
     Request(ClientMessage),
+    /// A request of a variant that is not known, with its number.
+    Unknown(Option<u32>),
     /// A frame that is no message; the connection lives.
     Malformed(FrameError),
     /// A frame above the limit; the connection ends.
@@ -96,6 +98,7 @@ where
                 "the daemon is shutting down; try again later",
             )),
             Next::Request(request) => server.dispatch(request),
+            Next::Unknown(number) => server.dispatch_unknown(number),
             Next::Malformed(error) => refusal(Status::bad_request(error.to_string())),
             Next::TooLarge(error) => {
                 let reply = refusal(Status::too_large(error.to_string()));
@@ -167,7 +170,11 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Next, FrameError>> {
         loop {
-            match codec::decode(&mut self.input) {
+            let number = codec::first_field(&self.input);
+            match codec::decode::<ClientMessage>(&mut self.input) {
+                Ok(Some(ClientMessage { msg: None })) => {
+                    return Poll::Ready(Ok(Next::Unknown(number)));
+                }
                 Ok(Some(request)) => return Poll::Ready(Ok(Next::Request(request))),
                 Ok(None) => {}
                 Err(FrameError::TooLarge(error)) => {

@@ -45,6 +45,9 @@ const BACKLOG: u32 = 256;
 /// be back by then, and a foreign file gone.
 const MAKE_AGAIN_EVERY: Duration = Duration::from_secs(10);
 
+/// What the socket is called in there.
+const BORN: &str = "s";
+
 /// Why there is no socket, or no connection to one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -177,20 +180,20 @@ async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Err
         path: path.to_owned(),
         source,
     };
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    sweep(folder);
     // A socket is born with the process's umask, which is not ours to change:
     // so it is born where nobody else can reach it.
     let staging = tempfile::Builder::new()
         .prefix(".")
         .rand_bytes(STAGING_CHARS)
         .permissions(fs::Permissions::from_mode(0o700))
-        .tempdir_in(if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        })
+        .tempdir_in(folder)
         .map_err(failed)?;
-    let born = staging.path().join("s");
+    let born = staging.path().join(BORN);
     check_length(&born, path)?;
     let socket = UnixSocket::new_stream().map_err(failed)?;
     socket.bind(&born).map_err(failed)?;
@@ -199,6 +202,27 @@ async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Err
     fs::rename(&born, path).map_err(failed)?;
     let file = SocketFile::of(path).map_err(failed)?;
     Ok((listener, file))
+}
+
+/// Removes the folders in which daemons that were killed made their sockets
+/// ready.
+fn sweep(folder: &Path) {
+    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = item.file_name();
+        let letters = name.to_str().and_then(|name| name.strip_prefix('.'));
+        let is_staging = |letters: &str| {
+            letters.len() == STAGING_CHARS && letters.bytes().all(|b| b.is_ascii_alphanumeric())
+        };
+        if letters.is_some_and(is_staging) && item.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let born = item.path().join(BORN);
+            if fs::symlink_metadata(&born).is_ok_and(|born| born.file_type().is_socket()) {
+                // It stays where it cannot be removed, and is in nobody's way.
+                let _ = fs::remove_file(born);
+            }
+            // One with anything else in it is somebody else's and stays.
+            let _ = fs::remove_dir(item.path());
+        }
+    }
 }
 
 /// Connects to the daemon that listens on `path`.

@@ -8,7 +8,8 @@ use super::Context;
 use super::skills::failed;
 use crate::args::Trust;
 use crate::error::Error;
-use crabtalk_skills::{TrustFile, content_hash};
+use crate::text::clean;
+use crabtalk_skills::{Offer, TrustFile, content_hash};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -78,21 +79,49 @@ fn add(context: &mut Context, path: &Path) -> Result<(), Error> {
         );
         return context.done(json!({"kind": "folder", "path": trusted.path}), &said);
     }
-    let trusted = file.add_skill(path, &at, BY).map_err(failed)?;
+    let offer = Offer::of(path).map_err(failed)?;
+    let installed = home.skills_dir().canonicalize();
+    let installed = installed.is_ok_and(|folder| offer.path.starts_with(folder));
+    let grants = tell(context, &offer, installed)?;
+    let trusted = file.add_offered(offer, &at, BY).map_err(failed)?;
     let said = format!(
         "crabtalk: the skill in {} is trusted as it is now; any change ends that",
         trusted.path.display()
     );
-    let value = json!({"kind": "skill", "path": trusted.path, "sha256": trusted.sha256});
-    context.done(value, &said)?;
-    let installed = home.skills_dir().canonicalize();
-    if installed.is_ok_and(|folder| !trusted.path.starts_with(folder)) {
-        context.console.screen.note(
+    let value =
+        json!({"kind": "skill", "path": trusted.path, "sha256": trusted.sha256, "allows": grants});
+    context.done(value, &said)
+}
+
+/// Says what trusting a skill lets it do, before that is kept.
+fn tell(context: &mut Context, offer: &Offer, installed: bool) -> Result<Vec<String>, Error> {
+    let screen = &mut context.console.screen;
+    if !installed {
+        screen.note(
             "crabtalk: only skills in config/skills may act without asking; \
              `crabtalk skills import` copies one there",
         )?;
+        return Ok(Vec::new());
     }
-    Ok(())
+    let rules = offer.grants.rules.iter();
+    let rules: Vec<String> = rules
+        .map(|rule| clean(&rule.to_string()).into_owned())
+        .collect();
+    if rules.is_empty() {
+        screen.note("crabtalk: it asks for no right to act without asking")?;
+    } else {
+        screen.note("crabtalk: while an owner's run uses it, these need no approval:")?;
+    }
+    for rule in &rules {
+        screen.note(&format!("  {rule}"))?;
+    }
+    for entry in &offer.grants.ignored {
+        let entry = clean(entry);
+        screen.note(&format!(
+            "crabtalk: `{entry}` allows nothing: name a file that the skill brings, or a command"
+        ))?;
+    }
+    Ok(rules)
 }
 
 fn remove(context: &mut Context, path: &Path) -> Result<(), Error> {

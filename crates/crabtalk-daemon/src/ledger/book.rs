@@ -7,9 +7,8 @@
 use super::sums::{Entry, Sum, Sums};
 use crabtalk_config::read_limited;
 use jiff::civil::Date;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Days with calls that are kept: a year, and the month in which somebody looks
@@ -42,22 +41,26 @@ struct Read {
     bytes: u64,
     /// Whether the file ends within a line.
     torn: bool,
-    /// Whether there is more in it than is known here.
-    unreadable: bool,
+    /// Why more may be in it than is known here.
+    unreadable: Option<String>,
 }
 
 fn read(path: &Path) -> Read {
-    let text = match read_limited(path, MAX_BYTES) {
-        Ok(text) => text.unwrap_or_default(),
+    match read_limited(path, MAX_BYTES) {
+        Ok(text) => parse(path, &text.unwrap_or_default()),
         Err(error) => {
-            tracing::error!(error = %error.with_causes(), "what was spent that day is not known");
-            return Read {
+            let error = error.with_causes();
+            tracing::error!(error, "what was spent that day is not known");
+            Read {
                 torn: true,
-                unreadable: true,
+                unreadable: Some(error),
                 ..Read::default()
-            };
+            }
         }
-    };
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Read {
     let mut sums = Sums::default();
     let mut broken = 0_u64;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -73,7 +76,7 @@ fn read(path: &Path) -> Read {
         sums,
         bytes: text.len() as u64,
         torn: !text.is_empty() && !text.ends_with('\n'),
-        unreadable: false,
+        unreadable: None,
     }
 }
 
@@ -108,6 +111,21 @@ impl Book {
 
     pub(super) fn date(&self) -> Date {
         self.date
+    }
+
+    /// Why nobody knows what was spent before, if that is so. Looks again
+    /// whether somebody mended the file.
+    pub(super) fn unknown(&mut self) -> Option<&str> {
+        if self.read.unreadable.is_some() {
+            let path = path(&self.folder, self.date);
+            match read_limited(&path, MAX_BYTES) {
+                Ok(Some(text)) => self.read = parse(&path, &text),
+                // Moved away: what was counted meanwhile is the beginning.
+                Ok(None) => self.read.unreadable = None,
+                Err(_) => {}
+            }
+        }
+        self.read.unreadable.as_deref()
     }
 
     pub(super) fn sums(&self) -> &Sums {
@@ -150,12 +168,8 @@ impl Book {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
             fs::create_dir_all(&self.folder)?;
-            let open = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .mode(0o600)
-                .open(path(&self.folder, self.date))?;
-            self.file = Some(open);
+            let open = crabtalk_files::open_to_append(&path(&self.folder, self.date));
+            self.file = Some(open?);
         }
         let file = self.file.as_mut().expect("opened above");
         if self.read.torn {
@@ -172,7 +186,7 @@ impl Book {
     /// Replaces the lines by their sums. Not synced: a power cut may cost the
     /// figures of a day, but waiting for a disk would hold up every stream.
     fn rewrite(&mut self) -> io::Result<()> {
-        if self.read.unreadable {
+        if self.read.unreadable.is_some() {
             return Ok(());
         }
         self.file = None;
@@ -183,16 +197,10 @@ impl Book {
         for run in &self.read.sums.runs {
             push_line(&mut text, &run.line());
         }
-        let path = path(&self.folder, self.date);
-        let aside = path.with_extension("new");
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&aside)?;
+        let mut file = crabtalk_files::unfinished(&self.folder)?;
         file.write_all(&text)?;
-        fs::rename(&aside, &path)?;
+        let renamed = file.persist(path(&self.folder, self.date));
+        renamed.map_err(|e| e.error)?;
         self.read.bytes = text.len() as u64;
         self.full_at = FULL_BYTES.max(2 * self.read.bytes);
         self.read.torn = false;

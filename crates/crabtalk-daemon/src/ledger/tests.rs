@@ -370,3 +370,21 @@ fn of_the_days_with_calls_a_number_is_kept() {
     assert_eq!(left[0], "2024-02-20.jsonl");
     assert_eq!(left[400..], ["2026-11-21.jsonl", "notes.txt"]);
 }
+
+#[test]
+fn a_pipe_in_a_days_place_is_named_and_waited_for_by_nobody() {
+    let rig = rig("");
+    fs::create_dir(rig.folder.path().join("ledger")).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, rig.file(), kind, mode, 0).unwrap();
+    rig.spend("crab", "user", 1, "dear", 9);
+    assert_eq!(rig.told(0)[0], "2026-11-21: 10 1", "it counts in memory");
+    assert_eq!(rig.ledger.check(&agent("crab", None)), Ok(()));
+    let refused = rig.ledger.check(&agent("crab", Some(20))).unwrap_err();
+    assert!(
+        refused.message.contains("2026-11-21.jsonl") && refused.message.contains("is a pipe"),
+        "a budget of which nobody knows the rest is closed: {}",
+        refused.message
+    );
+}

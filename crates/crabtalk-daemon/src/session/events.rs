@@ -1,6 +1,6 @@
 //! SubscribeEvents: what happens in every run (WIRE-8).
 
-use super::{Session, wire};
+use super::{Session, legacy, wire};
 use crabtalk_domain::AgentEvent;
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
@@ -97,6 +97,9 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         }
         AgentEvent::TextEnd => Kind::TextEnd,
         AgentEvent::ToolStart(calls) => {
+            if !modern {
+                message.content = wire::cap(legacy::calls_label(&calls));
+            }
             message.tool_calls = wire::calls(calls);
             Kind::ToolStart
         }
@@ -104,9 +107,14 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             output,
             is_error,
             call_id,
+            duration_ms,
             ..
         } => {
-            message.content = call_id;
+            message.content = if modern {
+                call_id
+            } else {
+                legacy::duration_label(duration_ms)
+            };
             message.tool_output = wire::cap(output);
             message.tool_is_error = is_error;
             Kind::ToolResult
@@ -140,7 +148,11 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             Kind::Notice
         }
         AgentEvent::End(end) => {
-            message.content = end.error;
+            message.content = if modern {
+                end.error
+            } else {
+                legacy::end_label(&end)
+            };
             match end.code {
                 0 => Kind::Done,
                 499 if modern => Kind::RunKilled,

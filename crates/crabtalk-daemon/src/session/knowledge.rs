@@ -45,7 +45,7 @@ impl Session {
         let skills = Arc::clone(self.node.skills());
         let disabled = self.node.config().skills.disabled.clone();
         let listed = tokio::task::spawn_blocking(move || {
-            let listed = skills.library().list(cwd.as_deref(), &|_| true);
+            let listed = skills.library().list_all(cwd.as_deref());
             for warning in &listed.warnings {
                 tracing::warn!("{warning}");
             }
@@ -79,9 +79,7 @@ impl Session {
 /// Whether an owner has trusted a skill: as it is, or with its project.
 fn trust_of(skill: &Summary, trust: &Trust) -> SkillTrust {
     if skill.source == SkillSource::Project {
-        // Trust reaches down: a folder's owner speaks for what is in it.
-        let mut above = skill.folder.ancestors();
-        return match above.any(|folder| trust.trusts_folder(folder)) {
+        return match trust.reaches(&skill.folder) {
             true => SkillTrust::Trusted,
             false => SkillTrust::None,
         };

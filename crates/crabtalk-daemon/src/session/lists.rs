@@ -1,10 +1,12 @@
 //! Lists of conversations and asks.
 
-use super::{Session, status, wire};
+use super::{Session, legacy, status, wire};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, LiveInfo, PendingAsk as Waiting};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use std::collections::{HashMap, HashSet};
 
 /// An empty name means any (wire.md).
@@ -47,6 +49,11 @@ impl Session {
         request: &ListConversationsMsg,
     ) -> Result<ConversationList, Status> {
         let live = self.live();
+        let days = (!self.is_modern()).then(|| (Timestamp::now(), TimeZone::system()));
+        let date = |at: &str| match &days {
+            Some((now, zone)) => legacy::day_label(at, *now, zone),
+            None => at.to_owned(),
+        };
         let info = |summary: Summary| {
             // What is in memory is newer than any cache of the list.
             let now = live.get(&summary.key).filter(|_| !summary.superseded);
@@ -59,7 +66,7 @@ impl Session {
                 file_path: summary.file.clone(),
                 message_count: now.map_or(summary.message_count, |live| live.message_count),
                 alive_secs: meta.uptime_secs,
-                date: summary.meta.created_at.clone(),
+                date: date(&summary.meta.created_at),
             }
         };
         let mut summaries = self

@@ -1,6 +1,6 @@
 //! Providers and models: lists, and changes to the configuration.
 
-use super::Session;
+use super::{Session, legacy};
 use crate::edit::EditError;
 use crate::models::Models;
 use crabtalk_config::{Config, ConfigFile, MASK, Provider, is_name, parse_section};
@@ -23,6 +23,10 @@ fn kind(kind: &str) -> ProviderKind {
         Some(Kind::Ollama) => ProviderKind::Ollama,
         Some(Kind::Offline) | None => ProviderKind::Unknown,
     }
+}
+
+fn as_json(provider: &Provider) -> Value {
+    serde_json::to_value(provider).expect("string keys and finite numbers are JSON")
 }
 
 fn unknown(config: &Config, name: &str) -> EditError {
@@ -52,6 +56,14 @@ impl Session {
         self.node.edit(change).await.map_err(|e| refused(&e))
     }
 
+    /// A provider's table as the client reads it.
+    fn table(&self, mut table: Value) -> String {
+        if !self.is_modern() {
+            legacy::with_names(&mut table);
+        }
+        table.to_string()
+    }
+
     pub(super) fn providers(&self) -> ProviderList {
         let config = self.node.config();
         let models = self.models().list();
@@ -60,9 +72,7 @@ impl Session {
         let configured = config.provider.iter().map(|provider| ProviderInfo {
             name: provider.name.clone(),
             active: is_active(&provider.name),
-            config: serde_json::to_value(provider)
-                .expect("string keys and finite numbers are JSON")
-                .to_string(),
+            config: self.table(as_json(provider)),
             enabled: provider.enabled,
         });
         let mut providers: Vec<_> = configured.collect();
@@ -120,7 +130,10 @@ impl Session {
         }
     }
 
-    pub(super) async fn put_provider(&self, request: SetProviderMsg) -> Result<(), Status> {
+    pub(super) async fn put_provider(
+        &self,
+        request: SetProviderMsg,
+    ) -> Result<ProviderChange, Status> {
         let SetProviderMsg { name, config } = request;
         if !is_name(&name) {
             return Err(Status::bad_request(format!(
@@ -134,12 +147,27 @@ impl Session {
                 "the provider's config is no table: send its keys as JSON, TOML or YAML",
             ));
         }
+        let legacy = !self.is_modern();
+        if legacy && table.get("kind").is_none() {
+            table["kind"] = legacy::DEFAULT_KIND.into();
+        }
+        let set = name.clone();
         self.edit(move |file, config| {
-            let shown = provider(config, &name).and_then(|p| Some(p.base_url.as_ref()?.shown()));
+            let known = provider(config, &name);
+            let shown = known.and_then(|p| Some(p.base_url.as_ref()?.shown()));
             keep_masked_url(&mut table, shown.as_deref());
+            if let Some(known) = known.filter(|_| legacy) {
+                legacy::with_tables(&mut table, &as_json(known));
+            }
             Ok(file.set(&["provider", &name], &table)?)
         })
-        .await
+        .await?;
+        if !legacy {
+            return Ok(ProviderChange::Done);
+        }
+        let mut list = self.providers();
+        list.providers.sort_by_key(|provider| provider.name != set);
+        Ok(ProviderChange::List(list))
     }
 
     pub(super) async fn remove_provider(&self, name: String) -> Result<(), Status> {

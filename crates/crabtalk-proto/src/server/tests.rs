@@ -119,3 +119,27 @@ fn an_unknown_request_names_the_version() {
     assert_eq!(error.code, 400);
     assert!(error.message.contains("1.2.3"), "{}", error.message);
 }
+
+#[test]
+fn what_was_removed_is_told_with_what_replaced_it() {
+    for (number, code, says) in [
+        (12, 501, "needs no preset"),
+        (20, 501, "install_plugin (removed)"),
+        (21, 501, "set_enabled"),
+        (22, 501, "list_skills"),
+        (24, 501, "service manager"),
+        (25, 501, "service manager"),
+        (26, 501, "logs"),
+        (37, 501, "search_plugins (removed)"),
+        (99, 400, "does not know this request"),
+    ] {
+        let reply = Echo.dispatch_unknown(Some(number));
+        let reply = reply.collect::<Vec<_>>().now_or_never();
+        let reply = reply.expect("at once").pop().expect("one message");
+        let Some(server_message::Msg::Error(error)) = reply.msg else {
+            panic!("{reply:?}");
+        };
+        assert_eq!(error.code, code, "{number}");
+        assert!(error.message.contains(says), "{number}: {error:?}");
+    }
+}

@@ -5,7 +5,7 @@ use super::{Job, text};
 use crate::runtime::Inner;
 use crate::spending::{self, Account};
 use crabtalk_domain::model::{Error, Request};
-use crabtalk_domain::{Message, Role, estimate_tokens};
+use crabtalk_domain::{Message, Role, estimate_tokens, tags};
 use std::sync::Arc;
 
 /// Share of the window that a piece may fill, in percent; the rest is for the
@@ -14,6 +14,14 @@ const PIECE_PERCENT: u64 = 50;
 
 /// Smallest piece, in tokens, so that a tiny window still gets on.
 const MIN_PIECE_TOKENS: u64 = 256;
+
+/// Everything that somebody may take for the end of a line.
+const BREAKS: [char; 7] = [
+    '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+];
+
+/// How a line begins that belongs to the one before.
+const CONTINUED: &str = "  ";
 
 /// Folds the pieces into one summary.
 pub(super) async fn summarise(
@@ -29,9 +37,11 @@ pub(super) async fn summarise(
     for piece in pieces(history, limit) {
         let before = match summary.as_str() {
             "" => String::new(),
-            summary => format!("Summary of what came before:\n{summary}\n\n"),
+            summary => format!("Summary of what came before: {}\n\n", one_entry(summary)),
         };
-        let told = format!("{before}The conversation continues, as a transcript:\n{piece}");
+        let told = format!(
+            "{before}The conversation continues, as a transcript. A line that begins with two spaces belongs to the one before:\n{piece}"
+        );
         let request = Request {
             model: job.agent.model.clone(),
             fallback: job.agent.fallback.clone(),
@@ -59,24 +69,30 @@ pub(super) fn pieces(history: &[Arc<Message>], limit: u64) -> Vec<String> {
             piece.push_str(&rest[..cut]);
             rest.drain(..cut);
             // Four bytes hold at least one character, so this gets on.
-            pieces.push(String::new());
+            pieces.push(CONTINUED.to_owned());
         }
     }
     pieces.retain(|piece| !piece.is_empty());
     pieces
 }
 
+/// A text of which no line looks like an entry of its own.
+fn one_entry(text: &str) -> String {
+    tags::escape(text).replace(BREAKS, &format!("\n{CONTINUED}"))
+}
+
+/// A message of the transcript. Only who speaks stands at the beginning of a
+/// line, so that no content can speak for somebody else.
 fn line(message: &Message) -> String {
-    let mut line = match message.role {
-        Role::User => "user: ".to_owned(),
-        Role::Assistant if message.agent.is_empty() => "assistant: ".to_owned(),
-        Role::Assistant => format!("guest {}: ", message.agent),
-        Role::Tool => "tool result: ".to_owned(),
+    let who = match message.role {
+        Role::User => "user".to_owned(),
+        Role::Assistant if message.agent.is_empty() => "assistant".to_owned(),
+        Role::Assistant => format!("guest {}", message.agent),
+        Role::Tool => "tool result".to_owned(),
     };
-    line.push_str(&message.content);
+    let mut said = message.content.clone();
     for call in &message.tool_calls {
-        line.push_str(&format!("\n[calls {} {}]", call.name, call.arguments));
+        said.push_str(&format!("\n[calls {} {}]", call.name, call.arguments));
     }
-    line.push('\n');
-    line
+    format!("{who}: {}\n", one_entry(&said))
 }

@@ -3,7 +3,7 @@
 //! Invariant: what is out of scope is neither advertised nor executed, so both
 //! sides ask the functions here and nothing else.
 
-use crabtalk_domain::{AgentName, Scope, Sender, glob_matches};
+use crabtalk_domain::{AgentName, Scope, Sender, glob_matches, tags};
 use std::fmt;
 
 /// Always within reach of an agent that is scoped by anything but its tools.
@@ -86,7 +86,7 @@ pub fn prompt_block(scope: &Scope) -> String {
     ]
     .iter()
     .filter(|(_, list)| !list.is_empty())
-    .map(|(name, list)| format!("{name}: {}\n", list.join(", ")))
+    .map(|(name, list)| format!("{name}: {}\n", tags::line(&list.join(", "))))
     .collect();
     if lines.is_empty() {
         return String::new();

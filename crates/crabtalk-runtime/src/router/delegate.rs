@@ -15,7 +15,7 @@ use crate::gate::scope::{self, Kind};
 use crate::run::RunRequest;
 use crate::runtime::Runtime;
 use crabtalk_domain::tool::{ToolOutput, ToolSpec};
-use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission};
+use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission, tags};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -96,6 +96,7 @@ pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
             .chars()
             .take(MAX_DESCRIPTION_CHARS)
             .collect();
+        let about = tags::line(&about);
         let colon = if about.is_empty() { "" } else { ": " };
         let _ = write!(description, "\n- {}{colon}{about}", member.name);
     }

@@ -104,6 +104,8 @@ pub(super) struct Catalog {
     refused: Vec<(String, Vec<Finding>)>,
     pub(super) warnings: Vec<Finding>,
     pub(super) looked_at: Vec<PathBuf>,
+    /// Skills of a project that nobody has trusted, with its folder.
+    pub(super) untrusted: Vec<(String, PathBuf)>,
 }
 
 impl Catalog {
@@ -178,6 +180,18 @@ impl Catalog {
         Some(root)
     }
 
+    /// Leaves out what of a project is not trusted.
+    pub(super) fn leave_out(&mut self, project: &Path, trusts: &dyn Fn(&Path) -> bool) {
+        let out = |skill: &Summary| skill.source == Source::Project && !trusts(&skill.folder);
+        let (left, kept) = std::mem::take(&mut self.skills).into_iter().partition(out);
+        self.skills = kept;
+        let left: Vec<Summary> = left;
+        let left = left
+            .into_iter()
+            .map(|skill| (skill.name, project.to_owned()));
+        self.untrusted.extend(left);
+    }
+
     /// The skill of that name, fresh from disk. Refusals of scope come before
     /// anything is read.
     pub(super) fn exact(
@@ -196,6 +210,19 @@ impl Catalog {
             let skill = skill::load(&summary.folder, summary.source)?;
             // Renamed in this moment, it is not what scope was asked about.
             return Ok((skill.summary.name == summary.name).then_some(skill));
+        }
+        let untrusted = self
+            .untrusted
+            .iter()
+            .find(|(untrusted, _)| untrusted.eq_ignore_ascii_case(name));
+        if let Some((name, project)) = untrusted {
+            if !allows(name) {
+                return Err(Error::OutOfScope(name.clone()));
+            }
+            return Err(Error::Untrusted {
+                name: name.clone(),
+                project: project.clone(),
+            });
         }
         let refused = self
             .refused

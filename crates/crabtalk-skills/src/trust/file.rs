@@ -3,6 +3,7 @@
 use super::content_hash;
 use crate::Error;
 use crate::disk::canonical_folder;
+use crate::grants::{Grants, grants};
 use crabtalk_files::{Error as FileError, Existing};
 use rustix::fs::OFlags;
 use std::fs::{self, OpenOptions};
@@ -50,10 +51,47 @@ pub struct Trust {
     pub skills: Vec<TrustedSkill>,
 }
 
+/// A skill that may be trusted, and what that would mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its folder, canonical.
+    pub path: PathBuf,
+    /// The hash of its content.
+    pub sha256: String,
+    /// What its runs may then do without asking, if it lies in `config/skills`.
+    pub grants: Grants,
+}
+
+impl Offer {
+    /// Looks at the skill in a folder.
+    pub fn of(folder: &Path) -> Result<Self, Error> {
+        let path = canonical_folder(folder)?;
+        let before = content_hash(&path)?;
+        let skill = crate::load(&path, crate::Source::Home)?;
+        let sha256 = content_hash(&path)?;
+        if sha256 != before {
+            let error = io::Error::other("it changes while it is looked at");
+            return Err(Error::io("trust", &path, error));
+        }
+        let grants = grants(&skill.allowed_tools, &path, &skill.files.paths);
+        Ok(Self {
+            path,
+            sha256,
+            grants,
+        })
+    }
+}
+
 impl Trust {
     /// Whether exactly this folder is trusted; those below it are not.
     pub fn trusts_folder(&self, folder: &Path) -> bool {
         fs::canonicalize(folder).is_ok_and(|real| self.folders.iter().any(|f| f.path == real))
+    }
+
+    /// Whether this folder or one above it is trusted: whoever vouches for a
+    /// folder speaks for what is in it.
+    pub fn reaches(&self, folder: &Path) -> bool {
+        folder.ancestors().any(|above| self.trusts_folder(above))
     }
 
     /// The entry of the skill in a folder, whatever its content is now.
@@ -105,9 +143,12 @@ impl TrustFile {
 
     /// Trusts a skill as it is now; an entry it had is replaced.
     pub fn add_skill(&self, folder: &Path, at: &str, by: &str) -> Result<TrustedSkill, Error> {
-        let path = canonical_folder(folder)?;
-        crate::load(&path, crate::Source::Home)?;
-        let sha256 = content_hash(&path)?;
+        self.add_offered(Offer::of(folder)?, at, by)
+    }
+
+    /// Trusts a skill as it was looked at; an entry it had is replaced.
+    pub fn add_offered(&self, offer: Offer, at: &str, by: &str) -> Result<TrustedSkill, Error> {
+        let Offer { path, sha256, .. } = offer;
         let mut table = Table::new();
         table["path"] = value(text_of(&path)?);
         table["sha256"] = value(&sha256);

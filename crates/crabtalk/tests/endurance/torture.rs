@@ -2,9 +2,9 @@
 //! there afterwards, nothing ran twice, and every history is one that a
 //! provider takes.
 
+use crate::told::{Said, Taken, Told, history};
 use crate::world::{Chance, World, setting};
-use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{Client, GetHistoryMsg, HistoryEntry, StreamMsg};
+use crabtalk_proto::{Client, StreamMsg};
 use crabtalk_testkit::scripted::{Action, Reply, Script, Server, openai};
 use crabtalk_transport::UnixConnection;
 use futures_util::StreamExt;
@@ -27,27 +27,6 @@ const LIFE_MS: u64 = 700;
 /// Lives after which users begin new conversations, so that histories, which
 /// the model is sent whole each time, stay short.
 const LIVES_OF_A_CONVERSATION: u64 = 10;
-
-/// Entries of a page of history.
-const PAGE: u32 = 200;
-
-/// Something that a client was told and that is therefore on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Told {
-    Calls(Vec<String>),
-    Result(String, String),
-    Text(String),
-}
-
-/// A message of a user and what came of it.
-#[derive(Debug, Clone)]
-struct Said {
-    /// Unique, so that it is found again; the request's id too.
-    words: String,
-    started: bool,
-    ended: bool,
-    told: Vec<Told>,
-}
 
 #[derive(Debug, Clone)]
 struct User {
@@ -73,6 +52,7 @@ impl Tally {
                     Told::Calls(_) => &mut self.calls,
                     Told::Result(..) => &mut self.results,
                     Told::Text(_) => &mut self.texts,
+                    Told::Steered(_) => continue,
                 } += 1;
             }
         }
@@ -91,12 +71,7 @@ impl User {
     fn next(&mut self) -> StreamMsg {
         if self.said.last().is_none_or(|said| said.ended) {
             let words = format!("{} says thing {}.", self.name, self.said.len());
-            self.said.push(Said {
-                words,
-                started: false,
-                ended: false,
-                told: Vec::new(),
-            });
+            self.said.push(Said::new(words));
         }
         let words = &self.said.last().expect("pushed at least once").words;
         StreamMsg {
@@ -115,131 +90,31 @@ impl User {
         loop {
             let request = self.next();
             let said = self.said.last_mut().expect("just said");
-            if !said.follow(&mut connection, request).await || once {
+            if !follow(said, &mut connection, request).await || once {
                 return self;
             }
         }
     }
 }
 
-impl Said {
-    /// Reads a run. False when the daemon has gone.
-    async fn follow(&mut self, connection: &mut UnixConnection, request: StreamMsg) -> bool {
-        let mut text = String::new();
-        let mut events = Box::pin(connection.stream(request));
-        while let Some(event) = events.next().await {
-            let Ok(event) = event else { return false };
-            match event.event.expect("an event of a version") {
-                Event::Start(_) => self.started = true,
-                Event::Chunk(chunk) => text.push_str(&chunk.content),
-                Event::ToolStart(start) => {
-                    self.tell_text(&mut text);
-                    let ids = start.calls.into_iter().map(|call| call.call_id);
-                    self.told.push(Told::Calls(ids.collect()));
-                }
-                Event::ToolResult(result) => {
-                    self.told.push(Told::Result(result.call_id, result.output));
-                }
-                Event::End(end) => {
-                    if end.code == 0 {
-                        self.tell_text(&mut text);
-                    }
-                    self.ended = true;
-                    return true;
-                }
-                Event::Thinking(_)
-                | Event::ToolsComplete(_)
-                | Event::AskUser(_)
-                | Event::UserSteered(_)
-                | Event::TextStart(_)
-                | Event::TextEnd(_)
-                | Event::ThinkingStart(_)
-                | Event::ThinkingEnd(_)
-                | Event::UserMessage(_)
-                | Event::Compacted(_)
-                | Event::Interrupted(_)
-                | Event::Waiting(_)
-                | Event::Notice(_) => {}
-            }
-        }
-        false
-    }
-
-    fn tell_text(&mut self, text: &mut String) {
-        if !text.is_empty() {
-            self.told.push(Told::Text(std::mem::take(text)));
+/// Reads a run. False when the daemon has gone.
+async fn follow(said: &mut Said, connection: &mut UnixConnection, request: StreamMsg) -> bool {
+    let mut events = Box::pin(connection.stream(request));
+    while let Some(Ok(event)) = events.next().await {
+        if let Taken::Ended = said.take(event) {
+            return true;
         }
     }
-
-    /// Everything told is in the history, in its order.
-    fn check(&self, history: &[HistoryEntry]) {
-        let is_it = |entry: &&HistoryEntry| entry.role == "user" && entry.content == self.words;
-        let times = history.iter().filter(is_it).count();
-        let least = usize::from(self.started);
-        assert!(
-            (least..=1).contains(&times),
-            "{:?} is there {times} times, was started: {}",
-            self.words,
-            self.started
-        );
-        let Some(at) = history.iter().position(|entry| is_it(&entry)) else {
-            return;
-        };
-        let rest = history[at + 1..].iter().take_while(|e| e.role != "user");
-        let kept: Vec<Told> = rest.flat_map(as_told).collect();
-        let mut kept = kept.iter();
-        for told in &self.told {
-            assert!(
-                kept.any(|kept| kept == told),
-                "{:?}: {told:?} was told and is not there; history: {:#?}",
-                self.words,
-                &history[at..]
-            );
-        }
-    }
-}
-
-/// What an entry would have been told as.
-fn as_told(entry: &HistoryEntry) -> Vec<Told> {
-    if entry.role == "tool" {
-        let (id, output) = (entry.tool_call_id.clone(), entry.content.clone());
-        return vec![Told::Result(id, output)];
-    }
-    let mut told = Vec::new();
-    if !entry.content.is_empty() {
-        told.push(Told::Text(entry.content.clone()));
-    }
-    if !entry.tool_calls.is_empty() {
-        let ids = entry.tool_calls.iter().map(|call| call.call_id.clone());
-        told.push(Told::Calls(ids.collect()));
-    }
-    told
-}
-
-async fn history(connection: &mut UnixConnection, sender: &str) -> Vec<HistoryEntry> {
-    let mut all: Vec<HistoryEntry> = Vec::new();
-    loop {
-        let request = GetHistoryMsg {
-            sender: sender.into(),
-            before: all.first().map(|entry| entry.index),
-            limit: PAGE,
-            ..GetHistoryMsg::default()
-        };
-        let page = connection.get_history(request).await.unwrap();
-        let more = page.more;
-        all.splice(0..0, page.entries);
-        if !more {
-            return all;
-        }
-    }
+    said.cut();
+    false
 }
 
 async fn check(world: &World, users: &[User]) {
     let mut connection = world.try_connect().await.expect("the daemon is there");
     for user in users.iter().filter(|u| u.said.iter().any(|s| s.started)) {
-        let history = history(&mut connection, &user.name).await;
+        let history = history(&mut connection, "", &user.name).await.unwrap();
         for said in &user.said {
-            said.check(&history);
+            said.check(&history, user.said.iter());
         }
     }
 }

@@ -4,7 +4,7 @@ use crabtalk_proto::{Client, HelloMsg, Ping};
 use crabtalk_transport::UnixConnection;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -57,15 +57,26 @@ impl World {
         world
     }
 
-    fn home(&self) -> PathBuf {
+    /// Writes a file below the home.
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        fs::write(self.home().join(path), text).unwrap();
+    }
+
+    /// Where the daemon stands and commands work.
+    pub(crate) fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    /// Starts the daemon and waits for its first Pong.
-    pub(crate) async fn start(&self) -> Daemon {
+    /// How the daemon is started.
+    pub(crate) fn command(&self) -> std::process::Command {
         let program =
             std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_crabtalk").into());
-        let child = Command::new(program)
+        let mut command = std::process::Command::new(program);
+        command
             .args(["daemon", "run"])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -73,7 +84,13 @@ impl World {
             .env("CRABTALK_HOME", self.home())
             .env("CRABTALK_DETECT", "0")
             .env("CRABTALK_LOG", "error")
-            .current_dir(self.dir.path())
+            .current_dir(self.dir.path());
+        command
+    }
+
+    /// Starts the daemon and waits for its first Pong.
+    pub(crate) async fn start(&self) -> Daemon {
+        let child = Command::from(self.command())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -6,6 +6,7 @@ mod memory;
 mod project;
 mod senders;
 mod skills;
+mod trust;
 mod unreadable;
 mod week;
 

@@ -1,13 +1,22 @@
 //! Clients of the 0.0.20 generation: their numbers, no Hello, nothing new sent
 //! back (wire.md).
 
+mod asks;
+mod edits;
+mod events;
+
 use crate::rig::{Fields, Message, RawClient, TestEnv, within};
 
 const SEND: u64 = 1;
 const STREAM: u64 = 2;
+const REPLY_TO_ASK: u64 = 3;
 const LIST_ACTIVE: u64 = 4;
 const KILL: u64 = 5;
 const LIST: u64 = 7;
+const LIST_PROVIDERS: u64 = 8;
+const SET_PROVIDER: u64 = 9;
+const GET_AGENT: u64 = 16;
+const UPDATE_AGENT: u64 = 18;
 const PING: u64 = 30;
 const GET_CONFIG: u64 = 31;
 const RELOAD: u64 = 32;
@@ -22,6 +31,8 @@ mod answer {
     pub(super) const STREAM: u64 = 4;
     pub(super) const ACTIVE: u64 = 5;
     pub(super) const LIST: u64 = 7;
+    pub(super) const PROVIDERS: u64 = 8;
+    pub(super) const AGENT: u64 = 11;
     pub(super) const CONFIG: u64 = 19;
     pub(super) const STATS: u64 = 20;
     pub(super) const EVENT: u64 = 21;
@@ -33,6 +44,7 @@ mod event {
     pub(super) const START: u64 = 1;
     pub(super) const CHUNK: u64 = 2;
     pub(super) const END: u64 = 7;
+    pub(super) const ASK_USER: u64 = 8;
     pub(super) const SEQ: u64 = 50;
     pub(super) const FIRST_NEW: u64 = 60;
 }
@@ -110,6 +122,9 @@ async fn an_old_client_talks_and_lists() {
         ("crab".into(), "tg:7".into())
     );
     assert_eq!((listed.number(3), listed.number(6)), (1, 4));
+    // As such clients show it; around midnight it is both.
+    let date = listed.text(8);
+    assert!(["Today", "Yesterday"].contains(&date.as_str()), "{date}");
     let file = listed.text(5);
     assert!(env.sessions().join(&file).is_file(), "{file}");
 

@@ -4,16 +4,16 @@ use super::say;
 use crate::rig::{ModelServer, TestEnv, end_of, stream_to_end, within};
 use crabtalk_proto::{Client, GetStats, Ping};
 use crabtalk_testkit::scripted::{Action, Format, Reply, Script, openai};
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// What ten models that never stop may cost the daemon.
 const MAX_RSS: u64 = 100 << 20;
 
-/// A person notices a tenth of a second; a debug build on a busy machine gets
-/// more.
-const MAX_PING: Duration = Duration::from_millis(500);
+/// What half the pings stay below. One may take longer on a machine that has
+/// other things to do; ten answers that nothing interrupts take many seconds.
+const MEDIAN_PING: Duration = Duration::from_millis(250);
 
 /// An answer that repeats an event until nobody listens.
 fn endless(event: &str) -> Reply {
@@ -21,7 +21,7 @@ fn endless(event: &str) -> Reply {
 }
 
 fn words() -> String {
-    openai::delta(&json!({"content": "and so on and so on and so on "}))
+    openai::delta(&json!({"content": "and so on ".repeat(40)}))
 }
 
 async fn env(server: &ModelServer, more: &str) -> TestEnv {
@@ -40,27 +40,32 @@ async fn ten_models_that_never_stop_cost_little_memory_and_nobodys_time() {
     let runs = senders
         .iter()
         .map(|sender| stream_to_end(&env, say("crab", sender, "go on")));
-    let watched = async {
-        let mut connection = env.connect().await;
-        let (mut rss, mut slowest) = (0, Duration::ZERO);
+    let mut connection = env.connect().await;
+    let mut pings = Vec::new();
+    let mut looked = async || {
+        let asked = Instant::now();
+        connection.ping(Ping::default()).await.unwrap();
+        pings.push(asked.elapsed());
+        let stats = connection.get_stats(GetStats::default()).await.unwrap();
+        assert!(stats.rss_bytes < MAX_RSS, "{} MiB", stats.rss_bytes >> 20);
+    };
+    let mut runs = std::pin::pin!(join_all(runs));
+    let ended = within("ten runs to be stopped", async {
         loop {
-            let asked = Instant::now();
-            connection.ping(Ping::default()).await.unwrap();
-            slowest = slowest.max(asked.elapsed());
-            let stats = connection.get_stats(GetStats::default()).await.unwrap();
-            rss = rss.max(stats.rss_bytes);
-            assert!(rss < MAX_RSS, "{} MiB", rss >> 20);
-            if stats.running == 0 && stats.active_conversations == 10 {
-                return slowest;
+            let look = std::pin::pin!(looked());
+            match futures_util::future::select(&mut runs, look).await {
+                Either::Left((ended, look)) => {
+                    look.await;
+                    return ended;
+                }
+                Either::Right(((), _)) => {}
             }
         }
-    };
-    let (ended, slowest) = within(
-        "ten runs to be stopped",
-        futures_util::future::join(join_all(runs), watched),
-    )
+    })
     .await;
-    assert!(slowest < MAX_PING, "a ping took {slowest:?}");
+    pings.sort_unstable();
+    let median = pings[pings.len() / 2];
+    assert!(median < MEDIAN_PING, "half the pings took {median:?}");
     for events in ended {
         let end = end_of(&events);
         assert_eq!(end.code, 422, "{end:?}");

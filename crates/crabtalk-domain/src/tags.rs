@@ -1,0 +1,127 @@
+//! The tags by which a model tells what the daemon says from what it quotes.
+//!
+//! Invariants: whatever a person, a file, a skill, a memory or a model wrote
+//! passes through [`escape`] before it stands in a block or where a block could
+//! stand, so that no content opens or closes a tag of the daemon's; every such
+//! tag is in [`TAGS`]; escaping twice is escaping once.
+
+use std::borrow::Cow;
+
+/// Every tag that the daemon writes. Whoever adds a framing adds its tag.
+pub const TAGS: [&str; 10] = [
+    "environment",
+    "from",
+    "identity",
+    "memory",
+    "project",
+    "recall",
+    "scope",
+    "skill",
+    "skills",
+    "system",
+];
+
+/// What ends the block of a skill.
+const SKILL_END: &str = "</skill>";
+
+/// A block of the daemon's with foreign content.
+pub fn block(tag: &str, content: &str) -> String {
+    debug_assert!(TAGS.contains(&tag), "a tag that nobody escapes");
+    format!("<{tag}>\n{}\n</{tag}>", escape(content.trim()))
+}
+
+/// Disarms every opening and end of a tag of the daemon's, however spaced,
+/// spelt or filled with characters that nobody sees.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    disarm(text, &TAGS)
+}
+
+/// The same for one tag alone.
+pub(crate) fn escape_only<'t>(text: &'t str, tag: &str) -> Cow<'t, str> {
+    disarm(text, &[tag])
+}
+
+/// A message of a person. What a slash command made of it begins with the block
+/// of a skill, which stays; in it, and behind it, nothing else does.
+pub(crate) fn escape_message(text: &str) -> Cow<'_, str> {
+    let block = text
+        .strip_prefix("<skill name=\"")
+        .and_then(|rest| rest.split_once(SKILL_END));
+    let Some((within, behind)) = block else {
+        return escape(text);
+    };
+    let (within, behind) = (escape(within), escape(behind));
+    if let (Cow::Borrowed(_), Cow::Borrowed(_)) = (&within, &behind) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("<skill name=\"{within}{SKILL_END}{behind}"))
+}
+
+/// A text for an attribute of a tag: on one line, ending neither.
+pub fn attribute(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A text that shall stand on one line of a block.
+pub fn line(text: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    escape(text).replace(breaks, "\u{fffd}")
+}
+
+fn disarm<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
+    let mut out = String::new();
+    let mut done = 0;
+    for (at, _) in text.match_indices('<') {
+        if begins_tag(&text[at + 1..], tags) {
+            out.push_str(&text[done..at]);
+            out.push_str("&lt;");
+            done = at + 1;
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[done..]);
+    Cow::Owned(out)
+}
+
+/// Whether what follows a `<` is the name of one of these tags.
+fn begins_tag(rest: &str, tags: &[&str]) -> bool {
+    let rest = rest.trim_start_matches(|c: char| c == '/' || c.is_whitespace() || is_unseen(c));
+    tags.iter().any(|tag| {
+        let mut seen = rest.chars().filter(|c| !is_unseen(*c));
+        let is_name = tag
+            .chars()
+            .all(|want| seen.next().is_some_and(|c| c.eq_ignore_ascii_case(&want)));
+        // A longer name is another tag.
+        is_name
+            && seen
+                .next()
+                .is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_')))
+    })
+}
+
+/// What stands between letters without being seen.
+fn is_unseen(c: char) -> bool {
+    (c.is_control() && !c.is_whitespace())
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+#[cfg(test)]
+mod tests;

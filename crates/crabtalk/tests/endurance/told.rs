@@ -1,0 +1,181 @@
+//! What clients were told, and whether it is still there.
+
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{AskUserEvent, Client, ClientError, GetHistoryMsg, HistoryEntry, StreamEvent};
+use crabtalk_transport::UnixConnection;
+
+/// Entries of a page of history.
+const PAGE: u32 = 200;
+
+/// Something that a client was told and that is therefore on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    Calls(Vec<String>),
+    Result(String, String),
+    Text(String),
+    Steered(String),
+}
+
+/// What an event means to whoever reads a run.
+pub(crate) enum Taken {
+    More,
+    Asks(Box<AskUserEvent>),
+    Ended,
+}
+
+/// A message of a user and what came of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    /// Unique, so that it is found again; the request's id too.
+    pub(crate) words: String,
+    pub(crate) started: bool,
+    pub(crate) ended: bool,
+    pub(crate) told: Vec<Told>,
+    /// Text that no event has made durable yet.
+    text: String,
+}
+
+impl Said {
+    pub(crate) fn new(words: String) -> Self {
+        Self {
+            words,
+            started: false,
+            ended: false,
+            told: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    /// Notes what an event tells.
+    pub(crate) fn take(&mut self, event: StreamEvent) -> Taken {
+        match event.event.expect("an event of a version") {
+            Event::Start(_) => self.started = true,
+            Event::Chunk(chunk) => self.text.push_str(&chunk.content),
+            Event::ToolStart(start) => {
+                self.tell_text();
+                let ids = start.calls.into_iter().map(|call| call.call_id);
+                self.told.push(Told::Calls(ids.collect()));
+            }
+            Event::ToolResult(result) => {
+                self.told.push(Told::Result(result.call_id, result.output));
+            }
+            Event::UserSteered(steered) => self.told.push(Told::Steered(steered.content)),
+            Event::AskUser(ask) => return Taken::Asks(Box::new(ask)),
+            Event::End(end) => {
+                if end.code == 0 {
+                    self.tell_text();
+                }
+                self.cut();
+                self.ended = true;
+                return Taken::Ended;
+            }
+            Event::Thinking(_)
+            | Event::ToolsComplete(_)
+            | Event::TextStart(_)
+            | Event::TextEnd(_)
+            | Event::ThinkingStart(_)
+            | Event::ThinkingEnd(_)
+            | Event::UserMessage(_)
+            | Event::Compacted(_)
+            | Event::Interrupted(_)
+            | Event::Waiting(_)
+            | Event::Notice(_) => {}
+        }
+        Taken::More
+    }
+
+    /// Text that was cut off was never promised.
+    pub(crate) fn cut(&mut self) {
+        self.text.clear();
+    }
+
+    fn tell_text(&mut self) {
+        if !self.text.is_empty() {
+            self.told.push(Told::Text(std::mem::take(&mut self.text)));
+        }
+    }
+
+    /// Everything told is in the history, in its order, up to the next of all
+    /// that was said.
+    pub(crate) fn check<'a>(&self, history: &[HistoryEntry], all: impl Iterator<Item = &'a Self>) {
+        let all: Vec<&str> = all.map(|said| said.words.as_str()).collect();
+        let is_it = |entry: &&HistoryEntry| entry.role == "user" && entry.content == self.words;
+        let times = history.iter().filter(is_it).count();
+        let least = usize::from(self.started);
+        assert!(
+            (least..=1).contains(&times),
+            "{:?} is there {times} times, was started: {}",
+            self.words,
+            self.started
+        );
+        let Some(at) = history.iter().position(|entry| is_it(&entry)) else {
+            return;
+        };
+        let is_next = |entry: &HistoryEntry| entry.role == "user" && all.contains(&&*entry.content);
+        let rest = history[at + 1..].iter();
+        let rest: Vec<Told> = rest
+            .take_while(|entry| !is_next(entry))
+            .flat_map(as_told)
+            .collect();
+        let mut kept = rest.iter();
+        for told in &self.told {
+            // Results are told as they come and kept in the order of the calls;
+            // what waits for the disk is told behind text that does not.
+            let is_there = match told {
+                Told::Result(..) | Told::Steered(_) => rest.contains(told),
+                Told::Calls(_) | Told::Text(_) => kept.any(|kept| kept == told),
+            };
+            assert!(
+                is_there,
+                "{:?}: {told:?} of {:?} was told and is not there; history: {:#?}",
+                self.words,
+                self.told,
+                &history[at..]
+            );
+        }
+    }
+}
+
+/// What an entry would have been told as.
+fn as_told(entry: &HistoryEntry) -> Vec<Told> {
+    match entry.role.as_str() {
+        "tool" => {
+            let (id, output) = (entry.tool_call_id.clone(), entry.content.clone());
+            return vec![Told::Result(id, output)];
+        }
+        "user" => return vec![Told::Steered(entry.content.clone())],
+        _ => {}
+    }
+    let mut told = Vec::new();
+    if !entry.content.is_empty() {
+        told.push(Told::Text(entry.content.clone()));
+    }
+    if !entry.tool_calls.is_empty() {
+        let ids = entry.tool_calls.iter().map(|call| call.call_id.clone());
+        told.push(Told::Calls(ids.collect()));
+    }
+    told
+}
+
+/// A conversation's whole history.
+pub(crate) async fn history(
+    connection: &mut UnixConnection,
+    agent: &str,
+    sender: &str,
+) -> Result<Vec<HistoryEntry>, ClientError> {
+    let mut all: Vec<HistoryEntry> = Vec::new();
+    loop {
+        let request = GetHistoryMsg {
+            agent: agent.into(),
+            sender: sender.into(),
+            before: all.first().map(|entry| entry.index),
+            limit: PAGE,
+        };
+        let page = connection.get_history(request).await?;
+        let more = page.more;
+        all.splice(0..0, page.entries);
+        if !more {
+            return Ok(all);
+        }
+    }
+}
