@@ -83,8 +83,12 @@ impl AgentText {
         let source = Source::new(file);
         let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
         let frontmatter = match language {
-            Language::Yaml => text.trim_matches('\n').to_owned(),
-            Language::Json | Language::Toml => settings.to_yaml(),
+            // As given, comments and all, unless a file would end within it, as
+            // at a line of a document's own.
+            Language::Yaml if stands_as_frontmatter(text, &settings) => {
+                text.trim_matches('\n').to_owned()
+            }
+            Language::Yaml | Language::Json | Language::Toml => settings.to_yaml(),
         };
         Ok((
             Self {
@@ -104,6 +108,17 @@ impl AgentText {
             prompt: prompt.trim().to_owned(),
         }
     }
+}
+
+/// Whether a file with this frontmatter says what the text says by itself.
+fn stands_as_frontmatter(text: &str, settings: &AgentSettings) -> bool {
+    let made = AgentFile {
+        settings: settings.clone(),
+        frontmatter: text.trim_matches('\n').to_owned(),
+        prompt: String::new(),
+    };
+    let read = AgentFile::parse(&made.to_text(), Path::new("config"));
+    read.is_ok_and(|(read, _)| read.settings == *settings && read.prompt.is_empty())
 }
 
 fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {

@@ -55,3 +55,6 @@ pub use config::{Kind, ModelConfig, ProviderConfig, Secret};
 pub use price::{Price, cost};
 pub use provider::ConfigError;
 pub use registry::{Error, ModelInfo, Registry};
+
+#[cfg(test)]
+mod fuzz;

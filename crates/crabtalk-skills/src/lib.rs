@@ -58,3 +58,6 @@ pub use name::is_name;
 pub use skill::{Files, Skill, Source, Summary, files, load};
 pub use tools::ToolPattern;
 pub use trust::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};
+
+#[cfg(test)]
+mod fuzz;

@@ -33,3 +33,6 @@ mod index;
 mod store;
 
 pub use store::{FileStore, SyncPolicy};
+
+#[cfg(test)]
+mod fuzz;

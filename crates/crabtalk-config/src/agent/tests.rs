@@ -224,3 +224,24 @@ fn a_broken_file_breaks_its_own_agent_only() {
     );
     assert!(load_agents(&folder.path().join("none")).unwrap().is_empty());
 }
+
+#[test]
+fn settings_that_are_sent_as_a_document_are_what_the_file_says() {
+    for sent in [
+        "---\ntools: [read]\npermissions: { bash: deny }\n",
+        "---\r\ntools: [read]\r\npermissions: { bash: deny }\r\n",
+        "tools: [read]\npermissions: { bash: deny }\n...\n",
+    ] {
+        let Ok((text, _)) = AgentText::parse_any(sent) else {
+            panic!("{sent:?} is read");
+        };
+        let settings = text.settings.clone();
+        assert_eq!(settings.tools, ["read"], "{sent:?}");
+        let written = text.with_prompt("You are Ada.").to_text();
+        let (file, _) = AgentFile::parse(&written, Path::new("ada.md")).expect("valid");
+        assert_eq!(
+            (file.settings, file.prompt.as_str()),
+            (settings, "You are Ada.")
+        );
+    }
+}

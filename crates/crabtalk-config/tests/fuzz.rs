@@ -1,0 +1,55 @@
+//! Configuration and agent files with anything in them.
+
+use crabtalk_config::{AgentFile, AgentText, Config};
+use std::path::Path;
+
+fn corpus(name: &str) -> String {
+    format!("{}/tests/corpus/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What is read of an agent's file is what its text says again.
+#[test]
+fn fuzz_agent_files() {
+    crabtalk_testkit::fuzz(corpus("agents"), |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let file = Path::new("ada.md");
+        if let Ok((agent, _)) = AgentFile::parse(&text, file) {
+            let again = AgentFile::parse(&agent.to_text(), file);
+            let (again, _) = again.unwrap_or_else(|error| panic!("{}", error.with_causes()));
+            assert_eq!(
+                (again.settings, again.prompt),
+                (agent.settings, agent.prompt)
+            );
+        }
+        // As a message brings it.
+        if let Ok((sent, _)) = AgentText::parse_any(&text) {
+            let (settings, file_text) = (sent.settings.clone(), sent.with_prompt("p").to_text());
+            if let Ok((written, _)) = AgentFile::parse(&file_text, file) {
+                assert_eq!(written.settings, settings);
+            }
+        }
+    });
+}
+
+/// A configuration is whole or an error; what it shows has no secret in it.
+#[test]
+fn fuzz_configuration() {
+    crabtalk_testkit::fuzz(corpus("config"), |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let env = |name: &str| (name == "KEY").then(|| "planted-secret".into());
+        if let Ok((config, _)) = Config::parse(&text, Path::new("config.toml"), &env)
+            && !text.contains("planted")
+        {
+            let shown = config.effective_json()["provider"].to_string();
+            let keys: Vec<_> = config
+                .provider
+                .iter()
+                .filter_map(|p| p.api_key.as_ref())
+                .collect();
+            assert!(
+                keys.is_empty() || !shown.contains("\"api_key\":\"planted"),
+                "{shown}"
+            );
+        }
+    });
+}

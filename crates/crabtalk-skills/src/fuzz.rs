@@ -1,0 +1,19 @@
+//! `SKILL.md` with anything in it.
+
+use crate::format::parse;
+use std::path::Path;
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/corpus/skills");
+
+/// A text is a skill or a finding, and what is read of it is bounded by it.
+#[test]
+fn fuzz_skill_files() {
+    crabtalk_testkit::fuzz(CORPUS, |bytes| {
+        let Ok((skill, findings)) = parse(bytes, Path::new("SKILL.md")) else {
+            return;
+        };
+        // What is no UTF-8 takes three bytes for one.
+        assert!(skill.body.len() <= 3 * bytes.len());
+        assert!(findings.len() <= 1_000, "{} findings", findings.len());
+    });
+}

@@ -1,0 +1,123 @@
+//! Fuzzing on the stable toolchain: saved inputs, changed at random.
+//!
+//! Invariants: every saved input is tried each time; what is tried beside them
+//! takes as long as [`time`] says; a failure prints its input, made as short as
+//! a second allows, to be saved beside the others.
+
+use bolero::check;
+use std::panic::{RefUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::time::Duration;
+
+/// Seconds for each target beside the saved inputs.
+const SECONDS: &str = "CRABTALK_FUZZ_SECS";
+
+/// Without the variable: little enough for a test among hundreds.
+const DEFAULT_SECONDS: f64 = 0.3;
+
+/// Longest input that is made: beyond any limit that a target has for lines
+/// and names, short enough for thousands of tries a second.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// What changed inputs are made of beside their own bytes: what parsers look
+/// for.
+const WORDS: [&[u8]; 16] = [
+    b"\n",
+    b"\r\n",
+    b"\n\n",
+    b"---\n",
+    b": ",
+    b"data: ",
+    b"{",
+    b"}",
+    b"[",
+    b"\"",
+    b"\\",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"&a *a",
+    b"18446744073709551616",
+];
+
+/// A change: where, which, how much, and what.
+type Edit = (u16, u8, u8, u8);
+
+/// How long a target is tried.
+pub fn time() -> Duration {
+    let seconds = std::env::var(SECONDS)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    Duration::try_from_secs_f64(seconds.unwrap_or(DEFAULT_SECONDS)).unwrap_or_default()
+}
+
+/// Tries the saved inputs of a folder, then changes of them.
+///
+/// # Panics
+/// When an input makes `target` panic, and when there is no saved input.
+pub fn fuzz(folder: impl AsRef<Path>, target: impl Fn(&[u8]) + RefUnwindSafe) {
+    let saved = load(folder.as_ref());
+    for input in &saved {
+        tried(&target, input);
+    }
+    check!()
+        .with_test_time(time())
+        .with_type::<(u8, Vec<Edit>)>()
+        .for_each(|(which, edits): &(u8, Vec<Edit>)| {
+            let input = &saved[usize::from(*which) % saved.len()];
+            tried(&target, &changed(input, edits));
+        });
+}
+
+fn load(folder: &Path) -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("no saved inputs in {}: {error}", folder.display()));
+    let mut paths: Vec<_> = files.flatten().map(|file| file.path()).collect();
+    paths.sort();
+    let saved: Vec<_> = paths
+        .iter()
+        .filter_map(|path| std::fs::read(path).ok())
+        .collect();
+    assert!(!saved.is_empty(), "no saved inputs in {}", folder.display());
+    saved
+}
+
+fn tried(target: &(impl Fn(&[u8]) + RefUnwindSafe), input: &[u8]) {
+    if let Err(failure) = catch_unwind(|| target(input)) {
+        #[expect(clippy::print_stderr, reason = "it is the result of a failed test")]
+        {
+            eprintln!("the input was b\"{}\"", input.escape_ascii());
+        }
+        resume_unwind(failure);
+    }
+}
+
+fn changed(input: &[u8], edits: &[Edit]) -> Vec<u8> {
+    let mut bytes = input.to_vec();
+    for (at, which, much, what) in edits {
+        let at = usize::from(*at) % (bytes.len() + 1);
+        let end = (at + usize::from(*much)).min(bytes.len());
+        match which % 6 {
+            0 => drop(bytes.drain(at..end)),
+            1 => bytes.insert(at, *what),
+            2 => {
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte ^= what;
+                }
+            }
+            3 => {
+                let word = WORDS[usize::from(*what) % WORDS.len()];
+                bytes.splice(at..at, word.iter().copied());
+            }
+            4 => {
+                // A part again elsewhere, perhaps often.
+                let part = bytes[at..end].repeat(1 + usize::from(*what) / 16);
+                let to = usize::from(*what).wrapping_mul(257) % (bytes.len() + 1);
+                bytes.splice(to..to, part);
+            }
+            _ => bytes.truncate(at),
+        }
+        bytes.truncate(MAX_BYTES);
+    }
+    bytes
+}
