@@ -17,7 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 /// Time a command gets unless the call or the configuration says otherwise.
@@ -28,6 +28,10 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Bytes of output a model reads: a few thousand tokens.
 const DEFAULT_OUTPUT_BYTES: usize = 30_000;
+
+/// How long walls that are not whole are believed; finding out again takes a
+/// few milliseconds.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Locks that keep parallel edits of one file from losing each other; two
 /// files may share one, which only costs a moment.
@@ -94,6 +98,20 @@ impl OsToolsConfig {
     }
 }
 
+/// Which walls there were, and when.
+struct Found {
+    walls: Arc<Walls>,
+    at: Instant,
+}
+
+impl Found {
+    /// Whole walls stay. Others may be owed to a moment, such as one in which
+    /// the machine could not start another process.
+    fn is_worth_another_look(&self) -> bool {
+        !self.walls.are_whole() && self.at.elapsed() > LOOK_AGAIN
+    }
+}
+
 /// `bash`, `read`, `edit` and `write`.
 pub struct OsTools {
     config: OsToolsConfig,
@@ -106,7 +124,7 @@ pub struct OsTools {
     /// Swapped whole when the owner changes it.
     sandbox: std::sync::RwLock<Arc<SandboxConfig>>,
     /// What was found out of this machine under that configuration.
-    walls: std::sync::Mutex<Arc<OnceCell<Arc<Walls>>>>,
+    walls: std::sync::Mutex<Arc<OnceCell<Found>>>,
 }
 
 impl OsTools {
@@ -164,7 +182,10 @@ impl OsTools {
     /// asked, by running nothing in a sandbox.
     pub async fn walls(&self) -> Arc<Walls> {
         let walls = {
-            let now = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut now = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+            if now.get().is_some_and(Found::is_worth_another_look) {
+                *now = Arc::default();
+            }
             Arc::clone(&now)
         };
         let found = walls.get_or_init(async || {
@@ -174,9 +195,12 @@ impl OsTools {
                 home: &self.config.home,
                 programs: &self.programs,
             };
-            Arc::new(probe.walls().await)
+            Found {
+                walls: Arc::new(probe.walls().await),
+                at: Instant::now(),
+            }
         });
-        Arc::clone(found.await)
+        Arc::clone(&found.await.walls)
     }
 
     fn sandbox(&self) -> Arc<SandboxConfig> {

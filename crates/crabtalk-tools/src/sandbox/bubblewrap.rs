@@ -118,5 +118,8 @@ pub(crate) fn check(
 }
 
 fn moved(path: &Path, why: &dyn std::fmt::Display) -> String {
-    super::lacks(&format!("bubblewrap mounted {}: {why}", path.display()))
+    format!(
+        "the command was not run, because bubblewrap did not mount {} as it was judged: {why}",
+        path.display()
+    )
 }

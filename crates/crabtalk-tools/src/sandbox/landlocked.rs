@@ -33,13 +33,15 @@ impl Fence {
     pub(crate) fn new(latest: u8) -> Result<Self, String> {
         let welcome = abi(latest);
         let create = || -> Result<RulesetCreated, RulesetError> {
-            Ruleset::default()
+            let ruleset = Ruleset::default()
                 .set_compatibility(CompatLevel::HardRequirement)
                 .handle_access(AccessFs::from_all(NEEDED))?
                 .set_compatibility(CompatLevel::BestEffort)
-                .handle_access(AccessFs::from_all(welcome))?
-                .scope(Scope::from_all(welcome))?
-                .create()
+                .handle_access(AccessFs::from_all(welcome))?;
+            match Scope::from_all(welcome) {
+                scope if scope.is_empty() => ruleset.create(),
+                scope => ruleset.scope(scope)?.create(),
+            }
         };
         Ok(Self {
             ruleset: create().map_err(|e| missing(&e))?,

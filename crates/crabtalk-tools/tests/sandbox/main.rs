@@ -3,7 +3,12 @@
 #![cfg(test)]
 #![cfg(target_os = "linux")]
 
+mod attacks;
+mod bait;
+mod ordinary;
+mod shells;
 mod swaps;
+mod table;
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -35,6 +40,11 @@ async fn boxed(world: &World, tools: &OsTools, command: &str) -> Option<ToolOutp
         return None;
     }
     Some(output)
+}
+
+/// What holds on this machine.
+async fn walls_of(world: &World) -> Arc<crabtalk_tools::Walls> {
+    world.tools().walls().await
 }
 
 /// Asks the kernel without restricting anything.

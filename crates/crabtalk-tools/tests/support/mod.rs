@@ -43,7 +43,7 @@ impl World {
             ("OPENAI_API_KEY", "sk-secret".to_owned()),
         ];
         OsToolsConfig::new(
-            GuardianCommand::new(env!("CARGO_BIN_EXE_crabtalk-guardian")),
+            GuardianCommand::new(guardian()),
             &self.home,
             self.home.join("state/outputs"),
             child_environment(own.map(|(n, v)| (n.into(), v.into()))),
@@ -79,6 +79,45 @@ impl World {
         .unwrap();
         Fifo(path)
     }
+}
+
+/// The guardian as a program of its own; elsewhere for a user who may not read
+/// the target folder.
+fn guardian() -> PathBuf {
+    std::env::var_os("CRABTALK_TEST_GUARDIAN").map_or_else(
+        || env!("CARGO_BIN_EXE_crabtalk-guardian").into(),
+        PathBuf::from,
+    )
+}
+
+/// Whether programs are there. A test that lacks one is skipped by name; with
+/// `CRABTALK_REQUIRE_TOOLS=1`, as `.ci/run` sets it, it fails instead.
+pub(crate) fn has_tools(test: &str, programs: &[&str]) -> bool {
+    let is_there = |program: &&str| {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .any(|folder| folder.join(program).is_file())
+    };
+    let missing: Vec<&str> = programs.iter().copied().filter(|p| !is_there(p)).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    skipped(test, &format!("{} not installed", missing.join(", ")));
+    false
+}
+
+/// Says that a test, or a part of it, is skipped because of what no program can
+/// bring here: the kernel or the user's rights.
+pub(crate) fn lacks_here(test: &str, reason: &str) {
+    println!("SKIPPED: {test}: {reason}");
+}
+
+/// Says that a test is skipped, where that is allowed.
+fn skipped(test: &str, reason: &str) {
+    assert!(
+        std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
+        "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
+    );
+    println!("SKIPPED: {test}: {reason}");
 }
 
 pub(crate) fn call(cwd: &Path, name: &str, arguments: Value) -> Invocation {
@@ -156,12 +195,14 @@ pub(crate) struct Held(std::fs::File);
 impl Held {
     /// Whether all of them are gone.
     pub(crate) fn is_closed(&self) -> bool {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        self.closes_within_secs(0)
+    }
+
+    pub(crate) fn closes_within_secs(&self, tv_sec: i64) -> bool {
+        let limit = Timespec { tv_sec, tv_nsec: 0 };
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
-        poll(&mut watched, Some(&now)).unwrap() > 0 && watched[0].revents().contains(PollFlags::HUP)
+        poll(&mut watched, Some(&limit)).unwrap() > 0
+            && watched[0].revents().contains(PollFlags::HUP)
     }
 }
 

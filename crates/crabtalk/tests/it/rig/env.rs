@@ -218,6 +218,13 @@ impl TestEnv {
         Some(self.daemon_by(shell(&script)).await)
     }
 
+    /// Starts a daemon where nobody gets namespaces of users.
+    pub(crate) async fn daemon_without_namespaces(&self) -> Daemon {
+        let forbid = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
+        let script = format!("exec unshare --user --map-root-user sh -c '{forbid}'");
+        self.daemon_by(shell(&script)).await
+    }
+
     async fn daemon_by(&self, mut command: Command) -> Daemon {
         let notify = self.root().join("notify");
         let _ = fs::remove_file(&notify);

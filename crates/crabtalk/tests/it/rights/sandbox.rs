@@ -1,8 +1,9 @@
 //! Out of the sandbox, tried from a real agent (GATE-5).
 
-use super::{call, results, tool};
+use super::{call, results, say, tool};
 use crate::rig::{TestEnv, has_tools, stream_to_end};
 use crabtalk_proto::StreamMsg;
+use crabtalk_proto::stream_event::Event;
 use serde_json::json;
 use std::fs;
 use std::net::TcpListener;
@@ -151,4 +152,63 @@ async fn a_conversation_stays_in_its_folder_when_a_link_takes_its_name() {
         fs::read_to_string(env.user_home.join("keys/authorized_keys")).unwrap(),
         "hers\n"
     );
+}
+
+#[tokio::test]
+async fn what_the_sandbox_lacks_is_said_and_the_strict_one_refuses() {
+    let test = "what_the_sandbox_lacks_is_said_and_the_strict_one_refuses";
+    if !has_tools(test, &["unshare"]) {
+        return;
+    }
+    let own = ["--user", "--map-root-user", "true"];
+    if !std::process::Command::new("unshare")
+        .args(own)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        println!("SKIPPED: {test}: the kernel gives no namespaces, hence none can be taken");
+        return;
+    }
+    let env = TestEnv::new();
+    env.agent("crab", "sandbox: true\npermissions: { bash: allow }");
+    env.agent("strict", "sandbox: strict\npermissions: { bash: allow }");
+    let daemon = env.daemon_without_namespaces().await;
+    let echo = tool("bash", &json!({"command": "echo ran"}));
+    let ask = async |agent: &str| {
+        let request = StreamMsg {
+            agent: agent.into(),
+            ..say(&env, echo.clone())
+        };
+        let events = stream_to_end(&env, request).await;
+        let notice = events.iter().find_map(|event| match &event.event {
+            Some(Event::Start(start)) => Some(start.notice.clone()),
+            _ => None,
+        });
+        let result = results(&events).remove(0);
+        (notice.unwrap(), result)
+    };
+    let (notice, result) = ask("crab").await;
+    if result.output.contains(LACKS) {
+        return;
+    }
+    assert!(
+        notice.contains("the sandbox has no namespaces here") && notice.contains("Unix sockets"),
+        "{notice}"
+    );
+    assert_eq!(result.output, "ran\n");
+    let (notice, result) = ask("strict").await;
+    assert!(notice.contains("commands are refused"), "{notice}");
+    assert!(
+        result.is_error && result.output.contains("this agent's sandbox is strict"),
+        "{result:?}"
+    );
+    assert!(
+        daemon
+            .stderr()
+            .contains("the sandbox has no namespaces here")
+    );
+    let status = env.run(&["daemon", "status"]).await.ok();
+    assert!(status.contains("no namespaces"), "{status}");
+    let shown = env.run(&["agents", "show", "strict"]).await.ok();
+    assert!(shown.contains("strict"), "{shown}");
 }

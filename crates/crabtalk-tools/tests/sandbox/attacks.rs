@@ -1,0 +1,311 @@
+//! What a command tries on the world outside, on every machine that can be
+//! played here: kernels with less of landlock, with and without namespaces.
+
+use crate::bait::{Bait, Machine, machines};
+use crate::support::{World, has_tools, lacks_here};
+use crate::table::{compare, page};
+use crate::walls_of;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+use tokio::task::JoinSet;
+
+/// What a command prints when it got through.
+const REACHED: &str = "REACHED";
+
+/// A perl script as a command; it prints the word if its last value is true.
+fn script(body: &str) -> String {
+    format!("perl -e 'use Socket; print \"{REACHED}\\n\" if do {{ {body} }}; print $!+0'")
+}
+
+fn connect(name: &str) -> String {
+    script(&format!(
+        "socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un(\"{name}\"))"
+    ))
+}
+
+/// One thing to try.
+pub(crate) struct Attack {
+    pub(crate) wall: &'static str,
+    network: bool,
+    command: fn(&Bait) -> String,
+    /// Whether it came to nothing.
+    held: fn(&Bait, &str) -> bool,
+}
+
+fn not_reached(_: &Bait, output: &str) -> bool {
+    !output.contains(REACHED) && !output.contains("secret")
+}
+
+pub(crate) const ATTACKS: &[Attack] = &[
+    Attack {
+        wall: "files outside are not read",
+        network: false,
+        command: |bait| format!("cat {}/closed/file; echo tried", bait.world.root.display()),
+        held: |bait, output| not_reached(bait, output) && output.ends_with("tried\n"),
+    },
+    Attack {
+        wall: "files outside are not written, those opened for reading included",
+        network: false,
+        command: |bait| {
+            let root = bait.world.root.display();
+            format!("echo x > {root}/readable/file; rm {root}/readable/file {root}/closed/file")
+        },
+        held: |bait, _| {
+            let read = |folder: &str| {
+                fs::read_to_string(bait.world.root.join(folder).join("file")).unwrap()
+            };
+            read("readable") == "secret" && read("closed") == "secret"
+        },
+    },
+    Attack {
+        wall: "modes, times and attributes of files outside stay",
+        network: false,
+        command: |bait| {
+            let root = bait.world.root.display();
+            let each = ["closed", "readable"].map(|folder| {
+                format!(
+                    "$f = \"{root}/{folder}/file\"; chmod(0600, $f); utime(0, 0, $f); \
+                     $n = \"user.x\"; syscall({}, $f, $n, $n, 1, 0);",
+                    libc::SYS_setxattr
+                )
+            });
+            format!("perl -e '{}'", each.concat())
+        },
+        held: |bait, _| {
+            ["closed", "readable"].iter().all(|folder| {
+                let path = bait.world.root.join(folder).join("file");
+                let meta = fs::metadata(&path).unwrap();
+                let mut value = [0; 8];
+                let attribute = rustix::fs::getxattr(&path, "user.x", &mut value);
+                meta.mode() & 0o777 != 0o600 && meta.mtime() != 0 && attribute.is_err()
+            })
+        },
+    },
+    Attack {
+        wall: "no network",
+        network: false,
+        command: |bait| {
+            let port = bait.tcp.local_addr().unwrap().port();
+            format!("(: < /dev/tcp/127.0.0.1/{port}) && echo {REACHED}")
+        },
+        held: |bait, output| not_reached(bait, output) && bait.tcp.accept().is_err(),
+    },
+    Attack {
+        wall: "no service on a Unix socket outside",
+        network: false,
+        command: |bait| connect(&format!("{}/closed/socket", bait.world.root.display())),
+        held: |bait, output| not_reached(bait, output) && bait.listeners[0].accept().is_err(),
+    },
+    Attack {
+        wall: "no service on an abstract Unix socket",
+        network: false,
+        command: |bait| connect(&format!("\\0{}", bait.abstract_name)),
+        held: |bait, output| not_reached(bait, output) && bait.listeners[2].accept().is_err(),
+    },
+    Attack {
+        wall: "the same with the network opened",
+        network: true,
+        command: |bait| connect(&format!("\\0{}", bait.abstract_name)),
+        held: |bait, output| not_reached(bait, output) && bait.listeners[2].accept().is_err(),
+    },
+    Attack {
+        wall: "no service on a Unix socket inside an opened folder",
+        network: false,
+        command: |bait| connect(&format!("{}/socket", bait.world.cwd.display())),
+        held: |bait, output| not_reached(bait, output) && bait.listeners[1].accept().is_err(),
+    },
+    Attack {
+        wall: "other processes are not seen",
+        network: false,
+        command: |bait| format!("cat /proc/{}/cmdline && echo {REACHED}", bait.victim()),
+        held: not_reached,
+    },
+    Attack {
+        wall: "other processes are not signalled",
+        network: false,
+        command: |bait| format!("kill -0 {} && echo {REACHED}", bait.victim()),
+        held: not_reached,
+    },
+    Attack {
+        wall: "other processes are not traced",
+        network: false,
+        command: |bait| {
+            let (call, victim) = (libc::SYS_ptrace, bait.victim());
+            script(&format!("syscall({call}, 0x4206, {victim}, 0, 0) == 0"))
+        },
+        held: not_reached,
+    },
+    Attack {
+        wall: "limits and priorities of other processes stay",
+        network: false,
+        command: |bait| {
+            let (call, victim) = (libc::SYS_prlimit64, bait.victim());
+            script(&format!(
+                "$l = pack(\"QQ\", 7, 7); $p = setpriority(0, {victim}, 19); \
+                 $p || syscall({call}, {victim}, 7, $l, 0) == 0"
+            ))
+        },
+        held: |bait, output| {
+            let limits = fs::read_to_string(format!("/proc/{}/limits", bait.victim())).unwrap();
+            let files = limits.lines().find(|l| l.starts_with("Max open files"));
+            not_reached(bait, output) && !files.unwrap().contains(" 7 ")
+        },
+    },
+    Attack {
+        wall: "no keys of the person",
+        network: false,
+        command: |_| script(&format!("syscall({}, 0, -4, 1) > 0", libc::SYS_keyctl)),
+        held: not_reached,
+    },
+    Attack {
+        wall: "no System V shared memory",
+        network: false,
+        command: |bait| {
+            let id = &bait.memory;
+            script(&format!("shmread({id}, $b, 0, 6) && $b eq \"secret\""))
+        },
+        held: not_reached,
+    },
+    Attack {
+        wall: "no POSIX shared memory",
+        network: false,
+        command: |bait| format!("cat {}", bait.shared.display()),
+        held: not_reached,
+    },
+    Attack {
+        wall: "no io_uring",
+        network: true,
+        command: |_| {
+            format!(
+                "perl -e '$! = 0; syscall({}, 1, 0); print $!+0'",
+                libc::SYS_io_uring_setup
+            )
+        },
+        // Permission denied, where the kernel would complain about the address.
+        held: |_, output| output == "13",
+    },
+    Attack {
+        wall: "no namespaces of users inside",
+        network: false,
+        command: |_| {
+            let flags = libc::CLONE_NEWUSER;
+            script(&format!("syscall({}, {flags}) == 0", libc::SYS_unshare))
+        },
+        held: not_reached,
+    },
+    Attack {
+        wall: "nothing is typed into terminals",
+        network: false,
+        command: |_| {
+            "perl -e '$! = 0; $c = \"x\"; ioctl(STDIN, 0x5412, $c); print $!+0'".to_owned()
+        },
+        // Denied, where the kernel would complain that it is no terminal.
+        held: |_, output| output == "1",
+    },
+    Attack {
+        wall: "commands end even if daemon and guardian are killed at once",
+        network: false,
+        command: |_| "echo > alive; exec 9> held; setsid sleep 1000 & wait".to_owned(),
+        held: |_, _| unreachable!("tried by hand"),
+    },
+];
+
+async fn holds(machine: &Machine, attack: &Attack) -> bool {
+    let bait = Bait::new(machine, attack.network);
+    let walls = bait.tools.walls().await;
+    assert_eq!(
+        walls.namespaces, machine.namespaces,
+        "{}: {walls:?}",
+        machine.title
+    );
+    if attack.wall.starts_with("commands end") {
+        return ends_with_its_guardian(&bait, &(attack.command)(&bait)).await;
+    }
+    let output = bait.run(&(attack.command)(&bait)).await;
+    assert!(!output.content.contains("was not run"), "{output:?}");
+    let said = output
+        .content
+        .rsplit_once("[exit")
+        .map_or(output.content.as_str(), |(s, _)| s);
+    (attack.held)(&bait, said)
+}
+
+/// Nobody adopts orphans here, as if the daemon were gone too.
+async fn ends_with_its_guardian(bait: &Bait, command: &str) -> bool {
+    let (alive, held) = (bait.world.fifo("alive"), bait.world.fifo("held"));
+    let test = async {
+        alive.receive().await;
+        let held = held.hold().await;
+        let pid: i32 = fs::read_to_string(&bait.guardian)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let ended = held.closes_within_secs(if bait.tools.walls().await.are_whole() {
+            10
+        } else {
+            0
+        });
+        if !ended {
+            // Whoever is left is found by what it holds.
+            let holders = Command::new("sh")
+                .args(["-c", "for p in /proc/[0-9]*; do [ \"$(readlink $p/fd/9)\" = \"$0\" ] && kill -9 ${p#/proc/}; done"])
+                .arg(bait.world.cwd.join("held"))
+                .status();
+            assert!(holders.is_ok());
+        }
+        ended
+    };
+    let (_, ended) = tokio::join!(bait.run(command), test);
+    ended
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_wall_holds_where_the_table_says_so() {
+    let test = "every_wall_holds_where_the_table_says_so";
+    if !has_tools(test, &["perl", "bwrap"]) {
+        return;
+    }
+    let walls = walls_of(&World::new()).await;
+    if walls
+        .landlock
+        .is_none_or(|version| !(6..9).contains(&version))
+    {
+        lacks_here(
+            test,
+            &format!("the table is of landlock 6 to 8, here is {walls}"),
+        );
+        return;
+    }
+    if !std::path::Path::new("/dev/shm").is_dir() {
+        lacks_here(test, "there is no /dev/shm");
+        return;
+    }
+    for machine in machines() {
+        let walls = Bait::new(&machine, false).tools.walls().await;
+        if walls.namespaces != machine.namespaces {
+            lacks_here(test, &format!("{}: {:?}", machine.title, walls.why));
+            return;
+        }
+    }
+    let mut columns = JoinSet::new();
+    for (index, machine) in machines().into_iter().enumerate() {
+        columns.spawn(async move {
+            let mut cells = Vec::new();
+            for attack in ATTACKS {
+                cells.push(holds(&machine, attack).await);
+            }
+            (index, machine.title, cells)
+        });
+    }
+    let mut table = columns.join_all().await;
+    table.sort_unstable();
+    let table: Vec<_> = table
+        .into_iter()
+        .map(|(_, title, cells)| (title, cells))
+        .collect();
+    compare(&page(&table));
+}

@@ -1,0 +1,156 @@
+//! A world with things in it that somebody might want, and the machines on
+//! which it lies.
+
+use crate::support::{World, run};
+use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::{AgentConfig, Sandbox};
+use crabtalk_tools::{GuardianCommand, Namespaces, OsTools, SandboxConfig};
+use serde_json::json;
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+/// Where `bwrap` is, if it is installed.
+pub(crate) fn bubblewrap() -> Namespaces {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let program = std::env::split_paths(&path)
+        .map(|folder| folder.join("bwrap"))
+        .find(|program| program.is_file());
+    Namespaces::Bubblewrap(program.unwrap_or_default())
+}
+
+/// A machine to play.
+pub(crate) struct Machine {
+    pub(crate) title: &'static str,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) landlock: u8,
+}
+
+pub(crate) fn machines() -> Vec<Machine> {
+    let machine = |title, namespaces, landlock| Machine {
+        title,
+        namespaces,
+        landlock,
+    };
+    vec![
+        machine("Landlock 3 (Linux 6.2)", Namespaces::None, 3),
+        machine("Landlock 6 (6.12)", Namespaces::None, 6),
+        machine("namespaces, Landlock 3", Namespaces::BuiltIn, 3),
+        machine("namespaces, Landlock 6", Namespaces::BuiltIn, 6),
+        machine("bubblewrap, Landlock 6", bubblewrap(), 6),
+    ]
+}
+
+/// A world with things in it that somebody might want.
+pub(crate) struct Bait {
+    pub(crate) world: World,
+    pub(crate) tools: OsTools,
+    victim: Child,
+    pub(crate) listeners: [UnixListener; 3],
+    pub(crate) tcp: std::net::TcpListener,
+    pub(crate) abstract_name: String,
+    pub(crate) memory: String,
+    pub(crate) shared: PathBuf,
+    pub(crate) guardian: PathBuf,
+}
+
+impl Bait {
+    pub(crate) fn new(machine: &Machine, network: bool) -> Self {
+        let world = World::new();
+        for (folder, file) in [("closed", "file"), ("readable", "file")] {
+            fs::create_dir(world.root.join(folder)).unwrap();
+            fs::write(world.root.join(folder).join(file), "secret").unwrap();
+        }
+        let abstract_name = format!("crabtalk-test-{}", world.root.display());
+        let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        let listeners = [
+            UnixListener::bind(world.root.join("closed/socket")).unwrap(),
+            UnixListener::bind(world.cwd.join("socket")).unwrap(),
+            UnixListener::bind_addr(&address).unwrap(),
+        ];
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        for listener in &listeners {
+            listener.set_nonblocking(true).unwrap();
+        }
+        let unique = world
+            .root
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let shared = PathBuf::from(format!("/dev/shm/crabtalk-test{unique}"));
+        fs::write(&shared, "secret").unwrap();
+        let mut config = world.config();
+        let guardian = world.root.join("guardian.pid");
+        let script = world.root.join("guardian");
+        fs::write(
+            &script,
+            format!(
+                "#!/bin/sh\necho $$ > {}\nexec {} \"$@\"\n",
+                guardian.display(),
+                config.guardian.program.display()
+            ),
+        )
+        .unwrap();
+        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        config.guardian = GuardianCommand {
+            program: script,
+            ..config.guardian
+        };
+        config.sandbox = SandboxConfig {
+            network,
+            read: vec![world.root.join("readable")],
+            namespaces: Some(machine.namespaces.clone()),
+            landlock: machine.landlock,
+            ..SandboxConfig::default()
+        };
+        Self {
+            tools: OsTools::new(config),
+            victim: Command::new("sleep")
+                .arg("1000")
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap(),
+            memory: perl("$i = shmget(0, 64, 01600); shmwrite($i, 'secret', 0, 6); print $i"),
+            abstract_name,
+            listeners,
+            tcp,
+            shared,
+            guardian,
+            world,
+        }
+    }
+
+    pub(crate) async fn run(&self, command: &str) -> ToolOutput {
+        let mut call = self.world.call("bash", json!({ "command": command }));
+        call.agent = Arc::new(AgentConfig {
+            sandbox: Sandbox::On,
+            ..AgentConfig::clone(&call.agent)
+        });
+        run(&self.tools, call).await
+    }
+
+    pub(crate) fn victim(&self) -> u32 {
+        self.victim.id()
+    }
+}
+
+impl Drop for Bait {
+    fn drop(&mut self) {
+        // What remains of a failed test must not stay.
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let _ = fs::remove_file(&self.shared);
+        perl(&format!("shmctl({}, 0, 0)", self.memory));
+    }
+}
+
+fn perl(script: &str) -> String {
+    let output = Command::new("perl").args(["-e", script]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}

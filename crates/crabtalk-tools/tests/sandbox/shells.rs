@@ -1,0 +1,143 @@
+//! What a sandboxed shell is like: as one outside, but for what is not there.
+
+use crate::bait::bubblewrap;
+use crate::support::{World, has_tools, lacks_here, run};
+use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::{AgentConfig, Sandbox};
+use crabtalk_tools::{Namespaces, OsTools, SandboxConfig};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Tools of every machine that this one can play; skips the others by name.
+async fn everywhere(test: &str, world: &World) -> Vec<OsTools> {
+    let mut all = Vec::new();
+    for namespaces in [Namespaces::None, Namespaces::BuiltIn, bubblewrap()] {
+        let by_program = matches!(namespaces, Namespaces::Bubblewrap(_));
+        if by_program && !has_tools(test, &["bwrap"]) {
+            continue;
+        }
+        let mut config = world.config();
+        config.sandbox = SandboxConfig {
+            namespaces: Some(namespaces.clone()),
+            ..SandboxConfig::default()
+        };
+        let tools = OsTools::new(config);
+        let walls = tools.walls().await;
+        if walls.landlock.is_none() || walls.namespaces != namespaces {
+            lacks_here(
+                test,
+                &format!("{namespaces:?} does not work here: {:?}", walls.why),
+            );
+        } else {
+            all.push(tools);
+        }
+    }
+    all
+}
+
+async fn boxed(world: &World, tools: &OsTools, command: &str) -> ToolOutput {
+    sandboxed(world, tools, command, Sandbox::On).await
+}
+
+async fn sandboxed(world: &World, tools: &OsTools, command: &str, sandbox: Sandbox) -> ToolOutput {
+    let mut call = world.call("bash", json!({ "command": command }));
+    call.agent = Arc::new(AgentConfig {
+        sandbox,
+        ..AgentConfig::clone(&call.agent)
+    });
+    run(tools, call).await
+}
+
+#[tokio::test]
+async fn output_codes_and_signals_are_as_outside() {
+    let long = format!("echo {}; echo the end", "x".repeat(200_000));
+    let cases = [
+        ("echo out; echo err >&2", "out\nerr\n", false),
+        ("exit 3", "[exit code 3]", true),
+        ("kill -9 $$", "[killed by signal 9]", true),
+        ("kill -TERM $$; sleep 1000", "[killed by signal 15]", true),
+        ("(exit 7) & wait $!", "[exit code 7]", true),
+        ("cat /dev/stdin; echo $?", "0\n", false),
+        ("diff <(echo a) <(echo a) && echo same", "same\n", false),
+        ("sleep 1000 & echo gone", "gone\n", false),
+        (long.as_str(), "the end\n", false),
+    ];
+    let world = World::new();
+    for tools in everywhere("output_codes_and_signals_are_as_outside", &world).await {
+        for (command, want, is_error) in cases {
+            let output = boxed(&world, &tools, command).await;
+            assert!(output.content.ends_with(want), "{command:.60}: {output:?}");
+            assert_eq!(output.is_error, is_error, "{command:.60}: {output:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_needs_is_there() {
+    let test = "what_a_command_needs_is_there";
+    if !has_tools(test, &["git", "perl"]) {
+        return;
+    }
+    let world = World::new();
+    let whole = "echo > /dev/null && head -c 3 /dev/urandom >/dev/null && \
+        echo t > /tmp/t && cat /tmp/t && ls -d /proc/self >/dev/null && \
+        [ \"$(id -u)\" = \"$(stat -c %u .)\" ] && test -r /etc/passwd && date >/dev/null && \
+        git init -q here && cd here && git -c user.name=n -c user.email=e commit -q --allow-empty -m m && \
+        git log --format=%s && printf '#!/bin/sh\\necho ran\\n' > run && chmod +x run && ./run";
+    for tools in everywhere(test, &world).await {
+        let namespaces = tools.walls().await.are_whole();
+        let command = if namespaces {
+            format!("{whole} && echo m > /dev/shm/m && cat /dev/shm/m")
+        } else {
+            whole.replace("/tmp/t", "$TMPDIR/t")
+        };
+        let output = boxed(&world, &tools, &command).await;
+        let want = if namespaces {
+            "t\nm\nran\nm\n"
+        } else {
+            "t\nm\nran\n"
+        };
+        assert_eq!(output.content, want, "{namespaces}");
+        std::fs::remove_dir_all(world.cwd.join("here")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_strict_sandbox_refuses_where_it_has_no_namespaces() {
+    let world = World::new();
+    for tools in everywhere(
+        "the_strict_sandbox_refuses_where_it_has_no_namespaces",
+        &world,
+    )
+    .await
+    {
+        let whole = tools.walls().await.are_whole();
+        let output = sandboxed(&world, &tools, "echo ran", Sandbox::Strict).await;
+        if whole {
+            assert_eq!(output.content, "ran\n");
+        } else {
+            assert!(
+                output.is_error && output.content.contains("this agent's sandbox is strict"),
+                "{output:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_processes_of_the_command_are_all_that_there_is() {
+    let world = World::new();
+    for tools in everywhere(
+        "other_processes_of_the_command_are_all_that_there_is",
+        &world,
+    )
+    .await
+    {
+        if tools.walls().await.are_whole() {
+            // The first process, the shell and `ls`.
+            let output = boxed(&world, &tools, "ls -d /proc/[0-9]* | wc -l").await;
+            let count: usize = output.content.trim().parse().unwrap();
+            assert!(count <= 4, "{output:?}");
+        }
+    }
+}
