@@ -77,6 +77,9 @@ pub enum RecallScope {
 pub struct Storage {
     /// When writes are synced to the disk.
     pub sync: SyncPolicy,
+    /// Days until what was removed, and old outputs of tools, are swept; 0 is
+    /// never.
+    pub trash_days: u32,
 }
 
 /// When writes are synced to the disk (STORE-4).

@@ -29,5 +29,6 @@ mod settings;
 mod skills;
 mod start;
 mod surroundings;
+mod sweep;
 
 pub use start::{Options, run};

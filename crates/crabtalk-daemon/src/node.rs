@@ -14,6 +14,7 @@ use crate::session::PartialAnswers;
 use crate::settings::Settings;
 use crate::skills::{SkillTool, Skills};
 use crate::surroundings::Surroundings;
+use crate::sweep;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, ConfigFile, Home};
 use crabtalk_domain::storage::Storage;
@@ -80,12 +81,7 @@ impl Node {
             tracing::warn!(%error, "this system has no reaper of orphans");
             Children::default()
         });
-        let store: Arc<dyn Storage> = Arc::new(FileStore::open(
-            home.sessions_dir(),
-            home.trash_dir(),
-            sync_policy(config.storage.sync),
-            Arc::new(OsFiles),
-        ));
+        let store: Arc<dyn Storage> = Arc::new(store(&home, &config));
         let tools = Arc::new(os_tools(&home, &children, &skills, &settings, open_files)?);
         let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
         let memory = memory(&home, &settings, &store, archives);
@@ -293,6 +289,19 @@ impl Node {
         }
     }
 
+    /// Sweeps the trash and old outputs, now and every day. Never resolves.
+    pub(crate) async fn sweep(&self) {
+        loop {
+            let (home, days) = (self.home.clone(), self.config().storage.trash_days);
+            let today = jiff::Zoned::now().date();
+            let sweep = move || sweep::sweep(&home, today, days.into());
+            if let Err(error) = tokio::task::spawn_blocking(sweep).await {
+                tracing::warn!(%error, "the trash was not swept");
+            }
+            tokio::time::sleep(sweep::BETWEEN).await;
+        }
+    }
+
     /// Ends every run and closes every log.
     pub(crate) async fn shutdown(&self) {
         self.runtime.shutdown().await;
@@ -318,6 +327,15 @@ fn skills(home: &Home, settings: &Arc<Settings>) -> Arc<Skills> {
     }
     let trust = TrustFile::new(home.trust_file());
     Skills::new(Arc::clone(settings), Library::new(folders), trust)
+}
+
+/// Conversations as files, and with each the outputs of its tools.
+fn store(home: &Home, config: &Config) -> FileStore {
+    let policy = sync_policy(config.storage.sync);
+    let (sessions, trash) = (home.sessions_dir(), home.trash_dir());
+    let outputs = home.state_dir().join("outputs");
+    FileStore::open(sessions, trash, policy, Arc::new(OsFiles))
+        .with_belongings(move |key| crabtalk_tools::outputs_of(&outputs, key))
 }
 
 fn os_tools(

@@ -157,6 +157,7 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
         () = resuming => {}
         () = heap::give_back(node.runtime()) => {}
         () = index_archives(&archives, node.runtime()) => {}
+        () = node.sweep() => {}
         // Ends what falls to the daemon when a command kills its guardian.
         watched = node.children().watch() => watched.context("cannot watch for orphans")?,
         stopped = wait_for_stop(&node) => stopped?,

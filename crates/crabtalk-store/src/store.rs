@@ -58,7 +58,11 @@ struct Inner {
     digests: Digests,
     opens: Arc<Semaphore>,
     reads: Arc<Semaphore>,
+    belongings: Option<Belongings>,
 }
+
+/// Where a conversation's tools keep something.
+type Belongings = Box<dyn Fn(&ConversationKey) -> PathBuf + Send + Sync>;
 
 impl FileStore {
     /// A store over these folders, which are made when something is put there.
@@ -80,7 +84,20 @@ impl FileStore {
             digests: Digests::default(),
             opens: Arc::new(Semaphore::new(MAX_OPENS)),
             reads: Arc::new(Semaphore::new(MAX_READS)),
+            belongings: None,
         }))
+    }
+
+    /// Says which folder goes to the trash with a conversation: that in which
+    /// its tools keep something.
+    #[must_use]
+    pub fn with_belongings(
+        mut self,
+        folder: impl Fn(&ConversationKey) -> PathBuf + Send + Sync + 'static,
+    ) -> Self {
+        let inner = Arc::get_mut(&mut self.0).expect("nobody shares a store in the making");
+        inner.belongings = Some(Box::new(folder));
+        self
     }
 
     /// Runs `work` in the blocking pool.
@@ -305,6 +322,11 @@ impl Inner {
         let files = names.find(key)?.of_pair;
         if files.is_empty() {
             return Err(Error::NotFound(key.to_string()));
+        }
+        // What belongs to it first: a crash in between must not leave it to the
+        // next conversation of the pair.
+        if let Some(folder) = &self.belongings {
+            names.set_aside(&folder(key), &self.trash, &files[0].name)?;
         }
         // The oldest first: cut off half-way, the conversation is still there.
         for found in files.iter().rev() {

@@ -26,6 +26,6 @@ pub mod guardian;
 pub use environment::child_environment;
 pub use guardian::GuardianCommand;
 pub use peer::{Peers, Refusal};
-pub use provider::{OpenPaths, OsTools, OsToolsConfig};
+pub use provider::{OpenPaths, OsTools, OsToolsConfig, outputs_of};
 pub use reaper::{Children, Known, Swept, conceal};
 pub use sandbox::{Namespaces, SandboxConfig, Walls};

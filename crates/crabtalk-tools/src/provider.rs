@@ -214,16 +214,9 @@ impl OsTools {
         self.shell.shut_down().await;
     }
 
-    /// The folder of a conversation's whole outputs. A hash, since senders
-    /// are any text of any length and must not share one.
+    /// The folder of a conversation's whole outputs.
     pub fn outputs_of(&self, key: &ConversationKey) -> PathBuf {
-        let mut hash = Sha256::new();
-        // Agents' names are unique ignoring case (CONV-2), and hold no NUL.
-        hash.update(key.agent.as_str().to_ascii_lowercase());
-        hash.update([0]);
-        hash.update(key.sender.as_str());
-        let name: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        self.config.output_dir.join(name)
+        outputs_of(&self.config.output_dir, key)
     }
 
     fn readable(&self, call: &Invocation) -> Vec<PathBuf> {
@@ -405,6 +398,18 @@ impl OsTools {
         };
         done.unwrap_or_else(|Failure(why)| ToolOutput::error(why))
     }
+}
+
+/// The folder of a conversation's whole outputs. A hash, since senders are any
+/// text of any length and must not share one.
+pub fn outputs_of(outputs: &Path, key: &ConversationKey) -> PathBuf {
+    let mut hash = Sha256::new();
+    // Agents' names are unique ignoring case (CONV-2), and hold no NUL.
+    hash.update(key.agent.as_str().to_ascii_lowercase());
+    hash.update([0]);
+    hash.update(key.sender.as_str());
+    let name: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    outputs.join(name)
 }
 
 impl ToolProvider for OsTools {

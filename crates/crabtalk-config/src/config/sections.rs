@@ -63,6 +63,9 @@ pub(super) fn memory(mut section: Section<'_>) -> Result<Memory, Error> {
     Ok(memory)
 }
 
+/// A month: long enough to notice that something is missing.
+const TRASH_DAYS: u32 = 30;
+
 pub(super) fn storage(mut section: Section<'_>) -> Result<Storage, Error> {
     let policies = [
         ("step", SyncPolicy::Step),
@@ -72,8 +75,9 @@ pub(super) fn storage(mut section: Section<'_>) -> Result<Storage, Error> {
     let sync = section
         .choice("sync", &policies)?
         .unwrap_or(SyncPolicy::Step);
+    let trash_days = section.count("trash_days", 0)?.unwrap_or(TRASH_DAYS);
     section.finish();
-    Ok(Storage { sync })
+    Ok(Storage { sync, trash_days })
 }
 
 pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {

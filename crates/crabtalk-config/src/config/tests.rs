@@ -44,6 +44,7 @@ fn nothing_said_means_the_defaults() {
     assert_eq!(config.default_agent, "crab");
     assert_eq!(config.owners, ["user", "ann"]);
     assert_eq!(config.storage.sync, SyncPolicy::Step);
+    assert_eq!(config.storage.trash_days, 30);
     assert!(config.runs.detect && config.runs.sandbox == SandboxMode::Off && config.memory.enabled);
     assert_eq!(config.runs.ask_timeout_secs, 86_400);
 }

@@ -87,6 +87,8 @@ struct State {
     closed: HashSet<(ConversationKey, u64)>,
     heard: BTreeMap<ConversationKey, Vec<Arc<Mutex<Heard>>>>,
     accepted: Vec<(ConversationKey, String)>,
+    /// Where a log failed, so that what it had accepted may be lost.
+    lossy: HashSet<ConversationKey>,
     problems: Vec<String>,
 }
 
@@ -135,10 +137,13 @@ impl Told {
                 let problem = format!("{key}: run {run} began while {open} went on");
                 state.problems.push(problem);
             }
-        } else if let AgentEvent::End(_) = event
-            && state.open.remove(key).is_none()
-        {
-            state.problems.push(format!("{key}: an End of nothing"));
+        } else if let AgentEvent::End(end) = event {
+            if matches!(end.code, 404 | 500) {
+                state.lossy.insert(key.clone());
+            }
+            if state.open.remove(key).is_none() {
+                state.problems.push(format!("{key}: an End of nothing"));
+            }
         }
     }
 
@@ -216,10 +221,8 @@ impl Told {
         let mut state = self.state();
         let readers = state.heard.get(key).cloned().unwrap_or_default();
         let mut answers: HashMap<String, String> = HashMap::new();
-        let mut is_lossy = false;
         for reader in &readers {
             let heard = reader.lock().expect("not poisoned");
-            is_lossy |= heard.end.is_some() && heard.is_over().is_none();
             log.check(&heard, &mut problems);
             // The same request has the same answer, whoever asks when.
             if let (Some(id), Some(End { code: 0, .. })) = (&heard.id, &heard.end) {
@@ -231,7 +234,7 @@ impl Told {
                 }
             }
         }
-        if at_rest && !is_lossy {
+        if at_rest && !state.lossy.contains(key) {
             for (_, steer) in state.accepted.iter().filter(|(of, _)| of == key) {
                 if !log.users.contains_key(steer) {
                     problems.push(format!("{steer:?} was accepted and is not there"));

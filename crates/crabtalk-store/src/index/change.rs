@@ -165,6 +165,28 @@ impl Names {
         Ok(())
     }
 
+    /// Moves a folder to the trash, beside a log of this name. On another disk
+    /// it goes aside where it is.
+    pub(crate) fn set_aside(&self, folder: &Path, trash: &Path, log: &str) -> Result<(), Error> {
+        let fs = &*self.fs;
+        let io = |e| failed("move to the trash", folder, e);
+        fs.make_dir(trash).map_err(|e| failed("create", trash, e))?;
+        let moved = match move_aside(fs, folder, trash, &format!("{log}.outputs")) {
+            Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
+                let own = folder.file_name().unwrap_or_default().to_string_lossy();
+                let beside = folder.parent().unwrap_or(trash);
+                move_aside(fs, folder, beside, &format!("{own}.removed"))
+            }
+            moved => moved,
+        };
+        match (moved, folder.parent()) {
+            (Ok(()), Some(parent)) => fs.sync_dir(parent).map_err(io),
+            (Ok(()), None) => Ok(()),
+            (Err(e), _) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            (Err(e), _) => Err(io(e)),
+        }
+    }
+
     /// Makes removals durable, lest a power cut undoes them.
     pub(crate) fn sync_discarded(&self, trash: &Path) -> Result<(), Error> {
         for dir in [trash, &self.dir] {

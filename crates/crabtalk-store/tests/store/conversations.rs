@@ -479,3 +479,35 @@ async fn a_list_counts_messages_wherever_the_state_stands() {
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!((list[0].message_count, &*list[0].meta.title), (3, "t"));
 }
+
+#[tokio::test]
+async fn what_tools_keep_goes_to_the_trash_with_its_conversation() {
+    let dir = tempfile::tempdir().expect("temp dir");
+    let (sessions, outputs) = (dir.path().join("sessions"), dir.path().join("outputs"));
+    let trash = sessions.join("trash");
+    let files = std::sync::Arc::new(crabtalk_store::fs::OsFiles);
+    let policy = crabtalk_store::SyncPolicy::Step;
+    let folder = outputs.clone();
+    let store = crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
+        .with_belongings(move |key| folder.join(key.sender.as_str()));
+    for sender in ["one", "two"] {
+        let kept = outputs.join(sender);
+        std::fs::create_dir_all(&kept).expect("dir");
+        std::fs::write(kept.join("bash-1.txt"), sender).expect("write");
+        let opened = store.open(&key("crab", sender), Some(new())).await;
+        drop(opened.expect("opens"));
+    }
+    store.remove(&key("crab", "one")).await.expect("removes");
+    assert!(!outputs.join("one").exists());
+    assert!(outputs.join("two/bash-1.txt").exists(), "it is another's");
+    let moved = trash.join("crab_one_1.jsonl.outputs/bash-1.txt");
+    assert_eq!(std::fs::read(moved).expect("is there"), b"one");
+    assert!(trash.join("crab_one_1.jsonl").exists());
+    // Without any, and under a name that is taken there, it goes as well.
+    store.remove(&key("crab", "two")).await.expect("removes");
+    let again = store.open(&key("crab", "two"), Some(new())).await;
+    drop(again.expect("opens"));
+    std::fs::create_dir_all(outputs.join("two")).expect("dir");
+    store.remove(&key("crab", "two")).await.expect("removes");
+    assert!(trash.join("crab_two_1.jsonl.outputs.2").exists());
+}

@@ -2,9 +2,10 @@
 //! (STORE-5).
 
 use crate::rig::{Daemon, ModelServer, TestEnv, chunks, end_of, entries, stream_to_end};
-use crabtalk_proto::{Client, Ping, StreamMsg};
+use crabtalk_proto::{Client, Ping, RemoveConversationMsg, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -108,4 +109,44 @@ async fn an_output_that_does_not_fit_leaves_nothing_behind() {
     }
     // The signal that comes with it ends nobody.
     env.connect().await.ping(Ping {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn outputs_of_tools_go_with_their_conversation() {
+    let call = [("bash", json!({"command": "seq 100000"}))];
+    let replies = [openai::tools("a", &call), openai::text("Counted.")];
+    let model = ModelServer::start(Script::openai(replies)).await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "permissions: { bash: allow }");
+    let _daemon = env.daemon().await;
+    let events = stream_to_end(
+        &env,
+        StreamMsg {
+            content: "count".into(),
+            ..StreamMsg::default()
+        },
+    )
+    .await;
+    assert_eq!(end_of(&events).code, 0);
+    let outputs = env.home.join("state/outputs");
+    let names = |folder: &std::path::Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        entries
+            .map(|entry| name(entry).into_string().unwrap())
+            .collect()
+    };
+    assert_eq!(names(&outputs).len(), 1, "the whole output is kept");
+    let removal = RemoveConversationMsg::default();
+    env.connect()
+        .await
+        .remove_conversation(removal)
+        .await
+        .unwrap();
+    assert!(names(&outputs).is_empty(), "{:?}", names(&outputs));
+    let trash = names(&env.sessions().join("trash"));
+    assert!(
+        trash.iter().any(|name| name.ends_with(".jsonl.outputs")),
+        "{trash:?}"
+    );
 }
