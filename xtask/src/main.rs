@@ -1,5 +1,6 @@
 //! Chores of the workspace: `cargo xtask`.
 
+mod attack;
 mod bench;
 mod endurance;
 mod layers;
@@ -14,6 +15,7 @@ const USAGE: &str = "usage: cargo xtask CHORE
   torture [KILLS [SEED]]    kill it at random instants under load
   crash [POINTS [SEED]]     kill it at every call that changes a file
   soak [MINUTES]            let clients misbehave, and draw what that costs
+  attack [MINUTES [SEED]]   run what rules allow beside a canary
   draw                      draw docs/soak.csv again
   order                     find out in which order functions are best linked";
 
@@ -41,6 +43,9 @@ fn main() -> anyhow::Result<()> {
         ("crash", [points, seed]) => endurance::crash(Some(points), Some(seed)),
         ("soak", []) => endurance::soak(None),
         ("soak", [minutes]) => endurance::soak(Some(minutes)),
+        ("attack", []) => attack::run(None, None),
+        ("attack", [minutes]) => attack::run(Some(minutes), None),
+        ("attack", [minutes, seed]) => attack::run(Some(minutes), Some(seed)),
         ("draw", []) => endurance::draw(),
         // Of the two that follow, cargo runs the first and the first the second.
         ("bench-here", names) => bench::run(names),

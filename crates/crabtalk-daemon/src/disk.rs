@@ -131,3 +131,50 @@ fn names(path: &Path) -> Vec<OsString> {
     };
     path.components().rev().filter_map(name).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_followed_but_for_those_that_lead_nowhere_or_through_proc() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("real")).unwrap();
+        fs::write(root.join("real/file"), "x").unwrap();
+        symlink("real", root.join("link")).unwrap();
+        symlink("nowhere", root.join("dangling")).unwrap();
+        symlink("/proc/self/cwd", root.join("cwd")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        for (path, want) in [
+            ("link/file", Some("real/file")),
+            ("link/../real", Some("real")),
+            ("link/new", Some("real/new")),
+            ("new/deep/er", Some("new/deep/er")),
+            ("real/file/x", Some("real/file/x")),
+            ("new/../real", None),
+            ("dangling", None),
+            ("dangling/x", None),
+            ("cwd/../x", None),
+            ("loop", None),
+        ] {
+            let resolved = LocalDisk.resolve(&root.join(path));
+            assert_eq!(resolved, want.map(|want| root.join(want)), "{path}");
+        }
+        assert_eq!(LocalDisk.resolve(Path::new("/proc/self/environ")), None);
+        assert_eq!(LocalDisk.resolve(Path::new("/dev/fd/3")), None);
+        assert_eq!(
+            LocalDisk.resolve(&root.join("x".repeat(300))),
+            Some(root.join("x".repeat(300)))
+        );
+        assert_eq!(
+            LocalDisk.read(&root.join("link/file"), 1),
+            Content::File(b"x".to_vec())
+        );
+        assert_eq!(LocalDisk.read(&root.join("link/file"), 0), Content::Unclear);
+        assert_eq!(LocalDisk.read(&root.join("real"), 0), Content::Folder);
+        assert_eq!(LocalDisk.read(&root.join("none"), 0), Content::Absent);
+    }
+}

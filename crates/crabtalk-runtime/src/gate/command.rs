@@ -24,14 +24,14 @@ const HARMLESS_FILES: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/d
 
 /// Programs that write files whose names and content a command chooses, so
 /// that a repository's configuration may be among them.
-const WRITERS: [&str; 16] = [
+const WRITERS: [&str; 17] = [
     "cp", "mv", "ln", "tar", "bsdtar", "gtar", "unzip", "rsync", "split", "gcc", "cc", "clang",
-    "g++", "sort", "gzip", "curl",
+    "g++", "sort", "gzip", "curl", "wget",
 ];
 
 /// Variables of commands that a narrow rule allowed: what a repository or a
 /// person set up to run beside git stays out.
-const ENVIRONMENT: [(&str, &str); 14] = [
+const ENVIRONMENT: [(&str, &str); 12] = [
     ("GIT_PAGER", "cat"),
     ("PAGER", "cat"),
     ("MANPAGER", "cat"),
@@ -45,8 +45,6 @@ const ENVIRONMENT: [(&str, &str); 14] = [
     ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
     ("GIT_MERGE_AUTOEDIT", "no"),
     ("GIT_ATTR_NOSYSTEM", "1"),
-    ("GIT_DIFF_OPTS", ""),
-    ("GIT_PROTOCOL_FROM_USER", "0"),
 ];
 
 /// Settings of git for such commands: they stand above every file's.
@@ -63,12 +61,8 @@ const GIT_SETTINGS: [(&str, &str); 8] = [
 
 /// The command to run, with its variables.
 fn tame(text: String) -> ShellCommand {
-    let set = ENVIRONMENT
-        .iter()
-        .filter(|(name, _)| *name != "GIT_DIFF_OPTS");
-    let mut environment: Vec<(String, String)> = set
-        .map(|(name, value)| ((*name).into(), (*value).into()))
-        .collect();
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut environment: Vec<(String, String)> = ENVIRONMENT.iter().map(pair).collect();
     environment.push(("GIT_CONFIG_COUNT".into(), GIT_SETTINGS.len().to_string()));
     for (at, (key, value)) in GIT_SETTINGS.iter().enumerate() {
         environment.push((format!("GIT_CONFIG_KEY_{at}"), (*key).into()));

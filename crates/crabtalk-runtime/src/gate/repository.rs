@@ -29,7 +29,7 @@ const HARMLESS: &str = "
     core.compression core.bigfilethreshold core.packedgitlimit core.checkstat core.trustctime
     core.whitespace core.commentchar core.protecthfs core.protectntfs core.splitindex
     core.sharedrepository core.fsyncmethod core.fsync core.looseobjectcompression
-    core.hookspath core.fsmonitor core.pager
+    core.hookspath core.fsmonitor core.pager core.worktree safe.*
     extensions.objectformat extensions.partialclone extensions.refstorage
     extensions.worktreeconfig extensions.compatobjectformat extensions.relativeworktrees
     remote.*.url remote.*.fetch remote.*.pushurl remote.*.push remote.*.tagopt remote.*.prune
@@ -93,6 +93,11 @@ pub(super) fn check(disk: &dyn Disk, folder: &Path, sends: Option<&Sends>) -> Re
         let mut names = Names::default();
         for file in files {
             configuration(disk, &file, sends.is_some(), &mut names)?;
+        }
+        // Repositories within others say where their files are.
+        let is_top = |worktree: &String| disk.resolve(&git.join(worktree)) == disk.resolve(&top);
+        if !names.worktrees.iter().all(is_top) {
+            return Err("keeps its files elsewhere".into());
         }
         if let Some(sends) = sends {
             names.named.extend(sends.to.clone());
@@ -182,6 +187,8 @@ fn common_folder(disk: &dyn Disk, git: &Path) -> Result<PathBuf, String> {
 struct Names {
     remotes: Vec<String>,
     named: Vec<String>,
+    /// Folders of files.
+    worktrees: Vec<String>,
 }
 
 fn configuration(
@@ -237,6 +244,7 @@ fn keys(text: &str, sends: bool, names: &mut Names) -> Result<(), String> {
             "branch.*.remote" | "branch.*.pushremote" | "remote.pushdefault" => {
                 names.named.push(value.trim().to_owned());
             }
+            "core.worktree" => names.worktrees.push(value.trim().to_owned()),
             _ => {}
         }
     }
@@ -385,3 +393,6 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
         value = value.checked_add(1)?;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,9 @@ fn nothing_but_the_judged_words_runs() {
         None => 1,
     });
     for programs in [Programs::Recorded, Programs::Real] {
+        if long.is_some() {
+            say(&format!("{programs:?}: seed {seed}"));
+        }
         let (begun, mut count) = (Instant::now(), Count::default());
         let (stage, mut dice) = (Stage::new(programs), Dice::new(seed));
         let mut told = Instant::now();

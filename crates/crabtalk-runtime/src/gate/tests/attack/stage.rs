@@ -66,7 +66,8 @@ impl Stage {
             folder,
             before: BTreeMap::new(),
         };
-        let record = "{ printf '%s\\0' \"${0##*/}\" \"$@\"; printf '\\1\\0'; } >>\"$RECORD\"";
+        // In one piece: two of a pipeline may write at once.
+        let record = r#"end=$(printf '\1'); printf '%s\0' "${0##*/}" "$@" "$end" >>"$RECORD""#;
         let canary = ">>\"$CANARY\"";
         if programs == Programs::Recorded {
             RECORDED
