@@ -54,7 +54,8 @@ impl Home {
     /// Creates the folders that are missing, 0700, takes others' rights to the
     /// root away, and answers with the canonical path. Something else in the
     /// place of skills or memory is left alone: the daemon works without, and
-    /// whoever looks there says what is wrong.
+    /// whoever looks there says what is wrong. A disk that is full or read-only
+    /// is no reason not to go on with what is there.
     pub fn create(&self) -> Result<Self, Error> {
         let folders = [
             self.root.clone(),
@@ -73,11 +74,15 @@ impl Home {
                 .create(folder)
         };
         for folder in &folders {
-            create(folder).map_err(|e| Error::io("create the folder", folder, e))?;
+            match create(folder) {
+                // What is there can be read, and whoever writes says what is not.
+                Err(e) if is_unwritable(&e) && self.root.is_dir() => {}
+                created => created.map_err(|e| Error::io("create the folder", folder, e))?,
+            }
         }
         for folder in [self.skills_dir(), self.memory_dir()] {
             match create(&folder) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) if e.kind() == ErrorKind::AlreadyExists || is_unwritable(&e) => {}
                 created => created.map_err(|e| Error::io("create the folder", &folder, e))?,
             }
         }
@@ -201,6 +206,14 @@ impl Home {
     pub fn socket(&self) -> PathBuf {
         self.root.join("daemon.sock")
     }
+}
+
+/// Whether a disk is full or read-only.
+fn is_unwritable(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 pub(crate) fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {

@@ -6,10 +6,28 @@
 use crabtalk_config::Home;
 use std::path::PathBuf;
 
+/// What the link to the socket is called before it takes its place; a number
+/// follows.
+const UNFINISHED_LINK: &str = ".crabtalk.sock.";
+
 /// For the holder of the home's lock, before it begins its work.
 pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
         crabtalk_files::sweep(&folder);
+    }
+    for item in std::fs::read_dir(home.run_dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = item.file_name();
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with(UNFINISHED_LINK))
+        {
+            // It leads to the same socket, and is in nobody's way.
+            let _ = std::fs::remove_file(item.path());
+        }
     }
 }
 

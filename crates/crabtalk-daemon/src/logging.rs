@@ -21,9 +21,13 @@ const MAX_LOG_BYTES: u64 = 10 * 1024 * 1024;
 /// Levels unless `CRABTALK_LOG` says otherwise.
 const DEFAULT_LEVEL: tracing::Level = tracing::Level::INFO;
 
-pub(crate) fn init(path: &Path, to_stderr: bool) -> io::Result<()> {
+/// What prevents the file from being written for now is told and no reason not
+/// to start: a disk that is full or read-only may be read (STORE-5).
+pub(crate) fn init(path: &Path, to_stderr: bool) {
+    let mut file = Rotating::new(path);
+    let opened = file.file().map(drop);
     let log = Log {
-        file: Mutex::new(Rotating::open(path)?),
+        file: Mutex::new(file),
         to_stderr,
     };
     let levels = std::env::var("CRABTALK_LOG").ok();
@@ -37,35 +41,47 @@ pub(crate) fn init(path: &Path, to_stderr: bool) -> io::Result<()> {
     let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
     // A second daemon in one process, as tests have it, keeps the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);
-    Ok(())
+    if let Err(error) = opened {
+        tracing::warn!(path = %path.display(), %error, "what is logged is kept nowhere until this file can be written");
+    }
 }
 
 struct Rotating {
     path: PathBuf,
-    file: File,
+    /// `None` while it cannot be opened; each line tries again.
+    file: Option<File>,
     bytes: u64,
 }
 
 impl Rotating {
-    fn open(path: &Path) -> io::Result<Self> {
-        let file = crabtalk_files::open_to_append(path)?;
-        let bytes = file.metadata()?.len();
-        Ok(Self {
+    fn new(path: &Path) -> Self {
+        Self {
             path: path.to_owned(),
-            file,
-            bytes,
-        })
+            file: None,
+            bytes: 0,
+        }
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            let file = crabtalk_files::open_to_append(&self.path)?;
+            self.bytes = file.metadata()?.len();
+            self.file = Some(file);
+        }
+        Ok(self.file.as_mut().expect("opened above"))
     }
 
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.file()?;
         if self.bytes >= MAX_LOG_BYTES {
             let mut aside = self.path.clone().into_os_string();
             aside.push(".1");
             std::fs::rename(&self.path, aside)?;
-            *self = Self::open(&self.path)?;
+            self.file = None;
         }
+        self.file()?.write_all(line)?;
         self.bytes += line.len() as u64;
-        self.file.write_all(line)
+        Ok(())
     }
 }
 

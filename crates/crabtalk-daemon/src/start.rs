@@ -54,8 +54,8 @@ pub fn run(
     crabtalk_tools::conceal().context("cannot close this process to others")?;
     let home = home.create()?;
     let lock = HomeLock::acquire(home.root())?;
-    logging::init(&home.log_file(), log_to_stderr)
-        .with_context(|| format!("cannot write {}", home.log_file().display()))?;
+    logging::init(&home.log_file(), log_to_stderr);
+    lock.tell();
     leftovers::sweep(&home);
     let open_files = raise_file_limit();
     crabtalk_heap::share();

@@ -35,6 +35,7 @@ pub(crate) fn is_unwritable(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::WriteZero

@@ -4,6 +4,7 @@
 //! process, however that ends; the file itself stays, because removing it
 //! would let a third daemon lock a new one beside a holder of the old.
 
+use crate::error::is_unwritable;
 use crate::fs::{FileLayer, OsFiles};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -54,6 +55,8 @@ pub enum Error {
 pub struct HomeLock {
     file: File,
     home: PathBuf,
+    /// Why our pid is not in the file: its disk is full or read-only.
+    untold: Option<io::Error>,
 }
 
 impl HomeLock {
@@ -66,6 +69,13 @@ impl HomeLock {
     /// The home, without links.
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// Says in the log what could not be written.
+    pub fn tell(&self) {
+        if let Some(error) = &self.untold {
+            tracing::warn!(home = %self.home.display(), %error, "our pid cannot be written down; the home is locked all the same");
+        }
     }
 
     fn acquire_with(
@@ -83,7 +93,10 @@ impl HomeLock {
         let home = home.canonicalize().map_err(io("find", home))?;
         let path = home.join(PID_FILE);
         let dir = path.parent().expect("the pid file lies in a folder");
-        OsFiles.make_dir(dir).map_err(io("create", dir))?;
+        match OsFiles.make_dir(dir) {
+            Err(error) if !is_unwritable(&error) => return Err(io("create", dir)(error)),
+            Ok(()) | Err(_) => {}
+        }
         let mut file = open(&path).map_err(io("open", &path))?;
         match try_lock(&file) {
             Ok(()) => {}
@@ -121,28 +134,61 @@ impl HomeLock {
         let write = file
             .set_len(0)
             .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
-        write.map_err(io("write our pid to", &path))?;
-        Ok(Self { file, home })
+        let untold = match write {
+            Err(error) if is_unwritable(&error) => Some(error),
+            // What a descriptor answers that only reads.
+            Err(error) if is_for_reading(&error) => Some(io::ErrorKind::ReadOnlyFilesystem.into()),
+            write => {
+                write.map_err(io("write our pid to", &path))?;
+                None
+            }
+        };
+        Ok(Self { file, home, untold })
     }
 }
 
 impl Drop for HomeLock {
     /// Says that nobody runs here, before the lock goes with the file.
     fn drop(&mut self) {
-        if let Err(error) = self.file.set_len(0) {
+        if self.untold.is_none()
+            && let Err(error) = self.file.set_len(0)
+        {
             tracing::warn!(home = %self.home.display(), %error, "our pid is left in the pid file");
         }
     }
 }
 
+/// Opens the file, for reading alone where nothing can be written: that is
+/// enough to lock it. Nothing that lies in its place is waited for.
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
+    let mut options = OpenOptions::new();
+    options
         .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let opened = options
+        .clone()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(path)
+        .open(path);
+    let file = match opened {
+        Err(error) if is_unwritable(&error) => options.open(path).map_err(|_| error)?,
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        let message = "it is not a regular file; move it away";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(file)
+}
+
+fn is_for_reading(error: &io::Error) -> bool {
+    let badf = rustix::io::Errno::BADF.raw_os_error();
+    let invalid = rustix::io::Errno::INVAL.raw_os_error();
+    error
+        .raw_os_error()
+        .is_some_and(|code| code == badf || code == invalid)
 }
 
 fn pid(mut file: &File) -> Option<u32> {
@@ -177,6 +223,17 @@ mod tests {
             ""
         );
         HomeLock::acquire(home.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_pipe_in_the_files_place_is_named_and_not_waited_for() {
+        let home = tempfile::tempdir().expect("temp dir");
+        std::fs::create_dir(home.path().join("run")).expect("dir");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let (pipe, kind) = (home.path().join(PID_FILE), rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).expect("a pipe");
+        let error = HomeLock::acquire(home.path()).expect_err("no file");
+        assert!(error.to_string().contains(PID_FILE), "{error}");
     }
 
     #[test]

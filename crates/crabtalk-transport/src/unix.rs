@@ -6,6 +6,7 @@
 //! user (and root) gets a connection.
 
 mod file;
+mod spare;
 
 use crate::accept::{Accept, Accepted};
 use crate::client::Connection;
@@ -164,7 +165,21 @@ pub type UnixConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
 /// Two daemons that start at the same moment are kept apart by the lock of
 /// their home (STORE-6), not by this.
 pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
-    let (listener, file) = bind(path).await?;
+    let (listener, file) = match bind(path).await {
+        Err(Error::Listen { source, .. }) if spare::would_help(&source) => {
+            let spare = spare::make(path).map_err(|source| Error::Listen {
+                path: path.to_owned(),
+                source,
+            })?;
+            tracing::warn!(
+                error = %source,
+                path = %spare.display(),
+                "the socket cannot be made where it belongs; clients of this user find it here"
+            );
+            bind(&spare).await?
+        }
+        bound => bound?,
+    };
     Ok(UnixListener {
         listener,
         own_uid: rustix::process::geteuid().as_raw(),
@@ -228,7 +243,7 @@ fn sweep(folder: &Path) {
 /// Connects to the daemon that listens on `path`.
 pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
     check_length(path, path)?;
-    let connected = match UnixStream::connect(path).await {
+    let mut connected = match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             let path = path.to_owned();
             let waited = tokio::task::spawn_blocking(move || wait_in_line(&path)).await;
@@ -238,6 +253,12 @@ pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
         }
         connected => connected,
     };
+    if connected.as_ref().is_err_and(is_unanswered)
+        && let Some(spare) = spare::find(path)
+        && let Ok(stream) = UnixStream::connect(spare).await
+    {
+        connected = Ok(stream);
+    }
     match connected {
         Ok(stream) => {
             let (read, write) = stream.into_split();

@@ -103,7 +103,7 @@ fn left_over(folder: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
             found.extend(left_over(&path));
-        } else if name.contains(".tmp") || name == "s" {
+        } else if name.contains(".tmp") || name.starts_with(".crabtalk") || name == "s" {
             found.push(path);
         }
     }

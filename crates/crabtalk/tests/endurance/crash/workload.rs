@@ -296,7 +296,7 @@ impl Hands<'_> {
             ..ReplyToAsk::default()
         };
         let work = async |mut connection: UnixConnection| connection.reply_to_ask(reply).await;
-        self.change("approval", Holds::Either, work).await
+        self.change("approval", Holds::Yes, work).await
     }
 }
 
