@@ -1,6 +1,6 @@
 //! Text of models, tools and other people, made safe and short for a terminal.
 
-use crabtalk_proto::{Image, visible_prose};
+use crabtalk_proto::{Image, visible, visible_prose};
 use std::borrow::Cow;
 
 /// Characters of a one-line summary: fits a narrow terminal beside its label.
@@ -29,10 +29,10 @@ pub(crate) fn call_summary(arguments: &str) -> String {
     let text = parsed
         .as_ref()
         .and_then(|value| telling.iter().find_map(|key| value.get(key)?.as_str()));
-    let text = text.unwrap_or(arguments);
+    let text = visible(text.unwrap_or(arguments));
     match text.lines().count() {
-        0 | 1 => summary(text),
-        lines => format!("{} ({lines} lines)", summary(text)),
+        0 | 1 => summary(&text),
+        lines => format!("{} ({lines} lines)", summary(&text)),
     }
 }
 
