@@ -2,7 +2,8 @@
 //!
 //! Invariants: a log is synced by one thread at a time, and whoever asks
 //! meanwhile shares the next sync; a log stands in the queue at most once;
-//! threads exist while there is work and end soon after.
+//! one thread exists from the start and stays, so that a user who may start no
+//! more has one; others exist while there is work and end soon after.
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
@@ -22,7 +23,8 @@ use tokio::sync::oneshot;
 /// threads keep a disk busy.
 const MAX_THREADS: usize = 4;
 
-/// How long an idle thread waits for more before it gives its memory back.
+/// How long an idle thread waits for more before it gives its memory back,
+/// unless it is the only one.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// How long the end of the store waits for syncs. Whoever wanted one has been
@@ -131,7 +133,20 @@ struct Queue {
 
 impl Syncer {
     pub(crate) fn new() -> Self {
-        Self(Arc::default())
+        let syncer = Self(Arc::default());
+        // Without one the first sync tries again, and says why it fails.
+        let _ = syncer.start_thread(&mut syncer.0.lock());
+        syncer
+    }
+
+    fn start_thread(&self, queue: &mut Queue) -> io::Result<()> {
+        let inner = Arc::clone(&self.0);
+        let thread = Builder::new()
+            .name("log-sync".into())
+            .stack_size(STACK_BYTES);
+        queue.threads.push(thread.spawn(move || inner.work())?);
+        queue.running += 1;
+        Ok(())
     }
 
     /// Resolves when the log is durable up to there.
@@ -168,15 +183,8 @@ impl Syncer {
         queue.logs.push_back(log);
         if queue.logs.len() > queue.idle && queue.running < MAX_THREADS {
             queue.threads.retain(|thread| !thread.is_finished());
-            let inner = Arc::clone(&self.0);
-            let thread = Builder::new()
-                .name("log-sync".into())
-                .stack_size(STACK_BYTES);
-            match thread.spawn(move || inner.work()) {
-                Ok(handle) => {
-                    queue.threads.push(handle);
-                    queue.running += 1;
-                }
+            match self.start_thread(&mut queue) {
+                Ok(()) => {}
                 // Whoever runs will come to it.
                 Err(_) if queue.running > 0 => {}
                 Err(e) => {
@@ -263,13 +271,19 @@ impl Inner {
                 return None;
             }
             queue.idle += 1;
-            let (woken, timeout) = self
-                .wake
-                .wait_timeout(queue, IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
-            queue = woken;
+            let only = queue.idle == 1;
+            let over;
+            (queue, over) = if only {
+                let woken = self.wake.wait(queue);
+                (woken.unwrap_or_else(PoisonError::into_inner), false)
+            } else {
+                let waited = self.wake.wait_timeout(queue, IDLE);
+                let (woken, limit) = waited.unwrap_or_else(PoisonError::into_inner);
+                (woken, limit.timed_out())
+            };
             queue.idle -= 1;
-            if timeout.timed_out() && queue.logs.is_empty() {
+            // Another is idle, or the next to wait is the only one.
+            if over && queue.logs.is_empty() && queue.idle > 0 {
                 return None;
             }
         }
