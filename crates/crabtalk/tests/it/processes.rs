@@ -104,7 +104,9 @@ async fn a_tool_process_may_not_talk_to_the_daemon() {
             "{way}'{CRABTALK}' --home '{home}' stats > out 2>&1; \
              until [ -s out ]; do :; done; cat out"
         );
-        let events = stream_to_end(&env, bash(&env, &command)).await;
+        // A command that names the home would be denied before that.
+        env.script("client", &format!("#!/bin/sh\n{command}"));
+        let events = stream_to_end(&env, bash(&env, "./client")).await;
         let text = chunks(&events);
         assert!(
             text.contains("processes that an agent started may not talk to the daemon"),
@@ -150,7 +152,8 @@ async fn parents_that_end_while_the_daemon_looks_hide_nobody() {
     fs::write(env.work.join("ping.bin"), ping_frame().await).unwrap();
     let socket = env.socket();
     let command = format!("perl race.pl '{}' {TRIES}; echo done", socket.display());
-    let events = stream_to_end(&env, bash(&env, &command)).await;
+    env.script("race", &format!("#!/bin/sh\n{command}"));
+    let events = stream_to_end(&env, bash(&env, "./race")).await;
     assert!(chunks(&events).contains("done"), "{}", chunks(&events));
     assert!(!env.work.join("won").exists(), "a command got in");
     env.connect().await.ping(Ping {}).await.unwrap();
