@@ -189,7 +189,7 @@ impl World {
             90..100 => self.retry(key),
             100..110 => drop(self.runtime.kill(&key)),
             110..122 => self.steer(key),
-            122..142 => self.answer_somebody(),
+            122..142 => self.answer_somebody().await,
             142..148 => self.compact(key),
             148..152 => self.set(key),
             152..155 => self.remove(key).await,
@@ -302,7 +302,7 @@ impl World {
         });
     }
 
-    fn answer_somebody(&mut self) {
+    async fn answer_somebody(&mut self) {
         let asks = self.runtime.asks(None, None);
         if let Some(ask) = self.rng.pick(&asks) {
             let answer = match (ask.ask.kind, self.rng.below(4)) {
@@ -312,7 +312,8 @@ impl World {
                 (AskKind::Approval, 2) => "Allow always",
                 (AskKind::Approval, _) => "y",
             };
-            drop(self.runtime.reply(&ask.key, Some(&ask.ask.id), answer));
+            let id = Some(ask.ask.id.as_str());
+            drop(self.runtime.reply(&ask.key, id, answer).await);
         }
     }
 
@@ -419,7 +420,8 @@ impl World {
         self.life.full.store(false, Ordering::Relaxed);
         for _ in 0..100 {
             for ask in self.runtime.asks(None, None) {
-                drop(self.runtime.reply(&ask.key, Some(&ask.ask.id), "n"));
+                let id = Some(ask.ask.id.as_str());
+                drop(self.runtime.reply(&ask.key, id, "n").await);
             }
             sleep(Duration::from_secs(900)).await;
             while self.readers.try_join_next().is_some() {}
