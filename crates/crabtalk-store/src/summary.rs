@@ -141,7 +141,7 @@ fn last_state(
     scans: &Scans,
 ) -> io::Result<(LastState, u64)> {
     let mut state = LastState::default();
-    let mut reached = len;
+    let (mut reached, mut passed_one) = (len, false);
     let mut lines = Backward::new(file, floor, len);
     while !state.is_complete() {
         let Some((offset, bytes)) = lines.prev()? else {
@@ -161,7 +161,11 @@ fn last_state(
                     };
                 }
                 // State is repeated behind a marker of ours; older ones know none.
-                break;
+                // A crash may have come between a marker and that.
+                if state.title.is_some() || passed_one || marker.stamp.prev.is_none() {
+                    break;
+                }
+                passed_one = true;
             }
             Ok(Line::Meta(meta, stamp)) => {
                 if meta.last_run.is_some() {

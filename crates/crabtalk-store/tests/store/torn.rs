@@ -212,6 +212,33 @@ async fn a_block_at_the_end_that_never_reached_the_disk_is_torn() {
 }
 
 #[tokio::test]
+async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let titled = |title: &str| {
+        Record::Meta(MetaRecord {
+            title: Some(title.into()),
+            ..MetaRecord::default()
+        })
+    };
+    log.append(&[user("one"), titled("Before")])
+        .expect("appends");
+    log.append(&[said("two"), titled("A garden")])
+        .expect("appends");
+    log.append(&[compact("sum", 0), titled("A garden")])
+        .expect("appends");
+    drop(log);
+    let whole = home.read(NAME);
+    home.write(NAME, &whole[..whole.len() - 20]);
+    home.restart();
+    let listed = home.store.list(None, None).await.expect("lists");
+    assert_eq!(listed[0].meta.title, "A garden");
+    assert_eq!(listed[0].message_count, 2);
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.meta.title, "A garden");
+}
+
+#[tokio::test]
 async fn a_line_beyond_all_measure_hides_nothing_and_is_never_written() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
