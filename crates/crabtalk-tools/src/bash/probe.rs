@@ -68,10 +68,14 @@ impl Probe<'_> {
         // Closed to commands, so that nothing of it has to be opened.
         let home = self.home.canonicalize();
         let cwd = Workplace::enter(&home.map_err(|e| e.to_string())?)?;
+        // In the closed home, where no command can disturb it: walls that are
+        // not found are not built.
+        let state = self.home.join("state");
+        std::fs::create_dir_all(&state).map_err(|e| e.to_string())?;
         let output = self.shell.run(Order {
             command: ":".into(),
             sandbox: Some(self.policy(&cwd, namespaces)?),
-            environment: Vec::new(),
+            environment: vec![("TMPDIR".into(), state.to_string_lossy().into_owned())],
             cwd,
             timeout: WITHIN,
             outputs: self.home.join("state/outputs"),

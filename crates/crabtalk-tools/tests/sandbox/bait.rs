@@ -6,9 +6,9 @@ use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentConfig, Sandbox};
 use crabtalk_tools::{GuardianCommand, Namespaces, OsTools, SandboxConfig};
 use serde_json::json;
+use std::ffi::OsString;
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -21,6 +21,22 @@ pub(crate) fn bubblewrap() -> Namespaces {
         .map(|folder| folder.join("bwrap"))
         .find(|program| program.is_file());
     Namespaces::Bubblewrap(program.unwrap_or_default())
+}
+
+/// A guardian before which something happens, in the same process. No script
+/// of its own: one that was just written may still be open in a child that
+/// another test starts, and cannot be started then.
+pub(crate) fn behind(script: &str, guardian: &GuardianCommand) -> GuardianCommand {
+    let script = format!(
+        "{script}\nexec {} \"$0\" \"$@\"",
+        guardian.program.display()
+    );
+    let mut args: Vec<OsString> = vec!["-c".into(), script.into()];
+    args.extend(guardian.args.iter().cloned());
+    GuardianCommand {
+        program: "/bin/sh".into(),
+        args,
+    }
 }
 
 /// A machine to play.
@@ -87,21 +103,10 @@ impl Bait {
         fs::write(&shared, "secret").unwrap();
         let mut config = world.config();
         let guardian = world.root.join("guardian.pid");
-        let script = world.root.join("guardian");
-        fs::write(
-            &script,
-            format!(
-                "#!/bin/sh\necho $$ > {}\nexec {} \"$@\"\n",
-                guardian.display(),
-                config.guardian.program.display()
-            ),
-        )
-        .unwrap();
-        fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-        config.guardian = GuardianCommand {
-            program: script,
-            ..config.guardian
-        };
+        config.guardian = behind(
+            &format!("echo $$ > {}", guardian.display()),
+            &config.guardian,
+        );
         config.sandbox = SandboxConfig {
             network,
             read: vec![world.root.join("readable")],

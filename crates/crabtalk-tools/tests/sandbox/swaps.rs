@@ -1,10 +1,11 @@
 //! Links that are swapped in after a folder was judged: the sandbox stays
 //! where it was built, or is not built at all.
 
+use crate::bait::behind;
 use crate::boxed;
 use crate::support::World;
-use crabtalk_tools::{GuardianCommand, OsTools, SandboxConfig};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use crabtalk_tools::{OsTools, SandboxConfig};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,14 +34,7 @@ fn swap(folder: &Path, to: &Path) {
 /// to find out which walls there are, or after that.
 fn before(world: &World, script: &str) -> OsTools {
     let mut config = world.config();
-    let path = world.root.join("guardian");
-    let real = config.guardian.program.display().to_string();
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\nexec {real} \"$@\"\n")).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    config.guardian = GuardianCommand {
-        program: path,
-        ..config.guardian
-    };
+    config.guardian = behind(script, &config.guardian);
     OsTools::new(config)
 }
 
