@@ -36,6 +36,7 @@ impl AgentFile {
     /// Reads the text of an agent file. `file` names it in messages.
     pub fn parse(text: &str, file: &Path) -> Result<(Self, Vec<Warning>), Error> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        check_whole(text, file)?;
         let (frontmatter, prompt) = split(text, file)?;
         check_size(frontmatter, file)?;
         let tree = tree::from_yaml(frontmatter, file, 1)?;
@@ -119,6 +120,24 @@ fn stands_as_frontmatter(text: &str, settings: &AgentSettings) -> bool {
     };
     let read = AgentFile::parse(&made.to_text(), Path::new("config"));
     read.is_ok_and(|(read, _)| read.settings == *settings && read.prompt.is_empty())
+}
+
+/// Refuses what a crash or a full disk leaves of a file. Without its rules an
+/// agent could do what its author denied it, so such a file makes none.
+fn check_whole(text: &str, file: &Path) -> Result<(), Error> {
+    let message = if text.trim().is_empty() {
+        "the file is empty: write what the agent is, or remove the file"
+    } else if text.contains('\0') {
+        "the file holds NUL bytes, as a crash may leave them: write it again, or remove it"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Invalid(Diagnostic {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        message: message.into(),
+    }))
 }
 
 fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {

@@ -183,6 +183,8 @@ pub struct Limits {
 pub struct Skills {
     /// Whether `~/.claude/skills` is read too.
     pub import: bool,
+    /// Further folders of skills, in their order; absolute or from `~`.
+    pub paths: Vec<String>,
     /// Skills that are switched off.
     pub disabled: Vec<String>,
 }

@@ -3,7 +3,6 @@
 //! Invariants: one change at a time; a name that is taken, in whatever case,
 //! is never taken again; what cannot be read back is never written.
 
-use crate::compose::DEFAULT_PROMPT;
 use crabtalk_config::{AgentFile, AgentText, is_name, load_agents, write_atomic};
 use crabtalk_proto::Status;
 use std::collections::HashMap;
@@ -23,8 +22,8 @@ pub(crate) enum Change {
     Create,
     /// There must be one, or the agent must be built in.
     Update {
-        /// Whether the daemon has such an agent without any file.
-        built_in: bool,
+        /// The prompt that the daemon gives such an agent without any file.
+        built_in: Option<&'static str>,
     },
 }
 
@@ -72,12 +71,17 @@ impl AgentFiles {
                 (Change::Update { .. }, Some(twin)) if twin != name => {
                     return Err(unknown(&name));
                 }
-                (Change::Update { built_in: false }, None) => return Err(unknown(&name)),
+                (Change::Update { built_in: None }, None) => return Err(unknown(&name)),
                 (Change::Create, None) | (Change::Update { .. }, _) => {}
             }
             let prompt = match change {
-                // Older clients send none where they leave it as it is.
-                Change::Update { .. } if prompt.trim().is_empty() => kept_prompt(&path)?,
+                // WIRE-5: who leaves the prompt empty does not mean to erase it.
+                Change::Update { built_in } if prompt.trim().is_empty() => {
+                    let kept = AgentFile::load(&path)
+                        .map_err(|e| Status::conflict(e.with_causes()))?
+                        .map(|(file, _)| file.prompt);
+                    kept.unwrap_or_else(|| built_in.unwrap_or_default().to_owned())
+                }
                 Change::Create | Change::Update { .. } => prompt,
             };
             let text = text.with_prompt(&prompt).to_text();
@@ -101,12 +105,6 @@ impl AgentFiles {
         })
         .await
     }
-}
-
-/// The prompt of an agent's file; the built-in one where there is no file.
-fn kept_prompt(path: &Path) -> Result<String, Status> {
-    let file = AgentFile::load(path).map_err(|e| Status::bad_request(e.with_causes()))?;
-    Ok(file.map_or_else(|| DEFAULT_PROMPT.to_owned(), |(file, _)| file.prompt))
 }
 
 /// The agent whose file has this name, in whatever case.
@@ -152,7 +150,7 @@ mod tests {
     async fn agents_are_written_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let files = AgentFiles::new(dir.path().to_owned());
-        let (create, update) = (Change::Create, Change::Update { built_in: false });
+        let (create, update) = (Change::Create, Change::Update { built_in: None });
         for (change, name, config, code) in [
             (update, "rev", "model: m", 404),
             (create, "rev", "# why\nmodel: m", 0),
@@ -163,7 +161,14 @@ mod tests {
             (create, "bad", "thinking: 4", 400),
             (create, "bad", "model: [", 400),
             (update, "rev", r#"{"tools": ["read"]}"#, 0),
-            (Change::Update { built_in: true }, "crab", "", 0),
+            (
+                Change::Update {
+                    built_in: Some("You are built in."),
+                },
+                "crab",
+                "",
+                0,
+            ),
         ] {
             assert_eq!(
                 write(&files, change, name, config).await,
@@ -177,6 +182,24 @@ mod tests {
         assert_eq!(files.remove("Rev".into()).await.unwrap_err().code, 404);
         files.remove("rev".into()).await.unwrap();
         assert_eq!(files.remove("rev".into()).await.unwrap_err().code, 404);
+    }
+
+    #[tokio::test]
+    async fn an_empty_prompt_keeps_the_one_there_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = AgentFiles::new(dir.path().to_owned());
+        let update = Change::Update {
+            built_in: Some("You are built in."),
+        };
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        let empty = |name: &str| files.write(update, name.into(), "model: n".into(), " ".into());
+        write(&files, Change::Create, "rev", "model: m").await;
+        empty("rev").await.unwrap();
+        assert_eq!(read("rev.md"), "---\nmodel: n\n---\nYou are.\n");
+        empty("crab").await.unwrap();
+        assert_eq!(read("crab.md"), "---\nmodel: n\n---\nYou are built in.\n");
+        std::fs::write(dir.path().join("rev.md"), "\0").unwrap();
+        assert_eq!(empty("rev").await.unwrap_err().code, 409);
     }
 
     #[tokio::test]

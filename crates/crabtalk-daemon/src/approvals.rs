@@ -3,6 +3,8 @@
 //! Invariant: what is in memory is on disk; a file that cannot be read is
 //! never overwritten.
 
+use crate::accepted::Accepted;
+use crate::compose::Report;
 use crate::skills::Skills;
 use crabtalk_config::{read_limited, write_atomic};
 use crabtalk_domain::tool::Invocation;
@@ -15,32 +17,59 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
+/// Where it is, below the home.
+const FILE: &str = "config/approvals.toml";
+
 /// Largest file; thousands of approvals fit.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(crate) struct ApprovalFile {
     path: PathBuf,
     skills: Arc<Skills>,
+    accepted: Accepted,
     now: arc_swap::ArcSwap<Vec<Approval>>,
     /// Held over one change of the file.
     changing: Mutex<()>,
 }
 
 impl ApprovalFile {
-    pub(crate) fn open(path: PathBuf, skills: Arc<Skills>) -> Result<Self, String> {
-        let now = read(&path)?;
-        Ok(Self {
+    /// Reads the file. A broken one approves nothing and is left alone; why is
+    /// said in the report.
+    pub(crate) fn open(
+        path: PathBuf,
+        skills: Arc<Skills>,
+        accepted: Accepted,
+        report: &mut Report,
+    ) -> Self {
+        let now = read(&path).unwrap_or_else(|error| {
+            report.errors.push(error);
+            report.kept.push("no call is approved for good".into());
+            Vec::new()
+        });
+        Self {
             path,
             skills,
+            accepted,
             now: arc_swap::ArcSwap::from_pointee(now),
             changing: Mutex::new(()),
-        })
+        }
     }
 
-    /// Reads the file again, for edits by hand.
-    pub(crate) fn reload(&self) -> Result<(), String> {
-        self.now.store(Arc::new(read(&self.path)?));
-        Ok(())
+    /// Reads the file again, for edits by hand. With a broken one everything
+    /// stays as it is.
+    pub(crate) async fn reload(&self, report: &mut Report) {
+        let _changing = self.changing.lock().await;
+        let path = self.path.clone();
+        let read = tokio::task::spawn_blocking(move || read(&path)).await;
+        match read.map_err(|e| e.to_string()).flatten() {
+            Ok(now) => self.now.store(Arc::new(now)),
+            Err(error) => {
+                report.errors.push(error);
+                report
+                    .kept
+                    .push("approvals for good are as they were before".into());
+            }
+        }
     }
 }
 
@@ -74,7 +103,9 @@ impl ApprovalFile {
             write_atomic(&path, &text).map_err(|e| Status::internal(e.with_causes()))?;
             Ok((removed, all))
         });
-        let (removed, all) = written
+        let (removed, all) = self
+            .accepted
+            .change(FILE, written)
             .await
             .map_err(|e| Status::internal(e.to_string()))??;
         self.now.store(Arc::new(all));
@@ -117,13 +148,17 @@ impl ApprovalBook for ApprovalFile {
                 write_atomic(&path, &text).map_err(|e| e.with_causes())?;
                 Ok::<_, String>(all)
             });
-            let all = written.await.map_err(|e| e.to_string())??;
+            let written = self.accepted.change(FILE, written).await;
+            let all = written.map_err(|e| e.to_string())??;
             self.now.store(Arc::new(all));
             Ok(())
         })
     }
 
     fn preapproved<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {
-        Box::pin(self.skills.preapproved(call))
+        Box::pin(async move {
+            self.accepted.settle().await;
+            self.skills.preapproved(call).await
+        })
     }
 }

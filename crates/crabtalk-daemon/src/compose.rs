@@ -18,34 +18,87 @@ use std::time::Duration;
 pub(crate) const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on the user's own machine. Use your \
      tools when they help, say briefly what you did, and ask when a decision is the user's.";
 
+/// Its name (CONV-12).
+pub(crate) const BUILT_IN: &str = "crab";
+
 /// Everything that a reload replaces.
 pub(crate) struct Composed {
     pub(crate) config: config::Config,
     pub(crate) catalog: Catalog,
     pub(crate) models: Chosen,
-    /// What `config.toml` said.
-    pub(crate) text: Option<String>,
+    /// What it was made from.
+    pub(crate) source: InForce,
+    /// What there is to say about it.
+    pub(crate) report: Report,
 }
 
-/// Reads the whole configuration. A broken agent file is reported and left
-/// out; a broken `config.toml` is an error.
-pub(crate) fn compose(home: &config::Home) -> Result<Composed, String> {
+/// What files the configuration in force was made from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InForce {
+    /// What `config.toml` said.
+    pub(crate) text: Option<String>,
+    /// Agents that were read from a file.
+    pub(crate) agents: BTreeMap<AgentName, Arc<AgentConfig>>,
+}
+
+/// What is to be said about a configuration that was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// What was not taken as it was written.
+    pub(crate) warnings: Vec<String>,
+    /// What could not be taken at all.
+    pub(crate) errors: Vec<String>,
+    /// What stays in force because of that.
+    pub(crate) kept: Vec<String>,
+}
+
+impl Report {
+    /// Says it to the log, as a start does.
+    pub(crate) fn log(&self) {
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+        for error in &self.errors {
+            tracing::error!("{error}");
+        }
+        for kept in &self.kept {
+            tracing::warn!("kept: {kept}");
+        }
+    }
+}
+
+/// Reads the whole configuration. A broken agent file is reported, and its
+/// agent stays as it was `before`, or is refused by name when nothing is known
+/// of it; a broken `config.toml` is an error.
+pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed, String> {
+    let mut report = Report::default();
     let env = login::env;
     let explain = |error: config::Error| error.with_causes();
     let file = home.config_file();
     let text = edit::text(home).map_err(explain)?;
     let parsed = config::Config::parse(text.as_deref().unwrap_or_default(), &file, &env);
     let (config, warnings) = parsed.map_err(explain)?;
-    for warning in warnings {
-        tracing::warn!("{warning}");
-    }
+    report
+        .warnings
+        .extend(warnings.iter().map(ToString::to_string));
     let models = chosen(&config)?;
-    let catalog = catalog(home, &config)?;
+    for provider in &models.providers {
+        if let Some(problem) = &provider.key_problem {
+            report.warnings.push(problem.clone());
+        }
+    }
+    let files = agent_files(home, &config, before, &mut report)?;
+    let catalog = catalog(home, &config, &files, &mut report)?;
+    let source = InForce {
+        text,
+        agents: files.agents,
+    };
     Ok(Composed {
         config,
         catalog,
         models,
-        text,
+        source,
+        report,
     })
 }
 
@@ -65,40 +118,84 @@ pub(crate) fn chosen(config: &config::Config) -> Result<Chosen, String> {
     })
 }
 
-fn catalog(home: &config::Home, config: &config::Config) -> Result<Catalog, String> {
-    let mut agents = BTreeMap::new();
+/// What the folder of agents holds.
+#[derive(Default)]
+struct AgentFiles {
+    agents: BTreeMap<AgentName, Arc<AgentConfig>>,
+    refused: BTreeMap<AgentName, String>,
+}
+
+/// Reads the agents' files. One that is there and is not valid never makes
+/// room for anything more permissive: neither a default nor nothing at all.
+fn agent_files(
+    home: &config::Home,
+    config: &config::Config,
+    before: &InForce,
+    report: &mut Report,
+) -> Result<AgentFiles, String> {
+    let mut files = AgentFiles::default();
     let entries = config::load_agents(&home.agents_dir()).map_err(|e| e.with_causes())?;
-    let files = entries.len();
     for entry in entries {
-        match entry.agent {
-            Ok((file, warnings)) => {
-                for warning in warnings {
-                    tracing::warn!("{warning}");
-                }
-                let name = AgentName::new(&entry.name).map_err(|e| e.to_string())?;
-                agents.insert(name.clone(), Arc::new(agent(home, config, name, file)));
+        let name = AgentName::new(&entry.name);
+        match (entry.agent, name) {
+            (Ok((file, warnings)), Ok(name)) => {
+                report
+                    .warnings
+                    .extend(warnings.iter().map(ToString::to_string));
+                let agent = agent(home, config, name.clone(), file);
+                files.agents.insert(name, Arc::new(agent));
             }
-            Err(error) => tracing::error!("{}; the agent is left out", error.with_causes()),
+            (Ok(_), Err(error)) => report.errors.push(error.to_string()),
+            (Err(error), name) => {
+                let why = error.with_causes();
+                report.errors.push(why.clone());
+                let Ok(name) = name else { continue };
+                if let Some(good) = before.agents.get(&name) {
+                    report
+                        .kept
+                        .push(format!("the agent {name} is as it was before"));
+                    files.agents.insert(name, Arc::clone(good));
+                } else {
+                    report.kept.push(format!(
+                        "the agent {name} is refused until its file is mended"
+                    ));
+                    files.refused.insert(name, why);
+                }
+            }
         }
     }
+    Ok(files)
+}
+
+fn catalog(
+    home: &config::Home,
+    config: &config::Config,
+    files: &AgentFiles,
+    report: &mut Report,
+) -> Result<Catalog, String> {
     let default_agent = AgentName::new(&config.default_agent).map_err(|e| e.to_string())?;
-    // A broken file is no reason to put another agent in its place.
-    if files == 0 {
-        let mut crab = AgentConfig::new(default_agent.clone(), DEFAULT_PROMPT);
+    let (mut agents, refused) = (files.agents.clone(), files.refused.clone());
+    // CONV-12: it stands beside all others, until a file takes its place. A
+    // broken file is no reason to put another agent in that.
+    let built_in = AgentName::new(BUILT_IN).map_err(|e| e.to_string())?;
+    let has_file = |name: &AgentName| name.as_str().eq_ignore_ascii_case(BUILT_IN);
+    if !agents.keys().chain(refused.keys()).any(has_file) {
+        let mut crab = AgentConfig::new(built_in.clone(), DEFAULT_PROMPT);
         crab.sandbox = sandbox_mode(config.runs.sandbox);
-        agents.insert(default_agent.clone(), Arc::new(crab));
+        agents.insert(built_in, Arc::new(crab));
     }
     if !agents.contains_key(&default_agent) {
-        tracing::warn!(
+        report.warnings.push(format!(
             "there is no agent {default_agent}, the default one: write {}, or set default_agent in {}",
             home.agents_dir()
                 .join(format!("{default_agent}.md"))
                 .display(),
             home.config_file().display()
-        );
+        ));
     }
     Ok(Catalog {
         agents,
+        refused,
         default_agent,
         owners: config.owners.clone(),
         user_home: home.user_home().map(|folder| settled(folder.into())),

@@ -4,6 +4,7 @@
 //! Invariant: instructions of a project reach a model only after an owner
 //! trusted their folder (MEM-4).
 
+use crate::accepted::Accepted;
 use crate::skills::Skills;
 use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
@@ -29,18 +30,20 @@ pub(crate) struct Context {
     /// Made anew by a reload, since its settings may change.
     pub(crate) memory: Arc<ArcSwap<Memory>>,
     pub(crate) skills: Arc<Skills>,
+    pub(crate) accepted: Accepted,
     pub(crate) surroundings: Arc<Surroundings>,
 }
 
 impl Hook for Context {
     fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
         Box::pin(async move {
+            self.accepted.settle().await;
             let memory = self.memory.load_full();
-            let mut agent = if remembers(&agent, &memory) {
-                memory.on_build_agent(agent).await
-            } else {
-                agent
-            };
+            let remembers = remembers(&agent, &memory);
+            let mut agent = memory.identify(agent).await;
+            if remembers {
+                agent = memory.on_build_agent(agent).await;
+            }
             agent.prompt = format!("{}\n\n{}", agent.prompt.trim_end(), environment());
             agent
         })
@@ -51,7 +54,10 @@ impl Hook for Context {
         run: RunContext<'a>,
         content: String,
     ) -> BoxFuture<'a, Result<String, Refusal>> {
-        Box::pin(self.skills.resolve_slash(run, content))
+        Box::pin(async move {
+            self.accepted.settle().await;
+            self.skills.resolve_slash(run, content).await
+        })
     }
 
     fn on_before_run<'a>(
@@ -61,6 +67,7 @@ impl Hook for Context {
         people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
         Box::pin(async move {
+            self.accepted.settle().await;
             let memory = self.memory.load_full();
             let remembered = async {
                 if remembers(run.agent, &memory) {
@@ -146,8 +153,7 @@ impl Context {
         let mut text = project.block();
         for folder in &project.untrusted {
             tracing::info!(folder = %folder.display(), "untrusted project instructions are left out");
-            let note = left_out(folder);
-            text.push_str(&tags::block("project", &note));
+            text.push_str(&tags::block("project", &left_out(folder)));
             text.push('\n');
         }
         (!text.is_empty()).then_some(text)
@@ -175,7 +181,8 @@ impl Context {
                 .add_folder(&folder, &at, "client:local")
                 .map_err(|e| e.to_string())
         });
-        let kept = kept.await.map_err(|e| e.to_string());
+        let kept = self.accepted.change("state/trust.toml", kept).await;
+        let kept = kept.map_err(|e| e.to_string());
         if let Err(error) = kept.and_then(|kept| kept.map(drop)) {
             tracing::warn!(%error, "trust could not be kept");
         }

@@ -8,6 +8,7 @@
 //! Absent on purpose: the run loop, formats of providers, the log's format,
 //! terminal output. Nothing here parents a component.
 
+mod accepted;
 mod agents;
 mod approvals;
 mod compose;

@@ -1,5 +1,6 @@
 //! The memory of a node, as its settings want it.
 
+use crate::accepted::Accepted;
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Home, RecallScope};
@@ -48,12 +49,18 @@ pub(crate) async fn index_archives(archives: &ArchiveIndex, runtime: &Runtime) {
     }
 }
 
+/// What tools and protocol write, below the home.
+pub(crate) const WRITTEN: &str = "config/memory";
+
 /// The tools of whatever memory is in force.
-pub(crate) struct MemoryTools(pub(crate) Arc<ArcSwap<Memory>>);
+pub(crate) struct MemoryTools {
+    pub(crate) memory: Arc<ArcSwap<Memory>>,
+    pub(crate) accepted: Accepted,
+}
 
 impl ToolProvider for MemoryTools {
     fn specs(&self) -> Vec<Arc<ToolSpec>> {
-        let memory = self.0.load();
+        let memory = self.memory.load();
         if memory.settings().enabled {
             memory.specs()
         } else {
@@ -62,12 +69,20 @@ impl ToolProvider for MemoryTools {
     }
 
     fn subject<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
-        let memory = self.0.load_full();
+        let memory = self.memory.load_full();
         Box::pin(async move { memory.subject(call).await })
     }
 
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
-        let memory = self.0.load_full();
-        Box::pin(async move { memory.call(call, subject).await })
+        let memory = self.memory.load_full();
+        let accepted = self.accepted.clone();
+        Box::pin(async move {
+            accepted.settle().await;
+            if call.name == "recall" {
+                return memory.call(call, subject).await;
+            }
+            // What a tool of the daemon's writes counts, whatever commands do.
+            accepted.change(WRITTEN, memory.call(call, subject)).await
+        })
     }
 }

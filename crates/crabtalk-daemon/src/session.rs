@@ -285,7 +285,24 @@ impl Server for Session {
     }
 
     async fn reload(&self, _: ReloadMsg) -> Result<(), Status> {
-        self.node.reload().await.map_err(Status::bad_request)
+        let reloaded = self.node.reload().await;
+        reloaded.map(drop).map_err(Status::bad_request)
+    }
+
+    async fn reload_config(&self, _: ReloadConfigMsg) -> Result<ReloadReport, Status> {
+        self.mark_modern();
+        Ok(match self.node.reload().await {
+            Ok(report) => ReloadReport {
+                warnings: report.warnings,
+                errors: report.errors,
+                kept: report.kept,
+            },
+            Err(error) => ReloadReport {
+                errors: vec![error],
+                kept: vec!["the whole configuration is as it was before".into()],
+                ..ReloadReport::default()
+            },
+        })
     }
 
     async fn list_agents(&self, _: ListAgentsMsg) -> Result<AgentList, Status> {

@@ -3,6 +3,7 @@
 //!
 //! Invariant: scope is asked for the skill's own name, on every way in.
 
+use crate::accepted::Accepted;
 use crate::settings::Settings;
 use crate::surroundings::Look;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
@@ -10,11 +11,12 @@ use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
 };
 use crabtalk_runtime::gate::scope;
-use crabtalk_skills::{Answer, Error, Library, Skill, Summary, TrustFile};
+use crabtalk_skills::{Answer, Error, Folder, Library, Skill, Summary, TrustFile};
 use serde_json::json;
 use std::collections::HashMap;
 use std::future::ready;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Skills named to an agent in its prompt; more are found by asking.
@@ -35,6 +37,7 @@ pub(crate) struct Skills {
     trust: TrustFile,
     spec: Arc<ToolSpec>,
     in_use: Mutex<HashMap<ConversationKey, InUse>>,
+    folders: AtomicU64,
 }
 
 impl Skills {
@@ -59,11 +62,23 @@ impl Skills {
             trust,
             spec,
             in_use: Mutex::default(),
+            folders: AtomicU64::new(0),
         })
     }
 
     pub(crate) fn library(&self) -> &Library {
         &self.library
+    }
+
+    /// Looks for skills in these folders from now on.
+    pub(crate) fn look_in(&self, folders: Vec<Folder>) {
+        self.library.look_in(folders);
+        self.folders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Differs whenever skills are looked for elsewhere.
+    pub(crate) fn folders(&self) -> u64 {
+        self.folders.load(Ordering::Relaxed)
     }
 
     pub(crate) fn trust(&self) -> &TrustFile {
@@ -240,7 +255,7 @@ fn refusal(error: &Error) -> Refusal {
 }
 
 /// The `skill` tool.
-pub(crate) struct SkillTool(pub(crate) Arc<Skills>);
+pub(crate) struct SkillTool(pub(crate) Arc<Skills>, pub(crate) Accepted);
 
 impl ToolProvider for SkillTool {
     fn specs(&self) -> Vec<Arc<ToolSpec>> {
@@ -274,6 +289,7 @@ impl ToolProvider for SkillTool {
         Box::pin(async move {
             let text = |name: &str| call.arguments[name].as_str().unwrap_or_default().to_owned();
             let (query, arguments) = (text("name"), text("arguments"));
+            self.1.settle().await;
             let skills = Arc::clone(&self.0);
             let (allows, cwd) = (self.0.allows(&call.agent), call.cwd.clone());
             let found = tokio::task::spawn_blocking(move || {

@@ -156,6 +156,7 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
         // Beside the clients, who need not wait for it. Neither resolves.
         () = resuming => {}
         () = heap::give_back(node.runtime()) => {}
+        () = node.ask_owners() => {}
         () = index_archives(&archives, node.runtime()) => {}
         () = node.sweep() => {}
         // Ends what falls to the daemon when a command kills its guardian.

@@ -31,7 +31,14 @@ pub(crate) struct Look {
 pub(crate) struct Surroundings {
     skills: Arc<Skills>,
     user_home: PathBuf,
-    kept: Mutex<HashMap<PathBuf, (Fingerprint, Arc<Look>)>>,
+    kept: Mutex<HashMap<PathBuf, Kept>>,
+}
+
+/// What one look found, of which folders of skills, and while what holds.
+struct Kept {
+    folders: u64,
+    fingerprint: Fingerprint,
+    look: Arc<Look>,
 }
 
 impl Surroundings {
@@ -55,12 +62,14 @@ impl Surroundings {
 
     fn known(&self, cwd: &Path) -> Option<Arc<Look>> {
         let kept = self.kept();
-        let (fingerprint, look) = kept.get(cwd)?;
-        fingerprint.holds().then(|| Arc::clone(look))
+        let known = kept.get(cwd)?;
+        let same = known.folders == self.skills.folders() && known.fingerprint.holds();
+        same.then(|| Arc::clone(&known.look))
     }
 
     /// Looks, having `begun` at that moment, and keeps what it found.
     fn look(&self, cwd: &Path, begun: SystemTime) -> Arc<Look> {
+        let folders = self.skills.folders();
         let mut traces = Project::traces(cwd, &self.user_home);
         traces.push(Trace::Content(self.skills.trust().path().to_owned()));
         let trust = self.skills.trust().load().unwrap_or_else(|error| {
@@ -83,12 +92,17 @@ impl Surroundings {
             if kept.len() >= MAX_KEPT {
                 kept.clear();
             }
-            kept.insert(cwd.to_owned(), (fingerprint, Arc::clone(&look)));
+            let known = Kept {
+                folders,
+                fingerprint,
+                look: Arc::clone(&look),
+            };
+            kept.insert(cwd.to_owned(), known);
         }
         look
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<PathBuf, (Fingerprint, Arc<Look>)>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<PathBuf, Kept>> {
         self.kept.lock().expect("nothing panics under it")
     }
 }

@@ -66,7 +66,9 @@ impl ToolRegistry {
 /// Called at the turning points of an agent's life. Every method has a
 /// default that does nothing, and `()` implements the trait.
 pub trait Hook: Send + Sync {
-    /// Composes an agent when it is registered, for instance its prompt.
+    /// Composes an agent, for instance its prompt: for each of its runs, before
+    /// [`Hook::on_before_run`], from what is configured at that moment. So a
+    /// change of what it adds reaches the next run, and nothing accumulates.
     fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
         Box::pin(ready(agent))
     }

@@ -247,11 +247,15 @@ impl ArchiveIndex {
     /// Puts a segment that cannot be read out of the way, to be made again.
     pub(crate) fn distrust(&self, key: &ConversationKey, file: &Path, error: &io::Error) {
         tracing::warn!(file = %file.display(), %error, "an index of archives is made again");
+        // A lack of descriptors or memory says nothing of the file.
         if matches!(
             error.kind(),
-            ErrorKind::InvalidData | ErrorKind::UnexpectedEof
+            ErrorKind::InvalidData
+                | ErrorKind::UnexpectedEof
+                | ErrorKind::InvalidInput
+                | ErrorKind::PermissionDenied
         ) {
-            let _ = std::fs::remove_file(file);
+            put_away(file);
         }
         self.0.state().open.remove(key);
         self.doubt(key);
@@ -327,6 +331,23 @@ impl Inner {
         let mut state = self.state();
         state.open.remove(key);
         state.checked.remove(key);
+    }
+}
+
+/// Takes what is no segment out of a segment's place: a file is of no use to
+/// anybody, and what else somebody put there is kept under another name.
+fn put_away(path: &Path) {
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".foreign");
+    let gone = match is_file {
+        true => std::fs::remove_file(path),
+        false => std::fs::rename(path, &aside),
+    };
+    if let Err(error) = gone
+        && error.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!(file = %path.display(), %error, "it stays in the way of an index");
     }
 }
 

@@ -1,8 +1,7 @@
 //! What memory adds to an agent and to a run.
 
-use crate::memory::{Rank, UNASKED_POSTINGS};
+use crate::memory::{Rank, UNASKED_POSTINGS, told};
 use crate::render::{self, Budget};
-use crate::text::cut;
 use crate::{Hit, Memory, Source, Viewer};
 use crabtalk_domain::tool::ToolProvider;
 use crabtalk_domain::{
@@ -21,10 +20,6 @@ const BUDGET: Budget = Budget {
 const MIN_COVERAGE: f32 = 0.2;
 /// What is much worse than the best is noise beside it.
 const MIN_OF_BEST: f32 = 0.4;
-/// Bytes of `MEMORY.md` that a run carries.
-const MAX_OVERVIEW_BYTES: usize = 16 * 1024;
-/// Bytes of `Crab.md` that a prompt carries.
-const MAX_SOUL_BYTES: usize = 16 * 1024;
 
 /// What an agent is told of its memory.
 const PROMPT: &str = "\
@@ -43,10 +38,6 @@ impl Hook for Memory {
         Box::pin(async move {
             if !self.settings().enabled {
                 return agent;
-            }
-            let soul = cut(&self.soul().await, MAX_SOUL_BYTES);
-            if !soul.is_empty() {
-                agent.prompt = format!("{}\n\n{}", tags::block("identity", &soul), agent.prompt);
             }
             if !agent.as_guest {
                 agent.prompt = format!("{}\n\n{PROMPT}", agent.prompt.trim_end());
@@ -89,11 +80,21 @@ impl Hook for Memory {
 }
 
 impl Memory {
+    /// `Crab.md` before an agent's own prompt: who it is, whether or not it
+    /// remembers anything.
+    pub async fn identify(&self, mut agent: AgentConfig) -> AgentConfig {
+        let soul = told("Crab.md", &self.soul().await);
+        if !soul.is_empty() {
+            agent.prompt = format!("{}\n\n{}", tags::block("identity", &soul), agent.prompt);
+        }
+        agent
+    }
+
     async fn overview_block(&self, viewer: &Viewer) -> Option<String> {
         if !viewer.is_owner {
             return None;
         }
-        let text = cut(&self.overview().await, MAX_OVERVIEW_BYTES);
+        let text = told("MEMORY.md", &self.overview().await);
         (!text.is_empty()).then(|| tags::block("memory", &text))
     }
 

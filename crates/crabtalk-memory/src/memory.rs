@@ -18,6 +18,7 @@ use crabtalk_files::Existing;
 use found::Candidate;
 pub(crate) use found::Rank;
 use inner::{Inner, State};
+pub(crate) use page::told;
 use page::{MAX_PAGE_BYTES, Page};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -381,12 +382,12 @@ impl Memory {
                 "change MEMORY.md; remember an entry instead",
             ));
         }
-        if content.len() as u64 > MAX_PAGE_BYTES {
+        if content.len() > MAX_PAGE_BYTES {
             return Err(Error::TooLarge {
                 what: "content",
                 name: "MEMORY.md".into(),
                 bytes: content.len(),
-                limit: MAX_PAGE_BYTES as usize,
+                limit: MAX_PAGE_BYTES,
             });
         }
         let file = self.overview_path();

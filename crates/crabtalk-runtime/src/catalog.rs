@@ -45,6 +45,8 @@ impl Default for Limits {
 pub struct Catalog {
     /// Every agent by name.
     pub agents: BTreeMap<AgentName, Arc<AgentConfig>>,
+    /// Agents that are configured and cannot be used, with the reason.
+    pub refused: BTreeMap<AgentName, String>,
     /// The agent that an empty name means (CONV-8).
     pub default_agent: AgentName,
     /// Senders with the owner's authority.
@@ -65,6 +67,7 @@ impl Catalog {
         Self {
             default_agent: agent.name.clone(),
             agents: BTreeMap::from([(agent.name.clone(), Arc::new(agent))]),
+            refused: BTreeMap::new(),
             owners: vec!["user".into()],
             user_home: None,
             memory_enabled: false,
@@ -80,9 +83,16 @@ impl Catalog {
         } else {
             name
         };
-        let found = AgentName::new(name)
-            .ok()
-            .and_then(|name| self.agents.get(&name));
+        let asked = AgentName::new(name).ok();
+        let found = asked.as_ref().and_then(|name| self.agents.get(name));
+        if found.is_none()
+            && let Some((name, why)) = asked.and_then(|name| self.refused.get_key_value(&name))
+        {
+            return Err(Error::AgentRefused {
+                name: name.clone(),
+                why: why.clone(),
+            });
+        }
         found.ok_or_else(|| Error::UnknownAgent {
             name: name.chars().take(80).collect(),
             known: self

@@ -1,6 +1,6 @@
 //! What the runtime refuses, and with which code (WIRE-3).
 
-use crabtalk_domain::{ConversationKey, NameError, Refusal, storage};
+use crabtalk_domain::{AgentName, ConversationKey, NameError, Refusal, storage};
 
 /// A refusal before a run starts, or the failure of an operation.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,14 @@ pub enum Error {
         name: String,
         /// What exists, comma separated.
         known: String,
+    },
+    /// There is one, and what is configured of it cannot be used.
+    #[error("the agent {name} cannot be used: {why}")]
+    AgentRefused {
+        /// Which.
+        name: AgentName,
+        /// What is wrong, and where.
+        why: String,
     },
     /// Nothing was said.
     #[error("the content is empty; say something")]
@@ -96,7 +104,7 @@ impl Error {
             | Self::NothingRunning(_)
             | Self::NoAsk(_) => 404,
             Self::NotKept(_) => 500,
-            Self::Busy(_) => 409,
+            Self::Busy(_) | Self::AgentRefused { .. } => 409,
             Self::QueueFull { .. } | Self::SteersFull { .. } => 429,
             Self::Cancelled => 499,
             Self::Panicked => 500,

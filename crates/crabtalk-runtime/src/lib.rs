@@ -36,4 +36,4 @@ pub use events::{
 pub use registry::LiveInfo;
 pub use router::{ApprovalBook, DelegateNumbers};
 pub use run::RunRequest;
-pub use runtime::{Parts, Runtime};
+pub use runtime::{Matter, Parts, Runtime};

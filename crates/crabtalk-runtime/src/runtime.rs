@@ -2,10 +2,10 @@
 
 use crate::Error;
 use crate::alike::Alike;
-use crate::asks::{AskDesk, PendingAsk};
+use crate::asks::{Answer, AskDesk, PendingAsk};
 use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
-use crate::events::{Hub, HubSubscription, RunLog, Subscription};
+use crate::events::{Hub, HubEvent, HubSubscription, RunLog, Subscription};
 use crate::gate::Disk;
 use crate::gate::rules::LOCAL_PRINCIPAL;
 use crate::gate::{ToolRights, Violation, rights, scope};
@@ -18,7 +18,8 @@ use crabtalk_domain::model::{Model, Request};
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin, ToolRegistry, stamp,
+    AgentConfig, AgentEvent, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook,
+    Ledger, Origin, ToolRegistry, stamp,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -130,6 +131,19 @@ impl Inner {
             "scope violation"
         );
     }
+}
+
+/// What an owner is to decide apart from any run.
+#[derive(Debug, Clone, Default)]
+pub struct Matter {
+    /// The question.
+    pub question: String,
+    /// The name under which it is shown, in place of a tool's.
+    pub tool: String,
+    /// All of what would be.
+    pub detail: String,
+    /// Why it is asked.
+    pub reason: String,
 }
 
 /// Runs agents on conversations. Cheap to clone; all clones are the same.
@@ -315,6 +329,52 @@ impl Runtime {
         }
         claim.settle(by);
         Ok(())
+    }
+
+    /// Asks owners, in their inbox and before whoever watches, whether something
+    /// may be, that no run waits for. `None` if the runtime goes down first.
+    pub async fn ask_owner(&self, key: &ConversationKey, matter: Matter) -> Option<bool> {
+        let rt = &self.0;
+        let option = |label: &str, description: &str| AskOption {
+            label: label.into(),
+            description: description.into(),
+        };
+        let ask = Arc::new(Ask {
+            id: rt.asks.new_id(),
+            kind: AskKind::Approval,
+            questions: vec![AskQuestion {
+                question: matter.question,
+                header: "Approval".into(),
+                options: vec![
+                    option("Allow once", "it counts from now on"),
+                    option("Deny", "it does not count, and is kept aside"),
+                ],
+                multi_select: false,
+            }],
+            tool: matter.tool,
+            detail: matter.detail,
+            reason: matter.reason,
+            ..Ask::default()
+        });
+        let pending = PendingAsk {
+            key: key.clone(),
+            ask: Arc::clone(&ask),
+            asked_at: rt.now(),
+            inbox: true,
+        };
+        let mut wait = rt.asks.open(pending, None);
+        rt.hub.publish(HubEvent {
+            key: Arc::new(key.clone()),
+            run: 0,
+            speaker: key.agent.as_str().into(),
+            event: AgentEvent::AskUser(ask),
+            at: rt.now(),
+        });
+        let answer = tokio::select! {
+            answer = wait.answer() => answer?,
+            () = rt.shutdown.cancelled() => return None,
+        };
+        Some(matches!(answer, Answer::AllowOnce | Answer::AllowAlways))
     }
 
     /// Pending asks, oldest first; `None` means any.

@@ -17,6 +17,7 @@ use catalog::{Cache, Catalog};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Longest text that is searched for.
 const MAX_QUERY_CHARS: usize = 256;
@@ -67,7 +68,7 @@ pub struct Slash {
 /// All skills of a node. Sharing it costs nothing: it has no state but a cache.
 #[derive(Debug)]
 pub struct Library {
-    folders: Vec<Folder>,
+    folders: RwLock<Arc<[Folder]>>,
     cache: Cache,
     trust: Option<TrustFile>,
 }
@@ -76,7 +77,7 @@ impl Library {
     /// A library over these folders, in this order.
     pub fn new(folders: Vec<Folder>) -> Self {
         Self {
-            folders,
+            folders: RwLock::new(folders.into()),
             cache: Cache::default(),
             trust: None,
         }
@@ -87,6 +88,18 @@ impl Library {
     pub fn trusting(mut self, trust: TrustFile) -> Self {
         self.trust = Some(trust);
         self
+    }
+
+    /// Looks in other folders from now on.
+    pub fn look_in(&self, folders: Vec<Folder>) {
+        let mut held = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        *held = folders.into();
+    }
+
+    fn folders(&self) -> Arc<[Folder]> {
+        // A list is whole or was never put there, so a panic spoils nothing.
+        let held = self.folders.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&held)
     }
 
     /// The skills that `allows` lets through, those of the project at `cwd`
@@ -179,7 +192,7 @@ impl Library {
     fn on_disk(&self, cwd: Option<&Path>) -> (Catalog, Option<PathBuf>) {
         let mut catalog = Catalog::default();
         let mut roots = HashSet::new();
-        for folder in &self.folders {
+        for folder in self.folders().iter() {
             catalog.looked_at.push(folder.path.clone());
             match fs::canonicalize(&folder.path) {
                 Ok(root) if roots.insert(root.clone()) => {

@@ -23,6 +23,7 @@ mod processes;
 
 pub mod guardian;
 
+pub use bash::CommandWatch;
 pub use environment::child_environment;
 pub use guardian::GuardianCommand;
 pub use peer::{Peers, Refusal};

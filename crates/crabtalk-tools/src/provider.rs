@@ -1,6 +1,6 @@
 //! The operating-system tools as one provider.
 
-use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Workplace};
+use crate::bash::{BashArguments, CommandWatch, Order, Probe, Shell, Shelves, Workplace};
 use crate::file_work::FileWork;
 use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, is_below, read};
 use crate::guardian::GuardianCommand;
@@ -70,6 +70,8 @@ pub struct OsToolsConfig {
     /// How many files a command may have open at first; `None` leaves it what
     /// this process has. Below this process's, which may need far more.
     pub open_files: Option<u64>,
+    /// Told when commands run outside the sandbox.
+    pub watch: Arc<dyn CommandWatch>,
 }
 
 impl OsToolsConfig {
@@ -94,6 +96,7 @@ impl OsToolsConfig {
             sandbox: SandboxConfig::default(),
             children: Children::default(),
             open_files: None,
+            watch: Arc::new(()),
         }
     }
 }
@@ -151,6 +154,7 @@ impl OsTools {
             config.children.clone(),
             config.open_files,
             Shelves::new(config.output_dir.clone()),
+            Arc::clone(&config.watch),
         );
         Self {
             specs: specs::all(config.timeout, config.max_timeout),
@@ -273,6 +277,7 @@ impl OsTools {
         Ok(self
             .shell
             .run(Order {
+                key: Some(call.key.clone()),
                 command: command.text.clone(),
                 environment: command.environment.clone(),
                 cwd,

@@ -77,12 +77,28 @@ fn what_is_written_reads_the_same() {
 #[test]
 fn a_file_may_be_all_prompt_or_come_from_elsewhere() {
     assert_eq!(parse("You are.\n").unwrap().0.prompt, "You are.");
-    assert_eq!(parse("").unwrap().0.settings, AgentSettings::default());
+    assert_eq!(
+        parse("---\n---\n").unwrap().0.settings,
+        AgentSettings::default()
+    );
     let (file, _) = parse("\u{feff}---\r\nmodel: m\r\n---\r\nHi\r\n").unwrap();
     assert_eq!(
         (file.settings.model.as_deref(), file.prompt.as_str()),
         (Some("m"), "Hi")
     );
+}
+
+#[test]
+fn what_a_crash_leaves_of_a_file_makes_no_agent() {
+    for (text, part) in [
+        ("", "is empty"),
+        ("\u{feff}\n \n", "is empty"),
+        ("\0\0\0\0", "NUL"),
+        ("---\nmodel: m\n---\nYou \0\0", "NUL"),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(part), "{text:?}: {error}");
+    }
 }
 
 #[test]
@@ -193,7 +209,7 @@ fn a_broken_file_breaks_its_own_agent_only() {
         ("a.md", "---\nmodel: m\n---\nA"),
         ("B.md", "B"),
         ("b.md", "b"),
-        ("bad name.md", ""),
+        ("bad name.md", "x"),
         ("broken.md", "---\nmodel: [\n---\n"),
         (".hidden.md", ""),
         ("notes.txt", ""),

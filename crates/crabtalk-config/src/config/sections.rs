@@ -125,6 +125,7 @@ pub(super) fn limits(mut section: Section<'_>) -> Result<Limits, Error> {
 pub(super) fn skills(mut section: Section<'_>) -> Result<Skills, Error> {
     let skills = Skills {
         import: section.boolean("import")?.unwrap_or(false),
+        paths: section.strings("paths")?.unwrap_or_default(),
         disabled: section.strings("disabled")?.unwrap_or_default(),
     };
     section.finish();

@@ -2,6 +2,7 @@
 //! may change them (MEM-2).
 
 use super::{Session, runs};
+use crate::memory::WRITTEN;
 use crabtalk_domain::{Origin, Sender};
 use crabtalk_memory::{Entry, Error, NewEntry, Viewer};
 use crabtalk_proto::*;
@@ -69,13 +70,17 @@ impl Session {
             content: request.content,
             shared: request.shared,
         };
-        let remembered = self.node.memory().remember(&viewer, entry).await;
+        let memory = self.node.memory();
+        let remembered = memory.remember(&viewer, entry);
+        let remembered = self.node.accepted().change(WRITTEN, remembered).await;
         remembered.map_err(|e| refusal(&e))
     }
 
     pub(super) async fn forget_entry(&self, request: ForgetMsg) -> Result<(), Status> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
-        let forgotten = self.node.memory().forget(&viewer, &request.name).await;
+        let memory = self.node.memory();
+        let forgotten = memory.forget(&viewer, &request.name);
+        let forgotten = self.node.accepted().change(WRITTEN, forgotten).await;
         forgotten.map_err(|e| refusal(&e))
     }
 
@@ -88,7 +93,9 @@ impl Session {
             return Err(refusal(&Error::OwnersOnly("import notes")));
         }
         let folder = runs::check_folder("path", &request.path)?;
-        let imported = self.node.memory().import(&viewer, &folder).await;
+        let memory = self.node.memory();
+        let imported = memory.import(&viewer, &folder);
+        let imported = self.node.accepted().change(WRITTEN, imported).await;
         let report = imported.map_err(|e| refusal(&e))?;
         let to_wire = |(file, name): (std::path::PathBuf, String)| ImportedMemory {
             file: file.to_string_lossy().into_owned(),

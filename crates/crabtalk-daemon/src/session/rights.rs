@@ -2,6 +2,7 @@
 
 use super::{Session, status};
 use crate::agents::Change;
+use crate::compose::{BUILT_IN, DEFAULT_PROMPT};
 use crabtalk_domain::{AgentConfig, Sandbox};
 use crabtalk_proto::*;
 use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
@@ -42,30 +43,37 @@ impl Session {
         let change = if create {
             Change::Create
         } else {
-            let catalog = self.node.runtime().catalog();
-            let built_in = catalog.agents.keys().any(|known| known.as_str() == name);
+            let built_in = (name == BUILT_IN).then_some(DEFAULT_PROMPT);
             Change::Update { built_in }
         };
         let files = self.node.agents();
-        files.write(change, name.clone(), config, prompt).await?;
+        let written = files.write(change, name.clone(), config, prompt);
+        self.node
+            .accepted()
+            .change("config/agents", written)
+            .await?;
         self.take_agents().await?;
         self.agent(&name).await
     }
 
     pub(super) async fn remove_agent(&self, name: String) -> Result<(), Status> {
         let catalog = self.node.runtime().catalog();
-        if catalog.default_agent.as_str() == name && catalog.agents.len() > 1 {
+        if catalog.default_agent.as_str() == name && name != BUILT_IN {
             return Err(Status::conflict(format!(
                 "{name} is the default agent: name another in config.toml first"
             )));
         }
-        self.node.agents().remove(name).await?;
+        let removed = self.node.agents().remove(name);
+        self.node
+            .accepted()
+            .change("config/agents", removed)
+            .await?;
         self.take_agents().await
     }
 
     /// Lets what was written take effect.
     async fn take_agents(&self) -> Result<(), Status> {
-        self.node.reload().await.map_err(|error| {
+        self.node.reload().await.map(drop).map_err(|error| {
             Status::internal(format!(
                 "the agent's file is written, but the configuration cannot be read: {error}"
             ))

@@ -130,6 +130,10 @@ impl ArchiveIndex {
                 session,
             };
             let folder = inner.folder_of(&of);
+            // One that is there is a folder, or somebody else's thing.
+            if std::fs::symlink_metadata(&folder).is_ok_and(|it| !it.is_dir()) {
+                super::put_away(&folder);
+            }
             let written = Draft::of(newest_first.into_iter().rev()).write(&folder, &part);
             inner.state().open.remove(&of);
             written

@@ -1,14 +1,19 @@
 //! `MEMORY.md` and `Crab.md`, read again only when they changed.
 
 use crate::Warning;
+use crate::text::cut;
 use crabtalk_files::Error;
 use crabtalk_fingerprint::{Fingerprint, Trace};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Largest page: it is part of every request.
-pub(crate) const MAX_PAGE_BYTES: u64 = 64 * 1024;
+/// Largest page that is written, and how much of a larger one a request
+/// carries: it is part of every one.
+pub(crate) const MAX_PAGE_BYTES: usize = 16 * 1024;
+
+/// Largest file that is read at all: beyond it lies something else.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// A file that people write by hand.
 pub(super) struct Page {
@@ -56,12 +61,15 @@ impl Page {
     }
 
     fn load(&self) -> Result<Option<String>, Error> {
-        crabtalk_files::if_there(crabtalk_files::read_text(&self.file, MAX_PAGE_BYTES))
+        crabtalk_files::if_there(crabtalk_files::read_text(&self.file, MAX_FILE_BYTES))
     }
 
-    /// Why it is left out, if it is.
+    /// Why it is left out, or not all of it is told, if so.
     pub(super) fn warning(&self) -> Option<Warning> {
-        let reason = self.load().err()?.to_string();
+        let reason = match self.load() {
+            Ok(text) => too_long(text?.trim())?,
+            Err(error) => error.to_string(),
+        };
         Some(Warning {
             file: self.file.clone(),
             reason,
@@ -71,6 +79,21 @@ impl Page {
     fn kept(&self) -> MutexGuard<'_, Option<(Fingerprint, Arc<str>)>> {
         // What is kept is whole or absent, so a panic elsewhere spoils nothing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn too_long(text: &str) -> Option<String> {
+    let bytes = text.len();
+    (bytes > MAX_PAGE_BYTES)
+        .then(|| format!("has {bytes} bytes, agents are told the first {MAX_PAGE_BYTES}"))
+}
+
+/// As much of a page as a request carries, and a note where that is not all.
+pub(crate) fn told(name: &str, text: &str) -> String {
+    let text = text.trim();
+    match too_long(text) {
+        None => text.to_owned(),
+        Some(note) => format!("{}\n({name} {note})", cut(text, MAX_PAGE_BYTES)),
     }
 }
 

@@ -15,9 +15,6 @@ const MEMORY_TOOLS: [&str; 4] = ["recall", "remember", "memory", "forget"];
 /// The tool that a skills list implies.
 const SKILL_TOOL: &str = "skill";
 
-/// The tool that an MCP list implies, beside the servers' own.
-const MCP_TOOL: &str = "mcp";
-
 /// The tool that a members list implies.
 const DELEGATE_TOOL: &str = "delegate";
 
@@ -53,7 +50,7 @@ pub fn allows_tool(scope: &Scope, tool: &str, memory_enabled: bool) -> bool {
         || BASE_TOOLS.contains(&tool)
         || MEMORY_TOOLS.contains(&tool)
         || (tool == SKILL_TOOL && !scope.skills.is_empty())
-        || ((tool == MCP_TOOL || server.is_some()) && !scope.mcps.is_empty())
+        || (server.is_some() && !scope.mcps.is_empty())
         || tool == DELEGATE_TOOL
 }
 
@@ -177,7 +174,7 @@ mod tests {
             ("skills", &skills, "other", true, false),
             ("mcps", &mcps, "search-web__find", true, true),
             ("mcps", &mcps, "files__read", true, false),
-            ("mcps", &mcps, "mcp", true, true),
+            ("mcps", &mcps, "mcp", true, false),
             ("mcps", &mcps, "skill", true, false),
             ("members", &members, "delegate", true, true),
             ("members", &members, "skill", true, false),

@@ -18,6 +18,7 @@ use crate::reaper::Children;
 use crate::sandbox::SandboxPolicy;
 use capture::{Capture, Shelf};
 use crabtalk_domain::tool::ToolOutput;
+use crabtalk_domain::{BoxFuture, ConversationKey};
 use serde::Deserialize;
 pub(crate) use shelf::Shelves;
 use std::ffi::OsString;
@@ -59,8 +60,31 @@ impl BashArguments {
     }
 }
 
+/// Told when commands run that nothing confines, so that what they do to the
+/// daemon's own files can be told from what their owner does.
+pub trait CommandWatch: Send + Sync {
+    /// A command of this conversation is about to run. The error is why it
+    /// must not.
+    fn begin<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), String>>;
+
+    /// One that was begun is over, and so are its processes.
+    fn end(&self) -> BoxFuture<'_, ()>;
+}
+
+impl CommandWatch for () {
+    fn begin<'a>(&'a self, _: &'a ConversationKey) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
 /// What is to be run, and where.
 pub(crate) struct Order {
+    /// Whose command it is; none is the daemon's own, in the sandbox.
+    pub(crate) key: Option<ConversationKey>,
     pub(crate) command: String,
     /// Variables beside those of every command.
     pub(crate) environment: Vec<(String, String)>,
@@ -81,6 +105,7 @@ pub(crate) struct Shell {
     children: Children,
     open_files: Option<u64>,
     shelves: Arc<Shelves>,
+    watch: Arc<dyn CommandWatch>,
     running: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -94,6 +119,7 @@ impl Shell {
         children: Children,
         open_files: Option<u64>,
         shelves: Shelves,
+        watch: Arc<dyn CommandWatch>,
     ) -> Self {
         Self {
             guardian,
@@ -102,6 +128,7 @@ impl Shell {
             children,
             open_files,
             shelves: Arc::new(shelves),
+            watch,
             running: Arc::new(Semaphore::new(MAX_RUNNING)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -116,6 +143,10 @@ impl Shell {
         let cancel = self.stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let (tell, told) = oneshot::channel();
+        // The sandbox keeps what it confines out of the home.
+        let confined = order.sandbox.is_some();
+        let watched = order.key.filter(|_| !confined);
+        let watch = Arc::clone(&self.watch);
         let start = Start {
             command: order.command,
             sandbox: order.sandbox,
@@ -138,8 +169,21 @@ impl Shell {
             children: self.children.clone(),
             cancel,
         };
+        let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
-            let output = work.run(start).await;
+            let output = match watched {
+                None => work.run(start).await,
+                Some(key) => match watch.begin(&key).await {
+                    Err(why) => ToolOutput::error(why),
+                    Ok(()) => {
+                        // A task of its own, so that its panic ends nothing else.
+                        let output = tasks.spawn(work.run(start)).await;
+                        watch.end().await;
+                        output
+                            .unwrap_or_else(|_| ToolOutput::error("the command was lost sight of"))
+                    }
+                },
+            };
             drop(turn);
             // A call that was dropped waits for no answer.
             let _ = tell.send(output);

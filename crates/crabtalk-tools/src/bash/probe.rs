@@ -73,6 +73,7 @@ impl Probe<'_> {
         let state = self.home.join("state");
         std::fs::create_dir_all(&state).map_err(|e| e.to_string())?;
         let output = self.shell.run(Order {
+            key: None,
             command: ":".into(),
             sandbox: Some(self.policy(&cwd, namespaces)?),
             environment: vec![("TMPDIR".into(), state.to_string_lossy().into_owned())],

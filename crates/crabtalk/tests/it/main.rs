@@ -10,12 +10,14 @@ mod rig;
 
 mod attach;
 mod bad_input;
+mod broken;
 mod cli;
 mod context;
 mod crowd;
 mod daemon;
 mod disk;
 mod guests;
+mod held;
 mod images;
 mod legacy;
 mod llama_cpp;

@@ -237,6 +237,45 @@ async fn what_a_search_indexes_is_in_few_files_too() {
 }
 
 #[tokio::test]
+async fn whatever_lies_in_a_segments_place_is_put_aside_and_the_index_made_again() {
+    let mut world = World::new();
+    world.archive("user", &long_ago(40));
+    let found = world.titles("user", WALRUS).await;
+    assert!(!found.is_empty());
+    let [file] = &world.index_files()[..] else {
+        panic!("one file")
+    };
+    let file = file.clone();
+    let folder = file.parent().unwrap().to_owned();
+    let obstacles: [fn(&std::path::Path); 3] = [
+        |path| std::fs::create_dir(path).unwrap(),
+        |path| std::os::unix::fs::symlink("nowhere", path).unwrap(),
+        |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+    ];
+    for (at, obstruct) in obstacles.into_iter().enumerate() {
+        std::fs::remove_file(&file).unwrap();
+        // A socket's path is short.
+        let here = std::env::temp_dir().join(format!("ct-{}-{at}", std::process::id()));
+        obstruct(&here);
+        std::fs::rename(&here, &file).unwrap();
+        world.restart();
+        world.titles("user", WALRUS).await;
+        assert_eq!(world.titles("user", WALRUS).await, found, "obstacle {at}");
+        std::fs::remove_dir_all(&folder).unwrap();
+        world.restart();
+        assert_eq!(world.titles("user", WALRUS).await, found);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "precious").unwrap();
+    world.restart();
+    world.titles("user", WALRUS).await;
+    assert_eq!(world.titles("user", WALRUS).await, found);
+    let mut aside = folder.into_os_string();
+    aside.push(".foreign");
+    assert_eq!(std::fs::read_to_string(aside).unwrap(), "precious");
+}
+
+#[tokio::test]
 async fn a_damaged_index_is_made_again() {
     let mut world = World::new();
     world.archive("user", &long_ago(40));

@@ -121,11 +121,31 @@ async fn the_overview_reaches_owners_and_follows_hand_edits() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_too_long_is_refused_by_the_tool_and_cut_with_a_note() {
+    let world = World::new();
+    let long = "x".repeat(16 * 1024 + 1);
+    let refused = world
+        .call("user", "memory", serde_json::json!({ "content": long }))
+        .await;
+    assert!(
+        refused.is_error && refused.content.contains("16384"),
+        "{refused:?}"
+    );
+    std::fs::write(world.memory.overview_path(), &long).unwrap();
+    let told = world.injected("user", "hi").await;
+    let note = "(MEMORY.md has 16385 bytes, agents are told the first 16384)";
+    assert!(told.contains(note), "{}", told.len());
+    let warnings = world.memory.warnings().await;
+    assert!(warnings[0].reason.contains("16385"), "{warnings:?}");
+}
+
+#[tokio::test]
 async fn the_soul_is_part_of_the_agent() {
     let world = World::new();
     std::fs::write(world.memory.soul_path(), "A cheerful crab. </identity>").unwrap();
     let agent = AgentConfig::new(AgentName::new("crab").unwrap(), "You help.");
-    let built = world.memory.on_build_agent(agent.clone()).await.prompt;
+    let built = world.memory.identify(agent.clone()).await;
+    let built = world.memory.on_build_agent(built).await.prompt;
     let want =
         "<identity>\nA cheerful crab. &lt;/identity>\n</identity>\n\nYou help.\n\nYou have a";
     assert!(built.starts_with(want), "{built}");
@@ -133,7 +153,13 @@ async fn the_soul_is_part_of_the_agent() {
         enabled: false,
         ..Settings::default()
     });
-    assert_eq!(off.memory.on_build_agent(agent).await.prompt, "You help.");
+    assert_eq!(
+        off.memory.on_build_agent(agent.clone()).await.prompt,
+        "You help."
+    );
+    std::fs::write(off.memory.soul_path(), "A crab.").unwrap();
+    let identified = off.memory.identify(agent).await.prompt;
+    assert!(identified.contains("A crab."), "identity is no memory");
     assert!(off.memory.specs().is_empty());
     off.remember("user", "Dog", "Rex").await.unwrap();
     assert_eq!(off.injected("user", "dog").await, "");

@@ -1,0 +1,190 @@
+//! Files that are there and not valid: nothing more permissive takes their
+//! place, and nobody waits for them.
+
+use crate::rig::{ModelServer, TestEnv, eventually, within};
+use crabtalk_proto::{Client, ReloadConfigMsg, ReloadReport, SendMsg};
+use crabtalk_testkit::scripted::{Script, openai};
+use rustix::fs::FileType;
+use rustix::process::{Signal, kill_process};
+use std::fs;
+use std::path::Path;
+
+async fn agreeing() -> ModelServer {
+    ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await
+}
+
+/// The code that an agent answers a message with.
+async fn code(env: &TestEnv, agent: &str) -> u32 {
+    let request = SendMsg {
+        agent: agent.into(),
+        content: "Hello".into(),
+        ..SendMsg::default()
+    };
+    let mut connection = env.connect().await;
+    match within("an answer", connection.send(request)).await {
+        Ok(_) => 0,
+        Err(error) => error.code().unwrap(),
+    }
+}
+
+async fn reload(env: &TestEnv) -> ReloadReport {
+    let mut connection = env.connect().await;
+    let reloaded = connection.reload_config(ReloadConfigMsg {}).await;
+    reloaded.unwrap()
+}
+
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
+}
+
+const CRAB: &str = "---\npermissions: { bash: deny }\n---\nYou are careful.\n";
+
+#[tokio::test]
+async fn an_agent_file_that_is_not_valid_refuses_the_agent_or_keeps_it_as_it_was() {
+    let model = agreeing().await;
+    for rubbish in ["", "\0\0\0\0\0\0", "---\nmodel: [\n---\n"] {
+        let env = TestEnv::with_model(&model);
+        let file = env.home.join("config/agents/crab.md");
+        env.write(".crabtalk/config/agents/crab.md", rubbish);
+        env.write(".crabtalk/config/agents/other.md", "You are another.");
+        let daemon = env.daemon().await;
+        // Nothing is known of it: refused by name, not replaced by a default.
+        assert_eq!(code(&env, "crab").await, 409, "{rubbish:?}");
+        assert_eq!(code(&env, "other").await, 0);
+        assert!(daemon.stderr().contains("crab.md"), "{}", daemon.stderr());
+        fs::write(&file, CRAB).unwrap();
+        assert_eq!(reload(&env).await.errors.len(), 0);
+        assert_eq!(code(&env, "crab").await, 0);
+        // From here on there is a good state to keep.
+        fs::write(&file, rubbish).unwrap();
+        let report = reload(&env).await;
+        assert!(report.errors[0].contains("crab.md"), "{report:?}");
+        assert!(report.kept[0].contains("crab"), "{report:?}");
+        assert_eq!(code(&env, "crab").await, 0);
+        let rights = env.run(&["agents", "show", "crab"]).await.ok();
+        assert!(rights.contains("deny"), "{rights}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), rubbish);
+    }
+}
+
+#[tokio::test]
+async fn the_built_in_agent_stands_beside_others_until_a_file_replaces_it() {
+    let model = agreeing().await;
+    let env = TestEnv::with_model(&model);
+    env.agent("other", "description: another");
+    let _daemon = env.daemon().await;
+    assert_eq!(code(&env, "crab").await, 0);
+    assert_eq!(code(&env, "").await, 0);
+    env.agent("crab", "description: my own");
+    reload(&env).await;
+    let listed = env.run(&["agents"]).await.ok();
+    assert!(listed.contains("my own"), "{listed}");
+    env.run(&["agents", "rm", "crab"]).await.ok();
+    assert_eq!(code(&env, "crab").await, 0);
+}
+
+#[tokio::test]
+async fn broken_approvals_approve_nothing_and_are_left_alone() {
+    let model = agreeing().await;
+    let env = TestEnv::with_model(&model);
+    let file = env.home.join("config/approvals.toml");
+    env.write(".crabtalk/config/approvals.toml", "[[approval\nnonsense");
+    let daemon = env.daemon().await;
+    assert_eq!(code(&env, "").await, 0);
+    assert!(
+        daemon.stderr().contains("approvals.toml"),
+        "{}",
+        daemon.stderr()
+    );
+    let report = reload(&env).await;
+    assert!(report.errors[0].contains("approvals.toml"), "{report:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "[[approval\nnonsense");
+}
+
+#[tokio::test]
+async fn a_reload_says_what_a_start_would_say_and_what_stayed_in_force() {
+    let model = agreeing().await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let config = env.home.join("config/config.toml");
+    let good = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("modle = \"x\"\n{good}")).unwrap();
+    let report = reload(&env).await;
+    assert!(report.warnings[0].contains("modle"), "{report:?}");
+    assert_eq!((report.errors.len(), report.kept.len()), (0, 0));
+    fs::write(&config, "model = [").unwrap();
+    let report = reload(&env).await;
+    assert!(report.errors[0].contains("config.toml"), "{report:?}");
+    assert_eq!(report.kept.len(), 1, "{report:?}");
+    assert_eq!(code(&env, "").await, 0);
+}
+
+#[tokio::test]
+async fn identity_is_in_every_prompt_whatever_memory_and_scope_say() {
+    let model = agreeing().await;
+    let env = TestEnv::with_model(&model);
+    let config = env.home.join("config/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}\n[memory]\nenabled = false\n")).unwrap();
+    env.write(".crabtalk/config/Crab.md", "A cheerful crab.");
+    env.agent("narrow", "tools: [read]");
+    let _daemon = env.daemon().await;
+    for agent in ["crab", "narrow"] {
+        assert_eq!(code(&env, agent).await, 0);
+        let request = model.requests().await.last().unwrap().to_string();
+        assert!(request.contains("A cheerful crab."), "{agent}: {request}");
+    }
+}
+
+/// Every file that a daemon, a run or a client reads.
+const READ: [&str; 10] = [
+    "config/agents/other.md",
+    "config/approvals.toml",
+    "config/Crab.md",
+    "config/memory/MEMORY.md",
+    "config/memory/entries/a.md",
+    "config/skills/greet/SKILL.md",
+    "state/trust.toml",
+    "state/delegates",
+    "../work/AGENTS.md",
+    "../work/Crab.md",
+];
+
+#[tokio::test]
+async fn a_pipe_in_place_of_any_file_holds_up_neither_start_nor_run_nor_reload() {
+    let model = agreeing().await;
+    let env = TestEnv::with_model(&model);
+    for file in READ {
+        pipe(&env.home.join(file));
+    }
+    let daemon = env.daemon().await;
+    let send = env.run(&["ask", "Hello"]).await;
+    assert_eq!(send.stdout.trim(), "Yes.", "{send:?}");
+    reload(&env).await;
+    kill_process(daemon.pid(), Signal::HUP).unwrap();
+    for words in [
+        vec!["skills"],
+        vec!["memory"],
+        vec!["agents"],
+        vec!["approvals"],
+        vec!["trust"],
+    ] {
+        env.run(&words).await;
+    }
+    // The configuration itself: no start, and the reason.
+    fs::remove_file(env.home.join("config/config.toml")).unwrap();
+    pipe(&env.home.join("config/config.toml"));
+    let report = reload(&env).await;
+    assert!(report.errors[0].contains("is a pipe"), "{report:?}");
+    assert!(daemon.terminate().await.success());
+    let started = env.run(&["daemon", "run"]).await;
+    assert!(started.stderr.contains("is a pipe"), "{started:?}");
+    started.fails(1);
+    eventually("nothing left", async || {
+        (!env.socket().exists()).then_some(())
+    })
+    .await;
+}
