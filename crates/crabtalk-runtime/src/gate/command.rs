@@ -206,7 +206,7 @@ impl Question<'_> {
         let mut held = None;
         let text = command.matched();
         for rule in narrow {
-            let pattern = rule.pattern.as_deref().unwrap_or_default();
+            let pattern = &self.homed(rule.pattern.as_deref().unwrap_or_default());
             if options::spells_out(pattern, command) {
                 return opinion_of(rule);
             }
@@ -227,6 +227,21 @@ impl Question<'_> {
                 Opinion::new(Permission::Ask, reason)
             }
         }
+    }
+
+    /// A pattern with the home in place of `~/` at the beginning of a word, as
+    /// words have it.
+    fn homed(&self, pattern: &str) -> String {
+        let Some(home) = self.user_home.and_then(Path::to_str) else {
+            return pattern.to_owned();
+        };
+        let home = format!("{}/", home.trim_end_matches('/'));
+        let word = |word: &str| match word.strip_prefix("~/") {
+            Some(rest) => format!("{home}{rest}"),
+            None => word.to_owned(),
+        };
+        let words: Vec<String> = pattern.split(' ').map(word).collect();
+        words.join(" ")
     }
 
     /// What a pattern that is everything allows.

@@ -312,6 +312,8 @@ fn ordinary_rules_allow_ordinary_commands() {
         ("sqlite3 *", "sqlite3 -safe -readonly x.db 'select 1'"),
         ("echo *", "echo 'a  b' \"c\\td\" ~/x"),
         ("[ *", "[ -f x ]"),
+        ("~/bin/tool *", "~/bin/tool x"),
+        ("cat ~/notes", "cat ~/notes"),
         ("unknown *", "unknown --any -thing 'goes'"),
         ("jq *", "jq -r '.a | .b' f.json"),
         ("cd *", "cd src && ls && pwd"),
