@@ -120,7 +120,6 @@ struct Reading {
     requests: Vec<(String, u64)>,
     requests_known: bool,
     waiting: Option<Vec<String>>,
-    has_meta: bool,
     passed_another: bool,
     foreign: u64,
     /// Lines that cannot be read, and where and why the first is one.
@@ -188,14 +187,15 @@ impl Reading {
         let Some((_, marker)) = &self.marker else {
             return false;
         };
-        // A crash may have come between a marker and the state behind it.
-        let state_known = self.has_meta || self.passed_another || marker.stamp.prev.is_none();
+        // A crash may have come between a marker and the state behind it, of
+        // which the requests are the part that no later change repeats.
+        let state_known = self.requests_known || self.passed_another || marker.stamp.prev.is_none();
         state_known && self.kept.len() >= marker.keep
     }
 
     /// Whether a line before the marker may still tell the state.
     fn wants_state(&self) -> bool {
-        !self.has_meta && !self.passed_another
+        !self.requests_known && !self.passed_another
     }
 
     fn take(&mut self, offset: u64, line: Line) {
@@ -219,7 +219,6 @@ impl Reading {
     }
 
     fn take_meta(&mut self, meta: MetaRecord) {
-        self.has_meta = true;
         self.title = self.title.take().or(meta.title);
         self.cwd = self.cwd.take().or(meta.cwd);
         self.uptime_secs = self.uptime_secs.or(meta.uptime_secs);

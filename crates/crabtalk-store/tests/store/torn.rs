@@ -212,7 +212,7 @@ async fn a_block_at_the_end_that_never_reached_the_disk_is_torn() {
 }
 
 #[tokio::test]
-async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title() {
+async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title_and_no_request() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let titled = |title: &str| {
@@ -221,9 +221,10 @@ async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title() {
             ..MetaRecord::default()
         })
     };
-    log.append(&[user("one"), titled("Before")])
+    let begun = |id| Record::Run(run(id, RunPhase::Start));
+    log.append(&[begun(1), user("one"), titled("Before")])
         .expect("appends");
-    log.append(&[said("two"), titled("A garden")])
+    log.append(&[begun(2), said("two"), titled("A garden")])
         .expect("appends");
     log.append(&[compact("sum", 0), titled("A garden")])
         .expect("appends");
@@ -236,6 +237,8 @@ async fn a_crash_between_a_marker_and_the_state_behind_it_costs_no_title() {
     assert_eq!(listed[0].message_count, 2);
     let opened = home.find("crab", "user").await.expect("exists");
     assert_eq!(opened.meta.title, "A garden");
+    let known: Vec<u64> = opened.requests.iter().map(|(_, run)| *run).collect();
+    assert_eq!(known, [1, 2], "none of them runs again");
 }
 
 #[tokio::test]
