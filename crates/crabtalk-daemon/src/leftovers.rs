@@ -42,6 +42,7 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         home.agents_dir(),
         home.memory_dir(),
         home.memory_dir().join("entries"),
+        state.join("accepted"),
         state.join("ledger"),
         state,
         recall,
@@ -61,6 +62,7 @@ mod tests {
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         fs::create_dir_all(home.state_dir().join("recall/0251b9716cc3dc26")).unwrap();
         fs::create_dir(home.state_dir().join("ledger")).unwrap();
+        fs::create_dir(home.state_dir().join("accepted")).unwrap();
         fs::create_dir(home.memory_dir().join("entries")).unwrap();
         let folders = folders(&home);
         for folder in &folders {
