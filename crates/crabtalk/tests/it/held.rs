@@ -10,19 +10,22 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::fs;
 
-/// A home whose agent may run every command, and a model that runs this one.
+/// A home whose agent may run every command, and a model that runs a script
+/// with this one. What a command itself names in the home is refused before.
 async fn world(command: &str) -> (TestEnv, ModelServer) {
-    let call = openai::tools("c1", &[("bash", json!({ "command": command }))]);
+    let call = openai::tools("c1", &[("bash", json!({ "command": "./change.sh" }))]);
     let script = Script::openai([call, openai::text("Done."), openai::text("Yes.")]);
     let model = ModelServer::start(script).await;
     let env = TestEnv::with_model(&model);
     env.agent("crab", "permissions: { bash: allow }");
+    env.script("change.sh", &format!("#!/bin/sh\n{command}\n"));
     (env, model)
 }
 
 async fn send(env: &TestEnv) {
     let request = SendMsg {
         content: "Go".into(),
+        cwd: Some(env.work.display().to_string()),
         ..SendMsg::default()
     };
     let mut connection = env.connect().await;
