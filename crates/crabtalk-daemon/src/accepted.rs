@@ -17,7 +17,8 @@ use crabtalk_tools::CommandWatch;
 use held::{Change, Held};
 use std::collections::VecDeque;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -222,7 +223,10 @@ impl Inner {
             // Not synced: what a power cut takes, a restart records anew.
             let unfinished = file.with_extension("part");
             fs::create_dir_all(self.place("objects"))?;
-            fs::write(&unfinished, bytes)?;
+            // Private: the configuration may hold keys (OPS-5).
+            let mut private = fs::OpenOptions::new();
+            let private = private.write(true).create(true).truncate(true).mode(0o600);
+            private.open(&unfinished)?.write_all(bytes)?;
             fs::rename(&unfinished, &file)
         };
         tree::scan(&self.home, &ROOTS, before, &keep)

@@ -337,13 +337,21 @@ impl Inner {
 /// Takes what is no segment out of a segment's place: a file is of no use to
 /// anybody, and what else somebody put there is kept under another name.
 fn put_away(path: &Path) {
-    let is_file = std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
+    if std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file()) {
+        told(path, std::fs::remove_file(path));
+    } else {
+        put_aside(path);
+    }
+}
+
+/// Keeps what somebody put in the way under another name.
+fn put_aside(path: &Path) {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".foreign");
-    let gone = match is_file {
-        true => std::fs::remove_file(path),
-        false => std::fs::rename(path, &aside),
-    };
+    told(path, std::fs::rename(path, &aside));
+}
+
+fn told(path: &Path, gone: std::io::Result<()>) {
     if let Err(error) = gone
         && error.kind() != ErrorKind::NotFound
     {

@@ -132,7 +132,7 @@ impl ArchiveIndex {
             let folder = inner.folder_of(&of);
             // One that is there is a folder, or somebody else's thing.
             if std::fs::symlink_metadata(&folder).is_ok_and(|it| !it.is_dir()) {
-                super::put_away(&folder);
+                super::put_aside(&folder);
             }
             let written = Draft::of(newest_first.into_iter().rev()).write(&folder, &part);
             inner.state().open.remove(&of);

@@ -28,7 +28,7 @@ async fn it_says_what_it_is_and_what_it_sees() {
 #[tokio::test]
 async fn it_calls_tools_and_reports() {
     let env = TestEnv::new();
-    env.agent("crab", "permissions: { \"bash(echo *)\": allow }");
+    env.agent("crab", "permissions: { bash: allow }");
     let _daemon = env.daemon().await;
     let call = "/tool bash {\"command\":\"echo $((6 * 7))\"}";
     let events = stream_to_end(&env, say(call)).await;

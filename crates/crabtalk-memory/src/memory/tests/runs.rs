@@ -131,6 +131,7 @@ async fn a_page_that_is_too_long_is_refused_by_the_tool_and_cut_with_a_note() {
         refused.is_error && refused.content.contains("16384"),
         "{refused:?}"
     );
+    std::fs::create_dir_all(world.home.path().join("memory")).unwrap();
     std::fs::write(world.memory.overview_path(), &long).unwrap();
     let told = world.injected("user", "hi").await;
     let note = "(MEMORY.md has 16385 bytes, agents are told the first 16384)";

@@ -59,6 +59,8 @@ async fn what_is_allowed_always_is_listed_and_taken_back() {
 async fn agents_are_written_shown_and_removed() {
     let env = TestEnv::new();
     env.agent("crab", "description: the first");
+    env.agent("main", "description: is meant when nobody is named");
+    env.config("default_agent = \"main\"\n");
     let _daemon = env.daemon().await;
     let text = "---\n# why\ndescription: reviews\ntools: [read, bash]\nmembers: [crab]\n\
                 permissions: { bash: deny, \"bash(git *)\": allow }\n---\nYou review.\n";
@@ -98,15 +100,18 @@ async fn agents_are_written_shown_and_removed() {
     assert_eq!(fs::read_to_string(&file).unwrap(), changed);
 
     assert!(
-        env.run(&["agents", "rm", "crab"])
+        env.run(&["agents", "rm", "main"])
             .await
             .fails(1)
             .contains("default agent")
     );
     env.run(&["agents", "rm", "rev"]).await.ok();
     assert!(!file.exists());
+    // The built-in one takes the place of its file (CONV-12).
+    env.run(&["agents", "rm", "crab"]).await.ok();
     let listed = env.run(&["agents", "list", "--json"]).await.ok();
-    assert_eq!(listed.lines().count(), 1, "{listed}");
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains("\"crab\"") && !listed.contains("the first"));
     assert!(
         env.run(&["agents", "show", "rev"])
             .await
