@@ -203,7 +203,9 @@ fn quoted(text: &str) -> String {
     if matches!(text, "[" | "]") || (!text.is_empty() && text.chars().all(plain)) {
         return text.to_owned();
     }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    // A quote stands in double quotes, since a backslash outside of quotes is
+    // not plain, and a print has to be.
+    format!("'{}'", text.replace('\'', r#"'"'"'"#))
 }
 
 /// What is not seen, or not seen as what it is; and blanks that only some

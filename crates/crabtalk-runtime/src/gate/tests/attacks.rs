@@ -1,6 +1,7 @@
 //! What hostile models tried, and what people want all the same.
 
 use super::*;
+use crate::gate::bash::plain::Plain;
 
 /// Rules of programs that can run or write by option.
 const WIDE: &str = "bash(git *): allow\nbash(sort *): allow\nbash(make *): allow\n\
@@ -344,7 +345,7 @@ fn what_runs_is_printed_anew() {
         ),
         ("cat *.rs a*b", "cat ./*.rs a*b"),
         ("cat 'a b'*'c d' [a-c]?", "cat 'a b'*'c d' ./[a-c]?"),
-        ("cat \"it's\"", "cat 'it'\\''s'"),
+        ("cat \"it's\"", "cat 'it'\"'\"'s'"),
         ("cat '' \"\"", "cat '' ''"),
         ("cat ~/x ~", "cat /home/u/x /home/u"),
         ("cat HEAD~1 a#b a!", ""),
@@ -358,6 +359,10 @@ fn what_runs_is_printed_anew() {
         let run = Call::bash(rules, command).verdict().run;
         let run = run.map(|command| command.text).unwrap_or_default();
         assert_eq!(run, want, "{command}");
+        if !run.is_empty() {
+            let again = Plain::read(&run, None).expect("a print is plain");
+            assert_eq!(again.printed(), run, "a print is printed alike");
+        }
     }
     let verdict = Call::bash("bash(git status*): allow", "git  status").verdict();
     assert_eq!(verdict.detail, "git status");
