@@ -76,7 +76,7 @@ const SPECS: [(&str, Spec); 36] = [
          sort= inodes device help version")),
     ("xxd", Spec::new("abCeEdipru", "cglso", "").operands(1)),
     ("base64", Spec::new("di", "w", "decode ignore-garbage wrap= help version")),
-    ("file", Spec::new("bikLhNnprsvz0", "FP",
+    ("file", Spec::new("bikLhNnrsvz0", "FP",
         "brief mime mime-type mime-encoding extension no-dereference dereference keep-going \
          print0 raw separator= no-pad help version")),
     ("hostname", Spec::new("aAdfiIsy", "", "fqdn short ip-address all-ip-addresses domain long")

@@ -6,7 +6,7 @@ use crate::gate::bash::plain::Plain;
 /// Rules of programs that can run or write by option.
 const WIDE: &str = "bash(git *): allow\nbash(sort *): allow\nbash(make *): allow\n\
     bash(less *): allow\nbash(awk *): allow\nbash(sqlite3 *): allow\nbash(python3 *): allow\n\
-    bash(uniq *): allow\nbash(split *): allow\nbash(let *): allow\nbash(hash *): allow\n\
+    bash(file *): allow\nbash(uniq *): allow\nbash(split *): allow\nbash(let *): allow\nbash(hash *): allow\n\
     bash(ls*): allow\nbash(find *): allow\nbash(tar *): allow\nbash(sed *): allow\n\
     bash(shuf *): allow\nbash(valgrind *): allow\nbash(perf *): allow\nbash(xargs *): allow\n\
     bash(env *): allow\nbash(rsync *): allow\nbash(ssh *): allow\nbash(tee *): allow\n\
@@ -128,6 +128,7 @@ fn options_that_run_or_write_something_else_are_asked_about() {
         "python3",
         "python3 -v",
         "python3.12 -c x",
+        "file -pn F",
         "uniq a F",
         "uniq -c a F",
         "uniq *",
