@@ -111,7 +111,12 @@ fn attack(stage: &Stage, dice: &mut Dice, count: &mut Count, seed: u64) {
         return;
     };
     count.ran += 1;
-    let plain = Plain::read(&run.text, None).expect("a print is plain");
+    let plain = Plain::read(&run.text, None).unwrap_or_else(|why| {
+        panic!(
+            "seed {seed}, number {}: the print {:?} {why}",
+            count.tried, run.text
+        )
+    });
     assert_eq!(plain.printed(), run.text, "a print is printed alike");
     let seen = stage.run(&run);
     let found = stage.changes();

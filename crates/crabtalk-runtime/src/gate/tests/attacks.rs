@@ -355,6 +355,10 @@ fn what_runs_is_printed_anew() {
         ("cat x &>/dev/null", "cat x >/dev/null 2>&1"),
         ("cat a \\\n  b", "cat a b"),
         ("cat é 'ü'", "cat 'é' 'ü'"),
+        (
+            "cat '['; cat [|cat [&&cat x",
+            "cat [; cat [ | cat [ && cat x",
+        ),
     ] {
         let rules = "bash(git *): allow\nbash(cat *): allow";
         let run = Call::bash(rules, command).verdict().run;

@@ -244,7 +244,7 @@ impl Reader<'_> {
 
     /// Reads a set in brackets. `[` alone is a command.
     fn set(&mut self, word: &mut Word, first: bool) -> Result<(), NotPlain> {
-        if first && self.chars.peek().is_none_or(|c| " \t\n".contains(*c)) {
+        if first && self.chars.peek().is_none_or(|c| " \t\n;|&".contains(*c)) {
             word.push('[');
             return Ok(());
         }
