@@ -1,0 +1,191 @@
+//! Puts a node together from what is configured.
+
+use super::Node;
+use super::reload::{folders, patiently, tell_of_skills};
+use crate::accepted::Accepted;
+use crate::agents::AgentFiles;
+use crate::approvals::ApprovalFile;
+use crate::compose::{Composed, InForce, compose, sandbox, sync_policy};
+use crate::context::Context;
+use crate::delegates::DelegateFile;
+use crate::disk::LocalDisk;
+use crate::ledger::DayLedger;
+use crate::memory::{MemoryTools, memory};
+use crate::models::{Asked, Models};
+use crate::session::PartialAnswers;
+use crate::settings::Settings;
+use crate::skills::{SkillTool, Skills};
+use crate::surroundings::Surroundings;
+use arc_swap::ArcSwap;
+use crabtalk_config::{Config, Home};
+use crabtalk_domain::SystemClock;
+use crabtalk_domain::storage::Storage;
+use crabtalk_domain::tool::{Invocation, ToolProvider};
+use crabtalk_memory::ArchiveIndex;
+use crabtalk_model::detect;
+use crabtalk_runtime::{Parts, Runtime};
+use crabtalk_skills::{Library, TrustFile};
+use crabtalk_store::FileStore;
+use crabtalk_store::fs::OsFiles;
+use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, child_environment};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Node {
+    /// `open_files` is the limit of open files that commands get.
+    pub(crate) async fn start(home: Home, open_files: Option<u64>) -> anyhow::Result<Self> {
+        let root = home.root().to_owned();
+        // Before anything is read of what it watches over.
+        let accepted = patiently(&home, move || Accepted::open(&root)).await;
+        let accepted = accepted.map_err(anyhow::Error::msg)?;
+        let reading = home.clone();
+        let composed = move || compose(&reading, &InForce::default());
+        let Composed {
+            config,
+            catalog,
+            models,
+            source,
+            mut report,
+        } = patiently(&home, composed)
+            .await
+            .flatten()
+            .map_err(anyhow::Error::msg)?;
+        let options = detection(&config);
+        let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
+        let settings = Settings::new(config);
+        let config = settings.config();
+        let skills = skills(&home, &settings);
+        let approvals = ApprovalFile::open(
+            home.approvals_file(),
+            Arc::clone(&skills),
+            accepted.clone(),
+            &mut report,
+        );
+        let approvals = Arc::new(approvals);
+        tell_of_skills(&skills, &mut report).await;
+        report.log();
+        let children = Children::adopt().unwrap_or_else(|error| {
+            tracing::warn!(%error, "this system has no reaper of orphans");
+            Children::default()
+        });
+        let store: Arc<dyn Storage> = Arc::new(store(&home, &config));
+        let tools = Arc::new(os_tools(
+            &home, &children, &skills, &settings, &accepted, open_files,
+        )?);
+        let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
+        let memory = memory(&home, &settings, &store, archives);
+        let memory = Arc::new(ArcSwap::from_pointee(memory));
+        let context = Context {
+            memory: Arc::clone(&memory),
+            skills: Arc::clone(&skills),
+            accepted: accepted.clone(),
+            surroundings: Surroundings::new(Arc::clone(&skills), home.user_home().map(Into::into)),
+        };
+        let numbers = home.state_dir().join("delegates");
+        let delegates = DelegateFile::new(numbers, Arc::clone(&store));
+        let ledger = ledger(&home, &settings, &models);
+        let runtime = Runtime::new(
+            Parts {
+                model: Arc::new(Asked(Arc::clone(&models))),
+                storage: store,
+                tools: vec![
+                    Arc::clone(&tools) as Arc<dyn ToolProvider>,
+                    Arc::new(SkillTool(Arc::clone(&skills), accepted.clone())),
+                    Arc::new(MemoryTools {
+                        memory: Arc::clone(&memory),
+                        accepted: accepted.clone(),
+                    }),
+                ],
+                hook: Arc::new(context),
+                ledger: Arc::clone(&ledger) as _,
+                clock: Arc::new(SystemClock),
+                approvals: Arc::clone(&approvals) as _,
+                disk: Arc::new(LocalDisk),
+                delegates: Arc::new(delegates),
+            },
+            catalog,
+        );
+        Ok(Self {
+            agents: AgentFiles::new(home.agents_dir()),
+            accepted,
+            home,
+            runtime,
+            models,
+            ledger,
+            approvals,
+            children,
+            tools,
+            memory,
+            skills,
+            settings,
+            in_force: tokio::sync::Mutex::new(source),
+            started: Instant::now(),
+            partial_answers: PartialAnswers::default(),
+            open_connections: Arc::default(),
+        })
+    }
+}
+
+fn skills(home: &Home, settings: &Arc<Settings>) -> Arc<Skills> {
+    let folders = folders(home, &settings.config());
+    let trust = TrustFile::new(home.trust_file());
+    Skills::new(Arc::clone(settings), Library::new(folders), trust)
+}
+
+/// Conversations as files, and with each the outputs of its tools.
+fn store(home: &Home, config: &Config) -> FileStore {
+    let policy = sync_policy(config.storage.sync);
+    let (sessions, trash) = (home.sessions_dir(), home.trash_dir());
+    let outputs = home.state_dir().join("outputs");
+    FileStore::open(sessions, trash, policy, Arc::new(OsFiles))
+        .with_belongings(move |key| crabtalk_tools::outputs_of(&outputs, key))
+}
+
+fn os_tools(
+    home: &Home,
+    children: &Children,
+    skills: &Arc<Skills>,
+    settings: &Arc<Settings>,
+    accepted: &Accepted,
+    open_files: Option<u64>,
+) -> anyhow::Result<OsTools> {
+    let guardian = GuardianCommand::new(std::env::current_exe()?);
+    let outputs = home.state_dir().join("outputs");
+    let environment = child_environment(std::env::vars_os());
+    let mut config = OsToolsConfig::new(guardian, home.root(), outputs, environment);
+    config.children = children.clone();
+    config.watch = Arc::new(accepted.clone());
+    config.open_files = open_files;
+    config.sandbox = sandbox(&settings.config());
+    let skills = Arc::clone(skills);
+    config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));
+    let (settings, identity) = (Arc::clone(settings), home.identity_file());
+    config.writable = Arc::new(move |_: &Invocation| {
+        let editable = settings.config().memory.soul_editable;
+        editable.then(|| identity.clone()).into_iter().collect()
+    });
+    Ok(OsTools::new(config))
+}
+
+fn ledger(home: &Home, settings: &Arc<Settings>, models: &Arc<Models>) -> Arc<DayLedger> {
+    let models = Arc::clone(models);
+    Arc::new(DayLedger::new(
+        home.state_dir().join("ledger"),
+        Arc::clone(settings),
+        Arc::new(SystemClock),
+        jiff::tz::TimeZone::system,
+        move |model, usage| models.cost(model, usage),
+    ))
+}
+
+/// MODEL-6: what may be looked at when no provider is configured.
+fn detection(config: &Config) -> detect::Options {
+    let forbidden = std::env::var_os("CRABTALK_DETECT").is_some_and(|value| value == "0");
+    detect::Options {
+        env: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        probe: config.runs.detect && !forbidden,
+        ..detect::Options::default()
+    }
+}

@@ -1,0 +1,119 @@
+//! Reads the configuration again, changes it, and swaps what is in force.
+
+use super::Node;
+use crate::compose::{Composed, InForce, Report, compose, sandbox};
+use crate::edit::{self, EditError};
+use crate::memory::memory;
+use crate::skills::Skills;
+use crabtalk_config::{Config, ConfigFile, Home};
+use crabtalk_skills::{Folder, Source};
+use std::sync::Arc;
+use std::time::Duration;
+
+const READ_WITHIN: Duration = Duration::from_secs(20);
+
+/// Findings about skills that a start or a reload tells; `crabtalk skills`
+/// tells all.
+const MAX_SKILL_WARNINGS: usize = 20;
+
+impl Node {
+    /// Takes what the files say now, or leaves everything as it is (OPS-4).
+    pub(crate) async fn reload(&self) -> Result<Report, String> {
+        self.accepted.settle().await;
+        self.take(&mut *self.in_force.lock().await).await
+    }
+
+    /// Changes `config.toml` and takes it, or leaves everything as it is.
+    pub(crate) async fn edit(
+        &self,
+        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
+    ) -> Result<(), EditError> {
+        let mut source = self.in_force.lock().await;
+        let (home, in_force) = (self.home.clone(), source.text.clone());
+        let edited =
+            tokio::task::spawn_blocking(move || edit::edit(&home, in_force.as_deref(), change));
+        self.accepted
+            .change("config/config.toml", edited)
+            .await
+            .map_err(|e| EditError::NotTaken(e.to_string()))??;
+        let taken = self.take(&mut source).await;
+        taken.map(drop).map_err(EditError::NotTaken)
+    }
+
+    async fn take(&self, in_force: &mut InForce) -> Result<Report, String> {
+        let (home, before) = (self.home.clone(), in_force.clone());
+        let composed = patiently(&self.home, move || compose(&home, &before)).await;
+        let Composed {
+            config,
+            catalog,
+            models,
+            source,
+            mut report,
+        } = composed.flatten()?;
+        self.models.replace(models)?;
+        self.approvals.reload(&mut report).await;
+        *in_force = source;
+        self.runtime.set_catalog(catalog);
+        self.tools.set_sandbox(sandbox(&config));
+        self.settings.replace(config);
+        let archives = self.memory().archives().clone();
+        let memory = memory(&self.home, &self.settings, self.runtime.storage(), archives);
+        self.memory.store(Arc::new(memory));
+        self.skills
+            .look_in(folders(&self.home, &self.settings.config()));
+        tell_of_skills(&self.skills, &mut report).await;
+        report.log();
+        tracing::info!("configuration reloaded");
+        Ok(report)
+    }
+}
+
+/// Reads the configuration where that may wait for a disk, and not for ever:
+/// one that does not answer, as a network's may, is told instead.
+pub(super) async fn patiently<T: Send + 'static>(
+    home: &Home,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let reading = tokio::task::spawn_blocking(read);
+    match tokio::time::timeout(READ_WITHIN, reading).await {
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err(format!(
+            "the configuration in {} could not be read within {} s: a file system that it lies on, \
+             or that a link in it leads to, does not answer",
+            home.config_dir().display(),
+            READ_WITHIN.as_secs()
+        )),
+    }
+}
+
+/// Skills that are passed over, refused or doubled are told where the rest of
+/// the configuration is.
+pub(super) async fn tell_of_skills(skills: &Arc<Skills>, report: &mut Report) {
+    let skills = Arc::clone(skills);
+    let listed = tokio::task::spawn_blocking(move || skills.library().list_all(None)).await;
+    let warnings = listed.map(|listed| listed.warnings).unwrap_or_default();
+    let warnings = warnings.iter().take(MAX_SKILL_WARNINGS);
+    report.warnings.extend(warnings.map(ToString::to_string));
+}
+
+/// The folders of skills: installed ones, those that the owner names in that
+/// order, imported ones.
+pub(super) fn folders(home: &Home, config: &Config) -> Vec<Folder> {
+    let mut folders = vec![Folder {
+        path: home.skills_dir(),
+        source: Source::Home,
+    }];
+    folders.extend(config.skills.paths.iter().map(|path| Folder {
+        path: home.expand_tilde(path),
+        source: Source::External,
+    }));
+    if config.skills.import
+        && let Some(user_home) = home.user_home()
+    {
+        folders.push(Folder {
+            path: user_home.join(".claude/skills"),
+            source: Source::External,
+        });
+    }
+    folders
+}
