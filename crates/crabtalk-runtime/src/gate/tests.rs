@@ -2,6 +2,7 @@
 
 mod attack;
 mod attacks;
+mod languages;
 mod origins;
 mod places;
 

@@ -59,7 +59,7 @@ pub(super) fn find(args: &[Word], spelled: usize) -> Checked {
 /// An awk program that only selects and prints.
 pub(super) fn awk(args: &[Word], spelled: usize) -> Checked {
     const AWK: Spec = Spec::new("", "Fv", "version").stops();
-    const RUNS: [&str; 8] = [
+    const RUNS: [&str; 12] = [
         "system",
         "getline",
         "close",
@@ -68,6 +68,11 @@ pub(super) fn awk(args: &[Word], spelled: usize) -> Checked {
         "PROCINFO",
         "@",
         "\\\n",
+        // Files that nobody judged, by names that the program puts together.
+        "ARGV",
+        "ARGC",
+        "SYMTAB",
+        "FUNCTAB",
     ];
     let rest = AWK.walk(args, spelled)?;
     for (_, program) in &rest.operands {
@@ -82,86 +87,6 @@ pub(super) fn awk(args: &[Word], spelled: usize) -> Checked {
     all(rest.after.iter().map(|word| word.text()), |word| {
         !word.starts_with('-') || word == "-"
     })
-}
-
-/// A sed script that is one of the usual short forms.
-pub(super) fn sed(args: &[Word], spelled: usize) -> Checked {
-    const SED: Spec = Spec::new(
-        "nErsuz",
-        "e",
-        "posix debug quiet silent regexp-extended help version",
-    );
-    let rest = SED.walk(args, spelled)?;
-    let scripts: Vec<String> = rest.values(&["-e"]).map(str::to_owned).collect();
-    let operands = rest.operands.iter().map(|(_, word)| *word);
-    let mut operands = operands.chain(rest.after.iter().copied());
-    let scripts = match operands.next() {
-        Some(first) if scripts.is_empty() => vec![first.text()],
-        _ => scripts,
-    };
-    let globs = args
-        .iter()
-        .any(|word| word.has_glob() && scripts.contains(&word.text()));
-    all(scripts, |script| !globs && plain_sed(script))
-}
-
-/// `10,20p`, `$d`, `/text/p`, `s/a/b/g`, and lists of these.
-fn plain_sed(script: &str) -> bool {
-    let mut rest = script.trim();
-    while !rest.is_empty() {
-        rest = rest.trim_start_matches([' ', ';', '\n']);
-        for _ in 0..2 {
-            rest = after_address(rest).trim_start_matches([' ', ',', '!', '~', '+']);
-        }
-        let mut chars = rest.chars();
-        rest = match chars.next() {
-            None => return true,
-            Some('p' | 'd' | 'q' | '=') => chars.as_str(),
-            Some(which @ ('s' | 'y')) => match after_swap(chars.as_str()) {
-                Some(tail) if which == 's' => {
-                    tail.trim_start_matches(|c: char| "gpiIM".contains(c) || c.is_ascii_digit())
-                }
-                Some(tail) => tail,
-                None => return false,
-            },
-            Some(_) => return false,
-        };
-        if !rest.is_empty() && !rest.starts_with([';', '\n']) {
-            return rest.trim().is_empty();
-        }
-    }
-    true
-}
-
-/// What follows the two parts of `s/a/b/`.
-fn after_swap(text: &str) -> Option<&str> {
-    let mark = text.chars().next()?;
-    if mark.is_alphanumeric() || !mark.is_ascii() || " \n\\;".contains(mark) {
-        return None;
-    }
-    after_mark(after_mark(&text[1..], mark)?, mark)
-}
-
-fn after_address(text: &str) -> &str {
-    if let Some(rest) = text.strip_prefix('/') {
-        return after_mark(rest, '/').unwrap_or(text);
-    }
-    text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$')
-}
-
-/// What follows the next `mark` that no backslash escapes. A set in brackets
-/// may hold the mark in some programs and not in others, so there is none.
-fn after_mark(text: &str, mark: char) -> Option<&str> {
-    let mut escaped = false;
-    for (i, c) in text.char_indices() {
-        if c == mark && !escaped {
-            let within = &text[..i];
-            let open = within.contains('[') && mark != '|' && mark != ',' && mark != '#';
-            return (!open || within.contains(']')).then(|| &text[i + c.len_utf8()..]);
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    None
 }
 
 pub(super) fn make(args: &[Word], spelled: usize) -> Checked {
@@ -308,7 +233,11 @@ pub(super) fn rustc(args: &[Word], spelled: usize) -> Checked {
         "edition= crate-type= crate-name= cfg= emit= explain= \
         test version verbose help print= color= error-format=",
     );
-    operands(RUSTC, args, spelled).and_then(|files| all(files, |file| !file.starts_with('@')))
+    let rest = RUSTC.walk(args, spelled)?;
+    all(rest.words(), |file| !file.starts_with('@'))?;
+    // `--emit=metadata=F` writes to F, and so does `--print`.
+    let kinds = rest.values(&["--emit", "--print"]).map(str::to_owned);
+    all(kinds, |kind| !kind.contains('='))
 }
 
 pub(super) fn java(args: &[Word], spelled: usize) -> Checked {
@@ -389,4 +318,62 @@ pub(super) fn ip(args: &[Word], spelled: usize) -> Checked {
     ];
     let words = operands(IP, args, spelled)?;
     all(words.into_iter().take(2), |word| SHOWN.contains(&word))
+}
+
+/// Fetches by HTTP. Other schemes read files or speak to other services, and
+/// braces make addresses that nobody judged.
+pub(super) fn curl(args: &[Word], spelled: usize) -> Checked {
+    const CURL: Spec = Spec::new(
+        "sSfLIiv46gGkN#",
+        "mXA",
+        "silent show-error fail fail-with-body location head include verbose ipv4 ipv6 globoff \
+         get compressed max-time= connect-timeout= retry= retry-delay= user-agent= http1.1 http2 \
+         no-progress-meter progress-bar no-buffer version",
+    );
+    let rest = CURL.walk(args, spelled)?;
+    let addresses = rest.operands.iter().filter(|(at, _)| *at >= spelled);
+    let addresses = addresses.map(|(_, word)| word.text());
+    let after = rest.after.iter().map(|word| word.text());
+    all(addresses.chain(after), |address| {
+        let (scheme, _) = address.split_once("://").unwrap_or(("http", ""));
+        let known = ["http", "https"]
+            .iter()
+            .any(|s| scheme.eq_ignore_ascii_case(s));
+        let is_file = address
+            .get(..5)
+            .is_some_and(|start| start.eq_ignore_ascii_case("file:"));
+        known && !is_file && !address.contains(['{', '}', '[', ']'])
+    })
+}
+
+/// A filter that loads nothing but its input.
+pub(super) fn jq(args: &[Word], spelled: usize) -> Checked {
+    const JQ: Spec = Spec::new(
+        "aceCMnrRjsS",
+        "",
+        "arg argjson args jsonargs compact-output color-output monochrome-output ascii-output \
+         null-input raw-input raw-output join-output slurp sort-keys tab indent= exit-status \
+         stream seq unbuffered version help",
+    );
+    let loads = |word: &str| word.contains("import") || word.contains("include");
+    all(operands(JQ, args, spelled)?, |word| !loads(word))
+}
+
+/// A filter that loads nothing but its input.
+pub(super) fn yq(args: &[Word], spelled: usize) -> Checked {
+    const YQ: Spec = Spec::new(
+        "cCMnPrejN",
+        "oIp",
+        "output-format= input-format= indent= prettyPrint no-colors colors null-input \
+         unwrapScalar exit-status no-doc version help",
+    );
+    let loads = |word: &str| {
+        ["load", "eval", "system", "import", "include"]
+            .iter()
+            .any(|name| word.contains(name))
+    };
+    // `yq eval F` is the older spelling of what it does anyway.
+    all(operands(YQ, args, spelled)?, |word| {
+        matches!(word, "eval" | "e" | "eval-all" | "ea") || !loads(word)
+    })
 }

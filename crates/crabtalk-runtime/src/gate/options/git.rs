@@ -396,6 +396,11 @@ pub(super) fn check(args: &[Word], spelled: usize) -> Result<(), String> {
         return Ok(());
     };
     let operands = || sub.rest.words();
+    // Entries of the log of references are removed by these words.
+    let removes = |word: &String| ["expire", "delete", "drop"].contains(&word.as_str());
+    if let Some(first) = operands().next().filter(|w| name == "reflog" && removes(w)) {
+        return Err(first);
+    }
     if let Some((_, known)) = FIRST_WORDS.iter().find(|(listed, _)| *listed == name)
         && let Some(first) = operands()
             .next()

@@ -11,6 +11,7 @@
 mod checks;
 mod git;
 mod scripts;
+mod sed;
 mod spec;
 mod subcommands;
 mod table;

@@ -129,14 +129,19 @@ pub(super) fn cargo(args: &[Word], spelled: usize) -> Checked {
     }
 }
 
-/// What follows `--` goes to one's own program, but for two that have options.
+/// What follows `--` goes to one's own program, but for those that have options.
 fn built(cargo: &Program, args: &[Word], spelled: usize) -> Checked {
     let sub = cargo.walk(args, spelled)?;
     let name = sub.name.unwrap_or_default();
     let is_lint = |word: &str| {
         let level = word.strip_prefix('-').unwrap_or("D");
-        level.starts_with(['D', 'W', 'A', 'F']) && !word.contains('=')
+        level.starts_with(['D', 'W', 'A', 'F']) && !word.contains(['=', '@'])
     };
+    if matches!(name.as_str(), "test" | "t" | "bench" | "nextest") {
+        // Tests have options of their own, one of which writes a file.
+        let after: Vec<Word> = sub.rest.after.iter().map(|word| (*word).clone()).collect();
+        return HARNESS.walk(&after, 0).map(drop);
+    }
     let odd = sub.rest.after.iter().map(|word| word.text());
     let mut odd = odd.filter(|word| match name.as_str() {
         "fmt" => word != "--check",
@@ -145,6 +150,15 @@ fn built(cargo: &Program, args: &[Word], spelled: usize) -> Checked {
     });
     odd.next().map_or(Ok(()), Err)
 }
+
+/// Options of Rust's own tests.
+const HARNESS: Spec = Spec::new(
+    "qh",
+    "",
+    "nocapture no-capture show-output exact ignored include-ignored list quiet help test bench \
+     test-threads= skip= color= format= report-time ensure-time shuffle shuffle-seed= \
+     exclude-should-panic force-run-in-process",
+);
 
 pub(super) fn npm(args: &[Word], spelled: usize) -> Checked {
     const NPM: Program = Program {
@@ -355,4 +369,76 @@ pub(super) fn svn(args: &[Word], spelled: usize) -> Checked {
         )],
     };
     known(&SVN, args, spelled)
+}
+
+/// A program of whose subcommands a few with the same options are known.
+fn few(names: &'static str, options: Spec, args: &[Word], spelled: usize) -> Checked {
+    let head = Spec::new("vVh", "", "version help").stops();
+    let rest = head.walk(args, spelled)?;
+    let Some((at, name)) = rest.operands.first() else {
+        return Ok(());
+    };
+    let text = name.text();
+    let known = names.split_ascii_whitespace().any(|known| known == text);
+    let options = match known && !name.has_glob() {
+        true => options,
+        false if *at < spelled => Spec::new("", "", ""),
+        false => return Err(text),
+    };
+    let spelled = spelled.saturating_sub(at + 1);
+    options.walk(&args[at + 1..], spelled).map(drop)
+}
+
+pub(super) fn ruff(args: &[Word], spelled: usize) -> Checked {
+    let options = Spec::new(
+        "qvns",
+        "",
+        "quiet verbose no-cache select= ignore= extend-select= statistics show-files show-settings \
+         watch diff check line-length= target-version= preview",
+    );
+    few("check format rule linter version", options, args, spelled)
+}
+
+pub(super) fn bundle(args: &[Word], spelled: usize) -> Checked {
+    let options = Spec::new("", "j", "quiet local jobs= verbose dry-run");
+    few(
+        "install check list show outdated info platform",
+        options,
+        args,
+        spelled,
+    )
+}
+
+pub(super) fn composer(args: &[Word], spelled: usize) -> Checked {
+    let options = Spec::new(
+        "nqvD",
+        "",
+        "no-interaction quiet no-scripts no-plugins no-dev no-progress dry-run direct outdated",
+    );
+    let names = "install show outdated validate check-platform-reqs why why-not licenses status \
+                 diagnose test";
+    few(names, options, args, spelled)
+}
+
+pub(super) fn mix(args: &[Word], spelled: usize) -> Checked {
+    let options = Spec::new(
+        "",
+        "",
+        "force trace seed= max-failures= only= exclude= stale warnings-as-errors",
+    );
+    few(
+        "test compile deps.get deps.tree format credo help",
+        options,
+        args,
+        spelled,
+    )
+}
+
+pub(super) fn dotnet(args: &[Word], spelled: usize) -> Checked {
+    let options = Spec::new(
+        "",
+        "cv",
+        "configuration= verbosity= no-restore no-build nologo filter= framework= outdated",
+    );
+    few("build test run restore list clean", options, args, spelled)
 }

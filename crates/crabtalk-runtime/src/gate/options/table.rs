@@ -3,7 +3,7 @@
 
 use super::Known::{self, Never};
 use super::spec::Spec;
-use super::{checks, git, scripts, subcommands};
+use super::{checks, git, scripts, sed, subcommands};
 
 /// Shells, wrappers, editors, debuggers, and builtins that change what later
 /// commands do: whatever they are given may run.
@@ -35,10 +35,20 @@ const NEVER: &str = "
     aria2c wget2 axel yt-dlp youtube-dl cupsfilter dmsetup genisoimage mkisofs tee dd install patch
     pidstat sar sysctl systemd-resolve tasksh task timedatectl sg newgrp login chsh chfn passwd
     useradd usermod visudo vipw watchexec inotifywait nodemon pm2 supervisorctl forever
+    chronic ifne pee mispipe sponge vidir vipe zrun ts lckdo x86_64 i386 i486 i586 i686 uname26
+    eatmydata faketime fakechroot trickle schedtool cset dtach abduco reptyr tsocks sshpass autossh
+    rsh rlogin pssh dbclient kitty alacritty foot konsole gnome-terminal urxvt st rxvt terminator
+    wezterm ccache distcc sccache icecc bear scan-build intercept-build rustup cargo-watch bacon
+    bmake pmake remake ninja-build samu hg jj bzr brz fossil darcs p4 cvs hub tig gitk lazygit gitui
+    pandoc asciidoctor sphinx-build gnuplot exiftool identify compare composite montage import
+    dot neato clang-tidy pydoc ptx objcopy strip ranlib dlltool windres elfedit gprof xsltproc
+    coredumpctl machinectl loginctl hostnamectl launchctl defaults open xcrun plutil
+    erl elixir iex sbt bazel scons ant mocha vitest webpack vite rollup esbuild babel
+    ss lsof dig aws gcloud az unrar zipnote zipsplit sdiff info dpkg-deb apt-cache apt-config
 ";
 
 /// Programs with a list of options, by name.
-const SPECS: [(&str, Spec); 36] = [
+const SPECS: [(&str, Spec); 54] = [
     ("sort", Spec::new("bcCdfgghiMnRrsuVzm", "kt",
         "ignore-leading-blanks check dictionary-order ignore-case general-numeric-sort \
          human-numeric-sort ignore-nonprinting month-sort numeric-sort random-sort reverse stable \
@@ -81,20 +91,9 @@ const SPECS: [(&str, Spec); 36] = [
          print0 raw separator= no-pad help version")),
     ("hostname", Spec::new("aAdfiIsy", "", "fqdn short ip-address all-ip-addresses domain long")
         .operands(0)),
-    ("jq", Spec::new("aceCMnrRjsS", "",
-        "arg argjson args jsonargs compact-output color-output monochrome-output ascii-output \
-         null-input raw-input raw-output join-output slurp sort-keys tab indent= exit-status \
-         stream seq unbuffered version help")),
-    ("yq", Spec::new("cCMnPrejN", "oIp",
-        "output-format= input-format= indent= prettyPrint no-colors colors null-input \
-         unwrapScalar exit-status no-doc version help")),
     ("unzip", Spec::new("lZtvqopPanjC", "x", "")),
     ("gzip", Spec::new("cdfklnNqrtv123456789", "", "stdout decompress keep list test quiet verbose \
          fast best help version recursive force")),
-    ("curl", Spec::new("sSfLIiv46gGkN#", "mXA",
-        "silent show-error fail fail-with-body location head include verbose ipv4 ipv6 globoff \
-         get compressed max-time= connect-timeout= retry= retry-delay= user-agent= http1.1 http2 \
-         no-progress-meter progress-bar no-buffer version")),
     ("wget", Spec::new("qSv46", "tT",
         "quiet no-verbose spider server-response timeout= tries= no-check-certificate \
          show-progress max-redirect= version help")),
@@ -112,6 +111,44 @@ const SPECS: [(&str, Spec); 36] = [
     ("ps", Spec::new("AaCdefFglHjLMmNOopqsTtUuVvwXxyZrc0123456789", "",
         "forest sort= format= pid= ppid= user= group= no-headers headers cols= width= version help")),
     ("gcov", Spec::new("abcfk", "", "version help")),
+    ("nm", Spec::new("aABCDgnopPrStuv", "", "demangle dynamic extern-only undefined-only \
+        defined-only print-size size-sort line-numbers numeric-sort no-sort reverse-sort help version")),
+    ("size", Spec::new("ABGdtox", "", "format= totals common help version")),
+    ("objdump", Spec::new("afphxdDSsrRtTgGlFCwz", "jMmb", "disassemble disassemble-all headers \
+        section-headers all-headers syms dynamic-syms reloc dynamic-reloc full-contents source \
+        line-numbers demangle wide section= disassemble-zeroes no-show-raw-insn help version")),
+    ("diff3", Spec::new("AeEimxX3aT", "L", "show-all ed merge text label= initial-tab help version")),
+    ("iconv", Spec::new("lcs", "ft", "from-code= to-code= list silent help version")),
+    ("zstd", Spec::new("dkqvcl0123456789", "T", "stdout decompress keep quiet test list help version")),
+    ("xmllint", Spec::new("", "", "noout format valid schema= relaxng= xpath= huge nonet recover \
+        encode= html xmlout pretty= version help")),
+    ("clang-format", Spec::new("n", "", "dry-run Werror lines= version help")),
+    ("eslint", Spec::new("hv", "", "max-warnings= ext= quiet color no-color debug help version \
+        env-info report-unused-disable-directives no-error-on-unmatched-pattern")),
+    ("prettier", Spec::new("cl", "", "check list-different no-color ignore-unknown no-config \
+        log-level= version help")),
+    ("tsc", Spec::new("pvhwb", "", "noEmit project= pretty strict skipLibCheck watch build version \
+        help listFiles")),
+    ("mypy", Spec::new("hvV", "mp", "strict ignore-missing-imports no-error-summary pretty \
+        show-error-codes show-column-numbers explicit-package-bases namespace-packages \
+        follow-imports= no-incremental python-version= platform= check-untyped-defs exclude= \
+        disallow-untyped-defs warn-unused-ignores help version")),
+    ("pylint", Spec::new("Evrh", "dej", "errors-only disable= enable= reports= score= jobs= help version")),
+    ("flake8", Spec::new("vqh", "j", "max-line-length= select= ignore= extend-ignore= exclude= \
+        count statistics show-source max-complexity= jobs= help version")),
+    ("black", Spec::new("qvSCh", "lt", "check diff color no-color quiet verbose line-length= \
+        target-version= skip-string-normalization fast safe include= exclude= help version")),
+    ("isort", Spec::new("qvch", "l", "check check-only diff quiet verbose profile= line-length= \
+        help version")),
+    ("jest", Spec::new("iobhu", "tw", "watchAll ci coverage verbose silent bail runInBand \
+        testNamePattern= testPathPattern= passWithNoTests onlyChanged maxWorkers= no-coverage \
+        colors help version detectOpenHandles forceExit listTests updateSnapshot")),
+    ("rspec", Spec::new("bh", "et", "example= tag= fail-fast color no-color order= seed= backtrace \
+        dry-run only-failures next-failure help version")),
+    ("rake", Spec::new("nTqsvmPtAh", "j", "tasks dry-run quiet silent trace verbose all help version")),
+    ("phpunit", Spec::new("vh", "", "filter= testsuite= group= exclude-group= stop-on-failure \
+        stop-on-error colors testdox verbose debug list-tests help version")),
+    ("just", Spec::new("lnqvhV", "", "list dry-run show= summary evaluate quiet verbose help version")),
 ];
 
 const GREP: Spec = Spec::new(
@@ -161,12 +198,21 @@ const PYTEST: Spec = Spec::new(
 .attached("r");
 
 /// Programs with a check of their own.
-const CHECKS: [(&str, super::Check); 61] = [
+const CHECKS: [(&str, super::Check); 70] = [
     ("git", git::check),
+    ("curl", checks::curl),
+    ("jq", checks::jq),
+    ("yq", checks::yq),
+    ("ruff", subcommands::ruff),
+    ("bundle", subcommands::bundle),
+    ("bundler", subcommands::bundle),
+    ("composer", subcommands::composer),
+    ("mix", subcommands::mix),
+    ("dotnet", subcommands::dotnet),
     ("find", checks::find),
     ("gfind", checks::find),
-    ("sed", checks::sed),
-    ("gsed", checks::sed),
+    ("sed", sed::check),
+    ("gsed", sed::check),
     ("awk", checks::awk),
     ("gawk", checks::awk),
     ("mawk", checks::awk),

@@ -467,6 +467,74 @@ const ARGUMENTS: &[&str] = &[
     "+!./canary",
 ];
 
+/// What scripts of sed and awk are made of.
+const SCRIPT: &[&str] = &[
+    "s",
+    "s/",
+    "s|",
+    "s,",
+    "y/",
+    "/",
+    "|",
+    ",",
+    "#",
+    "[",
+    "]",
+    "[^",
+    "[]",
+    "[[:alpha:]",
+    "[:",
+    "\\",
+    "\\/",
+    "\n",
+    ";",
+    "a",
+    ".",
+    "*",
+    "^",
+    "$",
+    "&",
+    "1",
+    "g",
+    "p",
+    "i",
+    "I",
+    "d",
+    "q",
+    "w O",
+    "w O\n",
+    "e",
+    "e\n#",
+    "e ./canary",
+    "r a",
+    "W O",
+    "{",
+    "}",
+    "!",
+    "~",
+    "+",
+    " ",
+    "print",
+    "BEGIN{",
+    "\"O\"",
+    ">",
+    "||",
+    "getline",
+    "system(\"./canary\")",
+    "@",
+    "ARGV[1]=",
+];
+
+/// A script for one of them.
+fn script(dice: &mut Dice) -> String {
+    let text: String = (0..2 + dice.below(12)).map(|_| dice.one(SCRIPT)).collect();
+    match dice.below(3) {
+        // A whole exchange, with something behind it.
+        0 => format!("s|{}|{};s,|{},a,", dice.one(SCRIPT), dice.one(SCRIPT), text),
+        _ => text,
+    }
+}
+
 /// A program with options, to be run for real.
 pub(super) fn options(dice: &mut Dice) -> String {
     let mut text = String::new();
@@ -474,9 +542,14 @@ pub(super) fn options(dice: &mut Dice) -> String {
         if at > 0 {
             text.push_str(dice.one(&[" | ", "; ", " && ", " || "]));
         }
-        text.push_str(dice.one(READERS));
+        let reader = dice.one(READERS);
+        text.push_str(reader);
+        let scripted = matches!(reader, "sed" | "awk");
         for _ in 0..dice.below(5) {
-            let mut word = dice.one(ARGUMENTS).to_owned();
+            let mut word = match scripted && dice.below(2) == 0 {
+                true => script(dice),
+                false => dice.one(ARGUMENTS).to_owned(),
+            };
             // Abbreviations and bundles.
             if word.starts_with("--") && dice.below(4) == 0 {
                 let name = word.find('=').unwrap_or(word.len());
