@@ -5,7 +5,7 @@
 use crabtalk_proto::{
     ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
     ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image, MemoryEntry,
-    ModelInfo, PendingAsk, ProviderInfo, SearchHit, Spending, StreamEvent, TokenUsage,
+    ModelInfo, PendingAsk, ProviderInfo, SearchHit, ServiceInfo, Spending, StreamEvent, TokenUsage,
     ToolCallInfo, stream_event,
 };
 use serde_json::{Value, json};
@@ -215,6 +215,15 @@ pub(crate) fn stats(stats: &DaemonStats) -> Value {
         "budgets_open_at": stats.budgets_open_at,
         "sandbox": stats.sandbox, "sandbox_open": stats.sandbox_open,
         "spending": stats.spending.iter().map(spending).collect::<Value>(),
+        "services": stats.services.iter().map(service).collect::<Value>(),
+    })
+}
+
+fn service(service: &ServiceInfo) -> Value {
+    json!({
+        "name": service.name, "owner": service.owner, "state": service.state,
+        "since": service.since, "on_failure": service.on_failure,
+        "restarts": service.restarts, "last_error": service.last_error,
     })
 }
 

@@ -25,6 +25,7 @@ mod memory;
 mod models;
 mod node;
 mod old_socket;
+mod services;
 mod session;
 mod settings;
 mod skills;

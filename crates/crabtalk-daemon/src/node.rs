@@ -10,6 +10,7 @@ use crate::approvals::ApprovalFile;
 use crate::compose::InForce;
 use crate::ledger::DayLedger;
 use crate::models::Models;
+use crate::services::Services;
 use crate::session::PartialAnswers;
 use crate::settings::Settings;
 use crate::skills::Skills;
@@ -42,6 +43,7 @@ pub(crate) struct Node {
     started: Instant,
     partial_answers: PartialAnswers,
     open_connections: Arc<AtomicUsize>,
+    services: Services,
 }
 
 /// A connection that is counted.
@@ -108,6 +110,11 @@ impl Node {
 
     pub(crate) fn open_connections(&self) -> usize {
         self.open_connections.load(Ordering::Relaxed)
+    }
+
+    /// Every long task of the daemon.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
     }
 
     pub(crate) fn uptime_secs(&self) -> u64 {

@@ -1,16 +1,16 @@
 //! From a process to a serving daemon, and back to nothing.
 
-use crate::memory::index_archives;
 use crate::node::Node;
 use crate::old_socket::OldSocket;
+use crate::services::{self, Service};
 use crate::session::Session;
-use crate::{heap, leftovers, logging};
+use crate::{leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
 use crabtalk_tools::{Peers, Refusal};
-use crabtalk_transport::{Limits, Peer, listen, serve};
+use crabtalk_transport::{Limits, Peer, UnixListener, listen, serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,50 +124,24 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
     let listener = listen(&home.socket()).await?;
     let _old_socket = OldSocket::link(&home);
     let node = Arc::new(Node::start(home, open_files).await?);
-    let shutdown = CancellationToken::new();
-    let limits = Limits {
-        connections: node.connections(),
-        ..Limits::default()
-    };
-    let sessions = {
-        let (node, shutdown) = (Arc::clone(&node), shutdown.clone());
-        move |peer: Peer| {
-            admit(&peers, peer)?;
-            Ok(Session::new(Arc::clone(&node), shutdown.clone()))
-        }
-    };
-    let serving = serve(listener, limits, sessions, shutdown.clone());
+    let services = node.services();
+    services.start(connections(&node, listener, peers));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
         "ready"
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    tokio::pin!(serving);
-    let resuming = async {
-        // Said in the log before the first command is run.
-        let _ = node.walls().await;
-        node.resume_runs().await;
-        std::future::pending::<()>().await;
+    services::start_all(&node);
+    let ended = tokio::select! {
+        stopped = wait_for_stop() => stopped,
+        broken = services.broken() => Err(anyhow::Error::msg(broken)),
     };
-    let archives = node.memory().archives().clone();
-    tokio::select! {
-        () = &mut serving => {}
-        // Beside the clients, who need not wait for it. Neither resolves.
-        () = resuming => {}
-        () = heap::give_back(node.runtime()) => {}
-        () = node.ask_owners() => {}
-        () = index_archives(&archives, node.runtime()) => {}
-        () = node.sweep() => {}
-        // Ends what falls to the daemon when a command kills its guardian.
-        watched = node.children().watch() => watched.context("cannot watch for orphans")?,
-        stopped = wait_for_stop(&node) => stopped?,
-    }
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     tracing::info!("shutting down");
-    shutdown.cancel();
+    services.stop();
     let stopped = async {
-        tokio::join!(serving, node.shutdown());
+        tokio::join!(services.ended(), node.shutdown());
     };
     if tokio::time::timeout(SHUTDOWN_DEADLINE, stopped)
         .await
@@ -175,7 +149,27 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
     {
         tracing::warn!("something did not end in time and was left");
     }
-    Ok(())
+    ended
+}
+
+/// Accepts clients, and answers them. When the daemon stops, replies in flight
+/// drain.
+fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Service {
+    let limits = Limits {
+        connections: node.connections(),
+        ..Limits::default()
+    };
+    let node = Arc::clone(node);
+    let body = async move |shutdown: CancellationToken| {
+        let stop = shutdown.clone();
+        let session = move |peer: Peer| {
+            admit(&peers, peer)?;
+            Ok(Session::new(Arc::clone(&node), stop.clone()))
+        };
+        serve(listener, limits, session, shutdown).await;
+        Ok(())
+    };
+    Service::vital("connections", "transport", body).draining()
 }
 
 /// Refuses processes of agents' commands (GATE-5), and whoever cannot be told
@@ -204,23 +198,15 @@ fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<(), Status> {
     })
 }
 
-/// Resolves on SIGTERM or SIGINT; SIGHUP reloads.
-async fn wait_for_stop(node: &Node) -> anyhow::Result<()> {
+/// Resolves on SIGTERM or SIGINT.
+async fn wait_for_stop() -> anyhow::Result<()> {
     let watch = |kind| signal(kind).context("cannot watch for signals");
     let (mut term, mut int) = (
         watch(SignalKind::terminate())?,
         watch(SignalKind::interrupt())?,
     );
-    let mut hup = watch(SignalKind::hangup())?;
-    loop {
-        tokio::select! {
-            _ = term.recv() => return Ok(()),
-            _ = int.recv() => return Ok(()),
-            _ = hup.recv() => {
-                if let Err(error) = node.reload().await {
-                    tracing::warn!(%error, "the reload failed; the old configuration stays");
-                }
-            }
-        }
+    tokio::select! {
+        _ = term.recv() => Ok(()),
+        _ = int.recv() => Ok(()),
     }
 }

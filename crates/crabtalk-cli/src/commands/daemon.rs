@@ -146,7 +146,22 @@ async fn status(context: &mut Context) -> Result<(), Error> {
             rows.push((name, said));
         }
     }
-    Ok(screen.line(&table::pairs(&rows))?)
+    screen.line(&table::pairs(&rows))?;
+    if stats.services.is_empty() {
+        // A daemon of before they were told.
+        return Ok(());
+    }
+    let services = stats.services.iter().map(|service| {
+        vec![
+            service.name.clone(),
+            service.state.clone(),
+            service.since.clone(),
+            service.last_error.clone(),
+        ]
+    });
+    context.console.screen.line("")?;
+    let header = ["service", "state", "since", "last error"];
+    context.print_table(&header, services.collect(), "")
 }
 
 async fn reload(context: &mut Context) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use crate::disk::LocalDisk;
 use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
+use crate::services::Services;
 use crate::session::PartialAnswers;
 use crate::settings::Settings;
 use crate::skills::{SkillTool, Skills};
@@ -122,6 +123,7 @@ impl Node {
             started: Instant::now(),
             partial_answers: PartialAnswers::default(),
             open_connections: Arc::default(),
+            services: Services::new(Arc::new(SystemClock)),
         })
     }
 }

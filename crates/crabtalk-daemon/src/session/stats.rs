@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::ledger::{Report, Sum};
+use crate::services;
 use crabtalk_proto::*;
 use crabtalk_runtime::Catalog;
 use std::sync::Arc;
@@ -37,7 +38,26 @@ impl Session {
             tokens_per_day: report.budget.tokens_per_day,
             money_per_day: report.budget.money_per_day,
             spending: spending(report, &catalog),
+            services: self
+                .node
+                .services()
+                .rows()
+                .into_iter()
+                .map(service)
+                .collect(),
         })
+    }
+}
+
+fn service(row: services::Row) -> ServiceInfo {
+    ServiceInfo {
+        name: row.name.into(),
+        owner: row.owner.into(),
+        state: row.state.word().into(),
+        since: row.since,
+        on_failure: row.on_failure.word().into(),
+        restarts: row.restarts,
+        last_error: row.last_error,
     }
 }
 

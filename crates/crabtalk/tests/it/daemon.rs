@@ -26,6 +26,14 @@ async fn the_commands_start_and_stop_it() {
     let status = json(&env.run(&["daemon", "status", "--json"]).await.ok());
     assert_eq!(status["pid"], started["pid"]);
     assert_eq!(status["home"], env.home.to_str().unwrap());
+    let services = status["services"].as_array().unwrap();
+    let connections = services.iter().find(|s| s["name"] == "connections");
+    let connections = connections.unwrap();
+    assert_eq!(connections["state"], "running", "{connections}");
+    assert_eq!(connections["on_failure"], "end daemon", "{connections}");
+    let told = env.run(&["daemon", "status"]).await.ok();
+    assert!(told.contains("SERVICE"), "{told}");
+    assert!(told.contains("\nconnections "), "{told}");
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&env.socket()), 0o600);
     assert_eq!(mode(&env.home), 0o700);

@@ -1,0 +1,95 @@
+//! Keeps one service: runs it, and does what it says when it fails.
+
+use super::{Board, OnFailure, OnStop, Service, Span, State};
+use futures_util::FutureExt;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Pause before a failed service is started again for the first time, doubling
+/// up to [`LONGEST_PAUSE`]: what failed by chance is back before anybody
+/// misses it.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause between two starts: what keeps failing costs one try and one
+/// line of the log a minute.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What ran for so long has recovered: its next failure is its first.
+const STEADY_AFTER: Duration = Duration::from_secs(120);
+
+/// How a service came to an end.
+enum Ending {
+    /// The daemon stops, and the service did not fail over it.
+    Stopped,
+    Done,
+    Failed(String),
+}
+
+/// Runs a service until the daemon stops, or until it is done or stays off.
+pub(super) async fn keep(mut service: Service, board: Board) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let began = Instant::now();
+        let error = match run(&mut service, &board).await {
+            Ending::Stopped => return board.is_now(State::Stopped),
+            Ending::Done => return board.is_now(State::Done),
+            Ending::Failed(error) => error,
+        };
+        board.failed(&error);
+        let (name, owner) = (service.name, service.owner);
+        match service.on_failure {
+            OnFailure::Restart if !board.stop().is_cancelled() => {}
+            OnFailure::EndDaemon => {
+                tracing::error!(service = name, owner, %error, "a service failed, without which the daemon ends");
+                board.is_now(State::Failed);
+                return board.breaks(format!("the service {name:?} failed: {error}"));
+            }
+            OnFailure::StayOff | OnFailure::Restart => {
+                tracing::error!(service = name, owner, %error, "a service failed and stays off");
+                return board.is_now(State::Failed);
+            }
+        }
+        if began.elapsed() >= STEADY_AFTER {
+            pause = FIRST_PAUSE;
+        }
+        tracing::error!(service = name, owner, %error, restarts_in = ?pause, "a service failed");
+        board.is_now(State::Pausing);
+        tokio::select! {
+            biased;
+            () = board.stop().cancelled() => return board.is_now(State::Stopped),
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        board.starts_again();
+    }
+}
+
+/// Runs the body once.
+async fn run(service: &mut Service, board: &Board) -> Ending {
+    let token = board.stop().clone();
+    let body = AssertUnwindSafe(async { (service.body)(token).await }).catch_unwind();
+    let ended = match service.on_stop {
+        OnStop::Drain => body.await,
+        OnStop::Drop => tokio::select! {
+            biased;
+            () = board.stop().cancelled() => return Ending::Stopped,
+            ended = body => ended,
+        },
+    };
+    match ended {
+        Err(panic) => Ending::Failed(format!("it panicked: {}", said(&*panic))),
+        Ok(Err(error)) => Ending::Failed(format!("{error:#}")),
+        Ok(Ok(())) if board.stop().is_cancelled() => Ending::Stopped,
+        Ok(Ok(())) if service.span == Span::Once => Ending::Done,
+        Ok(Ok(())) => Ending::Failed("it returned, although it runs as long as the daemon".into()),
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,108 @@
+//! The services of the daemon, each with its policy.
+
+use super::Service;
+use crate::heap;
+use crate::memory::index_archives;
+use crate::node::Node;
+use anyhow::Context;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Starts what runs beside the clients, who need not wait for any of it.
+pub(crate) fn start_all(node: &Arc<Node>) {
+    let services = node.services();
+    for service in [
+        interrupted_runs(Arc::clone(node)),
+        held_changes(Arc::clone(node)),
+        archive_index(Arc::clone(node)),
+        trash(Arc::clone(node)),
+        memory_release(Arc::clone(node)),
+        orphans(Arc::clone(node)),
+        reload_signal(Arc::clone(node)),
+    ] {
+        services.start(service);
+    }
+}
+
+/// Carries on what a crash cut off (STORE-7). What fails here is carried on
+/// when its conversation is used.
+fn interrupted_runs(node: Arc<Node>) -> Service {
+    let body = async move |_| {
+        // Said in the log before the first command is run.
+        let _ = node.walls().await;
+        node.resume_runs().await;
+        Ok(())
+    };
+    Service::optional("interrupted-runs", "runtime", body).once()
+}
+
+/// Asks owners about what commands changed of the configuration. A question
+/// that a failure loses is asked again at the next start.
+fn held_changes(node: Arc<Node>) -> Service {
+    Service::restarted("held-changes", "configuration", move |_| {
+        let node = Arc::clone(&node);
+        async move {
+            node.ask_owners().await;
+            Ok(())
+        }
+    })
+}
+
+/// Makes archives known to recall, in moments of rest.
+fn archive_index(node: Arc<Node>) -> Service {
+    Service::restarted("archive-index", "memory", move |_| {
+        let node = Arc::clone(&node);
+        let archives = node.memory().archives().clone();
+        async move {
+            index_archives(&archives, node.runtime()).await;
+            Ok(())
+        }
+    })
+}
+
+/// Sweeps what was removed long ago, every day.
+fn trash(node: Arc<Node>) -> Service {
+    Service::restarted("trash", "store", move |_| {
+        let node = Arc::clone(&node);
+        async move {
+            node.sweep().await;
+            Ok(())
+        }
+    })
+}
+
+/// Gives memory back to the system after a crowd.
+fn memory_release(node: Arc<Node>) -> Service {
+    Service::restarted("memory-release", "heap", move |_| {
+        let node = Arc::clone(&node);
+        async move {
+            heap::give_back(node.runtime()).await;
+            Ok(())
+        }
+    })
+}
+
+/// Ends what falls to the daemon when a command kills its guardian. Without it
+/// processes of commands would go on that nobody owns.
+fn orphans(node: Arc<Node>) -> Service {
+    Service::vital("orphans", "tools", async move |_| {
+        let watched = node.children().watch().await;
+        watched.context("cannot watch for orphans")
+    })
+}
+
+/// Reads the configuration again on SIGHUP.
+fn reload_signal(node: Arc<Node>) -> Service {
+    Service::restarted("reload-signal", "configuration", move |_| {
+        let node = Arc::clone(&node);
+        async move {
+            let mut hangups = signal(SignalKind::hangup()).context("cannot watch for signals")?;
+            while hangups.recv().await.is_some() {
+                if let Err(error) = node.reload().await {
+                    tracing::warn!(%error, "the reload failed; the old configuration stays");
+                }
+            }
+            Ok(())
+        }
+    })
+}
