@@ -103,6 +103,54 @@ async fn what_a_command_needs_is_there() {
 }
 
 #[tokio::test]
+async fn toolchains_of_the_person_work_inside() {
+    let test = "toolchains_of_the_person_work_inside";
+    let world = World::new();
+    for (tool, command, want) in [
+        (
+            "cargo",
+            "cargo init -q --vcs none --name x made && cd made && cargo run -q --offline; cd .. && rm -rf made",
+            "Hello, world!\n",
+        ),
+        (
+            "python3",
+            "python3 -c 'import json, ssl; print(json.dumps(1))'",
+            "1\n",
+        ),
+        ("node", "node -e 'console.log(1)'", "1\n"),
+    ] {
+        if !has_tools(test, &[tool]) {
+            continue;
+        }
+        for namespaces in [Namespaces::None, Namespaces::BuiltIn] {
+            let mut config = world.config();
+            // The toolchains lie in the home of whoever runs the tests.
+            for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
+                config.environment.retain(|(known, _)| known != name);
+                config
+                    .environment
+                    .extend(std::env::var_os(name).map(|value| (name.into(), value)));
+            }
+            config.sandbox = SandboxConfig {
+                namespaces: Some(namespaces.clone()),
+                ..SandboxConfig::default()
+            };
+            let tools = OsTools::new(config);
+            let walls = tools.walls().await;
+            if walls.landlock.is_none() || walls.namespaces != namespaces {
+                lacks_here(
+                    test,
+                    &format!("{namespaces:?} does not work here: {:?}", walls.why),
+                );
+                continue;
+            }
+            let output = boxed(&world, &tools, command).await;
+            assert_eq!(output.content, want, "{tool} in {namespaces:?}: {output:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_strict_sandbox_refuses_where_it_has_no_namespaces() {
     let world = World::new();
     for tools in everywhere(
