@@ -68,6 +68,12 @@ const READERS: [&str; 33] = [
     "perl",
 ];
 
+/// Beginnings of interpreters' names. They run what they read, so a device that
+/// hands on what another command prints is no script that anybody judged.
+const INTERPRETERS: [&str; 8] = [
+    "python", "pypy", "node", "ruby", "perl", "php", "lua", "deno",
+];
+
 /// Programs that show no more of a folder above the home than names.
 const HARMLESS_ABOVE: [&str; 13] = [
     "cd", "pushd", "ls", "pwd", "stat", "test", "[", "echo", "printf", "dirname", "basename",
@@ -210,7 +216,10 @@ impl Places<'_> {
 
     fn path(&self, path: &Path, user: User<'_>) -> Result<(), Opinion> {
         let lexical = path::absolute(path, Path::new("/"), None);
-        if lexical.is_none_or(|path| path.starts_with("/proc")) {
+        if lexical
+            .as_ref()
+            .is_none_or(|path| path.starts_with("/proc"))
+        {
             return Err(process(path));
         }
         let Some(resolved) = self.disk.resolve(path) else {
@@ -219,6 +228,15 @@ impl Places<'_> {
                 path.display()
             )));
         };
+        let interprets = INTERPRETERS.iter().any(|name| user.base.starts_with(name));
+        let is_device = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
+        if interprets && (is_device(&resolved) || lexical.as_deref().is_some_and(is_device)) {
+            return Err(ask(format!(
+                "`{}` would run what {} hands on",
+                user.base,
+                path.display()
+            )));
+        }
         match (self.reach)(&resolved) {
             Reach::Open => Ok(()),
             Reach::Readable if user.at == 0 || READERS.contains(&user.base) => Ok(()),

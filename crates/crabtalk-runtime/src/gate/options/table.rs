@@ -45,6 +45,8 @@ const NEVER: &str = "
     coredumpctl machinectl loginctl hostnamectl launchctl defaults open xcrun plutil
     erl elixir iex sbt bazel scons ant mocha vitest webpack vite rollup esbuild babel
     ss lsof dig aws gcloud az unrar zipnote zipsplit sdiff info dpkg-deb apt-cache apt-config
+    mlr duckdb cloc ipython bpython jupyter groovy kotlin clojure lein bb crystal nim zig rdmd tcc
+    cling lerna oc nerdctl crictl lxc lxc-attach incus virsh wine guix consul nomad
 ";
 
 /// Programs with a list of options, by name.

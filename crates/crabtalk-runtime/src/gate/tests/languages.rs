@@ -79,6 +79,29 @@ fn programs_among_the_arguments_are_asked_about() {
 }
 
 #[test]
+fn a_script_is_never_what_another_command_prints() {
+    for script in ["/dev/stdin", "/dev/fd/0", "../../dev/stdin", "sub/link"] {
+        for interpreter in ["python3", "python3.12", "node", "perl", "ruby"] {
+            let command = format!("echo x | {interpreter} {script}");
+            let linked = |path: &Path| match path.ends_with("sub/link") {
+                true => Some("/dev/null".into()),
+                false => lexical(path),
+            };
+            let rules = format!("bash(echo *): allow\nbash({interpreter} *): allow");
+            let call = Call {
+                resolve: &linked,
+                ..Call::bash(&rules, &command)
+            };
+            let verdict = call.verdict();
+            assert_eq!(verdict.permission, Ask, "{command}: {}", verdict.reason);
+        }
+    }
+    let rules = "bash(echo *): allow\nbash(cat *): allow";
+    let reads = Call::bash(rules, "echo x | cat /dev/stdin").verdict();
+    assert_eq!(reads.permission, Allow, "{}", reads.reason);
+}
+
+#[test]
 fn ordinary_arguments_pass() {
     for command in [
         "sed -n '10,20p;/a[bc]/p' f",
