@@ -51,7 +51,8 @@ impl Home {
         Ok(Self { root, user_home })
     }
 
-    /// Creates the folders that are missing, 0700, takes others' rights to the
+    /// Creates the folders that are missing, 0700, but for the trash, which
+    /// lies where the conversations are, however many; takes others' rights to the
     /// root away, and answers with the canonical path. Something else in the
     /// place of skills or memory is left alone: the daemon works without, and
     /// whoever looks there says what is wrong. A disk that is full or read-only
@@ -62,7 +63,6 @@ impl Home {
             self.config_dir(),
             self.agents_dir(),
             self.sessions_dir(),
-            self.trash_dir(),
             self.state_dir(),
             self.run_dir(),
             self.logs_dir(),
@@ -270,12 +270,13 @@ mod tests {
         for path in [
             home.root().to_owned(),
             home.config_dir(),
-            home.trash_dir(),
+            home.sessions_dir(),
             home.logs_dir(),
         ] {
             let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode, 0o700, "{}", path.display());
         }
+        assert!(!home.trash_dir().exists(), "it is made when it is needed");
         assert_eq!(
             home.create().unwrap(),
             home,

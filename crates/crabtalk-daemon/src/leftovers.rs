@@ -1,25 +1,27 @@
 //! Removes what a crash left half written.
 //!
-//! Invariant: only names that the program itself gives to unfinished files are
-//! touched, in its own folders, before anything writes there.
+//! Invariants: only names that the program itself gives to unfinished files are
+//! touched, in its own folders, before anything writes there; what the start
+//! waits for does not grow with the conversations.
 
 use crabtalk_config::Home;
-use std::path::PathBuf;
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// What the link to the socket is called before it takes its place; a number
 /// follows.
 const UNFINISHED_LINK: &str = ".crabtalk.sock.";
+
+/// How far the clock of files may be behind that of the process.
+const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 /// For the holder of the home's lock, before it begins its work.
 pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
         crabtalk_files::sweep(&folder);
     }
-    for item in std::fs::read_dir(home.run_dir())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    for item in entries(&home.run_dir()) {
         let name = item.file_name();
         if name
             .to_str()
@@ -31,24 +33,39 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// Every folder in which files are replaced whole.
+/// Every folder in which files are replaced whole, but for those of archives.
 fn folders(home: &Home) -> Vec<PathBuf> {
     let (config, state) = (home.config_dir(), home.state_dir());
-    let recall = state.join("recall");
-    let indexes = std::fs::read_dir(&recall).into_iter().flatten().flatten();
-    let indexes: Vec<PathBuf> = indexes.map(|index| index.path()).collect();
-    let mut folders = vec![
+    vec![
         config,
         home.agents_dir(),
         home.memory_dir(),
         home.memory_dir().join("entries"),
         state.join("accepted"),
         state.join("ledger"),
+        state.join("recall"),
         state,
-        recall,
-    ];
-    folders.extend(indexes);
-    folders
+    ]
+}
+
+/// What is left in the indexes of archives, of which there may be one for each of
+/// a hundred thousand conversations: for when the daemon serves. What is younger
+/// than the daemon may be its own.
+pub(crate) fn sweep_indexes(home: &Home, started: SystemTime) {
+    let before = started - CLOCKS_APART;
+    for index in entries(&home.state_dir().join("recall")) {
+        for file in entries(&index.path()) {
+            let is_older = || file.metadata()?.modified().map(|at| at < before);
+            if crabtalk_files::is_left_over(&file.file_name()) && is_older().unwrap_or(false) {
+                // It is in nobody's way.
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten()
 }
 
 #[cfg(test)]
@@ -60,7 +77,7 @@ mod tests {
     fn what_was_left_half_written_goes_and_nothing_else_does() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
-        fs::create_dir_all(home.state_dir().join("recall/0251b9716cc3dc26")).unwrap();
+        fs::create_dir(home.state_dir().join("recall")).unwrap();
         fs::create_dir(home.state_dir().join("ledger")).unwrap();
         fs::create_dir(home.state_dir().join("accepted")).unwrap();
         fs::create_dir(home.memory_dir().join("entries")).unwrap();
@@ -74,5 +91,25 @@ mod tests {
             assert!(!folder.join(".crabtalk-AbC123.tmp").exists(), "{folder:?}");
             assert!(folder.join("kept.tmp").exists(), "{folder:?}");
         }
+    }
+
+    #[test]
+    fn indexes_are_swept_while_the_daemon_serves_and_what_it_writes_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path(), None).unwrap().create().unwrap();
+        let index = home.state_dir().join("recall/0251b9716cc3dc26");
+        fs::create_dir_all(&index).unwrap();
+        let started = SystemTime::now();
+        let names = [".crabtalk-AbC123.tmp", ".crabtalk-DeF456.tmp", "1-2.idx"];
+        let [old, young, segment] = names.map(|name| index.join(name));
+        for (path, age) in [(&old, 60), (&young, 0), (&segment, 60)] {
+            let file = fs::File::create(path).unwrap();
+            file.set_modified(started - Duration::from_secs(age))
+                .unwrap();
+        }
+        sweep(&home);
+        assert!(old.exists(), "the start does not look there");
+        sweep_indexes(&home, started);
+        assert!(!old.exists() && young.exists() && segment.exists());
     }
 }

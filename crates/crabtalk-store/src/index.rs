@@ -6,6 +6,7 @@
 
 mod change;
 mod list;
+mod recent;
 
 use crate::error::unreadable;
 use crate::fs::{Access, FileLayer};
@@ -14,6 +15,7 @@ use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Error;
 use list::NameList;
+use recent::Touched;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// The names in the sessions folder.
-pub(crate) struct Index(Mutex<Names>);
+pub(crate) struct Index {
+    names: Mutex<Names>,
+    touched: Mutex<Touched>,
+}
 
 pub(crate) struct Names {
     fs: Arc<dyn FileLayer>,
@@ -79,12 +84,15 @@ impl Index {
             ruled: NameList::default(),
             strays: NameList::default(),
         };
-        Self(Mutex::new(names))
+        Self {
+            names: Mutex::new(names),
+            touched: Mutex::new(Touched::Anything),
+        }
     }
 
     /// A panic leaves at worst a list that the next change of the folder mends.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,6 +114,11 @@ impl Names {
         self.strays = NameList::new(all().filter(|name| !name::follows_rule(name)));
         self.seen = changed;
         Ok(())
+    }
+
+    /// Has the folder listed anew: a name is gone that should be there.
+    pub(crate) fn list_again(&mut self) {
+        self.seen = None;
     }
 
     /// After a change of ours: the lists show it already, so that only the
@@ -164,9 +177,14 @@ impl Names {
         Ok(files)
     }
 
-    fn insert(&mut self, name: &str, pair: u64) {
+    /// Where a name that follows the rule stands, or would.
+    fn place(&self, name: &str) -> usize {
         let key = name::sort_key(name);
-        let at = self.ruled.partition_point(|k| name::sorts_before(k, &key));
+        self.ruled.partition_point(|k| name::sorts_before(k, &key))
+    }
+
+    fn insert(&mut self, name: &str, pair: u64) {
+        let at = self.place(name);
         self.ruled.insert(at, name, pair);
     }
 

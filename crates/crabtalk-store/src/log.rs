@@ -209,6 +209,7 @@ impl ConversationLog for JsonlLog {
             }
         }
         if bytes.len() > framing {
+            self.index.touch(&state.path);
             state.write(&*self.shared.fs, &bytes)?;
             state.unterminated = false;
             self.ledger = ledger;

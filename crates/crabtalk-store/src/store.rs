@@ -273,6 +273,7 @@ impl Inner {
             unterminated,
             sync,
         };
+        self.index.touch(&state.path);
         if writable && let Err(error) = state.mend(&*self.fs) {
             // It can be read; the next append tries again and says why not.
             tracing::warn!(%error, "a torn line stays for now");

@@ -4,13 +4,13 @@ use super::direct::Timing;
 use anyhow::{bail, ensure};
 use bytes::BytesMut;
 use crabtalk_proto::{
-    ClientMessage, Ping, SearchMsg, ServerMessage, StreamEvent, StreamMsg, codec, server_message,
-    stream_event,
+    ClientMessage, ListConversationsMsg, Ping, SearchMsg, ServerMessage, StreamEvent, StreamMsg,
+    codec, server_message, stream_event,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A connection to the daemon.
 pub(crate) struct Client {
@@ -52,6 +52,22 @@ impl Client {
         match self.receive()?.msg {
             Some(server_message::Msg::Pong(_)) => Ok(()),
             other => bail!("no Pong: {other:?}"),
+        }
+    }
+
+    /// How long the list of the latest conversations takes.
+    pub(crate) fn list_latest(&mut self, limit: u32) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        self.send(ListConversationsMsg {
+            limit,
+            ..ListConversationsMsg::default()
+        })?;
+        match self.receive()?.msg {
+            Some(server_message::Msg::ConversationList(list)) => {
+                ensure!(list.conversations.len() == limit as usize, "a short list");
+                Ok(begun.elapsed())
+            }
+            other => bail!("no list: {other:?}"),
         }
     }
 

@@ -3,11 +3,12 @@
 use super::Node;
 use crate::accepted::Question;
 use crate::compose::BUILT_IN;
-use crate::sweep;
+use crate::{leftovers, sweep};
 use crabtalk_domain::ConversationKey;
 use crabtalk_runtime::Matter;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use std::time::SystemTime;
 
 impl Node {
     /// Asks owners about what commands changed of the configuration, for as
@@ -77,8 +78,17 @@ impl Node {
         }
     }
 
-    /// Sweeps the trash and old outputs, now and every day. Never resolves.
+    /// Sweeps what a crash left in indexes once, and the trash and old outputs
+    /// now and every day. Never resolves.
     pub(crate) async fn sweep(&self) {
+        let (home, started) = (
+            self.home.clone(),
+            SystemTime::now() - self.started.elapsed(),
+        );
+        let indexes = move || leftovers::sweep_indexes(&home, started);
+        if let Err(error) = tokio::task::spawn_blocking(indexes).await {
+            tracing::warn!(%error, "what a crash left in indexes stays for now");
+        }
         loop {
             let (home, days) = (self.home.clone(), self.config().storage.trash_days);
             let today = jiff::Zoned::now().date();

@@ -142,11 +142,12 @@ impl Names {
 
     /// Moves a log, and what was torn from it, to the trash (STORE-8).
     pub(crate) fn discard(&mut self, log: &str, trash: &Path) -> Result<(), Error> {
+        // The trash lies in the folder, and is made when it is needed.
+        let known = self.changing();
         self.fs
             .make_dir(trash)
             .map_err(|e| failed("create", trash, e))?;
         let path = self.dir.join(log);
-        let known = self.changing();
         move_aside(&*self.fs, &path, trash, log).map_err(|e| {
             if e.kind() == io::ErrorKind::NotFound {
                 Error::NotFound(log.to_owned())

@@ -1,6 +1,8 @@
 //! Names in one piece of memory: thousands of small ones that live as long as
 //! the daemon would each keep a page alive that a crowd has left.
 
+use std::time::SystemTime;
+
 /// A list of names.
 #[derive(Default)]
 pub(super) struct NameList {
@@ -14,6 +16,7 @@ struct Known {
     from: usize,
     upto: usize,
     pair: u64,
+    changed: Option<SystemTime>,
 }
 
 impl NameList {
@@ -46,6 +49,18 @@ impl NameList {
         &mut self.known[at].pair
     }
 
+    /// When the log last changed; `None` before it was looked at.
+    pub(super) fn changed(&mut self, at: usize) -> &mut Option<SystemTime> {
+        &mut self.known[at].changed
+    }
+
+    /// Has every log looked at again.
+    pub(super) fn forget_times(&mut self) {
+        for known in &mut self.known {
+            known.changed = None;
+        }
+    }
+
     /// Index of the first name that is not before what is looked for.
     pub(super) fn partition_point(&self, is_before: impl Fn(&str) -> bool) -> usize {
         self.known
@@ -56,7 +71,13 @@ impl NameList {
         let from = self.text.len();
         self.text.push_str(name);
         let upto = self.text.len();
-        self.known.insert(at, Known { from, upto, pair });
+        let known = Known {
+            from,
+            upto,
+            pair,
+            changed: None,
+        };
+        self.known.insert(at, known);
     }
 
     pub(super) fn remove(&mut self, name: &str) {

@@ -22,7 +22,14 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
-use std::time::SystemTime;
+
+/// Names that are taken beyond those that are wanted, in place of logs that
+/// cannot be read.
+const SPARE_NAMES: usize = 16;
+
+/// How often the latest are looked for anew when a title renames one of them
+/// meanwhile.
+const LATEST_TRIES: usize = 3;
 
 /// A log opened for reading.
 pub(super) struct ReadLog {
@@ -53,18 +60,25 @@ impl Inner {
         Ok(list)
     }
 
-    /// The latest logs. Of the others no more is read than when they changed.
+    /// The latest logs. Of the others no more is read than when they changed,
+    /// and that once.
     pub(super) fn latest(
         &self,
         agent: Option<&str>,
         sender: Option<&str>,
         limit: usize,
     ) -> Result<Vec<Summary>, Error> {
-        let names = self.names(agent, sender)?;
-        let mut list = match self.latest_of(&names, agent, sender, limit) {
+        // Those of one pair are found by their names.
+        let is_pair = agent.is_some() && sender.is_some();
+        let mut found = None;
+        for _ in 0..LATEST_TRIES {
+            if is_pair || found.is_some() {
+                break;
+            }
+            found = self.try_latest(agent, sender, limit)?;
+        }
+        let mut list = match found {
             Some(list) => list,
-            // All are wanted, or a title renamed one meanwhile, which is hardly
-            // the oldest.
             None => self.list(agent, sender)?,
         };
         list.sort_by_key(|summary| Reverse(summary.modified));
@@ -72,39 +86,42 @@ impl Inner {
         Ok(list)
     }
 
-    /// The latest of these; `None` where one of them is gone by now, or there
-    /// are no more than that.
-    fn latest_of(
+    /// The latest ones; `None` where there are no more than that, or where one of
+    /// them got another name meanwhile.
+    fn try_latest(
         &self,
-        names: &[String],
         agent: Option<&str>,
         sender: Option<&str>,
         limit: usize,
-    ) -> Option<Vec<Summary>> {
-        if names.len() <= limit {
-            return None;
-        }
-        let changed = |name| Some((self.fs.changed(&self.dir.join(name)).ok()??, name));
-        let mut dated: Vec<(SystemTime, &String)> =
-            names.iter().map(changed).collect::<Option<_>>()?;
-        dated.sort_unstable_by(|a, b| b.cmp(a));
+    ) -> Result<Option<Vec<Summary>>, Error> {
         let mut list: Vec<Summary> = Vec::new();
-        for (_, name) in dated {
-            if list.len() >= limit {
+        for most in [limit.saturating_add(SPARE_NAMES), usize::MAX] {
+            let names = self.index.latest(most)?;
+            if names.len() <= limit {
+                return Ok(None);
+            }
+            list.clear();
+            for name in &names {
+                if list.len() >= limit {
+                    break;
+                }
+                let found = self.summaries(slice::from_ref(name)).pop();
+                if found.is_none() && matches!(self.fs.changed(&self.dir.join(name)), Ok(None)) {
+                    self.index.lock().list_again();
+                    return Ok(None);
+                }
+                list.extend(found.filter(|summary| is_of(&summary.key, agent, sender)));
+            }
+            if list.len() >= limit || names.len() < most {
                 break;
             }
-            let found = self.summaries(slice::from_ref(name)).pop();
-            if found.is_none() && self.fs.changed(&self.dir.join(name)).ok()?.is_none() {
-                return None;
-            }
-            list.extend(found.filter(|summary| is_of(&summary.key, agent, sender)));
         }
         for summary in &mut list {
-            let files = self.index.lock().find(&summary.key).ok()?;
+            let files = self.index.lock().find(&summary.key)?;
             let current = files.of_pair.first();
             summary.superseded = current.is_none_or(|current| current.name != summary.file);
         }
-        Some(list)
+        Ok(Some(list))
     }
 
     /// Names of the logs among which those of an agent or sender are.

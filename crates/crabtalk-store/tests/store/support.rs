@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 pub(crate) struct Home {
     pub(crate) dir: tempfile::TempDir,
@@ -56,6 +56,16 @@ impl Home {
         let path = dir.join(name);
         std::fs::write(&path, content).expect("write");
         path
+    }
+
+    /// Makes a log one that changed so many seconds before a certain moment.
+    pub(crate) fn age(&self, name: &str, seconds: u64) {
+        let file = std::fs::File::options()
+            .append(true)
+            .open(self.sessions().join(name))
+            .expect("is there");
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - seconds);
+        file.set_modified(at).expect("is ours");
     }
 
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
@@ -184,6 +194,7 @@ pub(crate) struct Counters {
     ops: AtomicU64,
     pub(crate) read: AtomicU64,
     pub(crate) listed: AtomicU64,
+    pub(crate) looked_at: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) syncs: AtomicU64,
     pub(crate) dir_syncs: AtomicU64,
@@ -247,8 +258,9 @@ impl FileLayer for Disk {
         OsFiles.make_dir(dir)
     }
 
-    fn changed(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
-        OsFiles.changed(dir)
+    fn changed(&self, path: &Path) -> io::Result<Option<SystemTime>> {
+        self.looked_at.fetch_add(1, SeqCst);
+        OsFiles.changed(path)
     }
 
     fn names(&self, dir: &Path) -> io::Result<Vec<String>> {

@@ -12,6 +12,12 @@ const STARTS: usize = 25;
 /// Conversations on disk.
 const MANY: usize = 10_000;
 
+/// Conversations that a list shows.
+const LISTED: u32 = 50;
+
+/// Lists of them.
+const LISTS: usize = 25;
+
 /// Daemons whose memory is looked at.
 const IDLE: usize = 5;
 
@@ -40,6 +46,14 @@ pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             daemon.stop()?;
         }
     }
+    let daemon = full.start()?;
+    let mut client = daemon.client()?;
+    let first = millis(client.list_latest(LISTED)?);
+    let mut again = Vec::new();
+    for _ in 0..LISTS {
+        again.push(millis(client.list_latest(LISTED)?));
+    }
+    daemon.stop()?;
     Ok(vec![
         Row::at_most("start to first Pong, empty home", "ms", 6.0, of_empty),
         Row::at_most(
@@ -48,6 +62,12 @@ pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             6.0,
             of_full,
         ),
+        Row::beside(
+            format!("the latest {LISTED} of {MANY} conversations, asked for first"),
+            "ms",
+            [first],
+        ),
+        Row::at_most("the same, asked for again", "ms", 10.0, again),
     ])
 }
 
