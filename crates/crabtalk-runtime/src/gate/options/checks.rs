@@ -91,9 +91,9 @@ pub(super) fn awk(args: &[Word], spelled: usize) -> Checked {
 
 pub(super) fn make(args: &[Word], spelled: usize) -> Checked {
     const MAKE: Spec = Spec::new(
-        "BbdehiknpqrRsStvw0123456789",
+        "BbdehiknpqrRsSvw0123456789",
         "",
-        "always-make keep-going dry-run just-print silent quiet question touch version help \
+        "always-make keep-going dry-run just-print silent quiet question version help \
          print-data-base warn-undefined-variables jobs output-sync ignore-errors no-print-directory \
          no-builtin-rules trace debug print-directory",
     )

@@ -107,6 +107,8 @@ fn options_that_run_or_write_something_else_are_asked_about() {
         "make --f=F",
         "make -f F",
         "make -C /tmp",
+        "make -t",
+        "make --touch all",
         "make SHELL=x",
         "make --eval=x",
         "make -ksf F",
