@@ -1,0 +1,341 @@
+//! What the books say of one entry, folded from their lines.
+//!
+//! Invariant: an account is what its lines make of it, in their order, so that
+//! a restart knows what the daemon knew.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// How far a clock may be set back while its old times count: a day and the
+/// hour of a change. By less, what was due is not due again when the clock
+/// comes there for the second time. By more, the clock was wrong before or is
+/// wrong now, and keeping silent until it has caught up would silence entries
+/// for days or years.
+pub(crate) const SET_BACK: SignedDuration = SignedDuration::from_hours(25);
+
+/// One line of the books.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// An entry is new, or is due otherwise than before.
+    Known {
+        /// The entry.
+        id: u64,
+        /// See `Entry::print`.
+        print: String,
+        /// From when on its due times count.
+        at: Timestamp,
+    },
+    /// An entry was paused or goes on.
+    Paused {
+        /// The entry.
+        id: u64,
+        /// Whether it is paused now.
+        paused: bool,
+        /// When.
+        at: Timestamp,
+    },
+    /// An entry is gone. Its number is never given again.
+    Removed {
+        /// The entry.
+        id: u64,
+    },
+    /// A run begins.
+    Fired(Fired),
+    /// A run is over.
+    Ended(Ended),
+    /// Due times that no run came of.
+    Skipped(Skipped),
+    /// Everything that earlier lines say of an entry: the head of a file.
+    Account {
+        /// The entry.
+        id: u64,
+        /// What they say.
+        account: Box<Account>,
+    },
+    /// The last numbers given: the head of a file.
+    Numbers {
+        /// Of an entry.
+        last_id: u64,
+        /// Of a run of the books.
+        last_seq: u64,
+    },
+}
+
+/// A run begins. On disk before it does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fired {
+    /// The entry.
+    pub id: u64,
+    /// The run's number in the books.
+    pub seq: u64,
+    /// The due time; `None` for one that somebody wanted now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+    /// When it began.
+    pub at: Timestamp,
+    /// Whether it makes up for times that were missed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// Whether it uses the entry up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
+    /// In whose conversation.
+    pub agent: String,
+    /// In whose conversation.
+    pub sender: String,
+    /// What was said, shortened.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did what it could.
+    Ok,
+    /// It ended with an error, or never began.
+    Failed,
+    /// Somebody ended it.
+    Killed,
+    /// The daemon ended first.
+    Interrupted,
+}
+
+impl Outcome {
+    /// As lists show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What a run used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens in and out.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Money, where prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<f64>,
+}
+
+/// A run is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The entry.
+    pub id: u64,
+    /// The run's number in the books.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub outcome: Outcome,
+    /// The run's code, as the protocol has it.
+    #[serde(default)]
+    pub code: u32,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// How long it took, by a clock that nobody sets.
+    #[serde(default)]
+    pub ms: u64,
+    /// What it used.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The conversation's number of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
+    /// What it wanted and was refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Whether it never began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unstarted: bool,
+}
+
+/// Why no run came of a due time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The last run still went, or waited for its turn.
+    Overlap,
+    /// Quiet hours.
+    Quiet,
+    /// The daemon was down, the machine asleep, or the clock put forward.
+    Missed,
+}
+
+impl Why {
+    /// As lists show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Overlap => "overlap",
+            Self::Quiet => "quiet",
+            Self::Missed => "missed",
+        }
+    }
+}
+
+/// Due times that no run came of, from the first to the last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The entry.
+    pub id: u64,
+    /// The first due time.
+    pub due: Timestamp,
+    /// The last one.
+    pub last: Timestamp,
+    /// How many; the engine counts no further than it says.
+    pub count: u64,
+    /// Why.
+    pub why: Why,
+    /// When that was decided.
+    pub at: Timestamp,
+}
+
+/// What the books say of an entry.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Account {
+    /// What its due times were made from.
+    pub print: String,
+    /// Up to here, each due time is decided.
+    pub mark: Timestamp,
+    /// As `mark`, before somebody put the clock back far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<Timestamp>,
+    /// Whether it was paused by hand or by failures.
+    pub paused: bool,
+    /// A run that uses it up has begun.
+    pub used: bool,
+    /// Runs that began.
+    pub fired: u64,
+    /// Due times that no run came of.
+    pub skipped: u64,
+    /// Runs in a row that did not end well.
+    pub failures: u32,
+    /// The last run that began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Fired>,
+    /// How the last one to end did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+    /// What its runs used in all.
+    pub usage: Usage,
+    /// The run that is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<u64>,
+}
+
+impl Account {
+    /// Takes what a line says of this entry.
+    pub(crate) fn take(&mut self, line: &Line) {
+        match line {
+            Line::Known { print, at, .. } => {
+                self.print.clone_from(print);
+                self.mark = *at;
+                self.high = None;
+                self.used = false;
+                self.failures = 0;
+                self.paused = false;
+            }
+            Line::Paused { paused, at, .. } => {
+                self.paused = *paused;
+                self.failures = 0;
+                self.decided(*at);
+            }
+            Line::Fired(fired) => {
+                if let Some(due) = fired.due {
+                    self.decided(due);
+                }
+                self.fired += 1;
+                self.used |= fired.once;
+                self.open = Some(fired.seq);
+                self.last = Some(fired.clone());
+            }
+            Line::Ended(ended) => self.ended(ended),
+            Line::Skipped(skipped) => {
+                self.decided(skipped.last);
+                self.skipped += skipped.count;
+            }
+            Line::Account { account, .. } => self.clone_from(account),
+            Line::Removed { .. } | Line::Numbers { .. } => {}
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        if self.open == Some(ended.seq) {
+            self.open = None;
+        }
+        // A run that never began used nothing up.
+        if ended.unstarted {
+            self.used = false;
+        }
+        match ended.outcome {
+            Outcome::Ok => self.failures = 0,
+            // A person's own doing says nothing about the entry.
+            Outcome::Killed => {}
+            Outcome::Failed | Outcome::Interrupted => {
+                self.failures = self.failures.saturating_add(1);
+            }
+        }
+        self.usage.tokens = self.usage.tokens.saturating_add(ended.usage.tokens);
+        if let Some(money) = ended.usage.money {
+            self.usage.money = Some(self.usage.money.unwrap_or_default() + money);
+        }
+        self.ended = Some(ended.clone());
+    }
+
+    /// Moves the mark. A due time far behind it was decided by a clock that had
+    /// been put back.
+    fn decided(&mut self, due: Timestamp) {
+        self.set_back(due);
+        self.mark = self.mark.max(due);
+        self.passed(due);
+    }
+
+    /// The clock shows `now`: whether that is so far behind the mark that due
+    /// times count anew.
+    pub(crate) fn set_back(&mut self, now: Timestamp) -> bool {
+        let far = self.mark.duration_since(now) > SET_BACK;
+        if far {
+            self.high = self.high.max(Some(self.mark));
+            self.mark = now;
+        }
+        far
+    }
+
+    /// The clock shows `now`: whether that is beyond what was decided before it
+    /// was put back, which counts again then.
+    pub(crate) fn passed(&mut self, now: Timestamp) -> bool {
+        let Some(high) = self.high.filter(|high| *high <= now) else {
+            return false;
+        };
+        self.high = None;
+        self.mark = self.mark.max(high);
+        true
+    }
+}
+
+impl Line {
+    /// Of which entry it is; `None` for what is about all of them.
+    pub(crate) fn id(&self) -> Option<u64> {
+        Some(match self {
+            Self::Known { id, .. }
+            | Self::Paused { id, .. }
+            | Self::Removed { id }
+            | Self::Account { id, .. } => *id,
+            Self::Fired(fired) => fired.id,
+            Self::Ended(ended) => ended.id,
+            Self::Skipped(skipped) => skipped.id,
+            Self::Numbers { .. } => return None,
+        })
+    }
+}

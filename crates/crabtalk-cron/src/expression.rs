@@ -1,0 +1,250 @@
+//! Five fields and @names: which local minutes an expression names.
+//!
+//! Invariants: an expression that was taken names at least one minute that
+//! exists; one that was refused says which field and what is allowed there.
+
+mod field;
+
+use field::{DAYS, Field, HOURS, MINUTES, MONTHS, Set, WEEKDAYS};
+use jiff::civil::{Date, DateTime};
+use std::fmt;
+
+/// Longest expression: sixty minutes in a list, and the same for each field.
+const MAX_BYTES: usize = 512;
+
+/// Years that are looked through: between leap days there are at most eight.
+const YEARS: i16 = 9;
+
+/// Why an expression was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadExpression {
+    /// Not five fields.
+    #[error(
+        "a schedule has five fields (minute hour day month weekday), and {text:?} has {found}; or it is one of {NAMES}"
+    )]
+    Fields {
+        /// What was given.
+        text: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// An @name that there is not.
+    #[error("there is no {name}: {hint}")]
+    Name {
+        /// What was given.
+        name: String,
+        /// What to write.
+        hint: String,
+    },
+    /// A field says something that it may not.
+    #[error("the {field} field: {problem}; allowed are {allowed}")]
+    Field {
+        /// Which.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+        /// What may stand there.
+        allowed: &'static str,
+    },
+    /// No day is ever like that.
+    #[error("{0:?} never fires: no month that it names has such a day")]
+    Never(String),
+    /// It is longer than any expression.
+    #[error("a schedule has at most {MAX_BYTES} bytes")]
+    TooLong,
+}
+
+const NAMES: &str = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly";
+
+/// A schedule that was read. The text is as it was written.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Expression {
+    text: String,
+    minutes: Set,
+    hours: Set,
+    days: Set,
+    months: Set,
+    weekdays: Set,
+}
+
+impl Expression {
+    /// Reads five fields or an @name.
+    ///
+    /// # Errors
+    /// What is wrong, and what is allowed in its place.
+    pub fn parse(text: &str) -> Result<Self, BadExpression> {
+        if text.len() > MAX_BYTES {
+            return Err(BadExpression::TooLong);
+        }
+        let text = text.trim();
+        let spelled = if text.starts_with('@') {
+            spelled_out(text)?
+        } else {
+            text
+        };
+        let fields: Vec<&str> = spelled.split_ascii_whitespace().collect();
+        let [minute, hour, day, month, weekday] = fields[..] else {
+            return Err(BadExpression::Fields {
+                text: text.to_owned(),
+                found: fields.len(),
+            });
+        };
+        let read = |field: &Field, text: &str| {
+            field.parse(text).map_err(|problem| BadExpression::Field {
+                field: field.name,
+                problem,
+                allowed: field.allowed,
+            })
+        };
+        let expression = Self {
+            text: text.to_owned(),
+            minutes: read(&MINUTES, minute)?,
+            hours: read(&HOURS, hour)?,
+            days: read(&DAYS, day)?,
+            months: read(&MONTHS, month)?,
+            weekdays: read(&WEEKDAYS, weekday)?.sunday_once(),
+        };
+        if expression.never() {
+            return Err(BadExpression::Never(text.to_owned()));
+        }
+        Ok(expression)
+    }
+
+    /// Whether it names every hour, so that it follows time as it passes and
+    /// not the hands of a clock.
+    pub(crate) fn is_hourly(&self) -> bool {
+        self.hours.is_full(&HOURS)
+    }
+
+    /// A weekday counts beside a day of the month when both are restricted.
+    fn names_weekdays(&self) -> bool {
+        !self.weekdays.is_full(&WEEKDAYS)
+    }
+
+    fn never(&self) -> bool {
+        const LONGEST: [u8; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let either = self.names_weekdays() && !self.days.is_full(&DAYS);
+        let first = self.days.first_from(1).unwrap_or(u8::MAX);
+        !either
+            && !(1..=12)
+                .any(|month: u8| self.months.has(month) && first <= LONGEST[usize::from(month) - 1])
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let day = self.days.has(date.day().unsigned_abs());
+        let weekday = date.weekday().to_sunday_zero_offset().unsigned_abs();
+        let weekday = self.weekdays.has(weekday);
+        let all_days = self.days.is_full(&DAYS);
+        match (all_days, self.names_weekdays()) {
+            (_, false) => day,
+            (true, true) => weekday,
+            (false, true) => day || weekday,
+        }
+    }
+
+    /// The first minute that it names at `from` or later.
+    pub(crate) fn at_or_after(&self, from: DateTime) -> Option<DateTime> {
+        // Within a minute, the next one is the first that may still come.
+        let begun = from.second() > 0 || from.subsec_nanosecond() > 0;
+        let until = from.date().year().saturating_add(YEARS);
+        let mut date = from.date();
+        let mut hour = from.hour().unsigned_abs();
+        let mut minute = from.minute().unsigned_abs() + u8::from(begun);
+        while date.year() < until {
+            if !self.months.has(date.month().unsigned_abs()) {
+                date = date.last_of_month().tomorrow().ok()?;
+                (hour, minute) = (0, 0);
+                continue;
+            }
+            if self.has_day(date)
+                && let Some((hour, minute)) = self.time_from(hour, minute)
+            {
+                return Some(date.at(hour, minute, 0, 0));
+            }
+            date = date.tomorrow().ok()?;
+            (hour, minute) = (0, 0);
+        }
+        None
+    }
+
+    fn time_from(&self, hour: u8, minute: u8) -> Option<(i8, i8)> {
+        let found = |hour: u8, minute: u8| (hour.cast_signed(), minute.cast_signed());
+        if self.hours.has(hour)
+            && let Some(minute) = self.minutes.first_from(minute)
+        {
+            return Some(found(hour, minute));
+        }
+        let hour = self.hours.first_from(hour + 1)?;
+        Some(found(hour, self.minutes.first_from(0)?))
+    }
+
+    /// The last minute that it names at `from` or earlier.
+    pub(crate) fn at_or_before(&self, from: DateTime) -> Option<DateTime> {
+        let until = from.date().year().saturating_sub(YEARS);
+        let mut date = from.date();
+        let mut hour = from.hour().unsigned_abs();
+        let mut minute = from.minute().unsigned_abs();
+        while date.year() > until {
+            if !self.months.has(date.month().unsigned_abs()) {
+                date = date.first_of_month().yesterday().ok()?;
+                (hour, minute) = (23, 59);
+                continue;
+            }
+            if self.has_day(date)
+                && let Some((hour, minute)) = self.time_until(hour, minute)
+            {
+                return Some(date.at(hour, minute, 0, 0));
+            }
+            date = date.yesterday().ok()?;
+            (hour, minute) = (23, 59);
+        }
+        None
+    }
+
+    fn time_until(&self, hour: u8, minute: u8) -> Option<(i8, i8)> {
+        let found = |hour: u8, minute: u8| (hour.cast_signed(), minute.cast_signed());
+        if self.hours.has(hour)
+            && let Some(minute) = self.minutes.last_until(minute)
+        {
+            return Some(found(hour, minute));
+        }
+        let hour = self.hours.last_until(hour.checked_sub(1)?)?;
+        Some(found(hour, self.minutes.last_until(59)?))
+    }
+}
+
+/// What an @name stands for.
+fn spelled_out(name: &str) -> Result<&'static str, BadExpression> {
+    let lower = name.to_ascii_lowercase();
+    let hint = match lower.as_str() {
+        "@yearly" | "@annually" => return Ok("0 0 1 1 *"),
+        "@monthly" => return Ok("0 0 1 * *"),
+        "@weekly" => return Ok("0 0 * * 0"),
+        "@daily" | "@midnight" => return Ok("0 0 * * *"),
+        "@hourly" => return Ok("0 * * * *"),
+        "@reboot" => "a start of the daemon is no time".to_owned(),
+        every if every.starts_with("@every") => {
+            "write */10 * * * * for every ten minutes, 0 */2 * * * for every two hours".to_owned()
+        }
+        _ => format!("there are {NAMES}"),
+    };
+    Err(BadExpression::Name {
+        name: name.chars().take(32).collect(),
+        hint,
+    })
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+#[cfg(test)]
+mod tests;
