@@ -55,6 +55,7 @@ pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Er
         sender: context.sender(),
         after: args.after,
         run: args.run,
+        ..AttachMsg::default()
     };
     let follow = Follow {
         answers: Answers::PersonOrOthers,

@@ -12,14 +12,14 @@ use crate::prompt::{self, NOBODY, Prompt, Step};
 use crate::screen::Screen;
 use crate::terminal::Terminal;
 use crate::text::duration;
-use crate::view::{Style, View};
+use crate::view::{self, Style, View};
 use crabtalk_proto::{
-    AskUserEvent, Client, ClientError, GetAgentMsg, KillMsg, ReplyToAsk, StreamEnd, StreamEvent,
-    code, stream_event,
+    AskSettledEvent, AskUserEvent, Client, ClientError, GetAgentMsg, KillMsg, ReplyToAsk,
+    StreamEnd, StreamEvent, code, stream_event,
 };
 use futures_core::Stream;
 use futures_util::StreamExt;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::future::pending;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -107,6 +107,8 @@ struct Following<'a> {
     /// Who speaks, from Start on.
     speaker: Option<String>,
     asks: VecDeque<Prompt>,
+    /// Asks that were dealt with here: their end is no news.
+    done: HashSet<String>,
     /// Until when nothing that is typed answers the question.
     settling: Option<Instant>,
     /// Results that came while a prompt stood.
@@ -138,6 +140,7 @@ impl Follow<'_> {
             terminal,
             speaker: None,
             asks: VecDeque::new(),
+            done: HashSet::new(),
             settling: None,
             held: Vec::new(),
             deadline: None,
@@ -214,6 +217,11 @@ impl Following<'_> {
                 self.ask(ask.clone()).await?;
                 return Ok(None);
             }
+            Some(Event::AskSettled(settled)) => {
+                let settled = settled.clone();
+                self.settled(&event, &settled)?;
+                return Ok(None);
+            }
             Some(Event::ToolResult(_)) if !self.asks.is_empty() => {
                 // As many as the step has calls.
                 self.held.push(event);
@@ -246,6 +254,36 @@ impl Following<'_> {
             Some(_) => Ended::Interrupted,
             None => Ended::Run(end),
         }))
+    }
+
+    /// An ask ended: its prompt goes, and what waited behind it is shown.
+    fn settled(&mut self, event: &StreamEvent, settled: &AskSettledEvent) -> Result<(), Error> {
+        let is_news = !self.done.remove(&settled.ask_id);
+        if self.how.style == Style::Json {
+            self.view.event(self.screen, event)?;
+        }
+        let Some(at) = self.asks.iter().position(|p| p.id() == settled.ask_id) else {
+            if is_news && self.how.style != Style::Json {
+                self.view.event(self.screen, event)?;
+            }
+            return Ok(());
+        };
+        self.asks.remove(at);
+        if at > 0 {
+            return Ok(());
+        }
+        self.settling = None;
+        self.show(&format!("\n({})\n", view::settled(settled)));
+        self.show_next()
+    }
+
+    /// What comes behind a prompt that is dealt with.
+    fn show_next(&mut self) -> Result<(), Error> {
+        if self.asks.is_empty() {
+            return self.show_held();
+        }
+        self.show_prompt();
+        Ok(())
     }
 
     /// Whether nobody sits here who could wait, or was told to.
@@ -306,6 +344,7 @@ impl Following<'_> {
             NOBODY
         };
         let answered = self.reply(&ask.ask_id, content).await;
+        self.done.insert(ask.ask_id.clone());
         if let Err(error) = answered
             && error.code() != Some(code::NOT_FOUND)
         {
@@ -370,11 +409,8 @@ impl Following<'_> {
             Err(error) => return Err(error.into()),
         }
         self.asks.pop_front();
-        if self.asks.is_empty() {
-            return self.show_held();
-        }
-        self.show_prompt();
-        Ok(())
+        self.done.insert(id);
+        self.show_next()
     }
 
     async fn reply(&self, ask_id: &str, content: &str) -> Result<(), ClientError> {

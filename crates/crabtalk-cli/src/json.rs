@@ -4,9 +4,9 @@
 
 use crabtalk_proto::{
     ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
-    ArchiveInfo, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image, MemoryEntry,
-    ModelInfo, PendingAsk, ProviderInfo, SearchHit, ServiceInfo, Spending, StreamEvent, TokenUsage,
-    ToolCallInfo, stream_event,
+    ArchiveInfo, AskSettledEvent, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image,
+    MemoryEntry, ModelInfo, PendingAsk, ProviderInfo, SearchHit, ServiceInfo, Spending,
+    StreamEvent, TokenUsage, ToolCallInfo, stream_event,
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) fn stream_event(event: &StreamEvent) -> Value {
         Some(Event::ToolsComplete(_)) => json!({"type": "tools_complete"}),
         Some(Event::End(e)) => json!({
             "type": "end", "agent": e.agent, "error": e.error, "code": e.code,
-            "provider": e.provider, "model": e.model, "usage": e.usage.as_ref().map(usage),
+            "provider": e.provider, "model": e.model, "run": e.run, "usage": e.usage.as_ref().map(usage),
             "money": e.money, "unpriced_tokens": e.unpriced_tokens,
         }),
         Some(Event::AskUser(e)) => typed("ask_user", ask(e)),
@@ -53,12 +53,22 @@ pub(crate) fn stream_event(event: &StreamEvent) -> Value {
         Some(Event::Waiting(e)) => {
             json!({"type": "waiting", "whom": e.whom, "timeout_secs": e.timeout_secs})
         }
+        Some(Event::AskSettled(e)) => typed("ask_settled", settled(e)),
         Some(Event::Notice(e)) => json!({"type": "notice", "text": e.text}),
         // An event of a newer daemon.
         None => json!({"type": "unknown"}),
     };
     value["seq"] = event.seq.into();
     value
+}
+
+fn settled(settled: &AskSettledEvent) -> Value {
+    let name = settled.outcome().as_str_name();
+    let outcome = name.strip_prefix("ASK_OUTCOME_").unwrap_or(name);
+    json!({
+        "ask_id": settled.ask_id, "outcome": outcome.to_ascii_lowercase(), "by": settled.by,
+        "answer": settled.answer,
+    })
 }
 
 fn typed(kind: &str, mut value: Value) -> Value {
@@ -293,6 +303,7 @@ pub(crate) fn agent_event(event: &AgentEventMsg) -> Value {
         "speaker": event.speaker,
         "tool_calls": calls(&event.tool_calls), "tool_output": event.tool_output,
         "tool_is_error": event.tool_is_error, "ask_id": event.ask_id, "missed": event.missed,
-        "ask": event.ask.as_ref().map(ask),
+        "ask": event.ask.as_ref().map(ask), "settled": event.settled.as_ref().map(settled),
+        "seq": event.seq, "life": event.life,
     })
 }

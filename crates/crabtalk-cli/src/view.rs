@@ -4,7 +4,10 @@
 use crate::json;
 use crate::screen::Screen;
 use crate::text::{call_summary, duration, image_note, money, summary};
-use crabtalk_proto::{StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, code, stream_event};
+use crabtalk_proto::{
+    AskOutcome, AskSettledEvent, StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, code,
+    stream_event,
+};
 use std::collections::HashMap;
 use std::io;
 
@@ -83,6 +86,7 @@ impl View {
                 e.whom,
                 duration(e.timeout_secs)
             )),
+            Event::AskSettled(e) => screen.note(&format!("crabtalk: {}", settled(e))),
             Event::Notice(e) => screen.note(&format!("crabtalk: {}", e.text)),
             Event::AskUser(_)
             | Event::ToolsComplete(_)
@@ -132,6 +136,18 @@ impl View {
         screen.note(&format!("< {name} {secs:.1} s"))?;
         let mut images = result.images.iter();
         images.try_for_each(|image| screen.note(&format!("  {}", image_note(image))))
+    }
+}
+
+/// How an ask ended, in words.
+pub(crate) fn settled(event: &AskSettledEvent) -> String {
+    match event.outcome() {
+        AskOutcome::Answered => {
+            format!("answered by {}: {}", event.by, summary(&event.answer))
+        }
+        AskOutcome::Withdrawn => "nobody has to answer any more: the run ended".to_owned(),
+        AskOutcome::TimedOut => "nobody answered in time".to_owned(),
+        AskOutcome::Unknown => "nobody has to answer any more".to_owned(),
     }
 }
 

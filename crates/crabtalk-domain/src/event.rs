@@ -98,6 +98,22 @@ pub struct Ask {
     pub always: Option<AskRule>,
 }
 
+/// How an ask ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskOutcome {
+    /// Somebody answered.
+    Answered {
+        /// Who, as the transport knows them.
+        by: String,
+        /// What, in the words that answer such an ask (RUN-7).
+        answer: String,
+    },
+    /// Nobody did, and its run waits no more.
+    Withdrawn,
+    /// Nobody did in time.
+    TimedOut,
+}
+
 /// How a run ended (WIRE-6).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct End {
@@ -170,6 +186,13 @@ pub enum AgentEvent {
     ToolsComplete,
     /// The run waits for an answer.
     AskUser(Arc<Ask>),
+    /// An ask that was shown has ended: exactly one for each.
+    AskSettled {
+        /// Which one.
+        id: String,
+        /// How.
+        outcome: AskOutcome,
+    },
     /// A steering message entered the history.
     Steered(String),
     /// The history was compacted, or could not be.

@@ -23,7 +23,9 @@ pub mod tags;
 pub mod tool;
 
 pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Sandbox, Scope, glob_matches};
-pub use event::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, AskRule, End, ToolCallInfo};
+pub use event::{
+    AgentEvent, Ask, AskKind, AskOption, AskOutcome, AskQuestion, AskRule, End, ToolCallInfo,
+};
 pub use history::{Derived, History};
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};

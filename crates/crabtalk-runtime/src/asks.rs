@@ -3,16 +3,18 @@
 //! Invariants: an ask is pending exactly as long as the future that waits for
 //! it lives; an answer that does not fit leaves it pending; a reply without an
 //! id never reaches an ask that no reader of that conversation's stream has
-//! been shown; of two answers to one ask the first counts.
+//! been shown; of two answers to one ask the first counts; whoever was shown an
+//! ask is told once how it ended.
 
 mod reply;
 
 use crate::Error;
 use crate::events::RunLog;
-use crabtalk_domain::{Ask, AskRule, ConversationKey};
+use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, ConversationKey};
 use reply::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What somebody answered.
@@ -28,7 +30,24 @@ pub enum Answer {
     Deny(String),
 }
 
+/// Bytes of an answer that are told to whoever saw the ask: more than a person
+/// types. The tool's result has the whole.
+const MAX_TOLD_BYTES: usize = 16 * 1024;
+
 impl Answer {
+    /// The answer in the words that give it (RUN-7).
+    fn words(&self) -> String {
+        let mut words = match self {
+            Self::Questions(answers) => answers.to_string(),
+            Self::AllowOnce => "Allow once".into(),
+            Self::AllowAlways => "Allow always".into(),
+            Self::Deny(reason) if reason.is_empty() => "Deny".into(),
+            Self::Deny(reason) => format!("Deny: {reason}"),
+        };
+        words.truncate(words.floor_char_boundary(MAX_TOLD_BYTES));
+        words
+    }
+
     /// What kind of answer it is, for the log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -75,6 +94,18 @@ pub(crate) struct Answered {
     pub(crate) by: String,
 }
 
+impl Answered {
+    fn outcome(&self) -> AskOutcome {
+        AskOutcome::Answered {
+            by: self.by.clone(),
+            answer: self.answer.words(),
+        }
+    }
+}
+
+/// Tells those who see an ask of it, and of its end.
+pub(crate) type Tell = Box<dyn Fn(AgentEvent) + Send + Sync>;
+
 /// Every pending ask of the daemon, oldest first.
 pub(crate) struct AskDesk {
     waiting: Mutex<Vec<Waiting>>,
@@ -112,7 +143,7 @@ impl AskDesk {
         shown_in: Option<Arc<RunLog>>,
     ) -> AskWait {
         let (answer, receiver) = oneshot::channel();
-        let id = pending.ask.id.clone();
+        let ask = Arc::clone(&pending.ask);
         self.waiting().push(Waiting {
             pending,
             shown_in,
@@ -120,8 +151,9 @@ impl AskDesk {
         });
         AskWait {
             desk: Arc::clone(self),
-            id,
+            ask,
             receiver,
+            tell: None,
         }
     }
 
@@ -212,11 +244,20 @@ impl Drop for Claim {
 /// Waits for the answer to an ask; dropping it withdraws the ask.
 pub(crate) struct AskWait {
     desk: Arc<AskDesk>,
-    id: String,
+    ask: Arc<Ask>,
     receiver: oneshot::Receiver<Answered>,
+    /// Whoever was shown the ask, until they were told how it ended.
+    tell: Option<Tell>,
 }
 
 impl AskWait {
+    /// Shows the ask, which is pending by now, so that nobody's answer comes
+    /// too early. Those who see it are told how it ended, by the same.
+    pub(crate) fn show(&mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) {
+        tell(AgentEvent::AskUser(Arc::clone(&self.ask)));
+        self.tell = Some(Box::new(tell));
+    }
+
     /// The answer, or `None` when the runtime goes down.
     pub(crate) async fn answer(&mut self) -> Option<Answer> {
         self.answered().await.map(|answered| answered.answer)
@@ -224,12 +265,41 @@ impl AskWait {
 
     /// The answer and who gave it.
     pub(crate) async fn answered(&mut self) -> Option<Answered> {
-        (&mut self.receiver).await.ok()
+        let answered = (&mut self.receiver).await.ok()?;
+        self.settle(answered.outcome());
+        Some(answered)
+    }
+
+    /// As [`AskWait::answered`], for so long: then nobody can answer any more.
+    pub(crate) async fn answered_within(mut self, time: Duration) -> Result<Answered, AskOutcome> {
+        match tokio::time::timeout(time, self.answered()).await {
+            Ok(Some(answered)) => Ok(answered),
+            Ok(None) => Err(AskOutcome::Withdrawn),
+            Err(_) => {
+                self.settle(AskOutcome::TimedOut);
+                Err(AskOutcome::TimedOut)
+            }
+        }
+    }
+
+    /// Ends the ask and says how, once.
+    fn settle(&mut self, outcome: AskOutcome) {
+        let id = &self.ask.id;
+        self.desk.waiting().retain(|w| w.pending.ask.id != *id);
+        if let Some(tell) = self.tell.take() {
+            let id = id.clone();
+            tell(AgentEvent::AskSettled { id, outcome });
+        }
     }
 }
 
 impl Drop for AskWait {
     fn drop(&mut self) {
-        self.desk.waiting().retain(|w| w.pending.ask.id != self.id);
+        // An answer may have come that the run did not live to read.
+        let outcome = match self.receiver.try_recv() {
+            Ok(answered) => answered.outcome(),
+            Err(_) => AskOutcome::Withdrawn,
+        };
+        self.settle(outcome);
     }
 }

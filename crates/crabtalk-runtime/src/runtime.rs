@@ -18,8 +18,8 @@ use crabtalk_domain::model::{Model, Request};
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook,
-    Ledger, Origin, ToolRegistry, stamp,
+    AgentConfig, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook, Ledger,
+    Origin, ToolRegistry, stamp,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Runtime {
             clock: parts.clock,
             catalog: ArcSwap::from_pointee(catalog),
             registry: Registry::default(),
-            hub: Hub::default(),
+            hub: Hub::new(era_ms),
             asks: Arc::new(AskDesk::new(era_ms)),
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
@@ -358,17 +358,21 @@ impl Runtime {
         });
         let pending = PendingAsk {
             key: key.clone(),
-            ask: Arc::clone(&ask),
+            ask,
             asked_at: rt.now(),
             inbox: true,
         };
         let mut wait = rt.asks.open(pending, None);
-        rt.hub.publish(HubEvent {
-            key: Arc::new(key.clone()),
-            run: 0,
-            speaker: key.agent.as_str().into(),
-            event: AgentEvent::AskUser(ask),
-            at: rt.now(),
+        let (inner, key) = (Arc::clone(rt), Arc::new(key.clone()));
+        wait.show(move |event| {
+            inner.hub.publish(|| HubEvent {
+                seq: 0,
+                key: Arc::clone(&key),
+                run: 0,
+                speaker: key.agent.as_str().into(),
+                event,
+                at: inner.now(),
+            });
         });
         let answer = tokio::select! {
             answer = wait.answer() => answer?,
@@ -430,6 +434,16 @@ impl Runtime {
             .or_else(|| live.last.clone())
     }
 
+    /// A run by its number: in flight, or the last one that ended while the
+    /// conversation was in memory.
+    pub fn attach_run(&self, key: &ConversationKey, run: u64) -> Option<Arc<RunLog>> {
+        let shared = self.0.registry.get(key)?;
+        let live = shared.live();
+        let current = live.current.as_ref().map(|current| &current.log);
+        let mut known = current.into_iter().chain(&live.last);
+        known.find(|log| log.run() == run).cloned()
+    }
+
     /// Carries on a run that a crash cut off (STORE-7). Nothing happens where
     /// none was.
     pub fn resume(&self, key: &ConversationKey) -> Result<(), Error> {
@@ -444,6 +458,17 @@ impl Runtime {
     /// Events of all runs from now on (WIRE-8).
     pub fn watch(&self) -> HubSubscription {
         self.0.hub.subscribe()
+    }
+
+    /// Events of all runs behind this one of this life; where some of them are
+    /// not kept any more, the subscription begins by saying how many.
+    pub fn watch_after(&self, seq: u64) -> HubSubscription {
+        self.0.hub.subscribe_after(seq)
+    }
+
+    /// Names the life of this runtime, within which events are numbered.
+    pub fn life(&self) -> &str {
+        self.0.hub.life()
     }
 
     /// What is in memory of a conversation.

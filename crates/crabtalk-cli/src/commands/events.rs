@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::json;
 use crate::prompt::{is_approval, wanted};
 use crate::text::{call_summary, summary};
+use crate::view::settled as settled_words;
 use crabtalk_proto::{AgentEventMsg, Client, SubscribeEvents};
 use futures_util::StreamExt;
 
@@ -12,6 +13,7 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
     let request = SubscribeEvents {
         agent: context.global.agent.clone(),
         sender: context.global.sender.clone(),
+        ..SubscribeEvents::default()
     };
     let mut connection = context.connection().await?;
     let mut events = std::pin::pin!(connection.subscribe_events(request));
@@ -58,6 +60,9 @@ fn line(event: &AgentEventMsg) -> Option<String> {
             .map(|c| format!("{} {}", c.name, call_summary(&c.arguments))),
     );
     text.push(event.tool_output.clone());
+    if let Some(settled) = &event.settled {
+        text = vec![settled_words(settled)];
+    }
     if !event.ask_id.is_empty() {
         text.push(format!("(ask {})", event.ask_id));
     }

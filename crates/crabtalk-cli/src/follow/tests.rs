@@ -2,8 +2,9 @@ use super::*;
 use crate::testing::{At, Fake, shows};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    AskQuestion, Image, Status, StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo,
-    ToolResultEvent, ToolStartEvent, ToolsCompleteEvent, WaitingEvent,
+    AskOutcome, AskQuestion, AskSettledEvent, Image, Status, StreamChunk, StreamStart,
+    TextEndEvent, TokenUsage, ToolCallInfo, ToolResultEvent, ToolStartEvent, ToolsCompleteEvent,
+    WaitingEvent,
 };
 
 fn start() -> Event {
@@ -88,6 +89,7 @@ fn end(error: &str, code: u32) -> Event {
         }),
         money: Some(0.25),
         unpriced_tokens: 2,
+        run: 1,
     })
 }
 
@@ -284,6 +286,62 @@ async fn an_answer_that_comes_too_late_or_is_refused_is_said() {
         shown.text(),
         "\ncrab asks: Which?\n> one of Red, Blue\n\ncrab asks: Which?\n> (it was answered elsewhere already)\n"
     );
+}
+
+fn settled(id: &str, outcome: AskOutcome, answer: &str) -> Event {
+    Event::AskSettled(AskSettledEvent {
+        ask_id: id.into(),
+        outcome: outcome.into(),
+        by: "laptop".into(),
+        answer: answer.into(),
+    })
+}
+
+#[tokio::test]
+async fn a_prompt_that_somebody_else_answered_vanishes_with_a_word() {
+    let (mut fake, mut at) = ask("x").await;
+    let (typist, shown) = at.with_person();
+    let drive = async {
+        for event in [start(), question("q1"), question("q2"), question("q3")] {
+            fake.send(event).await;
+        }
+        shows(&shown, "> ", 1).await;
+        // One that stands behind another goes without a word.
+        fake.send(settled("q2", AskOutcome::Withdrawn, "")).await;
+        fake.send(settled("q1", AskOutcome::Answered, "Red")).await;
+        shows(&shown, "> ", 2).await;
+        typist.send("Blue").await.unwrap();
+        fake.next_told().await;
+        assert_eq!(fake.next_told().await, "reply q3 Blue");
+        // Our own answer is no news.
+        fake.send(settled("q3", AskOutcome::Answered, "Blue")).await;
+        for event in [complete(), end("", 0)] {
+            fake.send(event).await;
+        }
+    };
+    let (done, ()) = tokio::join!(at.run(), drive);
+    done.unwrap();
+    let question = "\ncrab asks: Which?\n> ";
+    let want = format!("{question}\n(answered by laptop: Red)\n{question}");
+    assert_eq!(shown.text(), want);
+    assert!(!at.err.text().contains("answered"), "{}", at.err.text());
+}
+
+#[tokio::test]
+async fn who_leaves_questions_to_others_is_told_how_they_ended() {
+    let (fake, mut at) = ask("--wait x").await;
+    let drive = async {
+        for (id, outcome) in [("a", AskOutcome::TimedOut), ("b", AskOutcome::Withdrawn)] {
+            fake.send(approval(id)).await;
+            fake.send(settled(id, outcome, "")).await;
+        }
+        fake.send(end("", 0)).await;
+    };
+    let (done, ()) = tokio::join!(at.run(), drive);
+    done.unwrap();
+    let err = at.err.text();
+    assert!(err.contains("crabtalk: nobody answered in time\n"), "{err}");
+    assert!(err.contains("the run ended\n"), "{err}");
 }
 
 #[tokio::test]

@@ -11,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 /// A subscriber's filter and place.
 struct Watcher {
     events: HubSubscription,
+    /// Where it begins, for one who wants to know.
+    begins: Option<AgentEventMsg>,
     shutdown: CancellationToken,
     agent: Option<String>,
     sender: Option<String>,
@@ -25,11 +27,13 @@ impl Session {
     ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + use<> {
         let narrowed = |name: Option<String>| name.filter(|name| !name.is_empty());
         let (agent, sender) = (narrowed(request.agent), narrowed(request.sender));
-        if agent.is_some() || sender.is_some() {
+        if agent.is_some() || sender.is_some() || request.after.is_some() {
             self.mark_modern();
         }
+        let (events, begins) = self.place(request.after, &request.life);
         let watcher = Watcher {
-            events: self.node.runtime().watch(),
+            events,
+            begins,
             shutdown: self.shutdown.clone(),
             agent,
             sender,
@@ -43,8 +47,36 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Where a subscription begins: now, or where an earlier one ended.
+    fn place(&self, after: Option<u64>, life: &str) -> (HubSubscription, Option<AgentEventMsg>) {
+        let runtime = self.node.runtime();
+        let Some(after) = after else {
+            return (runtime.watch(), None);
+        };
+        let mut events = match life {
+            "" => runtime.watch(),
+            life if life == runtime.life() => runtime.watch_after(after),
+            // All of this life is news to whoever knew an earlier one.
+            _ => runtime.watch_after(0),
+        };
+        let missed = events.take_missed().map_or(0, |Missed(missed)| missed);
+        let begins = AgentEventMsg {
+            kind: AgentEventKind::Subscribed.into(),
+            seq: events.position(),
+            life: runtime.life().to_owned(),
+            missed,
+            ..AgentEventMsg::default()
+        };
+        (events, Some(begins))
+    }
+}
+
 impl Watcher {
     async fn next(&mut self) -> Option<AgentEventMsg> {
+        if let Some(begins) = self.begins.take() {
+            return Some(begins);
+        }
         loop {
             let next = tokio::select! {
                 () = self.shutdown.cancelled() => return None,
@@ -79,6 +111,7 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         timestamp: event.at.clone(),
         run: event.run,
         speaker: event.speaker.to_string(),
+        seq: event.seq,
         ..AgentEventMsg::default()
     };
     let kind = match event.event.clone() {
@@ -128,6 +161,13 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             }
             message.ask = Some(ask);
             Kind::Ask
+        }
+        AgentEvent::AskSettled { id, outcome } => {
+            let settled = wire::settled(id, outcome);
+            message.ask_id.clone_from(&settled.ask_id);
+            message.content.clone_from(&settled.answer);
+            message.settled = Some(settled);
+            Kind::AskSettled
         }
         AgentEvent::Steered(content) => {
             message.content = wire::cap(content);

@@ -3,7 +3,8 @@
 use super::wire::{Reader, to_wire};
 use super::{Session, status};
 use crabtalk_domain::model::ToolChoice;
-use crabtalk_domain::{AgentEvent, End, Origin};
+use crabtalk_domain::storage::RunRecord;
+use crabtalk_domain::{AgentEvent, ConversationKey, End, Origin};
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
@@ -126,6 +127,9 @@ impl Session {
             Err(status) => return Reader::refused(status),
         };
         let runtime = self.node.runtime();
+        if request.only_run {
+            return self.reader_of_run(&key, request).await;
+        }
         if let Some(log) = runtime.attach(&key) {
             if log.end().is_none() {
                 let after = match (request.run, request.after) {
@@ -139,23 +143,50 @@ impl Session {
             return Reader::new(log.subscribe_to_end(), true);
         }
         match runtime.last_end(&key).await {
-            Ok(run) => {
-                let error = match run.error.as_str() {
-                    // Old logs say how it ended, and not why.
-                    "" if run.code != 0 => "the run failed; see the history".into(),
-                    error => error.to_owned(),
-                };
-                let end = End {
-                    agent: key.agent.to_string(),
-                    code: run.code,
-                    error,
-                    ..End::default()
-                };
-                Reader::only(to_wire(AgentEvent::End(end), ""))
-            }
+            Ok(run) => Reader::only(end_of(&key, &run)),
             Err(error) => Reader::refused(status(&error)),
         }
     }
+
+    /// One run and no other: what came behind an event, else how it ended.
+    async fn reader_of_run(&self, key: &ConversationKey, request: &AttachMsg) -> Reader {
+        let Some(run) = request.run.filter(|run| *run > 0) else {
+            let status = Status::bad_request("`only_run` needs the `run` that is meant");
+            return Reader::refused(status);
+        };
+        let runtime = self.node.runtime();
+        if let Some(log) = runtime.attach_run(key, run) {
+            return Reader::new(log.subscribe(request.after.unwrap_or_default()), true);
+        }
+        match runtime.last_end(key).await {
+            Ok(last) if last.id == run => Reader::only(end_of(key, &last)),
+            Ok(last) => Reader::refused(Status::not_found(format!(
+                "run {run} of {key} cannot be told any more, the last one is {}; see the history",
+                last.id
+            ))),
+            Err(error) => Reader::refused(status(&error)),
+        }
+    }
+}
+
+/// The end of a run as its log has it.
+fn end_of(key: &ConversationKey, run: &RunRecord) -> StreamEvent {
+    let error = match run.error.as_str() {
+        // Old logs say how it ended, and not why.
+        "" if run.code != 0 => "the run failed; see the history".into(),
+        error => error.to_owned(),
+    };
+    let end = End {
+        agent: key.agent.to_string(),
+        code: run.code,
+        error,
+        ..End::default()
+    };
+    let mut event = to_wire(AgentEvent::End(end), "");
+    if let Some(stream_event::Event::End(end)) = &mut event.event {
+        end.run = run.id;
+    }
+    event
 }
 
 fn response(answer: RunAnswer) -> Result<SendResponse, Status> {

@@ -1,8 +1,8 @@
 //! Events of the domain as messages of the protocol.
 
 use crabtalk_domain::{
-    AgentEvent, Ask, AskKind, AskOption as Option_, End, Image as Image_, ToolCallInfo as Call,
-    Usage,
+    AgentEvent, Ask, AskKind, AskOption as Option_, AskOutcome as Outcome, End, Image as Image_,
+    ToolCallInfo as Call, Usage,
 };
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
@@ -112,6 +112,7 @@ impl Reader {
             | AgentEvent::Compacted { .. }
             | AgentEvent::Waiting { .. }
             | AgentEvent::Notice(_)
+            | AgentEvent::AskSettled { .. }
             | AgentEvent::Interrupted { .. } => true,
             AgentEvent::Start { .. }
             | AgentEvent::ThinkingStart
@@ -158,6 +159,11 @@ impl Reader {
                 && let Some(notice) = self.notice.take()
             {
                 start.notice = notice;
+            }
+            if let Some(Event::End(end)) = &mut event.event
+                && let Some(run) = &self.run
+            {
+                end.run = run.log().run();
             }
             push(event);
         }
@@ -271,6 +277,21 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
     }
 }
 
+/// How an ask ended.
+pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
+    let (outcome, by, answer) = match outcome {
+        Outcome::Answered { by, answer } => (AskOutcome::Answered, by, answer),
+        Outcome::Withdrawn => (AskOutcome::Withdrawn, String::new(), String::new()),
+        Outcome::TimedOut => (AskOutcome::TimedOut, String::new(), String::new()),
+    };
+    AskSettledEvent {
+        ask_id,
+        outcome: outcome.into(),
+        by,
+        answer,
+    }
+}
+
 /// An event without its number. `speaker` is whose text and reasoning it is.
 pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
     let agent = || speaker.to_owned();
@@ -314,6 +335,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
         }),
         AgentEvent::ToolsComplete => Event::ToolsComplete(ToolsCompleteEvent {}),
         AgentEvent::AskUser(asked) => Event::AskUser(ask(&asked)),
+        AgentEvent::AskSettled { id, outcome } => Event::AskSettled(settled(id, outcome)),
         AgentEvent::Steered(content) => Event::UserSteered(UserSteeredEvent {
             content: cap(content),
         }),
@@ -352,6 +374,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             usage: used.map(usage),
             money: cost.money,
             unpriced_tokens: cost.unpriced_tokens,
+            run: 0,
         }),
     }
     .into()

@@ -38,6 +38,7 @@ impl Subscription {
                 | AgentEvent::ToolResult { .. }
                 | AgentEvent::ToolsComplete
                 | AgentEvent::AskUser(_)
+                | AgentEvent::AskSettled { .. }
                 | AgentEvent::Compacted { .. }
                 | AgentEvent::Waiting { .. }
                 | AgentEvent::Interrupted { .. } => {}

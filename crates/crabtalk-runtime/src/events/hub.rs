@@ -1,26 +1,35 @@
 //! Events of all runs, for those who watch the whole daemon (WIRE-8).
 //!
-//! Invariants: an event is held once, however many watch; a watcher that does
-//! not read holds so many events and so many bytes at most, loses the oldest,
-//! and is told how many; nobody waits for a watcher.
+//! Invariants: every event has a number within the runtime's life, whether or
+//! not anybody watches; an event is held once, however many watch; so many
+//! bytes are held at most, the latest; a watcher is a place among them, and is
+//! told how many it lost when its place is gone; nobody waits for a watcher.
+//!
+//! Events are kept from the first watcher on, and for a while after the last
+//! one has gone, so that one who lost the connection finds what came meanwhile.
 
 use super::entry::Entry;
-use crabtalk_domain::{AgentEvent, ConversationKey};
+use crabtalk_domain::{AgentEvent, AskOutcome, ConversationKey};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-/// Events kept for a slow subscriber before it misses the oldest: some
-/// seconds of a few fast streams.
-const CAPACITY: usize = 1024;
-
-/// Their texts together: a burst of long results, and little enough for every
-/// client that was stopped in a terminal.
+/// Bytes of events that are kept, for all watchers together: some seconds of
+/// many fast streams, and little enough for a daemon that one forgot.
 const MAX_BYTES: usize = 4 << 20;
+
+/// How long events are kept for watchers who have gone: a machine that slept
+/// for a moment, a network that was away, a client that was replaced.
+const LINGER: Duration = Duration::from_secs(300);
 
 /// An event with its conversation.
 #[derive(Debug, Clone)]
 pub struct HubEvent {
+    /// Its number within the runtime's life, from 1; given by the hub.
+    pub seq: u64,
     /// Whose.
     pub key: Arc<ConversationKey>,
     /// The run's number.
@@ -33,131 +42,205 @@ pub struct HubEvent {
     pub at: String,
 }
 
-/// How many events a subscriber missed because it was slow.
+/// How many events a subscriber lost: it was slow, or away for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missed(pub u64);
 
-/// What waits for one subscriber.
+/// The latest events.
 #[derive(Debug, Default)]
-struct Inbox {
-    state: Mutex<Waiting>,
-    changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
+struct Ring {
     events: VecDeque<(usize, Arc<HubEvent>)>,
     bytes: usize,
-    missed: u64,
+    /// Number of the latest event, kept or not; 0 before the first.
+    last: u64,
+    watchers: usize,
+    /// When the last watcher went; `None` before the first one.
+    left: Option<Instant>,
     closed: bool,
 }
 
-impl Inbox {
-    fn state(&self) -> MutexGuard<'_, Waiting> {
-        // What waits is whole after every line, so a panic spoils nothing.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Ring {
+    /// Number of the last event that is not kept any more.
+    fn lost(&self) -> u64 {
+        self.last - self.events.len() as u64
     }
 
-    fn take_in(&self, event: &Arc<HubEvent>, weight: usize) {
-        let mut waiting = self.state();
-        waiting.bytes += weight;
-        waiting.events.push_back((weight, Arc::clone(event)));
-        while waiting.events.len() > CAPACITY || waiting.bytes > MAX_BYTES {
-            let Some((weight, _)) = waiting.events.pop_front() else {
-                break;
-            };
-            waiting.bytes -= weight;
-            waiting.missed += 1;
+    /// Whether there may be anybody to keep events for.
+    fn is_wanted(&self) -> bool {
+        self.watchers > 0 || self.left.is_some_and(|left| left.elapsed() < LINGER)
+    }
+
+    fn forget(&mut self) {
+        (self.events, self.bytes, self.left) = (VecDeque::new(), 0, None);
+    }
+
+    fn push(&mut self, weight: usize, mut event: HubEvent) {
+        self.last += 1;
+        event.seq = self.last;
+        self.bytes += weight;
+        self.events.push_back((weight, Arc::new(event)));
+        while self.bytes > MAX_BYTES
+            && let Some((weight, _)) = self.events.pop_front()
+        {
+            self.bytes -= weight;
         }
-        drop(waiting);
-        self.changed.notify_one();
     }
 }
 
-/// Bytes that an event is counted with: its texts.
-fn weight(event: &AgentEvent) -> usize {
-    let texts = if let AgentEvent::UserMessage { content, .. } = event {
+/// Bytes that an event is counted with: its texts, and its own place.
+fn weight(event: &HubEvent) -> usize {
+    let texts = if let AgentEvent::UserMessage { content, .. } = &event.event {
         content.len()
-    } else if let AgentEvent::Steered(content) = event {
+    } else if let AgentEvent::Steered(content) = &event.event {
         content.len()
-    } else if let AgentEvent::AskUser(ask) = event {
+    } else if let AgentEvent::AskUser(ask) = &event.event {
         let questions = ask.questions.iter().map(|q| q.question.len());
-        ask.detail.len() + questions.sum::<usize>()
-    } else if let AgentEvent::End(end) = event {
+        let preview = ask.preview.as_ref().map_or(0, |preview| preview.text.len());
+        ask.detail.len() + preview + questions.sum::<usize>()
+    } else if let AgentEvent::AskSettled { outcome, .. } = &event.event
+        && let AskOutcome::Answered { answer, .. } = outcome
+    {
+        answer.len()
+    } else if let AgentEvent::End(end) = &event.event {
         end.error.len()
     } else {
         0
     };
-    texts + Entry::weight(event)
+    size_of::<HubEvent>() + event.at.len() + texts + Entry::weight(&event.event)
 }
 
-/// Gives events to subscribers; costs nothing while there are none.
 #[derive(Debug, Default)]
-pub(crate) struct Hub(Mutex<Vec<Weak<Inbox>>>);
+struct Shared {
+    ring: Mutex<Ring>,
+    changed: Notify,
+}
+
+impl Shared {
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        // It is whole after every line, so a panic spoils nothing.
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives events to subscribers; costs a number while there are none.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    shared: Arc<Shared>,
+    life: String,
+}
 
 impl Hub {
-    fn inboxes(&self) -> MutexGuard<'_, Vec<Weak<Inbox>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A hub whose life differs from every other one's, also where the clock
+    /// begins anew with the machine.
+    pub(crate) fn new(era_ms: i64) -> Self {
+        let differs = RandomState::new().hash_one(era_ms) as u32;
+        Self {
+            shared: Arc::default(),
+            life: format!("{era_ms:x}-{differs:08x}"),
+        }
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
-        !self.inboxes().is_empty()
+    pub(crate) fn life(&self) -> &str {
+        &self.life
     }
 
-    pub(crate) fn publish(&self, event: HubEvent) {
-        let weight = weight(&event.event);
-        let event = Arc::new(event);
-        self.inboxes().retain(|inbox| {
-            let inbox = inbox.upgrade();
-            if let Some(inbox) = &inbox {
-                inbox.take_in(&event, weight);
+    /// Numbers an event, and keeps it if there may be anybody to read it.
+    pub(crate) fn publish(&self, event: impl FnOnce() -> HubEvent) {
+        {
+            let mut ring = self.shared.ring();
+            if !ring.is_wanted() {
+                ring.forget();
+                ring.last += 1;
+                return;
             }
-            inbox.is_some()
-        });
+        }
+        // Made without the lock: its text is copied.
+        let event = event();
+        let weight = weight(&event);
+        self.shared.ring().push(weight, event);
+        self.shared.changed.notify_waiters();
     }
 
     pub(crate) fn subscribe(&self) -> HubSubscription {
-        let inbox = Arc::new(Inbox::default());
-        let mut inboxes = self.inboxes();
-        inboxes.retain(|inbox| inbox.strong_count() > 0);
-        inboxes.push(Arc::downgrade(&inbox));
-        drop(inboxes);
-        HubSubscription(inbox)
+        self.subscribe_after(u64::MAX)
+    }
+
+    /// Reads on behind an event; from now on, if that is yet to come.
+    pub(crate) fn subscribe_after(&self, seq: u64) -> HubSubscription {
+        let mut ring = self.shared.ring();
+        ring.watchers += 1;
+        HubSubscription {
+            shared: Arc::clone(&self.shared),
+            seen: seq.min(ring.last),
+        }
     }
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        for inbox in self.inboxes().iter().filter_map(Weak::upgrade) {
-            inbox.state().closed = true;
-            inbox.changed.notify_one();
-        }
+        self.shared.ring().closed = true;
+        self.shared.changed.notify_waiters();
     }
 }
 
-/// Reads what is published from now on.
+/// A watcher's place among the events.
 #[derive(Debug)]
-pub struct HubSubscription(Arc<Inbox>);
+pub struct HubSubscription {
+    shared: Arc<Shared>,
+    /// Number of the last event that was read or lost.
+    seen: u64,
+}
 
 impl HubSubscription {
-    /// The next event, or how many were missed; `None` when the runtime ends.
+    /// The number of the event behind which it reads on.
+    pub fn position(&self) -> u64 {
+        self.seen
+    }
+
+    /// How many of the next events are lost already; they are passed over, and
+    /// `next` does not tell of them again.
+    pub fn take_missed(&mut self) -> Option<Missed> {
+        let lost = self.shared.ring().lost();
+        let missed = lost.checked_sub(self.seen).filter(|missed| *missed > 0)?;
+        self.seen = lost;
+        Some(Missed(missed))
+    }
+
+    /// The next event, or how many were lost; `None` when the runtime ends.
     pub async fn next(&mut self) -> Option<Result<Arc<HubEvent>, Missed>> {
+        let shared = Arc::clone(&self.shared);
         loop {
-            {
-                let mut waiting = self.0.state();
-                if waiting.missed > 0 {
-                    return Some(Err(Missed(std::mem::take(&mut waiting.missed))));
-                }
-                if let Some((weight, event)) = waiting.events.pop_front() {
-                    waiting.bytes -= weight;
-                    return Some(Ok(event));
-                }
-                if waiting.closed {
-                    return None;
-                }
+            let mut changed = std::pin::pin!(shared.changed.notified());
+            // Registered before the look, so that no event falls between.
+            changed.as_mut().enable();
+            if let Some(missed) = self.take_missed() {
+                return Some(Err(missed));
             }
-            // One who was told before it waits does not wait.
-            self.0.changed.notified().await;
+            if let Some(next) = self.look() {
+                return next.map(Ok);
+            }
+            changed.await;
+        }
+    }
+
+    /// The event at its place, or that there will be none; `None`: not yet.
+    fn look(&mut self) -> Option<Option<Arc<HubEvent>>> {
+        let ring = self.shared.ring();
+        let at = usize::try_from(self.seen.checked_sub(ring.lost())?).ok()?;
+        let Some((_, event)) = ring.events.get(at) else {
+            return ring.closed.then_some(None);
+        };
+        self.seen += 1;
+        Some(Some(Arc::clone(event)))
+    }
+}
+
+impl Drop for HubSubscription {
+    fn drop(&mut self) {
+        let mut ring = self.shared.ring();
+        ring.watchers -= 1;
+        if ring.watchers == 0 {
+            ring.left = Some(Instant::now());
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::gate::{Approval, Question, Standing, Verdict, judge};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentEvent, Ask, AskRule, BoxFuture, Origin, Permission, PermissionRule, Sender,
+    AgentEvent, Ask, AskOutcome, AskRule, BoxFuture, Origin, Permission, PermissionRule, Sender,
 };
 use std::future::ready;
 use std::path::Path;
@@ -228,22 +228,25 @@ impl Router {
         let log = (!inbox).then(|| Arc::clone(context.audience.log()));
         let mut wait = rt.asks.open(pending, log);
         note_waiting(context, &case.call.call_id)?;
-        let event = AgentEvent::AskUser(Arc::clone(ask));
+        let audience = Arc::clone(&context.audience);
         let answered = if inbox {
             let timeout = rt.catalog.load().limits.ask_timeout;
-            context.audience.publish_to_watchers(&event);
+            wait.show(move |event| audience.publish_to_watchers(&event));
             // They know that it waits, not for what.
             context.audience.publish_to_readers(AgentEvent::Waiting {
                 whom: WAITS_FOR.into(),
                 timeout_secs: timeout.as_secs(),
             });
-            match tokio::time::timeout(timeout, wait.answered()).await {
-                Ok(answered) => answered,
-                Err(_) => return Err("denied: nobody answered the approval in time".into()),
+            match wait.answered_within(timeout).await {
+                Ok(answered) => Some(answered),
+                Err(AskOutcome::TimedOut) => {
+                    return Err("denied: nobody answered the approval in time".into());
+                }
+                Err(AskOutcome::Withdrawn | AskOutcome::Answered { .. }) => None,
             }
         } else {
             // An owner's own question waits as long as the owner does.
-            context.audience.publish(event);
+            wait.show(move |event| audience.publish(event));
             wait.answered().await
         };
         let Some(Answered { answer, by }) = answered else {

@@ -3,7 +3,7 @@
 use super::{CallContext, Effect, Outcome, delegate};
 use crate::asks::{Answer, PendingAsk};
 use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
-use crabtalk_domain::{AgentEvent, Ask, AskKind, AskOption, AskQuestion, Permission};
+use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, Permission};
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
@@ -123,13 +123,14 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
     });
     let pending = PendingAsk {
         key: context.audience.key().clone(),
-        ask: Arc::clone(&ask),
+        ask,
         asked_at: context.rt.now(),
         inbox: false,
     };
     let log = Arc::clone(context.audience.log());
     let mut wait = context.rt.asks.open(pending, Some(log));
-    context.audience.publish(AgentEvent::AskUser(ask));
+    let audience = Arc::clone(&context.audience);
+    wait.show(move |event| audience.publish(event));
     match wait.answer().await {
         Some(Answer::Questions(answers)) => ToolOutput::ok(answers.to_string()),
         Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => {

@@ -71,15 +71,14 @@ impl Publisher {
         if catch_unwind(AssertUnwindSafe(hook)).is_err() {
             tracing::error!(conversation = %self.key, "a hook panicked at an event");
         }
-        if self.rt.hub.is_watched() {
-            self.rt.hub.publish(HubEvent {
-                key: Arc::clone(&self.key),
-                run: self.run,
-                speaker: Arc::clone(&self.speaker),
-                event: event.clone().without_images(),
-                at: self.rt.now(),
-            });
-        }
+        self.rt.hub.publish(|| HubEvent {
+            seq: 0,
+            key: Arc::clone(&self.key),
+            run: self.run,
+            speaker: Arc::clone(&self.speaker),
+            event: event.clone().without_images(),
+            at: self.rt.now(),
+        });
     }
 }
 

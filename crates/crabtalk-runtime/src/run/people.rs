@@ -38,13 +38,14 @@ impl People for Owner {
             });
             let pending = PendingAsk {
                 key: self.audience.key().clone(),
-                ask: Arc::clone(&ask),
+                ask,
                 asked_at: self.rt.now(),
                 inbox: false,
             };
             let log = Arc::clone(self.audience.log());
             let mut wait = self.rt.asks.open(pending, Some(log));
-            self.audience.publish(AgentEvent::AskUser(ask));
+            let audience = Arc::clone(&self.audience);
+            wait.show(move |event| audience.publish(event));
             match wait.answer().await {
                 Some(Answer::Questions(answers)) => Some(answers[&text].as_str()?.to_owned()),
                 Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => None,

@@ -146,7 +146,8 @@ async fn a_strangers_own_question_is_shown_to_the_stranger() {
         .reply(&stranger(), None, "blue")
         .await
         .expect("shown");
-    assert_eq!(read(run).await[0], r#"result {"Colour?":"blue"}"#);
+    let events = read(run).await;
+    assert_eq!(events[1], r#"result {"Colour?":"blue"}"#, "{events:?}");
 }
 
 #[tokio::test]

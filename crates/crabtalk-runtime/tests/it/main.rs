@@ -11,4 +11,6 @@ mod limits;
 mod requests;
 mod rig;
 mod runs;
+mod settled;
 mod spending;
+mod watch;

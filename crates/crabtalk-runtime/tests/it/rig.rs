@@ -2,8 +2,8 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AgentName, BoxFuture, ConversationKey, Cost, End, Ended, Hook, Image,
-    ImageType, Ledger, Permission, PermissionRule, Spent, Usage, model,
+    AgentConfig, AgentEvent, AgentName, AskOutcome, BoxFuture, ConversationKey, Cost, End, Ended,
+    Hook, Image, ImageType, Ledger, Permission, PermissionRule, Spent, Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
@@ -337,6 +337,11 @@ pub(crate) fn show(event: &AgentEvent) -> String {
         }
         AgentEvent::ToolsComplete => "complete".into(),
         AgentEvent::AskUser(ask) => format!("ask {}", ask.questions[0].question),
+        AgentEvent::AskSettled { outcome, .. } => match outcome {
+            AskOutcome::Answered { by, answer } => format!("settled by {by}: {answer}"),
+            AskOutcome::Withdrawn => "settled: withdrawn".into(),
+            AskOutcome::TimedOut => "settled: timed out".into(),
+        },
         AgentEvent::Steered(content) => format!("steered {content}"),
         AgentEvent::Compacted { failed, .. } if failed.is_empty() => "compacted".into(),
         AgentEvent::Compacted { failed, .. } => format!("not compacted: {failed}"),

@@ -386,7 +386,8 @@ async fn an_approval_is_asked_and_answered_from_elsewhere() {
             .reply(&key(), None, reply)
             .await
             .expect("pending");
-        assert_eq!(read(run).await[0], outcome);
+        let events = read(run).await;
+        assert_eq!(events[1], outcome, "{events:?}");
         assert_eq!(
             rig.runtime
                 .reply(&key(), None, reply)
@@ -434,7 +435,8 @@ async fn ask_user_gives_the_model_a_json_object() {
     let mut run = rig.submit("go");
     read_until(&mut run, "ask Colour?").await;
     rig.runtime.reply(&key(), None, "1").await.expect("pending");
-    assert_eq!(read(run).await[0], r#"result {"Colour?":"Red"}"#);
+    let events = read(run).await;
+    assert_eq!(events[1], r#"result {"Colour?":"Red"}"#, "{events:?}");
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ impl Said {
             | Event::Compacted(_)
             | Event::Interrupted(_)
             | Event::Waiting(_)
+            | Event::AskSettled(_)
             | Event::Notice(_) => {}
         }
         Taken::More

@@ -63,6 +63,7 @@ async fn a_guest_is_named_where_runs_are_watched_and_in_the_old_history() {
     let narrowed = SubscribeEvents {
         agent: Some("crab".into()),
         sender: None,
+        ..SubscribeEvents::default()
     };
     let mut events = std::pin::pin!(watching.subscribe_events(narrowed));
     let own = StreamMsg {

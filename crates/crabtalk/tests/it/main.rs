@@ -28,5 +28,7 @@ mod processes;
 mod rights;
 mod secrets;
 mod senders;
+mod settled;
+mod take_up;
 mod terminal;
 mod why;

@@ -1,0 +1,163 @@
+//! Every ask that was shown ends once, and whoever saw it is told how.
+
+use crate::rig::*;
+use crabtalk_domain::{AgentEvent, ConversationKey};
+use crabtalk_runtime::{HubSubscription, RunRequest};
+use crabtalk_testkit::Reply;
+use serde_json::json;
+
+fn stranger() -> ConversationKey {
+    ConversationKey::new("crab", "tg:1").expect("valid")
+}
+
+fn danger() -> Vec<Reply> {
+    vec![Reply::tool("danger", json!({})), Reply::text("ok")]
+}
+
+/// What is said of asks, in order.
+fn of_asks(events: &[String]) -> Vec<&str> {
+    let of_ask = |event: &&String| event.starts_with("ask") || event.starts_with("settled");
+    let word = |event: &'_ String| -> usize { event.find(' ').unwrap_or(event.len()) };
+    let kept = events.iter().filter(of_ask);
+    kept.map(|event| match event.starts_with("ask") {
+        true => &event[..word(event)],
+        false => event.as_str(),
+    })
+    .collect()
+}
+
+/// What watchers of the daemon are told up to the end of a run.
+async fn watched(watch: &mut HubSubscription) -> Vec<String> {
+    let mut out = Vec::new();
+    loop {
+        let event = watch.next().await.expect("open").expect("not slow");
+        out.push(show(&event.event));
+        if let AgentEvent::End(_) = event.event {
+            return out;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_told_to_all_who_saw_the_ask_with_who_gave_it() {
+    for (reply, told) in [
+        ("y", "Allow once"),
+        ("2", "Allow always"),
+        ("no", "Deny"),
+        ("Deny: not now", "Deny: not now"),
+    ] {
+        let rig = rig(danger());
+        let mut watch = rig.runtime.watch();
+        let mut run = rig.submit("go");
+        let mut events = read_until(&mut run, "ask").await;
+        rig.runtime
+            .reply_from(&key(), None, reply, "laptop")
+            .await
+            .expect("pending");
+        events.extend(read(run).await);
+        let want = ["ask", &format!("settled by laptop: {told}")];
+        assert_eq!(of_asks(&events), want);
+        assert_eq!(of_asks(&watched(&mut watch).await), want);
+        // It is told before what came of it.
+        let at = |start: &str| events.iter().position(|event| event.starts_with(start));
+        assert!(at("settled") < at("result"), "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_a_question_is_told_as_the_model_reads_it() {
+    let question = json!({"questions": [{"question": "Colour?"}]});
+    let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    rig.runtime
+        .reply(&key(), None, "blue")
+        .await
+        .expect("pending");
+    let events = read(run).await;
+    assert_eq!(
+        events[..2],
+        [
+            r#"settled by local: {"Colour?":"blue"}"#,
+            r#"result {"Colour?":"blue"}"#
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_kill_withdraws_every_ask_once_and_before_the_end() {
+    let rig = rig(vec![Reply::tools([
+        ("danger", json!({"n": 1})),
+        ("ask_user", json!({"question": "Colour?"})),
+    ])]);
+    let mut watch = rig.runtime.watch();
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    read_until(&mut run, "ask").await;
+    rig.runtime.kill(&key()).expect("in flight");
+    let events = read(run).await;
+    let withdrawn = "settled: withdrawn";
+    assert_eq!(events, [withdrawn, withdrawn, "end 499 cancelled"]);
+    let watched = watched(&mut watch).await;
+    assert_eq!(of_asks(&watched), ["ask", "ask", withdrawn, withdrawn]);
+    assert!(rig.runtime.asks(None, None).is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_the_run_did_not_live_to_read_was_given_all_the_same() {
+    let rig = rig(danger());
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    let whose = key();
+    // Both before the run has its turn.
+    let reply = rig.runtime.reply(&whose, None, "y");
+    let (replied, killed) = tokio::join!(biased; reply, async { rig.runtime.kill(&whose) });
+    replied.expect("pending");
+    killed.expect("in flight");
+    let events = read(run).await;
+    assert_eq!(
+        events,
+        ["settled by local: Allow once", "end 499 cancelled"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inbox_tells_watchers_alone_that_the_time_is_over() {
+    let rig = rig(danger());
+    let mut watch = rig.runtime.watch();
+    let run = rig
+        .try_submit(RunRequest::new(stranger(), "go"))
+        .expect("accepted");
+    let events = read(run).await;
+    assert_eq!(of_asks(&events), Vec::<&str>::new());
+    let watched = watched(&mut watch).await;
+    assert_eq!(of_asks(&watched), ["ask", "settled: timed out"]);
+}
+
+#[tokio::test]
+async fn a_shutdown_withdraws_what_is_asked() {
+    let rig = rig(danger());
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    let (events, ()) = tokio::join!(read(run), rig.runtime.shutdown());
+    assert_eq!(events[0], "settled: withdrawn");
+    assert!(events[1].starts_with("end 503"), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_very_long_answer_is_told_in_part() {
+    let question = json!({"questions": [{"question": "Q"}]});
+    let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "ask").await;
+    let long = "é".repeat(100_000);
+    rig.runtime
+        .reply(&key(), None, &long)
+        .await
+        .expect("pending");
+    let events = read(run).await;
+    let settled = &events[0];
+    assert!(settled.starts_with("settled by local: {\"Q\":\"éé"));
+    assert!(settled.len() < 17 * 1024, "{}", settled.len());
+    assert!(events[1].len() > 200_000, "the model reads it whole");
+}

@@ -1,0 +1,117 @@
+//! Watchers of the whole daemon, who come, go and come back (WIRE-8).
+
+use crate::rig::*;
+use crabtalk_runtime::{HubSubscription, Missed};
+use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{advance, timeout};
+
+fn replies(count: usize) -> Vec<Reply> {
+    vec![Reply::text("hi"); count]
+}
+
+/// Numbers of what is there, and what was missed of it.
+async fn numbers(watch: &mut HubSubscription) -> (Vec<u64>, u64) {
+    let (mut seen, mut missed) = (Vec::new(), 0);
+    while let Ok(Some(next)) = timeout(Duration::from_millis(1), watch.next()).await {
+        match next {
+            Ok(event) => seen.push(event.seq),
+            Err(Missed(more)) => missed += more,
+        }
+    }
+    (seen, missed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_numbered_without_a_gap() {
+    let rig = rig(replies(2));
+    let mut watch = rig.runtime.watch();
+    assert_eq!(watch.position(), 0);
+    rig.run("one").await;
+    rig.run("two").await;
+    let (seen, missed) = numbers(&mut watch).await;
+    assert_eq!(missed, 0);
+    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
+    assert_eq!(watch.position(), seen.len() as u64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_comes_back_gets_what_came_meanwhile_once() {
+    let rig = rig(replies(3));
+    let mut watch = rig.runtime.watch();
+    rig.run("one").await;
+    let first = watch.next().await.expect("open").expect("kept");
+    drop(watch);
+    rig.run("two").await;
+    advance(Duration::from_secs(60)).await;
+    let mut again = rig.runtime.watch_after(first.seq);
+    rig.run("three").await;
+    let (seen, missed) = numbers(&mut again).await;
+    assert_eq!(missed, 0);
+    assert_eq!(seen[0], 2);
+    assert!(seen.is_sorted_by(|a, b| a + 1 == *b), "{seen:?}");
+    // One who is ahead of all that there is reads on from there.
+    let ahead = rig.runtime.watch_after(1_000_000);
+    assert_eq!(ahead.position(), *seen.last().expect("some"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_was_away_for_too_long_is_told_how_many_are_missing() {
+    let rig = rig(replies(3));
+    let mut watch = rig.runtime.watch();
+    rig.run("one").await;
+    let (seen, _) = numbers(&mut watch).await;
+    drop(watch);
+    advance(Duration::from_secs(301)).await;
+    rig.run("two").await;
+    let each = seen.len() as u64;
+    let mut again = rig.runtime.watch_after(seen[0]);
+    assert_eq!(again.take_missed(), Some(Missed(2 * each - 1)));
+    assert_eq!(again.take_missed(), None, "told once");
+    rig.run("three").await;
+    assert_eq!(
+        numbers(&mut again).await.0,
+        (2 * each + 1..=3 * each).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_before_anybody_watches_is_counted_and_not_kept() {
+    let rig = rig(replies(2));
+    rig.run("one").await;
+    let mut late = rig.runtime.watch_after(0);
+    let Some(Missed(before)) = late.take_missed() else {
+        panic!("nothing was counted")
+    };
+    rig.run("two").await;
+    let (seen, missed) = numbers(&mut late).await;
+    assert_eq!((seen[0], missed), (before + 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_kept_by_their_bytes_and_one_who_lags_is_told_what_went() {
+    let model = ScriptedModel::new(vec![Reply::text("x".repeat(1 << 20)); 16]);
+    let mut catalog = catalog();
+    let mut crab = agent("crab");
+    crab.compact_threshold = None;
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let rig = rig_on(model, MemoryStore::default(), catalog);
+    let (mut lags, mut other) = (rig.runtime.watch(), rig.runtime.watch());
+    for _ in 0..16 {
+        rig.run("go").await;
+        // Who reads along misses nothing because of who does not.
+        assert_eq!(numbers(&mut other).await.1, 0);
+    }
+    let (seen, missed) = numbers(&mut lags).await;
+    assert!(missed > 0);
+    assert_eq!(seen.first(), Some(&(missed + 1)));
+    assert_eq!(*seen.last().expect("the latest"), other.position());
+}
+
+#[tokio::test]
+async fn two_lives_differ() {
+    let (one, two) = (rig(Vec::new()), rig(Vec::new()));
+    assert_ne!(one.runtime.life(), two.runtime.life());
+    assert_eq!(one.runtime.life(), one.runtime.life());
+}
