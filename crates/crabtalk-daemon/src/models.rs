@@ -7,7 +7,7 @@
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Model, Request};
 use crabtalk_domain::{BoxStream, Usage};
 use crabtalk_model::detect::{self, Options};
-use crabtalk_model::{Kind, ModelInfo, ProviderConfig, Registry};
+use crabtalk_model::{Kind, ModelInfo, ProviderConfig, Proxies, Registry};
 use futures_util::{FutureExt, StreamExt};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
@@ -60,8 +60,10 @@ pub(crate) struct Models {
 
 impl Models {
     pub(crate) fn new(chosen: Chosen, options: Options) -> Result<Arc<Self>, String> {
+        let proxies = Proxies::from_variables(|name| options.env.get(name).cloned());
+        let registry = Registry::with_proxies(Vec::new(), None, proxies);
         let models = Self {
-            registry: Registry::new(Vec::new(), None).map_err(|e| e.to_string())?,
+            registry: registry.map_err(|e| e.to_string())?,
             options,
             state: Mutex::default(),
         };

@@ -28,7 +28,6 @@ pub struct Error {
 pub(crate) struct Endpoint {
     pub(crate) tls: bool,
     pub(crate) host: String,
-    pub(crate) port: u16,
     /// The `Host` header.
     pub(crate) authority: String,
     /// The request target of the streaming call, or what the model is appended
@@ -98,6 +97,21 @@ impl Endpoint {
         format!("{}{}{}", self.target, bedrock::escape(name), self.tail)
     }
 
+    /// The whole address of a request target.
+    pub(crate) fn address(&self, target: &str) -> Uri {
+        let scheme = if self.tls {
+            Scheme::HTTPS
+        } else {
+            Scheme::HTTP
+        };
+        Uri::builder()
+            .scheme(scheme)
+            .authority(self.authority.as_str())
+            .path_and_query(target)
+            .build()
+            .expect("its parts were parsed, and names in the path are escaped")
+    }
+
     /// Whether it is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let ip = self.host.parse::<std::net::IpAddr>();
@@ -110,11 +124,9 @@ impl Endpoint {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .to_owned();
-        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         Self {
             tls,
             host,
-            port,
             authority: authority.as_str().to_owned(),
             target,
             tail,
@@ -126,7 +138,6 @@ impl Endpoint {
         Self {
             tls: false,
             host: "127.0.0.1".into(),
-            port,
             authority: format!("127.0.0.1:{port}"),
             target: target.to_owned(),
             tail: String::new(),
@@ -292,10 +303,7 @@ mod tests {
             "/openai/deployments/d/chat/completions?api-version=2024-10-21"
         );
         assert!(endpoint.tls);
-        assert_eq!(
-            (endpoint.host.as_str(), endpoint.port),
-            ("x.azure.com", 443)
-        );
+        assert_eq!(endpoint.host, "x.azure.com");
     }
 
     #[test]

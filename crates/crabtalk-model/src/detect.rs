@@ -6,12 +6,11 @@
 use crate::base_url::Endpoint;
 use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig, Secret};
-use crate::http::{self as wire, Pool, Tls};
+use crate::http::{Client, Proxies, Tls};
 use futures_util::future::join3;
 use http::header::{HOST, HeaderValue};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// For all probes together; nobody should notice that they happen.
@@ -222,14 +221,12 @@ async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed
     let asked = async {
         let endpoint = Endpoint::loopback(port, path);
         let mut request = http::Request::new(Body::default());
-        *request.uri_mut() = path.parse().ok()?;
+        *request.uri_mut() = endpoint.address(path);
         request
             .headers_mut()
             .insert(HOST, HeaderValue::from_str(&endpoint.authority).ok()?);
-        let (pool, tls) = (Arc::new(Pool::default()), Tls::default());
-        let response = wire::call(&pool, &endpoint, &tls, PROBE_TIME, &request)
-            .await
-            .ok()?;
+        let client = Client::new(Proxies::default(), Tls::default());
+        let response = client.call(PROBE_TIME, request).await.ok()?;
         if !response.status.is_success() {
             return None;
         }

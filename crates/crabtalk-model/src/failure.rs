@@ -78,6 +78,14 @@ impl Peer {
                 ErrorKind::Unreachable,
                 &format!("cannot connect to {url}: {error}; is it running, is base_url right?"),
             ),
+            Failure::Proxy { proxy, reason } => self.error(
+                ErrorKind::Unreachable,
+                &format!(
+                    "cannot connect to {url} through the proxy {proxy}: {}; see HTTPS_PROXY, \
+                     HTTP_PROXY, ALL_PROXY and NO_PROXY in the daemon's environment",
+                    self.quote(&reason)
+                ),
+            ),
             Failure::Tls(reason) => self.error(
                 ErrorKind::Unreachable,
                 &format!("no trusted connection to {url}: {}", self.quote(&reason)),

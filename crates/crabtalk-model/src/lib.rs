@@ -13,7 +13,8 @@
 //! Absent on purpose: configuration files and environment variables (values
 //! come in), conversations and tools (the run loop's), the wire protocol,
 //! ledgers and budgets (the daemon's; [`cost`] says what a call costs), profiles and instance roles of Amazon's (a
-//! key is given), and tasks: whoever polls an answer drives its connection.
+//! key is given). The tasks that move connections are the library's; they belong
+//! to the registry and end with it and its last answer.
 
 mod config;
 
@@ -52,6 +53,7 @@ mod random;
 
 pub use base_url::Error as BaseUrlError;
 pub use config::{Kind, ModelConfig, ProviderConfig, Secret};
+pub use http::Proxies;
 pub use price::{Price, cost};
 pub use provider::ConfigError;
 pub use registry::{Error, ModelInfo, Registry};

@@ -7,7 +7,7 @@ use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig};
 use crate::failure::Peer;
 use crate::head::Heads;
-use crate::http::{self as wire, Pool, Tls};
+use crate::http::Client;
 use crate::offline::Offline;
 use crate::random::Random;
 use crate::sight::Sight;
@@ -61,7 +61,7 @@ pub enum ConfigError {
 
 /// What a call shares with every other call of a registry.
 pub(crate) struct Shared {
-    pub(crate) tls: Tls,
+    pub(crate) client: Client,
     pub(crate) random: Arc<Random>,
 }
 
@@ -83,13 +83,12 @@ impl Source {
     }
 }
 
-/// A provider and its idle connections.
+/// A provider and what its requests begin with.
 pub(crate) struct Provider {
     pub(crate) config: ProviderConfig,
     /// `None` for the offline model.
     endpoint: Option<Endpoint>,
     headers: HeaderMap,
-    pub(crate) pool: Arc<Pool>,
     heads: Heads,
     peer: Arc<Peer>,
     /// Of an Amazon account, whose requests are signed.
@@ -97,7 +96,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    pub(crate) fn new(config: ProviderConfig) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: ProviderConfig, shared: &Shared) -> Result<Self, ConfigError> {
         let endpoint = match config.kind {
             Kind::Offline => None,
             Kind::OpenAi
@@ -124,6 +123,7 @@ impl Provider {
                 .into_iter()
                 .flat_map(Credentials::secrets),
         );
+        secrets.extend(shared.client.secrets().cloned());
         let peer = Arc::new(Peer {
             provider: config.name.clone(),
             url: endpoint.as_ref().map_or("offline".into(), Endpoint::shown),
@@ -134,7 +134,6 @@ impl Provider {
             config,
             endpoint,
             headers,
-            pool: Arc::default(),
             heads: Heads::default(),
             peer,
         })
@@ -177,15 +176,8 @@ impl Provider {
             ),
         };
         let call = self.post(endpoint, &model.id, body)?;
-        let response = wire::call(
-            &self.pool,
-            endpoint,
-            &shared.tls,
-            self.config.timeout,
-            &call,
-        )
-        .await
-        .map_err(|failure| self.peer.unanswered(failure))?;
+        let response = shared.client.call(self.config.timeout, call).await;
+        let response = response.map_err(|failure| self.peer.unanswered(failure))?;
         if !response.status.is_success() {
             let page = response.body.beginning(MAX_ERROR_BYTES);
             let page = tokio::time::timeout(self.config.timeout, page).await;
@@ -237,7 +229,7 @@ impl Provider {
         }
         let mut request = http::Request::new(body);
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = target.parse().expect("its parts are a path and escaped");
+        *request.uri_mut() = endpoint.address(&target);
         *request.headers_mut() = headers;
         Ok(request)
     }

@@ -3,7 +3,7 @@
 //! on as they began; no two models share a name.
 
 use crate::config::{Kind, ModelConfig, ProviderConfig};
-use crate::http::Tls;
+use crate::http::{Client, Proxies, Tls};
 use crate::known;
 use crate::price::Price;
 use crate::provider::{ConfigError, Provider, Shared};
@@ -182,11 +182,20 @@ impl Registry {
     /// Takes the configured providers. Without an active model it is the first
     /// one.
     pub fn new(providers: Vec<ProviderConfig>, active: Option<String>) -> Result<Self, Error> {
+        Self::with_proxies(providers, active, Proxies::default())
+    }
+
+    /// The same through proxies.
+    pub fn with_proxies(
+        providers: Vec<ProviderConfig>,
+        active: Option<String>,
+        proxies: Proxies,
+    ) -> Result<Self, Error> {
         let since = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let seed = u64::try_from(since.as_nanos() & u128::from(u64::MAX)).unwrap_or_default();
-        Self::with_seed(providers, active, seed)
+        Self::with_shared(providers, active, proxies, seed)
     }
 
     /// The same with a seed for jitter and made-up ids.
@@ -195,41 +204,44 @@ impl Registry {
         active: Option<String>,
         seed: u64,
     ) -> Result<Self, Error> {
-        let shared = Shared {
-            tls: Tls::default(),
-            random: Arc::new(Random::new(seed)),
-        };
-        Self::with_shared(providers, active, shared)
+        Self::with_shared(providers, active, Proxies::default(), seed)
     }
 
-    pub(crate) fn with_shared(
+    fn with_shared(
         providers: Vec<ProviderConfig>,
         active: Option<String>,
-        shared: Shared,
+        proxies: Proxies,
+        seed: u64,
     ) -> Result<Self, Error> {
-        let table = Table::new(build(providers, &[])?, active.as_deref())?;
+        let shared = Arc::new(Shared {
+            client: Client::new(proxies, Tls::default()),
+            random: Arc::new(Random::new(seed)),
+        });
+        let providers = build(providers, &[], &shared)?;
         Ok(Self {
-            table: ArcSwap::from_pointee(table),
+            table: ArcSwap::from_pointee(Table::new(providers, active.as_deref())?),
             changing: Mutex::new(()),
-            shared: Arc::new(shared),
+            shared,
         })
     }
 
-    /// Takes a whole new configuration. Unchanged providers keep their
-    /// connections.
+    /// Takes a whole new configuration. Connections are kept.
     pub fn replace(
         &self,
         providers: Vec<ProviderConfig>,
         active: Option<String>,
     ) -> Result<(), Error> {
-        self.change(|table| Table::new(build(providers, &table.providers)?, active.as_deref()))
+        self.change(|table| {
+            let providers = build(providers, &table.providers, &self.shared)?;
+            Table::new(providers, active.as_deref())
+        })
     }
 
     /// Adds a provider.
     pub fn add(&self, provider: ProviderConfig) -> Result<(), Error> {
         self.change(|table| {
             let mut providers = table.providers.clone();
-            providers.push(Arc::new(Provider::new(provider)?));
+            providers.push(Arc::new(Provider::new(provider, &self.shared)?));
             Table::new(providers, Some(&table.active))
         })
     }
@@ -300,13 +312,6 @@ impl Registry {
             .collect()
     }
 
-    /// Closes connections that have rested too long; also done in passing.
-    pub fn close_stale(&self) {
-        for provider in &self.table.load().providers {
-            provider.pool.close_stale();
-        }
-    }
-
     fn change(&self, next: impl FnOnce(&Table) -> Result<Table, Error>) -> Result<(), Error> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let table = next(&self.table.load())?;
@@ -335,13 +340,14 @@ impl Model for Registry {
 fn build(
     configs: Vec<ProviderConfig>,
     kept: &[Arc<Provider>],
+    shared: &Shared,
 ) -> Result<Vec<Arc<Provider>>, Error> {
     configs
         .into_iter()
         .map(
             |config| match kept.iter().find(|provider| provider.config == config) {
                 Some(provider) => Ok(provider.clone()),
-                None => Ok(Arc::new(Provider::new(config)?)),
+                None => Ok(Arc::new(Provider::new(config, shared)?)),
             },
         )
         .collect()

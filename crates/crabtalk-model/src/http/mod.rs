@@ -1,43 +1,61 @@
-//! One HTTP/1.1 call at a time over kept connections.
-//! Invariants: there is no task behind a connection, whoever reads an answer
-//! drives it, so that dropping an unfinished answer closes it at once; what is
-//! kept idle is bounded in number and age.
+//! HTTP/1.1 calls over kept connections, through a proxy where one is set.
+//! Invariants: what is kept idle is bounded in number and age; dropping an
+//! unfinished answer closes its connection; the tasks that move connections
+//! end with their client and its last answer.
 
-mod eyeballs;
-mod pool;
+mod connect;
+mod proxy;
 mod socket;
+mod tasks;
 mod tls;
 
-pub(crate) use pool::Pool;
+pub use proxy::Proxies;
 pub(crate) use tls::Tls;
 
-use crate::base_url::Endpoint;
 use crate::body::Body as RequestBody;
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode};
+use connect::Connector;
+use http::{Extensions, HeaderMap, Request, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use pool::Idle;
-use socket::Socket;
-use std::future::{Future as _, poll_fn};
-use std::pin::{Pin, pin};
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioTimer;
+use socket::Answered;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tasks::Tasks;
 
-type Connection = http1::Connection<TokioIo<Socket>, RequestBody>;
+/// Connections kept to one server: enough for a burst of steps, few enough
+/// that an idle daemon holds no memory worth the name (some 20 KiB each).
+const MAX_IDLE: usize = 8;
+
+/// Older ones are not worth a try: servers and proxies close them about then.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
 
 /// Why a call got no answer.
-#[derive(Debug)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Failure {
     /// Nothing listens there, or the name does not resolve.
-    Connect(std::io::Error),
+    #[error("{0}")]
+    Connect(String),
+    /// The proxy that is set is none, or let nobody through.
+    #[error("{reason}")]
+    Proxy {
+        /// Its address without credentials, or the variable that names none.
+        proxy: String,
+        /// What happened.
+        reason: String,
+    },
     /// The server could not prove who it is, or we cannot check it.
+    #[error("{0}")]
     Tls(String),
     /// No answer began in time.
+    #[error("no answer within {0:?}")]
     Timeout(Duration),
     /// The connection broke or what came is not HTTP.
+    #[error("{0}")]
     Broken(String),
 }
 
@@ -48,93 +66,96 @@ pub(crate) struct Response {
     pub(crate) body: Body,
 }
 
-/// A connection that its user drives.
-struct Link {
-    sender: SendRequest<RequestBody>,
-    /// `None` once it is closed.
-    connection: Option<Connection>,
+/// Makes calls, and keeps the connections of all servers.
+pub(crate) struct Client {
+    hyper: legacy::Client<Connector, RequestBody>,
+    proxies: Arc<Proxies>,
+    tasks: Arc<Tasks>,
 }
 
-impl Link {
-    async fn open(endpoint: &Endpoint, tls: &Tls) -> Result<Self, Failure> {
-        let socket = Socket::connect(endpoint, tls).await?;
-        let (sender, connection) = http1::handshake(TokioIo::new(socket))
-            .await
-            .map_err(|error| Failure::Broken(error.to_string()))?;
-        Ok(Self {
-            sender,
-            connection: Some(connection),
-        })
-    }
-
-    fn drive(&mut self, cx: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection
-            && Pin::new(connection).poll(cx).is_ready()
-        {
-            self.connection = None;
+impl Client {
+    pub(crate) fn new(proxies: Proxies, tls: Tls) -> Self {
+        let (proxies, tasks) = (Arc::new(proxies), Tasks::default());
+        let mut builder = legacy::Client::builder(tasks.executor());
+        builder
+            .pool_max_idle_per_host(MAX_IDLE)
+            .pool_idle_timeout(MAX_IDLE_TIME)
+            .pool_timer(TokioTimer::new());
+        Self {
+            hyper: builder.build(Connector::new(Arc::clone(&proxies), tls)),
+            proxies,
+            tasks: Arc::new(tasks),
         }
     }
 
-    async fn send(
-        &mut self,
+    /// Passwords of proxies, as errors must not show them.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &String> {
+        self.proxies.secrets()
+    }
+
+    /// Sends a request, whose address is a whole one, and waits for the
+    /// beginning of its answer.
+    pub(crate) async fn call(
+        &self,
+        timeout: Duration,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response, Failure> {
+        self.proxies.introduce(&mut request);
+        let response = tokio::time::timeout(timeout, self.answer(request))
+            .await
+            .map_err(|_| Failure::Timeout(timeout))??;
+        let (parts, incoming) = response.into_parts();
+        if let Some(answered) = parts.extensions.get::<Answered>() {
+            answered.set();
+        }
+        Ok(Response {
+            status: parts.status,
+            headers: parts.headers,
+            body: Body {
+                incoming,
+                tasks: Arc::clone(&self.tasks),
+            },
+        })
+    }
+
+    async fn answer(
+        &self,
         request: Request<RequestBody>,
     ) -> Result<http::Response<Incoming>, Failure> {
-        let mut response = pin!(self.sender.send_request(request));
-        let connection = &mut self.connection;
-        poll_fn(|cx| {
-            if let Some(driven) = connection
-                && Pin::new(driven).poll(cx).is_ready()
-            {
-                *connection = None;
+        // The connection of an answer that has just ended is on its way back.
+        tokio::task::yield_now().await;
+        let mut tried = 0;
+        loop {
+            match self.hyper.request(request.clone()).await {
+                // It died unnoticed while it was kept, so nothing was answered.
+                Err(error) if tried < MAX_IDLE && was_kept(&error) => tried += 1,
+                answered => return answered.map_err(|error| failure(&error)),
             }
-            response.as_mut().poll(cx)
-        })
-        .await
-        .map_err(|error| Failure::Broken(chain(&error)))
+        }
     }
 }
 
-/// Sends a request over a kept connection, or a new one where there is none.
-/// A kept connection may have died unnoticed: then nothing was answered, and a
-/// new one is tried.
-pub(crate) async fn call(
-    pool: &Arc<Pool>,
-    endpoint: &Endpoint,
-    tls: &Tls,
-    timeout: Duration,
-    request: &Request<RequestBody>,
-) -> Result<Response, Failure> {
-    let answered = async {
-        if let Some(mut link) = pool.take().await
-            && let Ok(response) = link.send(request.clone()).await
-        {
-            return Ok((link, response));
-        }
-        let mut link = Link::open(endpoint, tls).await?;
-        let response = link.send(request.clone()).await?;
-        Ok((link, response))
-    };
-    let (link, response) = tokio::time::timeout(timeout, answered)
-        .await
-        .map_err(|_| Failure::Timeout(timeout))??;
-    let (parts, incoming) = response.into_parts();
-    let body = Body {
-        link: Some(link),
-        incoming,
-        pool: pool.clone(),
-    };
-    Ok(Response {
-        status: parts.status,
-        headers: parts.headers,
-        body,
-    })
+/// Whether an error is of a connection that had answered before.
+fn was_kept(error: &legacy::Error) -> bool {
+    let mut extras = Extensions::new();
+    if let Some(connection) = error.connect_info() {
+        connection.get_extras(&mut extras);
+    }
+    extras.get().is_some_and(Answered::is_set)
+}
+
+fn failure(error: &legacy::Error) -> Failure {
+    let cause = std::error::Error::source(error);
+    match cause.and_then(|cause| cause.downcast_ref::<Failure>()) {
+        Some(failure) => failure.clone(),
+        None => Failure::Broken(cause.map_or_else(|| error.to_string(), chain)),
+    }
 }
 
 /// The rest of an answer. Dropping it closes the connection.
 pub(crate) struct Body {
-    link: Option<Link>,
     incoming: Incoming,
-    pool: Arc<Pool>,
+    tasks: Arc<Tasks>,
 }
 
 impl Body {
@@ -143,13 +164,18 @@ impl Body {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, String>>> {
-        if let Poll::Ready(item) = poll_frame(&mut self.incoming, cx) {
-            return Poll::Ready(item);
+        loop {
+            return match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(chain(&error)))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => Poll::Ready(Some(Ok(data))),
+                    // Trailers say nothing about an answer.
+                    Err(_) => continue,
+                },
+            };
         }
-        if let Some(link) = &mut self.link {
-            link.drive(cx);
-        }
-        poll_frame(&mut self.incoming, cx)
     }
 
     /// Reads how it begins, `limit` bytes at most. What follows is not waited
@@ -159,11 +185,7 @@ impl Body {
         while page.len() < limit {
             match poll_fn(|cx| self.poll_data(cx)).await {
                 Some(Ok(bytes)) => page.extend_from_slice(&bytes),
-                Some(Err(_)) => return page,
-                None => {
-                    self.keep();
-                    return page;
-                }
+                Some(Err(_)) | None => return page,
             }
         }
         page.truncate(limit);
@@ -179,40 +201,17 @@ impl Body {
                 return Ok(None);
             }
         }
-        self.keep();
         Ok(Some(whole))
     }
 
-    /// Gives the connection back once everything that matters was read; what
-    /// may still come, a chunk of length zero as a rule, is read before the
-    /// next use.
-    pub(crate) fn keep(mut self) {
-        if let Some(link) = self.link.take() {
-            self.pool.clone().put(Idle::new(link, self.incoming));
-        }
-    }
-}
-
-fn poll_frame(
-    incoming: &mut Incoming,
-    cx: &mut Context<'_>,
-) -> Poll<Option<Result<Bytes, String>>> {
-    loop {
-        return match Pin::new(&mut *incoming).poll_frame(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(chain(&error)))),
-            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                Ok(data) => Poll::Ready(Some(Ok(data))),
-                // Trailers say nothing about an answer.
-                Err(_) => continue,
-            },
-        };
+    /// Gives the connection back once everything that matters was read.
+    pub(crate) fn keep(self) {
+        self.tasks.finish(self.incoming);
     }
 }
 
 /// An error with its causes, which hyper keeps apart.
-fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -2,13 +2,10 @@
 //! to a local server never reads the machine's certificates.
 
 use super::Failure;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// Settings of every https connection.
 #[derive(Default)]
@@ -29,18 +26,8 @@ impl Tls {
         }
     }
 
-    pub(super) async fn connect(
-        &self,
-        host: &str,
-        stream: TcpStream,
-    ) -> Result<TlsStream<TcpStream>, Failure> {
-        let config = self.config.get_or_try_init(|| self.load()).await?.clone();
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Failure::Tls(format!("{host:?} is no host name")))?;
-        TlsConnector::from(config)
-            .connect(name, stream)
-            .await
-            .map_err(|error| Failure::Tls(error.to_string()))
+    pub(super) async fn config(&self) -> Result<Arc<ClientConfig>, Failure> {
+        self.config.get_or_try_init(|| self.load()).await.cloned()
     }
 
     async fn load(&self) -> Result<Arc<ClientConfig>, Failure> {

@@ -11,6 +11,7 @@ use std::path::Path;
 
 const IN_FILE: &str = "sk-planted-in-file-0123456789";
 const IN_HEADER: &str = "planted-in-header-0123456789";
+const IN_PROXY: &str = "planted-in-proxy-0123456789";
 const IN_ENVIRONMENT: &str = "sk-planted-in-environment-0123456789";
 
 /// A node whose three keys are planted, with one model for each provider.
@@ -105,6 +106,50 @@ async fn keys_are_sent_to_their_provider_and_shown_nowhere() {
     files(&env.home, &mut shown);
     hold_no_key(&shown);
     assert_eq!(model.requests().await.len(), 4);
+}
+
+#[tokio::test]
+async fn calls_go_through_a_proxy_whose_password_is_shown_nowhere() {
+    let repeats = format!("you sent {IN_PROXY}");
+    let proxy = ModelServer::start(Script::openai([
+        openai::text("from afar"),
+        Reply::error(400, "invalid_request_error", &repeats),
+    ]))
+    .await;
+    let mut env = TestEnv::new();
+    let address = proxy.url().replace("http://", "").replace("/v1", "");
+    env.set("HTTP_PROXY", &format!("http://crab:{IN_PROXY}@{address}"));
+    env.set("HTTPS_PROXY", &format!("ftp://crab:{IN_PROXY}@{address}"));
+    env.set("CRABTALK_LOG", "trace");
+    let table = |name: &str, scheme: &str| {
+        format!(
+            "[provider.{name}]\nkind = \"openai\"\nbase_url = \"{scheme}://model.test/v1\"\n\
+             api_key = \"sk-test\"\nmodels = [\"{name}\"]\nmax_retries = 0\n"
+        )
+    };
+    let tables = [table("plain", "http"), table("secure", "https")].concat();
+    env.config(&format!("model = \"plain\"\n{tables}"));
+    env.agent("other", "model: secure");
+    let daemon = env.daemon().await;
+
+    let first = env.run(&["ask", "hello"]).await;
+    assert!(first.stdout.contains("from afar"), "{first:?}");
+    let second = env.run(&["ask", "hello"]).await;
+    assert!(second.stderr.contains("you sent ***"), "{second:?}");
+    let third = env.run(&["ask", "hello", "--agent", "other"]).await;
+    assert!(
+        third.stderr.contains("through the proxy HTTPS_PROXY"),
+        "{third:?}"
+    );
+    assert_eq!(proxy.requests().await.len(), 2);
+    let mut shown = vec![("stderr".to_owned(), daemon.stderr())];
+    for output in [first, second, third, env.run(&["daemon", "status"]).await] {
+        shown.push(("answer".into(), output.stdout + &output.stderr));
+    }
+    files(&env.home, &mut shown);
+    for (place, text) in shown {
+        assert!(!text.contains(IN_PROXY), "{place}:\n{text}");
+    }
 }
 
 #[tokio::test]

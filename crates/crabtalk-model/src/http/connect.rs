@@ -1,0 +1,225 @@
+//! Connects to a server, itself or through a proxy, and encrypts.
+
+use super::socket::Socket;
+use super::{Failure, Proxies, Tls, chain};
+use futures_core::future::BoxFuture;
+use http::Uri;
+use http::uri::Scheme;
+use hyper::rt::{Read, Write};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
+use hyper_util::client::legacy::connect::proxy::{SocksV4, SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Intercept;
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower_service::Service;
+
+/// Until the other family of addresses is tried beside the system's first
+/// choice; what RFC 8305 recommends.
+const OTHER_FAMILY_AFTER: Duration = Duration::from_millis(250);
+
+/// For all addresses of a family together, so that one that says nothing does
+/// not take the time of the others.
+const FAMILY_TIME: Duration = Duration::from_secs(20);
+
+type Cause = Box<dyn Error + Send + Sync>;
+
+#[derive(Clone)]
+pub(super) struct Connector {
+    tcp: HttpConnector,
+    tls: Arc<Tls>,
+    proxies: Arc<Proxies>,
+}
+
+impl Connector {
+    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls) -> Self {
+        Self {
+            tcp: sockets(GaiResolver::new()),
+            tls: Arc::new(tls),
+            proxies,
+        }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Socket;
+    type Error = Failure;
+    type Future = BoxFuture<'static, Result<Socket, Failure>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        Box::pin(self.clone().connect(server))
+    }
+}
+
+impl Connector {
+    async fn connect(self, server: Uri) -> Result<Socket, Failure> {
+        let Some(proxy) = self.proxies.of(&server)? else {
+            return self.secured(self.tcp.clone(), server, false).await;
+        };
+        let connected = self.through(&proxy, server).await;
+        connected.map_err(|failure| match failure {
+            Failure::Connect(reason) => Failure::Proxy {
+                proxy: proxy.uri().to_string().trim_end_matches('/').to_owned(),
+                reason,
+            },
+            // A server's certificate is no matter of the proxy.
+            Failure::Proxy { .. } | Failure::Tls(_) | Failure::Timeout(_) | Failure::Broken(_) => {
+                failure
+            }
+        })
+    }
+
+    async fn through(&self, proxy: &Intercept, server: Uri) -> Result<Socket, Failure> {
+        let (tcp, address) = (self.tcp.clone(), proxy.uri().clone());
+        match address.scheme_str().unwrap_or_default() {
+            scheme @ ("socks5" | "socks5h") => {
+                let mut socks = SocksV5::new(address.clone(), tcp).local_dns(scheme == "socks5");
+                if let Some((user, password)) = proxy.raw_auth() {
+                    socks = socks.with_auth(user.to_owned(), password.to_owned());
+                }
+                self.secured(socks, server, false).await
+            }
+            scheme @ ("socks4" | "socks4a") => {
+                let socks = SocksV4::new(address.clone(), tcp).local_dns(scheme == "socks4");
+                self.secured(socks, server, false).await
+            }
+            // What is not encrypted is asked of the proxy itself.
+            _ if server.scheme() != Some(&Scheme::HTTPS) => self.secured(tcp, address, true).await,
+            "https" => {
+                let tcp = HttpsConnector::from((tcp, self.tls.config().await?));
+                self.secured(tunnel(proxy, tcp), server, false).await
+            }
+            _ => self.secured(tunnel(proxy, tcp), server, false).await,
+        }
+    }
+
+    /// Connects, and encrypts where the address says so.
+    async fn secured<C>(&self, mut inner: C, to: Uri, proxied: bool) -> Result<Socket, Failure>
+    where
+        C: Service<Uri> + Send,
+        C::Response: Read + Write + Connection + Unpin + Send + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<Cause>,
+    {
+        if to.scheme() != Some(&Scheme::HTTPS) {
+            let stream = inner.call(to).await.map_err(|e| unconnected(e.into()))?;
+            return Ok(Socket::new(stream, proxied));
+        }
+        let mut https = HttpsConnector::from((inner, self.tls.config().await?));
+        let stream = https.call(to).await.map_err(unconnected)?;
+        Ok(Socket::new(stream, proxied))
+    }
+}
+
+/// Connects to whichever family of a name's addresses answers first.
+fn sockets<R>(resolver: R) -> HttpConnector<R> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
+    tcp.enforce_http(false);
+    // A request is written whole; waiting for more would only delay it.
+    tcp.set_nodelay(true);
+    tcp.set_happy_eyeballs_timeout(Some(OTHER_FAMILY_AFTER));
+    tcp.set_connect_timeout(Some(FAMILY_TIME));
+    tcp
+}
+
+fn tunnel<C>(proxy: &Intercept, tcp: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
+    match proxy.basic_auth() {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    }
+}
+
+/// Connectors of sockets and proxies have errors of their own; what comes bare
+/// is of the encryption.
+fn unconnected(error: Cause) -> Failure {
+    let reason = chain(&*error);
+    if error.is::<io::Error>() {
+        Failure::Tls(reason)
+    } else {
+        Failure::Connect(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper_util::client::legacy::connect::dns::Name;
+    use std::net::{Ipv6Addr, SocketAddr};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    /// Says of every name that it has these addresses.
+    #[derive(Clone)]
+    struct Names(Vec<SocketAddr>);
+
+    impl Service<Name> for Names {
+        type Response = std::vec::IntoIter<SocketAddr>;
+        type Error = io::Error;
+        type Future = std::future::Ready<io::Result<Self::Response>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Name) -> Self::Future {
+            std::future::ready(Ok(self.0.clone().into_iter()))
+        }
+    }
+
+    async fn reached(addresses: Vec<SocketAddr>) -> Result<SocketAddr, Cause> {
+        let mut tcp = sockets(Names(addresses));
+        let stream = tcp.call(Uri::from_static("http://model.test/")).await?;
+        Ok(stream.inner().peer_addr()?)
+    }
+
+    /// Two addresses of IPv6 that nobody can reach: one is refused at once on
+    /// most machines, and on others what is sent there vanishes.
+    #[tokio::test]
+    async fn a_broken_ipv6_leaves_ipv4() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let works = listener.local_addr().expect("bound");
+        let nowhere =
+            |last| SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last), 9));
+        let addresses = vec![nowhere(1), nowhere(2), works];
+        assert_eq!(reached(addresses).await.expect("IPv4 works"), works);
+    }
+
+    /// A listener whose queue is full lets what is sent to it vanish, as a
+    /// broken tunnel does.
+    #[tokio::test]
+    async fn an_ipv6_whose_packets_vanish_costs_a_moment() {
+        let socket = TcpSocket::new_v6().expect("a socket");
+        if socket.bind((Ipv6Addr::LOCALHOST, 0).into()).is_err() {
+            return; // This machine has no IPv6.
+        }
+        let full = socket.listen(0).expect("listens");
+        let vanishes = full.local_addr().expect("bound");
+        // One waits in the queue, whoever comes after it is not heard.
+        let _first = tokio::net::TcpStream::connect(vanishes)
+            .await
+            .expect("the only one");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let works = listener.local_addr().expect("bound");
+        assert_eq!(
+            reached(vec![vanishes, works]).await.expect("IPv4 works"),
+            works
+        );
+    }
+
+    #[tokio::test]
+    async fn a_refusal_says_so() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let gone = listener.local_addr().expect("bound");
+        drop(listener);
+        let error = reached(vec![gone]).await.expect_err("nobody listens");
+        assert!(chain(&*error).contains("refused"), "{error}");
+    }
+}
