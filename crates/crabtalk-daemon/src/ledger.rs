@@ -1,12 +1,15 @@
 //! What model calls cost, and the budgets that end them (MODEL-7).
 //!
-//! Invariants: a call is in the day's file when it is counted, so that a
-//! restart forgets nothing; a file that cannot be written stops no run, and
-//! the figures go on in memory; one that cannot be read closes the budgets; what
-//! is kept in memory and on disk is bounded.
+//! Invariants: a call counts at once and is in the day's file a moment later,
+//! so that a restart forgets nothing; nobody who counts waits for a disk; a file
+//! that cannot be written stops no run, and the figures go on in memory; one that
+//! cannot be read closes the budgets; what is kept in memory and on disk is
+//! bounded.
 
 mod book;
 mod cells;
+mod day;
+mod desk;
 mod report;
 mod sums;
 
@@ -14,14 +17,14 @@ pub(crate) use report::Report;
 pub(crate) use sums::Sum;
 
 use crate::settings::Settings;
-use book::Book;
 use crabtalk_domain::model::{Error, ErrorKind};
-use crabtalk_domain::{AgentConfig, Budget, Clock, Cost, Ended, Ledger, Spent, Usage};
-use jiff::civil::Date;
+use crabtalk_domain::{AgentConfig, BoxFuture, Budget, Clock, Cost, Ended, Ledger, Spent, Usage};
+use desk::Desk;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
+use std::future::ready;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use sums::{Entry, RunSum};
 
 /// What a model's answer costs, where its price is known.
@@ -30,15 +33,13 @@ pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
 /// The daemon's account of model calls.
 pub(crate) struct DayLedger {
     /// One file per day.
-    folder: PathBuf,
+    desk: Arc<Desk>,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
     /// Where midnight is; found at the first use, since it takes a walk through
     /// all zones that the system knows.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
-    /// Today's; read at the first use.
-    today: Mutex<Option<Book>>,
 }
 
 impl DayLedger {
@@ -51,12 +52,11 @@ impl DayLedger {
         price: impl Fn(&str, &Usage) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            folder,
+            desk: Desk::new(folder),
             settings,
             clock,
             zone: LazyLock::new(Box::new(zone)),
             price: Box::new(price),
-            today: Mutex::new(None),
         }
     }
 
@@ -64,16 +64,15 @@ impl DayLedger {
         self.clock.now().to_zoned((*self.zone).clone())
     }
 
-    /// Today's book. A day begins at local midnight.
-    fn today(&self, date: Date) -> MutexGuard<'_, Option<Book>> {
-        let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
-        if today.as_ref().is_none_or(|book| book.date() != date) {
-            if let Some(yesterday) = today.take() {
-                yesterday.close();
-            }
-            *today = Some(Book::open(&self.folder, date));
-        }
-        today
+    /// Waits until what was spent today is known, as far as it can be.
+    pub(crate) async fn know_today(&self) {
+        // Why it is not stands in the log.
+        let _ = self.desk.know(self.now().date()).await;
+    }
+
+    /// Waits until everything is written down.
+    pub(crate) async fn finish(&self) {
+        self.desk.finish().await;
     }
 
     /// When spent budgets open again.
@@ -91,31 +90,20 @@ impl DayLedger {
             money_per_day: limits.money_per_day,
         }
     }
-}
 
-impl Ledger for DayLedger {
-    fn check(&self, agent: &AgentConfig) -> Result<(), Error> {
+    /// Whether today's budgets let an agent go on.
+    async fn look_at_budgets(&self, agent: &AgentConfig) -> Result<(), Error> {
         let (own, node) = (&agent.budget, self.node_budget());
-        if [own, &node]
-            .iter()
-            .all(|budget| **budget == Budget::default())
-        {
-            return Ok(());
-        }
         let now = self.now();
-        let (of_agent, of_node) = {
-            let mut today = self.today(now.date());
-            let Some(book) = today.as_mut() else {
-                return Ok(());
-            };
-            if let Some(why) = book.unknown() {
-                let message = format!(
-                    "there is a budget, and what was spent today is not known: {why}; mend that file or move it away"
-                );
-                return Err(Error::new(ErrorKind::Budget, message));
-            }
-            (book.of_agent(agent.name.as_str()), book.total())
-        };
+        if let Err(why) = self.desk.know(now.date()).await {
+            let message = format!(
+                "there is a budget, and what was spent today is not known: {why}; mend that file or move it away"
+            );
+            return Err(Error::new(ErrorKind::Budget, message));
+        }
+        let (of_agent, of_node) = self.desk.with(now.date(), |day| {
+            (day.of_agent(agent.name.as_str()), day.total())
+        });
         let of_agent = exceeded(&of_agent, own).map(|(used, key, limit)| {
             let name = &agent.name;
             format!(
@@ -140,21 +128,27 @@ impl Ledger for DayLedger {
         );
         Err(Error::new(ErrorKind::Budget, message))
     }
+}
+
+impl Ledger for DayLedger {
+    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), Error>> {
+        let has_none = |budget: &Budget| *budget == Budget::default();
+        if has_none(&agent.budget) && has_none(&self.node_budget()) {
+            return Box::pin(ready(Ok(())));
+        }
+        Box::pin(self.look_at_budgets(agent))
+    }
 
     fn record(&self, spent: Spent<'_>) -> Cost {
         let now = self.now();
         let cost = Cost::of_call(spent.usage, (self.price)(spent.model, spent.usage));
-        if let Some(book) = self.today(now.date()).as_mut() {
-            book.add(Entry::new(&now, &spent, &cost));
-        }
+        self.desk.add(now.date(), Entry::new(&now, &spent, &cost));
         cost
     }
 
     fn close(&self, ended: Ended<'_>) {
         let now = self.now();
-        if let Some(book) = self.today(now.date()).as_mut() {
-            book.add(RunSum::new(&now, &ended).line());
-        }
+        self.desk.add(now.date(), RunSum::new(&now, &ended).line());
     }
 }
 

@@ -164,8 +164,12 @@ impl Node {
     /// Ends every run and closes every log.
     pub(crate) async fn shutdown(&self) {
         self.runtime.shutdown().await;
-        self.memory().archives().finish().await;
-        self.tools.shut_down().await;
-        self.children.sweep().await;
+        let others = async {
+            self.memory().archives().finish().await;
+            self.tools.shut_down().await;
+            self.children.sweep().await;
+        };
+        // A disk that does not answer holds up neither.
+        tokio::join!(self.ledger.finish(), others);
     }
 }

@@ -1,7 +1,8 @@
 //! The port through which the run loop answers for what it spends (MODEL-7).
 
 use crate::model::Error;
-use crate::{AgentConfig, ConversationKey, Usage};
+use crate::{AgentConfig, BoxFuture, ConversationKey, Usage};
+use std::future::ready;
 
 /// A model call that was made, and for whom.
 #[derive(Debug, Clone, Copy)]
@@ -86,24 +87,25 @@ pub struct Ended<'a> {
 
 /// Keeps account of model calls. `()` allows everything and forgets it.
 pub trait Ledger: Send + Sync {
-    /// Whether the agent may call a model now. Asked before every call.
+    /// Whether the agent may call a model now. Asked before every call. May wait
+    /// for a disk, but not for ever.
     ///
     /// # Errors
     /// [`ErrorKind::Budget`](crate::model::ErrorKind::Budget), saying whose
     /// budget is spent and when it opens again.
-    fn check(&self, agent: &AgentConfig) -> Result<(), Error>;
+    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Books a call, and says what it cost. Told after every call that a
+    /// Books a call, and says what it cost; waits for nothing. Told after every call that a
     /// provider answered, also of one that was cancelled or cut.
     fn record(&self, spent: Spent<'_>) -> Cost;
 
-    /// Notes what a run came to, at its end.
+    /// Notes what a run came to, at its end; waits for nothing.
     fn close(&self, ended: Ended<'_>);
 }
 
 impl Ledger for () {
-    fn check(&self, _: &AgentConfig) -> Result<(), Error> {
-        Ok(())
+    fn check<'a>(&'a self, _: &'a AgentConfig) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(ready(Ok(())))
     }
 
     fn record(&self, spent: Spent<'_>) -> Cost {

@@ -38,8 +38,8 @@ pub(crate) struct Account<'a> {
 
 impl<'a> Account<'a> {
     /// Begins a call, if the ledger allows it.
-    pub(crate) fn open(self, request: &Request) -> Result<Bill<'a>, Error> {
-        self.ledger.check(self.agent)?;
+    pub(crate) async fn open(self, request: &Request) -> Result<Bill<'a>, Error> {
+        self.ledger.check(self.agent).await?;
         Ok(Bill {
             account: self,
             system: Arc::clone(&request.system),
@@ -123,7 +123,7 @@ pub(crate) async fn send(
     account: Account<'_>,
     request: Request,
 ) -> Result<Response, Error> {
-    let mut bill = account.open(&request)?;
+    let mut bill = account.open(&request).await?;
     let mut stream = rt.listen(request);
     while let Some(chunk) = stream.next().await {
         bill.push(chunk?);

@@ -1,10 +1,10 @@
 //! One day's calls: `state/ledger/2026-11-21.jsonl`, a line for each.
 //!
-//! Invariants: sums in memory are those of the lines; a line that was torn by
-//! a crash is skipped and costs no other; a file that has grown is replaced by
-//! one of the same sums and the same last runs with fewer lines.
+//! Invariants: a line that was torn by a crash is skipped and costs no other; a
+//! file that has grown is replaced by one of the same sums and the same last runs
+//! with fewer lines. Everything here may wait for the disk.
 
-use super::sums::{Entry, Sum, Sums};
+use super::sums::{Entry, Sums};
 use crabtalk_config::read_limited;
 use jiff::civil::Date;
 use std::fs::{self, File};
@@ -36,18 +36,23 @@ fn path(folder: &Path, date: Date) -> PathBuf {
 
 /// What was read of a day.
 #[derive(Default)]
-struct Read {
-    sums: Sums,
+pub(super) struct Read {
+    pub(super) sums: Sums,
     bytes: u64,
-    /// Whether the file ends within a line.
     torn: bool,
+    /// Whether there is no file.
+    pub(super) absent: bool,
     /// Why more may be in it than is known here.
-    unreadable: Option<String>,
+    pub(super) unreadable: Option<String>,
 }
 
 fn read(path: &Path) -> Read {
     match read_limited(path, MAX_BYTES) {
-        Ok(text) => parse(path, &text.unwrap_or_default()),
+        Ok(Some(text)) => parse(path, &text),
+        Ok(None) => Read {
+            absent: true,
+            ..Read::default()
+        },
         Err(error) => {
             let error = error.with_causes();
             tracing::error!(error, "what was spent that day is not known");
@@ -76,7 +81,7 @@ fn parse(path: &Path, text: &str) -> Read {
         sums,
         bytes: text.len() as u64,
         torn: !text.is_empty() && !text.ends_with('\n'),
-        unreadable: None,
+        ..Read::default()
     }
 }
 
@@ -88,130 +93,88 @@ pub(super) fn read_day(folder: &Path, date: Date) -> Sums {
 /// Room for a line.
 const LINE_BYTES: usize = 256;
 
-/// A day's book, open for more.
+/// A day's file, open for more.
 pub(super) struct Book {
     folder: PathBuf,
     date: Date,
-    read: Read,
     file: Option<File>,
+    bytes: u64,
+    /// Whether the file ends within a line.
+    torn: bool,
+    /// Whether there may be more in it than is known.
+    unreadable: bool,
     full_at: u64,
 }
 
 impl Book {
-    pub(super) fn open(folder: &Path, date: Date) -> Self {
+    /// Opens the file of a day, and says what is in it.
+    pub(super) fn open(folder: &Path, date: Date) -> (Self, Read) {
         forget_old(folder);
-        Self {
-            read: read(&path(folder, date)),
+        let read = read(&path(folder, date));
+        let book = Self {
             folder: folder.to_owned(),
             date,
             file: None,
+            bytes: read.bytes,
+            torn: read.torn,
+            unreadable: read.unreadable.is_some(),
             full_at: FULL_BYTES,
-        }
+        };
+        (book, read)
     }
 
     pub(super) fn date(&self) -> Date {
         self.date
     }
 
-    /// Why nobody knows what was spent before, if that is so. Looks again
-    /// whether somebody mended the file.
-    pub(super) fn unknown(&mut self) -> Option<&str> {
-        if self.read.unreadable.is_some() {
-            let path = path(&self.folder, self.date);
-            match read_limited(&path, MAX_BYTES) {
-                Ok(Some(text)) => self.read = parse(&path, &text),
-                // Moved away: what was counted meanwhile is the beginning.
-                Ok(None) => self.read.unreadable = None,
-                Err(_) => {}
-            }
-        }
-        self.read.unreadable.as_deref()
+    /// Whether its lines had better be added up.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= self.full_at
     }
 
-    pub(super) fn sums(&self) -> &Sums {
-        &self.read.sums
-    }
-
-    pub(super) fn total(&self) -> Sum {
-        self.read.sums.total
-    }
-
-    pub(super) fn of_agent(&self, agent: &str) -> Sum {
-        self.read
-            .sums
-            .speakers
-            .get(agent)
-            .copied()
-            .unwrap_or_default()
-    }
-
-    /// Counts a call and writes it down.
-    pub(super) fn add(&mut self, entry: Entry) {
+    /// Writes a line.
+    pub(super) fn add(&mut self, entry: &Entry) -> io::Result<()> {
         let mut line = Vec::with_capacity(LINE_BYTES);
-        push_line(&mut line, &entry);
-        self.read.sums.add(entry);
-        let written = self.append(&line).and_then(|()| {
-            if self.read.bytes < self.full_at {
-                return Ok(());
-            }
-            self.rewrite()
-        });
-        if let Err(error) = written {
-            tracing::error!(
-                %error,
-                folder = %self.folder.display(),
-                "cannot write down what was spent; it counts until a restart"
-            );
-        }
-    }
-
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        push_line(&mut line, entry);
         if self.file.is_none() {
             fs::create_dir_all(&self.folder)?;
             let open = crabtalk_files::open_to_append(&path(&self.folder, self.date));
             self.file = Some(open?);
         }
         let file = self.file.as_mut().expect("opened above");
-        if self.read.torn {
+        if self.torn {
             file.write_all(b"\n")?;
         }
         // Part of a line may be written when the disk is full.
-        self.read.torn = true;
-        file.write_all(line)?;
-        self.read.torn = false;
-        self.read.bytes += line.len() as u64;
+        self.torn = true;
+        file.write_all(&line)?;
+        self.torn = false;
+        self.bytes += line.len() as u64;
         Ok(())
     }
 
     /// Replaces the lines by their sums. Not synced: a power cut may cost the
-    /// figures of a day, but waiting for a disk would hold up every stream.
-    fn rewrite(&mut self) -> io::Result<()> {
-        if self.read.unreadable.is_some() {
+    /// figures of a day.
+    pub(super) fn rewrite(&mut self, sums: &Sums) -> io::Result<()> {
+        if self.unreadable {
             return Ok(());
         }
         self.file = None;
         let mut text = Vec::new();
-        for (cell, sum) in self.read.sums.cells.sorted() {
+        for (cell, sum) in sums.cells.sorted() {
             push_line(&mut text, &cell.line(sum));
         }
-        for run in &self.read.sums.runs {
+        for run in &sums.runs {
             push_line(&mut text, &run.line());
         }
         let mut file = crabtalk_files::unfinished(&self.folder)?;
         file.write_all(&text)?;
         let renamed = file.persist(path(&self.folder, self.date));
         renamed.map_err(|e| e.error)?;
-        self.read.bytes = text.len() as u64;
-        self.full_at = FULL_BYTES.max(2 * self.read.bytes);
-        self.read.torn = false;
+        self.bytes = text.len() as u64;
+        self.full_at = FULL_BYTES.max(2 * self.bytes);
+        self.torn = false;
         Ok(())
-    }
-
-    /// The day is over.
-    pub(super) fn close(mut self) {
-        if let Err(error) = self.rewrite() {
-            tracing::warn!(%error, day = %self.date, "the ledger's lines stay as they are");
-        }
     }
 }
 

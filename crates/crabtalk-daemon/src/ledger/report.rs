@@ -61,21 +61,18 @@ fn owned<K, O>(rows: Vec<(K, Sum)>, own: impl Fn(K) -> O) -> Vec<(O, Sum)> {
 }
 
 impl DayLedger {
-    /// Reads the files of earlier days: for a thread that may wait.
+    /// Reads the files of earlier days: for a thread that may wait, once today is
+    /// known.
     pub(crate) fn report(&self, days: u32) -> Report {
         let now = self.now();
-        let today = self
-            .today(now.date())
-            .as_ref()
-            .map(|book| book.sums().clone())
-            .unwrap_or_default();
+        let today = self.desk.with(now.date(), |day| day.sums());
         let total = today.total;
         let mut by_day = vec![(now.date(), today)];
         for back in 1..i64::from(days.clamp(1, MAX_DAYS)) {
             let Ok(date) = now.date().checked_sub(back.days()) else {
                 break;
             };
-            let sums = read_day(&self.folder, date);
+            let sums = read_day(self.desk.folder(), date);
             if sums.total.calls > 0 || !sums.runs.is_empty() {
                 by_day.push((date, sums));
             }

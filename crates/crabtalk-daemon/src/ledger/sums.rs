@@ -97,6 +97,22 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// What an agent spent by it.
+    pub(super) fn of_agent(&self, agent: &str) -> Sum {
+        if self.ended || self.cell.speaker != agent {
+            return Sum::default();
+        }
+        self.sum
+    }
+
+    /// What it adds to the day's total.
+    pub(super) fn spent(&self) -> Sum {
+        if self.ended {
+            return Sum::default();
+        }
+        self.sum
+    }
+
     pub(super) fn new(now: &Zoned, spent: &Spent<'_>, cost: &Cost) -> Self {
         Self {
             at: at(now),
@@ -209,6 +225,21 @@ impl Sums {
     fn forget_run(&mut self) {
         let free = self.runs.iter().position(|run| run.sum.calls == 0);
         self.runs.remove(free.unwrap_or_default());
+    }
+
+    /// What an agent spent.
+    pub(super) fn of_agent(&self, agent: &str) -> Sum {
+        self.speakers.get(agent).copied().unwrap_or_default()
+    }
+
+    /// Adds what came later.
+    pub(super) fn merge(&mut self, later: &Self) {
+        for (cell, sum) in later.cells.sorted() {
+            self.add(cell.line(sum));
+        }
+        for run in &later.runs {
+            self.add(run.line());
+        }
     }
 
     pub(super) fn add(&mut self, mut entry: Entry) {

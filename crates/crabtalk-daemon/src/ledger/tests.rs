@@ -2,7 +2,9 @@ use super::*;
 use crabtalk_config::Config;
 use crabtalk_domain::{AgentName, ConversationKey, RunTotal};
 use crabtalk_testkit::ManualClock;
+use futures_util::FutureExt;
 use jiff::ToSpan;
+use jiff::civil::Date;
 use std::fs;
 use std::path::Path;
 
@@ -65,6 +67,16 @@ impl Rig {
         });
     }
 
+    /// Without a runtime everything is done at once.
+    fn check(&self, agent: &AgentConfig) -> Result<(), Error> {
+        self.ledger.check(agent).now_or_never().unwrap()
+    }
+
+    fn report(&self, days: u32) -> Report {
+        self.ledger.know_today().now_or_never().unwrap();
+        self.ledger.report(days)
+    }
+
     /// A run that ended after so many calls of as many tokens.
     fn end(&self, agent: &str, sender: &str, run: u64, calls: u64) {
         let usage = Usage {
@@ -82,7 +94,7 @@ impl Rig {
 
     /// The last runs, newest first.
     fn runs(&self, days: u32) -> Vec<String> {
-        let runs = self.ledger.report(days).runs.into_iter();
+        let runs = self.report(days).runs.into_iter();
         runs.map(|run| {
             let at = run.at.split_once('T').unwrap().1;
             format!(
@@ -105,7 +117,7 @@ impl Rig {
 
     /// Every sum, as `tokens money`.
     fn told(&self, days: u32) -> Vec<String> {
-        let report = self.ledger.report(days);
+        let report = self.report(days);
         let show = |of: String, sum: &Sum| format!("{of}: {} {}", sum.tokens(), sum.money);
         let days = report
             .days
@@ -232,24 +244,24 @@ fn day(calls: u64) -> String {
 fn an_agents_budget_closes_it_until_local_midnight() {
     let rig = rig("");
     let crab = agent("crab", Some(20));
-    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    assert_eq!(rig.check(&crab), Ok(()));
     rig.spend("crab", "user", 1, "free", 18);
-    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    assert_eq!(rig.check(&crab), Ok(()));
     rig.spend("crab", "user", 2, "free", 4);
-    let error = rig.ledger.check(&crab).unwrap_err();
+    let error = rig.check(&crab).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Budget);
     assert_eq!(
         error.message,
         "the agent crab has used 24 tokens today, and its budget (budget.tokens_per_day) is 20; \
          it opens again at 2026-11-22 00:00 (in 31 min)"
     );
-    assert_eq!(rig.ledger.check(&agent("ada", Some(20))), Ok(()));
+    assert_eq!(rig.check(&agent("ada", Some(20))), Ok(()));
     let rig = rig.again();
-    assert!(rig.ledger.check(&crab).is_err(), "a restart opens nothing");
+    assert!(rig.check(&crab).is_err(), "a restart opens nothing");
     rig.clock.advance(SignedDuration::from_mins(30));
-    assert!(rig.ledger.check(&crab).is_err());
+    assert!(rig.check(&crab).is_err());
     rig.clock.advance(SignedDuration::from_mins(1));
-    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    assert_eq!(rig.check(&crab), Ok(()));
     rig.spend("crab", "user", 3, "free", 4);
     assert_eq!(rig.told(0)[0], "2026-11-22: 5 0");
     assert_eq!(
@@ -264,9 +276,9 @@ fn the_nodes_budget_counts_all_agents_and_follows_a_reload() {
     let rig = rig("money_per_day = 2.0");
     let crab = agent("crab", None);
     rig.spend("crab", "user", 1, "dear", 9);
-    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    assert_eq!(rig.check(&crab), Ok(()));
     rig.spend("ada", "user", 1, "dear", 9);
-    let message = rig.ledger.check(&crab).unwrap_err().message;
+    let message = rig.check(&crab).unwrap_err().message;
     assert!(
         message.starts_with(
             "all agents together have used 2.0000 in money today, and the node's budget \
@@ -275,9 +287,9 @@ fn the_nodes_budget_counts_all_agents_and_follows_a_reload() {
         "{message}"
     );
     rig.settings.replace(config("money_per_day = 3.0"));
-    assert_eq!(rig.ledger.check(&crab), Ok(()));
+    assert_eq!(rig.check(&crab), Ok(()));
     rig.settings.replace(config("tokens_per_day = 0"));
-    assert!(rig.ledger.check(&crab).is_err());
+    assert!(rig.check(&crab).is_err());
 }
 
 #[test]
@@ -317,10 +329,13 @@ fn senders_without_end_are_counted_and_bounded() {
         rig.spend("crab", &format!("tg:{sender}"), 1, "dear", 9);
         rig.end("crab", &format!("tg:{sender}"), 1, 1);
     }
-    let today = rig.ledger.report(0);
+    let today = rig.report(0);
     assert_eq!(today.today.calls, 5000);
-    let book = rig.ledger.today(rig.ledger.now().date());
-    assert!(book.as_ref().unwrap().sums().cells.len() <= 4097);
+    let today_sums = rig
+        .ledger
+        .desk
+        .with(rig.ledger.now().date(), |day| day.sums());
+    assert!(today_sums.cells.len() <= 4097);
     assert_eq!(today.conversations.len(), 100);
     assert_eq!(today.runs.len(), 100);
 }
@@ -338,14 +353,14 @@ fn a_clock_that_is_wrong_for_once_deletes_nothing_and_opens_no_budget() {
     let rig = rig("");
     let crab = agent("crab", Some(20));
     rig.spend("crab", "user", 1, "dear", 19);
-    assert!(rig.ledger.check(&crab).is_err());
+    assert!(rig.check(&crab).is_err());
     rig.clock.advance(SignedDuration::from_hours(24 * 800));
     let rig = rig.again();
     rig.spend("crab", "user", 2, "dear", 9);
     rig.clock.advance(-SignedDuration::from_hours(24 * 800));
-    assert!(rig.ledger.check(&crab).is_err(), "the day is known still");
+    assert!(rig.check(&crab).is_err(), "the day is known still");
     let rig = rig.again();
-    assert!(rig.ledger.check(&crab).is_err(), "and on disk");
+    assert!(rig.check(&crab).is_err(), "and on disk");
     assert_eq!(rig.told(0)[0], "2026-11-21: 20 1");
 }
 
@@ -380,11 +395,45 @@ fn a_pipe_in_a_days_place_is_named_and_waited_for_by_nobody() {
     rustix::fs::mknodat(rustix::fs::CWD, rig.file(), kind, mode, 0).unwrap();
     rig.spend("crab", "user", 1, "dear", 9);
     assert_eq!(rig.told(0)[0], "2026-11-21: 10 1", "it counts in memory");
-    assert_eq!(rig.ledger.check(&agent("crab", None)), Ok(()));
-    let refused = rig.ledger.check(&agent("crab", Some(20))).unwrap_err();
+    assert_eq!(rig.check(&agent("crab", None)), Ok(()));
+    let refused = rig.check(&agent("crab", Some(20))).unwrap_err();
     assert!(
         refused.message.contains("2026-11-21.jsonl") && refused.message.contains("is a pipe"),
         "a budget of which nobody knows the rest is closed: {}",
         refused.message
     );
+}
+
+#[tokio::test(start_paused = true)]
+#[expect(
+    clippy::await_holding_lock,
+    reason = "the lock is the disk that hangs, and the threads that wait for it are others"
+)]
+async fn a_disk_that_hangs_holds_up_nobody_who_counts() {
+    let rig = rig("");
+    let desk = Arc::clone(&rig.ledger.desk);
+    // Whoever is at the files waits, as a dead mount lets them.
+    let hanging = desk.book.lock().unwrap();
+    for _ in 0..2 * day::MAX_UNWRITTEN {
+        rig.spend("crab", "user", 1, "dear", 9);
+    }
+    assert_eq!(rig.ledger.check(&agent("crab", None)).await, Ok(()));
+    let limited = agent("crab", Some(20));
+    // Where a budget decides, the call is refused, and in time.
+    let mut asked = rig.ledger.check(&limited);
+    assert!((&mut asked).now_or_never().is_none());
+    // Time does not pass by itself while a thread hangs.
+    tokio::time::advance(std::time::Duration::from_secs(11)).await;
+    let refused = asked.await.unwrap_err();
+    assert!(
+        refused.message.contains("does not answer"),
+        "{}",
+        refused.message
+    );
+    drop(hanging);
+    rig.ledger.finish().await;
+    assert!(rig.ledger.check(&limited).await.is_err(), "it counts");
+    assert_eq!(rig.told(0)[0], format!("2026-11-21: {} {}", 81920, 8192));
+    let lines = fs::read_to_string(rig.file()).unwrap().lines().count();
+    assert_eq!(lines, day::MAX_UNWRITTEN, "and what found room is on disk");
 }

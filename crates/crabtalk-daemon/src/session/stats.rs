@@ -10,6 +10,7 @@ use std::sync::Arc;
 impl Session {
     pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
         let ledger = Arc::clone(self.node.ledger());
+        ledger.know_today().await;
         // Files of earlier days are read for it.
         let report = tokio::task::spawn_blocking(move || ledger.report(request.days));
         let report = report

@@ -130,7 +130,7 @@ impl Run<'_> {
             agent: &self.speaker,
             tally: &self.tally,
         };
-        let bill = account.open(&request)?;
+        let bill = account.open(&request).await?;
         let stream = self.rt.listen(request);
         let speaker = self.speaker.name.as_str();
         let response = Answer::new(&self.publisher, speaker, bill)

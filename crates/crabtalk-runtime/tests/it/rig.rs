@@ -9,6 +9,7 @@ use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
+use std::future::ready;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -136,14 +137,15 @@ pub(crate) struct Purse {
 }
 
 impl Ledger for Purse {
-    fn check(&self, agent: &AgentConfig) -> Result<(), model::Error> {
+    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), model::Error>> {
         let limit = *self.closes_after.lock().expect("not poisoned");
         let booked = self.booked.lock().expect("not poisoned").len();
         if limit.is_some_and(|limit| booked >= limit) {
             let message = format!("{} has spent it all", agent.name);
-            return Err(model::Error::new(model::ErrorKind::Budget, message));
+            let spent = model::Error::new(model::ErrorKind::Budget, message);
+            return Box::pin(ready(Err(spent)));
         }
-        Ok(())
+        Box::pin(ready(Ok(())))
     }
 
     fn record(&self, spent: Spent<'_>) -> Cost {

@@ -434,12 +434,14 @@ impl Hook for Senses {
 pub(crate) struct Purse(pub(crate) Arc<Life>);
 
 impl Ledger for Purse {
-    fn check(&self, agent: &AgentConfig) -> Result<(), ModelError> {
-        let mut rng = self.0.chance(("check", &agent.name));
-        if self.0.fails(&mut rng, 5) {
-            return Err(ModelError::new(ErrorKind::Budget, "a planned end of money"));
-        }
-        Ok(())
+    fn check<'a>(&'a self, agent: &'a AgentConfig) -> BoxFuture<'a, Result<(), ModelError>> {
+        Box::pin(async move {
+            let mut rng = self.0.chance(("check", &agent.name));
+            if self.0.fails(&mut rng, 5) {
+                return Err(ModelError::new(ErrorKind::Budget, "a planned end of money"));
+            }
+            Ok(())
+        })
     }
 
     fn record(&self, spent: Spent<'_>) -> Cost {
