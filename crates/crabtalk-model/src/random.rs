@@ -1,37 +1,34 @@
 //! Chance where chance is wanted: jitter and made-up ids.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A splitmix64 generator that many may draw from.
+/// A generator that many may draw from.
 #[derive(Debug)]
-pub(crate) struct Random(AtomicU64);
+pub(crate) struct Random(Mutex<fastrand::Rng>);
 
 impl Random {
     /// The same seed gives the same draws.
     pub(crate) fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
+        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
     }
 
-    pub(crate) fn next(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    fn upto(&self, last: u64) -> u64 {
+        let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rng.u64(..=last)
     }
 
     /// Uniform in the upper half of a time.
     pub(crate) fn upper_half(&self, time: Duration) -> Duration {
         let half = time / 2;
-        let span = u64::try_from((time - half).as_nanos()).unwrap_or(u64::MAX - 1);
-        half + Duration::from_nanos(self.next() % (span + 1))
+        let span = u64::try_from((time - half).as_nanos()).unwrap_or(u64::MAX);
+        half + Duration::from_nanos(self.upto(span))
     }
 
     /// An id for a call that came without one; unique beyond one answer,
     /// because a run's history holds the calls of many.
     pub(crate) fn call_id(&self) -> String {
-        format!("call_{:016x}", self.next())
+        format!("call_{:016x}", self.upto(u64::MAX))
     }
 }
 

@@ -20,6 +20,9 @@ use std::time::SystemTime;
 /// Names listed in an error before the rest is counted.
 const MAX_LISTED: usize = 20;
 
+/// Of a name that is compared to others; no model has a longer one.
+const MAX_NAME_CHARS: usize = 200;
+
 /// A change that cannot be made. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -390,34 +393,13 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The name that was probably meant.
+/// The name that was probably meant, in any case of letters.
 fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
+    let name: String = name.to_lowercase().chars().take(MAX_NAME_CHARS).collect();
     let near = names
         .iter()
-        .map(|known| (distance(name, known), known))
+        .map(|known| (strsim::levenshtein(&name, &known.to_lowercase()), known))
         .min()?;
     let (distance, known) = near;
     (distance <= known.chars().count().max(3) / 3).then_some(known.as_str())
-}
-
-/// Edits between two names, any case.
-fn distance(a: &str, b: &str) -> usize {
-    let fold = |text: &str| {
-        text.chars()
-            .flat_map(char::to_lowercase)
-            .take(200)
-            .collect::<Vec<_>>()
-    };
-    let (a, b) = (fold(a), fold(b));
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
