@@ -16,6 +16,9 @@ pub enum Origin {
     Cron {
         /// The entry's id.
         id: u64,
+        /// The sender who made it, whose memory it sees; empty if that is not
+        /// known.
+        by: String,
     },
     /// A published event.
     Event {
@@ -44,9 +47,13 @@ impl Origin {
             "client" => Some(Self::Client {
                 principal: rest.into(),
             }),
-            "cron" => Some(Self::Cron {
-                id: rest.parse().ok()?,
-            }),
+            "cron" => {
+                let (id, by) = rest.split_once(':').unwrap_or((rest, ""));
+                Some(Self::Cron {
+                    id: id.parse().ok()?,
+                    by: by.into(),
+                })
+            }
             "event" => Some(Self::Event {
                 source: rest.into(),
             }),
@@ -66,11 +73,28 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Client { principal } => write!(f, "client:{principal}"),
-            Self::Cron { id } => write!(f, "cron:{id}"),
+            Self::Cron { id, by } if by.is_empty() => write!(f, "cron:{id}"),
+            Self::Cron { id, by } => write!(f, "cron:{id}:{by}"),
             Self::Event { source } => write!(f, "event:{source}"),
             Self::Delegate { parent, run, .. } => {
                 write!(f, "delegate:{}/{}#{run}", parent.agent, parent.sender)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_read_as_it_was_written() {
+        for text in ["client:local", "cron:7", "cron:7:tg:1", "event:a:b"] {
+            let origin = Origin::parse(text).expect("it is one");
+            assert_eq!(origin.to_string(), text);
+        }
+        for text in ["cron:x", "cron:x:user", "delegate:a/b#1", "", "x"] {
+            assert_eq!(Origin::parse(text), None, "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::entries::Slot;
 use crabtalk_domain::{ConversationKey, Origin, Sender};
+use std::borrow::Cow;
 
 /// Tells which senders have the owner's authority, as configured now.
 pub trait Owners: Send + Sync {
@@ -28,16 +29,20 @@ pub struct Viewer {
 
 impl Viewer {
     /// Whoever stands behind a run: a delegated one belongs to the sender at
-    /// the top, who sees its results.
+    /// the top, who sees its results; one of a cron entry to whoever made that.
     pub fn of(key: &ConversationKey, origin: &Origin, owners: &dyn Owners) -> Self {
         let sender = match origin {
-            Origin::Delegate { root, .. } => &root.sender,
-            Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &key.sender,
+            Origin::Delegate { root, .. } => Cow::Borrowed(&root.sender),
+            Origin::Cron { by, .. } => match Sender::new(by) {
+                Ok(by) => Cow::Owned(by),
+                Err(_) => Cow::Borrowed(&key.sender),
+            },
+            Origin::Client { .. } | Origin::Event { .. } => Cow::Borrowed(&key.sender),
         };
         Self {
             conversation: key.clone(),
-            sender: sender.clone(),
             is_owner: owners.is_owner(sender.as_str()),
+            sender: sender.into_owned(),
         }
     }
 

@@ -75,6 +75,9 @@ wrap_responses! {
     ConversationHistory(ConversationHistory);
     CronInfo(CronInfo);
     CronList(CronList);
+    CronRun(CronRun);
+    CronRunList(CronRunList);
+    CronTimes(CronTimes);
     Config(ConfigMsg);
     Stats(DaemonStats);
     AgentEvent(AgentEventMsg);

@@ -95,6 +95,14 @@ macro_rules! operations {
                 delete_cron: DeleteCron(DeleteCronMsg) -> ();
                 /// Lists cron entries.
                 list_crons: ListCrons(ListCronsMsg) -> CronList;
+                /// Runs a cron entry now.
+                run_cron: RunCron(RunCronMsg) -> CronRun;
+                /// Pauses a cron entry, or lets it go on.
+                set_cron: SetCron(SetCronMsg) -> CronInfo;
+                /// Reads what became of due times.
+                list_cron_runs: ListCronRuns(ListCronRunsMsg) -> CronRunList;
+                /// Says when an expression would be due.
+                test_cron: TestCron(TestCronMsg) -> CronTimes;
                 /// Lets an event source start an agent (BUS-1).
                 subscribe_event: SubscribeEvent(SubscribeEventMsg) -> SubscriptionInfo;
                 /// Ends a subscription.

@@ -66,7 +66,16 @@ pub(crate) struct CallContext {
     pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
 }
 
+/// Characters of a refusal that the account of a run keeps.
+const MAX_DENIED_CHARS: usize = 300;
+
 impl CallContext {
+    /// Notes a refusal for whoever reads the run at the top.
+    fn note_denied(&self, tool: &str, why: &str) {
+        let why: String = why.chars().take(MAX_DENIED_CHARS).collect();
+        self.audience.log().note_denied(format!("{tool}: {why}"));
+    }
+
     /// Counts and logs that the run tried to reach what is out of scope.
     fn violation(&self, kind: Kind, name: String) -> Violation {
         let violation = Violation {
@@ -193,7 +202,10 @@ impl Router {
             shown,
         } = match self.permit(context, case).await {
             Ok(permitted) => permitted,
-            Err(refusal) => return ToolOutput::error(refusal).into(),
+            Err(refusal) => {
+                context.note_denied(&call.name, &refusal);
+                return ToolOutput::error(refusal).into();
+            }
         };
         match (provider, shown) {
             (Some(provider), Some(shown)) => {
@@ -240,6 +252,7 @@ impl Router {
             ));
         }
         context.violation(Kind::Tool, call.name.clone());
+        context.note_denied(&call.name, "outside the agent's scope");
         ToolOutput::error(format!(
             "{:?} is outside the scope of {}; it has: {names}",
             call.name, context.agent.name

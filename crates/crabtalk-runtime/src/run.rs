@@ -55,7 +55,8 @@ pub struct RunRequest {
     pub request_id: Option<String>,
     /// Where it comes from (CONV-10).
     pub origin: Origin,
-    /// For a delegate: the standing of the run at the top.
+    /// For a delegate: the standing of the run at the top. For cron and events:
+    /// whether an owner can be asked.
     pub root: Option<Standing>,
 }
 

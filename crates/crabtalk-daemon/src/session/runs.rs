@@ -194,6 +194,7 @@ fn response(answer: RunAnswer) -> Result<SendResponse, Status> {
         end,
         text: content,
         notices,
+        ..
     } = answer;
     if end.code != 0 {
         return Err(Status::new(end.code, end.error));

@@ -208,3 +208,26 @@ fn run_of<'a>(
         has_archives: true,
     }
 }
+
+/// What a cron entry does belongs to whoever made it.
+#[test]
+fn a_run_of_a_cron_entry_sees_what_its_maker_sees() {
+    let owners = |sender: &str| sender == "user";
+    let key = ConversationKey::new("crab", "cron").expect("valid");
+    for (by, is_owner, sender) in [
+        ("user", true, "user"),
+        ("tg:1", false, "tg:1"),
+        ("", false, "cron"),
+    ] {
+        let origin = crabtalk_domain::Origin::Cron {
+            id: 1,
+            by: by.into(),
+        };
+        let viewer = Viewer::of(&key, &origin, &owners);
+        assert_eq!(
+            (viewer.is_owner, viewer.sender.as_str()),
+            (is_owner, sender)
+        );
+        assert_eq!(viewer.conversation, key);
+    }
+}

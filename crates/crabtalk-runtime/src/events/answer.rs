@@ -14,6 +14,10 @@ pub struct Answer {
     pub text: String,
     /// What whoever reads the run should know beside.
     pub notices: Vec<String>,
+    /// What the gate refused, the first ones.
+    pub denied: Vec<String>,
+    /// The run's number within its conversation.
+    pub run: u64,
 }
 
 impl Subscription {
@@ -27,7 +31,7 @@ impl Subscription {
                 // Another step follows.
                 AgentEvent::ToolStart(_) | AgentEvent::Steered(_) => text.clear(),
                 AgentEvent::Notice(notice) => notices.push(notice),
-                AgentEvent::End(end) => return Ok(Answer { end, text, notices }),
+                AgentEvent::End(end) => return Ok(self.answered(end, text, notices)),
                 AgentEvent::Start { .. }
                 | AgentEvent::UserMessage { .. }
                 | AgentEvent::ThinkingStart
@@ -49,6 +53,16 @@ impl Subscription {
             error: "the run's end had been read before".into(),
             ..End::default()
         };
-        Ok(Answer { end, text, notices })
+        Ok(self.answered(end, text, notices))
+    }
+
+    fn answered(&self, end: End, text: String, notices: Vec<String>) -> Answer {
+        Answer {
+            end,
+            text,
+            notices,
+            denied: self.log().denied(),
+            run: self.log().run(),
+        }
     }
 }

@@ -65,7 +65,12 @@ struct State {
     calls_at: Option<Position>,
     /// Where results are in the log that are announced later.
     results_at: HashMap<String, Position>,
+    /// What the gate refused, the first ones.
+    denied: Vec<String>,
 }
+
+/// Refusals that are told of a run: enough to see what it lacks.
+const MAX_DENIED: usize = 20;
 
 impl Default for RunLog {
     fn default() -> Self {
@@ -152,6 +157,19 @@ impl RunLog {
     /// Who speaks in the run; empty before its Start.
     pub fn speaker(&self) -> Arc<str> {
         Arc::clone(&self.state().speaker)
+    }
+
+    /// Notes that the gate refused a call, here or in a run below.
+    pub(crate) fn note_denied(&self, what: String) {
+        let mut state = self.state();
+        if state.denied.len() < MAX_DENIED {
+            state.denied.push(what);
+        }
+    }
+
+    /// What the gate refused, the first ones.
+    pub fn denied(&self) -> Vec<String> {
+        self.state().denied.clone()
     }
 
     /// Why the run never started, if it was refused.

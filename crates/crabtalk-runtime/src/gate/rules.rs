@@ -25,7 +25,8 @@ pub struct Standing {
 
 /// The standing of a run. It is read from the origin: a sender counts only as
 /// far as the daemon proved who speaks. `root` is the standing of the run at
-/// the top of a delegation; without it a delegate has no authority.
+/// the top of a delegation; without it a delegate has no authority. For what
+/// nobody started by hand it says whether somebody can be asked all the same.
 pub fn standing(
     origin: &Origin,
     sender: &Sender,
@@ -41,7 +42,7 @@ pub fn standing(
         },
         Origin::Cron { .. } | Origin::Event { .. } => Standing {
             is_owner: false,
-            unattended: true,
+            unattended: root.is_none_or(|root| root.unattended),
         },
         Origin::Delegate { .. } => root.unwrap_or(Standing {
             is_owner: false,

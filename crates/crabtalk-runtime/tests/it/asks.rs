@@ -210,7 +210,10 @@ async fn what_is_allowed_always_is_kept_with_who_and_where() {
     let events = rig.run("again").await;
     assert!(!events.iter().any(|e| e.starts_with("ask")), "{events:?}");
     let mut request = RunRequest::new(key(), "by the clock");
-    request.origin = Origin::Cron { id: 1 };
+    request.origin = Origin::Cron {
+        id: 1,
+        by: String::new(),
+    };
     let events = read(rig.try_submit(request).expect("accepted")).await;
     assert!(
         events.iter().any(|e| e.starts_with("result! denied")),

@@ -294,7 +294,10 @@ async fn a_members_authority_is_that_of_the_root() {
     // Nobody is there to be asked for a cron entry's member.
     let rig = rig_on(model(), MemoryStore::default(), team());
     let mut request = RunRequest::new(ConversationKey::new("crab", "cron").expect("valid"), "go");
-    request.origin = Origin::Cron { id: 1 };
+    request.origin = Origin::Cron {
+        id: 1,
+        by: String::new(),
+    };
     let events = read(rig.try_submit(request).expect("accepted")).await;
     assert!(
         result(&events)[0]["answer"].to_string().contains("denied"),

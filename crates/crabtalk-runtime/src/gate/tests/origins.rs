@@ -8,7 +8,10 @@ use std::fmt::Write as _;
 fn standings() -> Vec<(&'static str, Standing)> {
     let owners = ["user".to_owned()];
     let sender = |name: &str| Sender::new(name).expect("valid");
-    let cron = Origin::Cron { id: 1 };
+    let cron = Origin::Cron {
+        id: 1,
+        by: String::new(),
+    };
     let event = Origin::Event {
         source: "gateway:x".into(),
     };
@@ -28,6 +31,11 @@ fn standings() -> Vec<(&'static str, Standing)> {
         ("other sender", of(&Origin::local(), "tg:1", None)),
         ("other principal as owner", of(&token, "user", None)),
         ("cron", of(&cron, "user", None)),
+        // Whatever the root is, it lends no authority.
+        (
+            "cron with `asks = \"inbox\"`",
+            of(&cron, "user", Some(OWNER)),
+        ),
         ("event", of(&event, "user", None)),
         (
             "delegate of an owner's run",
@@ -164,7 +172,7 @@ fn origins_decide_who_is_asked() {
     ] {
         assert!(table.lines().any(|l| l == line), "missing {line}\n{table}");
     }
-    assert_eq!(table.lines().count(), 2 + 8 * 8);
+    assert_eq!(table.lines().count(), 2 + 9 * 8);
 }
 
 #[test]
