@@ -1,6 +1,6 @@
 //! The extension point of the run loop (HOOK-1, 0075).
 
-use crate::tool::ToolSpec;
+use crate::tool::ToolProvider;
 use crate::{AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Message, Origin};
 use std::future::ready;
 use std::path::Path;
@@ -44,22 +44,22 @@ pub trait People: Send + Sync {
     fn tell(&self, _notice: String) {}
 }
 
-/// Collects the schemas of tools that hooks contribute. Dispatch is separate.
-#[derive(Debug, Default)]
+/// Collects the tools that a hook brings. Nothing can be registered that
+/// nobody executes: a provider describes its tools and runs them.
+#[derive(Default)]
 pub struct ToolRegistry {
-    specs: Vec<Arc<ToolSpec>>,
+    providers: Vec<Arc<dyn ToolProvider>>,
 }
 
 impl ToolRegistry {
-    /// Adds a tool; a later one of the same name replaces the earlier.
-    pub fn register(&mut self, spec: ToolSpec) {
-        self.specs.retain(|s| s.name != spec.name);
-        self.specs.push(Arc::new(spec));
+    /// Adds a provider. Of two tools by one name the earlier counts.
+    pub fn register(&mut self, provider: Arc<dyn ToolProvider>) {
+        self.providers.push(provider);
     }
 
     /// What was registered, in order.
-    pub fn into_specs(self) -> Vec<Arc<ToolSpec>> {
-        self.specs
+    pub fn into_providers(self) -> Vec<Arc<dyn ToolProvider>> {
+        self.providers
     }
 }
 
@@ -73,7 +73,8 @@ pub trait Hook: Send + Sync {
         Box::pin(ready(agent))
     }
 
-    /// Contributes tool schemas.
+    /// Brings tools, beside those that the runtime was made with. Called once,
+    /// before the first run. Calls of them pass the same gate as all others.
     fn on_register_tools<'a>(&'a self, _tools: &'a mut ToolRegistry) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }

@@ -3,10 +3,7 @@
 use crate::memory::{Rank, UNASKED_POSTINGS, told};
 use crate::render::{self, Budget};
 use crate::{Hit, Memory, Source, Viewer};
-use crabtalk_domain::tool::ToolProvider;
-use crabtalk_domain::{
-    AgentConfig, BoxFuture, Hook, Message, People, Role, RunContext, ToolRegistry, tags,
-};
+use crabtalk_domain::{AgentConfig, BoxFuture, Hook, Message, People, Role, RunContext, tags};
 use std::sync::Arc;
 
 /// Text that an automatic recall may add to a request: a long paragraph or
@@ -43,14 +40,6 @@ impl Hook for Memory {
                 agent.prompt = format!("{}\n\n{PROMPT}", agent.prompt.trim_end());
             }
             agent
-        })
-    }
-
-    fn on_register_tools<'a>(&'a self, tools: &'a mut ToolRegistry) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            for spec in self.specs() {
-                tools.register((*spec).clone());
-            }
         })
     }
 

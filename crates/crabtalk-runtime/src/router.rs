@@ -19,10 +19,11 @@ use crate::run::Publisher;
 use crate::runtime::Inner;
 use approve::{Case, Permitted};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
-use crabtalk_domain::{AgentConfig, ConversationKey, Origin, ToolCall};
+use crabtalk_domain::{AgentConfig, ConversationKey, Hook, Origin, ToolCall, ToolRegistry};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use tokio::sync::OnceCell;
 
 /// Longest result of a call, in bytes: more than any model reads at once, far
 /// less than a frame or a history can bear.
@@ -92,6 +93,8 @@ impl CallContext {
 /// Every tool there is, and the gate before them.
 pub(crate) struct Router {
     providers: Vec<Arc<dyn ToolProvider>>,
+    /// What the hook brought, once it was asked (HOOK-1).
+    of_hook: OnceCell<Vec<Arc<dyn ToolProvider>>>,
     approvals: Arc<dyn ApprovalBook>,
     disk: Arc<dyn Disk>,
 }
@@ -104,20 +107,35 @@ impl Router {
     ) -> Self {
         Self {
             providers,
+            of_hook: OnceCell::new(),
             approvals,
             disk,
         }
     }
 
-    /// What there is beside the runtime's own tools, in a stable order. What a
-    /// hook registered under a name that a provider has as well is the
-    /// provider's.
-    pub(crate) fn offered(&self, hooked: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
-        let foreign = self.providers.iter().flat_map(|provider| provider.specs());
-        let mut offered: Vec<Arc<ToolSpec>> = foreign.collect();
-        for spec in hooked {
+    /// Lets a hook bring its tools; it is asked once.
+    pub(crate) async fn ask_for_tools(&self, hook: &dyn Hook) {
+        let ask = async {
+            let mut tools = ToolRegistry::default();
+            hook.on_register_tools(&mut tools).await;
+            tools.into_providers()
+        };
+        self.of_hook.get_or_init(|| ask).await;
+    }
+
+    /// Who has tools, in the order in which they are asked for one.
+    fn providers(&self) -> impl Iterator<Item = &Arc<dyn ToolProvider>> {
+        let of_hook = self.of_hook.get().map(Vec::as_slice).unwrap_or_default();
+        self.providers.iter().chain(of_hook)
+    }
+
+    /// What there is beside the runtime's own tools, in a stable order; of two
+    /// by one name the one that would be called.
+    pub(crate) fn offered(&self) -> Vec<Arc<ToolSpec>> {
+        let mut offered: Vec<Arc<ToolSpec>> = Vec::new();
+        for spec in self.providers().flat_map(|provider| provider.specs()) {
             if !offered.iter().any(|known| known.name == spec.name) {
-                offered.push(Arc::clone(spec));
+                offered.push(spec);
             }
         }
         offered
@@ -231,7 +249,7 @@ impl Router {
         if builtin::is_builtin(name) {
             None
         } else {
-            self.providers.iter().find(has)
+            self.providers().find(has)
         }
     }
 

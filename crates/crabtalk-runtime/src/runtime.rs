@@ -19,12 +19,12 @@ use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook, Ledger,
-    Origin, ToolRegistry, stamp,
+    Origin, stamp,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -66,8 +66,6 @@ pub(crate) struct Inner {
     pub(crate) running: AtomicU64,
     pub(crate) begun: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
-    /// What the hook registered, once it was asked (HOOK-1).
-    hooked: OnceCell<Vec<Arc<ToolSpec>>>,
     pub(crate) alike: Alike,
     tasks: TaskTracker,
 }
@@ -79,14 +77,13 @@ impl Inner {
     }
 
     /// The tools in an agent's scope, in a stable order: the runtime's, the
-    /// providers', and those that only the hook knows.
+    /// providers', and the hook's.
     pub(crate) fn specs(
         &self,
         agent: &Arc<AgentConfig>,
         catalog: &Arc<Catalog>,
     ) -> Arc<Vec<Arc<ToolSpec>>> {
-        let hooked = self.hooked.get().map(Vec::as_slice).unwrap_or_default();
-        let offered = self.router.offered(hooked);
+        let offered = self.router.offered();
         self.alike.tools(agent, catalog, offered, |offered| {
             Router::specs(agent, catalog, offered)
         })
@@ -95,7 +92,7 @@ impl Inner {
     /// An agent as its runs know it: composed by the hooks, told of its scope
     /// (0082).
     pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> Arc<AgentConfig> {
-        self.hooked.get_or_init(|| self.ask_for_tools()).await;
+        self.router.ask_for_tools(&*self.hook).await;
         let mut agent = self.hook.on_build_agent(agent.clone()).await;
         let block = scope::prompt_block(&agent.scope);
         if !block.is_empty() && !agent.as_guest {
@@ -105,12 +102,6 @@ impl Inner {
             agent.prompt.push_str(&block);
         }
         self.alike.agent(agent)
-    }
-
-    async fn ask_for_tools(&self) -> Vec<Arc<ToolSpec>> {
-        let mut tools = ToolRegistry::default();
-        self.hook.on_register_tools(&mut tools).await;
-        tools.into_specs()
     }
 
     /// Calls the model. Nothing else calls it, so that every answer is bounded.
@@ -170,7 +161,6 @@ impl Runtime {
             running: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             delegates: parts.delegates,
-            hooked: OnceCell::new(),
             alike: Alike::default(),
             tasks: TaskTracker::new(),
         }))

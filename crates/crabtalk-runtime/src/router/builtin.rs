@@ -87,7 +87,7 @@ pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
         delegate::NAME => delegate::call(context, &call.arguments).await.into(),
         ASK_USER => ask_user(context, &call.arguments).await.into(),
         name => {
-            let error = format!("{name} was announced, but nothing is there to execute it");
+            let error = format!("the tool {name} was there when this step began, and is gone");
             ToolOutput::error(error).into()
         }
     }

@@ -1,7 +1,7 @@
 //! The hook's five methods, and that the runtime calls each (HOOK-1).
 
 use crate::rig::*;
-use crabtalk_domain::tool::ToolSpec;
+use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, AgentEvent, BoxFuture, ConversationKey, Hook, Message, People, Permission,
     Refusal, RunContext, ToolRegistry,
@@ -23,14 +23,7 @@ impl Hook for Everything {
     }
 
     fn on_register_tools<'a>(&'a self, tools: &'a mut ToolRegistry) -> BoxFuture<'a, ()> {
-        for (name, description) in [("echo", "shadowed"), ("hooked", "of the hook alone")] {
-            tools.register(ToolSpec {
-                name: name.into(),
-                description: description.into(),
-                parameters: json!({"type": "object"}),
-                default_permission: Permission::Allow,
-            });
-        }
+        tools.register(Arc::new(Brought));
         Box::pin(ready(()))
     }
 
@@ -62,6 +55,54 @@ impl Hook for Everything {
     }
 }
 
+/// What the hook brings: a tool of its own, one that only an owner allows, and
+/// one whose name is taken.
+struct Brought;
+
+impl ToolProvider for Brought {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let spec = |name: &str, default_permission| {
+            Arc::new(ToolSpec {
+                name: name.into(),
+                description: "of the hook alone".into(),
+                parameters: json!({"type": "object"}),
+                default_permission,
+            })
+        };
+        vec![
+            spec("echo", Permission::Allow),
+            spec("hooked", Permission::Allow),
+            spec("closed", Permission::Deny),
+        ]
+    }
+
+    fn subject<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        Box::pin(ready(Ok(Subject::Other)))
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, _: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(ready(ToolOutput::ok(format!("{} ran", call.name))))
+    }
+}
+
+#[tokio::test]
+async fn what_a_hook_brings_runs_behind_the_gate() {
+    let model = ScriptedModel::new(vec![
+        Reply::tool("hooked", json!({})),
+        Reply::tool("closed", json!({})),
+        Reply::tool("echo", json!({"text": "of the provider"})),
+        Reply::text("done"),
+    ]);
+    let rig = rig_with_hook(model, Arc::new(Everything::default()));
+    let events = rig.run("do it").await;
+    let results: Vec<_> = events.iter().filter(|e| e.starts_with("result")).collect();
+    assert_eq!(results[0], "result hooked ran");
+    assert!(results[1].starts_with("result! "), "{results:?}");
+    assert!(!results[1].contains("ran"), "{results:?}");
+    assert_eq!(results[2], "result of the provider");
+    rig.model_was_content();
+}
+
 #[tokio::test]
 async fn every_method_of_the_hook_is_called() {
     let hook = Arc::new(Everything::default());
@@ -73,12 +114,7 @@ async fn every_method_of_the_hook_is_called() {
     let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
     let events = rig.run("do it").await;
     assert_eq!(events[1], "user do it, please");
-    assert!(
-        events
-            .iter()
-            .any(|e| e.starts_with("result! hooked was announced")),
-        "{events:?}"
-    );
+    assert!(events.contains(&"result hooked ran".into()), "{events:?}");
     assert_eq!(*hook.events.lock().expect("not poisoned"), events.len());
     rig.run("more").await;
     let requests = rig.model.requests();
