@@ -9,7 +9,6 @@ use crabtalk_domain::{
     AgentConfig, AskQuestion, BoxFuture, ConversationKey, Hook, Message, Origin, People,
     RunContext, SystemClock,
 };
-use crabtalk_memory::index::{Document, Features, Index, Level, Query, Shard, search};
 use crabtalk_memory::{ArchiveIndex, Memory, NewEntry, Parts, Settings};
 use std::fs::File;
 use std::future::ready;
@@ -271,47 +270,6 @@ fn disk_sync(folder: &Path) -> Result<Duration, Error> {
     Ok(begin.elapsed())
 }
 
-/// Turns of one long conversation, where neighbours count.
-fn turns(out: &mut impl Write, turns: usize, words: &mut Words) -> Result<(), Error> {
-    let mut index = Index::new();
-    let begin = Instant::now();
-    for n in 0..turns {
-        let text = words.text(20);
-        let document = Document {
-            session: (n / 200) as u32,
-            text: &text,
-            ..Document::default()
-        };
-        index
-            .append(&document)
-            .ok_or_else(|| Error::other("full"))?;
-    }
-    let built = begin.elapsed();
-    let features = Features {
-        speakers: true,
-        dates: true,
-    };
-    let times = (0..QUERIES).map(|_| {
-        let query = words.text(6);
-        let begin = Instant::now();
-        let shard = Shard {
-            index: &index,
-            level: Level::Document,
-            features,
-            keep: &|_| true,
-        };
-        let found = search(&[shard], &Query::parse(&query, None), 5);
-        assert!(!found.is_empty());
-        begin.elapsed()
-    });
-    let times = spread(times.collect());
-    writeln!(
-        out,
-        "{turns} turns: built in {built:.1?}, {} MB; query {times}",
-        index.bytes() >> 20
-    )
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let entries: usize = std::env::args()
@@ -374,6 +332,5 @@ async fn main() -> Result<(), Error> {
         out,
         "remember and recall, beyond the disk: {}",
         spread(beyond)
-    )?;
-    turns(&mut out, entries, &mut words)
+    )
 }

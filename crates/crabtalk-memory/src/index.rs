@@ -12,12 +12,15 @@ mod score;
 mod search;
 mod top;
 
-pub use query::Query;
-pub use search::{Features, Found, Level, Shard, search};
+pub(crate) use query::Query;
+pub(crate) use search::{Features, Level, Shard, search};
 
 pub(crate) use corpus::{Corpus, OnDisk};
 pub(crate) use score::Scratch;
 pub(crate) use search::search_all;
+
+#[cfg(test)]
+pub(crate) use search::Found;
 
 use crate::text::{Words, has_question, tells_time, term_of};
 use std::collections::HashMap;
@@ -39,7 +42,7 @@ const DEAD: u8 = 4;
 
 /// A turn, or a passage of one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Document<'a> {
+pub(crate) struct Document<'a> {
     /// Number of the conversation, chosen by the caller: neighbours share it.
     pub conversation: u32,
     /// Number of the session (archive or entry), growing from 0, never back.
@@ -53,7 +56,7 @@ pub struct Document<'a> {
 }
 
 /// Number of a document in its index.
-pub type DocId = u32;
+pub(crate) type DocId = u32;
 
 /// What is kept of a document beside its postings.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +75,7 @@ pub(crate) const NO_SPEAKER: u16 = u16::MAX;
 
 /// The index.
 #[derive(Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     /// Every folded word that ever came, with its term.
     words: HashMap<Box<str>, u32>,
     /// Every term, with its place in `postings`.
@@ -91,12 +94,12 @@ pub struct Index {
 
 impl Index {
     /// An empty index.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Documents that can be found.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len() - self.dead
     }
 
@@ -106,40 +109,22 @@ impl Index {
     }
 
     /// Whether nothing can be found.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether so much was removed that `compact` pays: a quarter.
-    pub fn wants_compaction(&self) -> bool {
+    pub(crate) fn wants_compaction(&self) -> bool {
         self.dead >= 64 && self.dead * 4 > self.rows.len()
     }
 
     /// The number that a new session gets.
-    pub fn sessions(&self) -> u32 {
+    pub(crate) fn sessions(&self) -> u32 {
         self.sessions
     }
 
-    /// The session of a document, counted from that of another one.
-    pub(crate) fn session_from(&self, doc: DocId, first: usize) -> u32 {
-        let session = |doc: usize| self.rows.get(doc).map_or(u32::MAX, |row| row.session);
-        session(doc as usize).wrapping_sub(session(first))
-    }
-
-    /// Rough bytes of memory.
-    pub fn bytes(&self) -> usize {
-        let text: usize = self
-            .words
-            .keys()
-            .chain(self.terms.keys())
-            .map(|k| k.len() + 40)
-            .sum();
-        let postings: usize = self.postings.iter().map(|p| p.capacity() * 4 + 32).sum();
-        text + postings + self.pairs.capacity() * 2 + self.rows.capacity() * size_of::<Row>()
-    }
-
     /// Adds a document at the end. `None`: the index is full.
-    pub fn append(&mut self, document: &Document<'_>) -> Option<DocId> {
+    pub(crate) fn append(&mut self, document: &Document<'_>) -> Option<DocId> {
         let id = u32::try_from(self.rows.len())
             .ok()
             .filter(|id| (*id as usize) < MAX_DOCUMENTS)?;
@@ -175,7 +160,7 @@ impl Index {
     }
 
     /// Makes a document unfindable. Its room is freed by `compact`.
-    pub fn remove(&mut self, id: DocId) {
+    pub(crate) fn remove(&mut self, id: DocId) {
         if let Some(row) = self.rows.get_mut(id as usize)
             && row.flags & DEAD == 0
         {
@@ -186,7 +171,7 @@ impl Index {
 
     /// Frees the room of removed documents and counts sessions anew. Returns
     /// the new number of every old document that is left.
-    pub fn compact(&mut self) -> Vec<Option<DocId>> {
+    pub(crate) fn compact(&mut self) -> Vec<Option<DocId>> {
         let mut next = 0;
         let mut renumbered = Vec::with_capacity(self.rows.len());
         let mut pairs = Vec::new();

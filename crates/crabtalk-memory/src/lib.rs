@@ -10,20 +10,21 @@
 //! that of entries lives in memory and is built by the first recall, that of
 //! archives in files that are made while the daemon is at rest.
 
-pub mod index;
-pub mod measure;
-pub mod text;
-
 mod archives;
 mod entries;
 mod error;
 mod hook;
 mod import;
+mod index;
 mod memory;
 mod project;
 mod render;
+mod text;
 mod tools;
 mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use archives::ArchiveIndex;
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};

@@ -11,9 +11,9 @@ mod stop;
 mod times;
 mod words;
 
-pub use passage::{cut, passages, sentences};
-pub use times::{DateHint, date_hint};
-pub use words::{Word, Words};
+pub(crate) use passage::{cut, passages, sentences};
+pub(crate) use times::{DateHint, date_hint};
+pub(crate) use words::Words;
 
 pub(crate) use times::{asks_when, tells_time};
 pub(crate) use words::term_of;
@@ -24,7 +24,7 @@ pub(crate) fn has_question(text: &str) -> bool {
 }
 
 /// The terms of a text in order: folded, without stop words, stemmed.
-pub fn terms(text: &str) -> Vec<String> {
+pub(crate) fn terms(text: &str) -> Vec<String> {
     Words::cut(text)
         .iter()
         .filter(|word| !word.extra)

@@ -20,7 +20,7 @@ pub(super) struct QueryWord {
 
 /// A query.
 #[derive(Debug, Clone, Default)]
-pub struct Query {
+pub(crate) struct Query {
     pub(super) words: Vec<QueryWord>,
     pub(super) date: Option<DateHint>,
     pub(super) when: bool,
@@ -28,7 +28,7 @@ pub struct Query {
 
 impl Query {
     /// Reads a question or message. `today` gives a meaning to "yesterday".
-    pub fn parse(text: &str, today: Option<Date>) -> Self {
+    pub(crate) fn parse(text: &str, today: Option<Date>) -> Self {
         let text = both_ends(text);
         let cut = Words::cut(&text);
         let words = cut.iter().map(|word| QueryWord {
@@ -44,7 +44,7 @@ impl Query {
     }
 
     /// Whether there is nothing to look for.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.date.is_none() && self.words.iter().all(|word| word.term.is_none())
     }
 

@@ -22,7 +22,7 @@ const MAX_LOOK_UPS: usize = 1_000;
 
 /// Parts of the recipe that depend on the kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Features {
+pub(crate) struct Features {
     /// Speakers' names in the query become a bonus.
     pub speakers: bool,
     /// Dates in the query, and asking when, become a bonus.
@@ -31,7 +31,7 @@ pub struct Features {
 
 impl Features {
     /// For what people and agents said.
-    pub const ALL: Self = Self {
+    pub(crate) const ALL: Self = Self {
         speakers: true,
         dates: true,
     };
@@ -39,7 +39,7 @@ impl Features {
 
 /// What is ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub(crate) enum Level {
     /// Documents.
     Document,
     /// Sessions, each by the best of its documents.
@@ -47,7 +47,7 @@ pub enum Level {
 }
 
 /// One index of a search.
-pub struct Shard<'a> {
+pub(crate) struct Shard<'a> {
     /// Where to look.
     pub index: &'a Index,
     /// What to rank there.
@@ -60,7 +60,7 @@ pub struct Shard<'a> {
 
 /// A document that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub(crate) struct Found {
     /// Which of the shards.
     pub shard: usize,
     /// Which document of it.
@@ -114,7 +114,7 @@ impl OnDisk for Nowhere {
 }
 
 /// Finds the best `k` documents, best first.
-pub fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found> {
+pub(crate) fn search(shards: &[Shard<'_>], query: &Query, k: usize) -> Vec<Found> {
     search_all::<Nowhere>(shards, &mut [], query, k, 0, &mut Scratch::default()).found
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 const MAX_PASSAGE_BYTES: usize = 1_000;
 
 /// The sentences of a text; together they are the text.
-pub fn sentences(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = 0;
     let mut chars = text.char_indices().peekable();
@@ -31,7 +31,7 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
 }
 
 /// Cuts a text into passages of whole sentences where sentences allow it.
-pub fn passages(text: &str) -> Vec<Range<usize>> {
+pub(crate) fn passages(text: &str) -> Vec<Range<usize>> {
     if text.len() <= MAX_PASSAGE_BYTES {
         return std::iter::once(0..text.len()).collect();
     }
@@ -67,7 +67,7 @@ fn hard_cuts(text: &str, mut rest: Range<usize>) -> Vec<Range<usize>> {
 
 /// Shortens a text to `max_bytes` at the end of a sentence, or between words
 /// with an ellipsis when not even one sentence fits.
-pub fn cut(text: &str, max_bytes: usize) -> String {
+pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     let text = text.trim();
     if text.len() <= max_bytes {
         return text.to_owned();

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 /// The date that a query names, as far as it names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DateHint {
+pub(crate) struct DateHint {
     /// The year.
     pub year: Option<i16>,
     /// From 1.
@@ -34,7 +34,7 @@ const BEFORE_MONTH: &str =
     " in of last this next since until till by from during early late mid before after around on ";
 
 /// The date that a query names. `today` makes something of "yesterday".
-pub fn date_hint(text: &str, today: Option<Date>) -> Option<DateHint> {
+pub(crate) fn date_hint(text: &str, today: Option<Date>) -> Option<DateHint> {
     let words = Words::cut(text);
     let words: Vec<&str> = words.iter().filter(|w| !w.extra).map(|w| w.text).collect();
     let hint = numeric(&words).or_else(|| named(&words));

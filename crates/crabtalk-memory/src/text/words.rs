@@ -16,7 +16,7 @@ static GREEK: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Gr
 
 /// A folded word, or a pair of characters of a script without spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word<'a> {
+pub(crate) struct Word<'a> {
     /// Lower case, without accents and clitics.
     pub text: &'a str,
     /// An ideograph beside its pairs: no part of the sequence of words.
@@ -24,14 +24,14 @@ pub struct Word<'a> {
 }
 
 /// The words of a text, in order.
-pub struct Words {
+pub(crate) struct Words {
     folded: String,
     spans: Vec<(u32, u32, bool)>,
 }
 
 impl Words {
     /// Cuts a text.
-    pub fn cut(text: &str) -> Self {
+    pub(crate) fn cut(text: &str) -> Self {
         let mut words = Self {
             folded: String::with_capacity(text.len()),
             spans: Vec::new(),
@@ -68,7 +68,7 @@ impl Words {
     }
 
     /// Goes through the words.
-    pub fn iter(&self) -> impl Iterator<Item = Word<'_>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Word<'_>> {
         self.spans.iter().map(|&(from, to, extra)| Word {
             text: &self.folded[from as usize..to as usize],
             extra,

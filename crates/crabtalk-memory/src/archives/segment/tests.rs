@@ -6,7 +6,8 @@ use crate::archives::turn::Turn;
 use crate::index::{
     Document, Features, Found, Index, Level, Query, Scratch, Shard, search, search_all,
 };
-use crate::measure::generated;
+
+use crate::tests::measure::{self, generated};
 use crabtalk_domain::ConversationKey;
 use std::path::Path;
 
@@ -51,7 +52,7 @@ fn conversation() -> (Vec<Vec<Turn>>, Vec<String>) {
     let epoch = jiff::civil::date(1970, 1, 1);
     let sessions = (0..=last).map(|session| {
         let own = data.turns.iter().filter(|turn| turn.session == session);
-        let turn = |turn: &crate::measure::Turn| Turn {
+        let turn = |turn: &measure::Turn| Turn {
             speaker: turn.speaker.clone(),
             at: turn.day.map_or(String::new(), |day| {
                 (epoch + jiff::Span::new().days(day)).to_string()

@@ -1,53 +1,51 @@
 //! Measures how well recall ranks: conversations with known answers, and how
 //! often an answer is among the first (MEM-3).
-//!
-//! Nothing here runs in the daemon. Tests and examples use it, so that a change
-//! of the ranking is judged by a number.
+//! A change of the ranking is judged by a number.
 
-pub mod baseline;
-pub mod generated;
-pub mod locomo;
+pub(crate) mod baseline;
+pub(crate) mod generated;
+pub(crate) mod locomo;
 
 use crate::index::{DocId, Document, Features, Index, Level, Query, Shard, search};
 use std::collections::HashSet;
 use std::fmt;
 
 /// Places at which a hit is counted.
-pub const PLACES: [usize; 3] = [1, 5, 10];
+pub(crate) const PLACES: [usize; 3] = [1, 5, 10];
 
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// Who said it.
-    pub speaker: String,
+    pub(crate) speaker: String,
     /// What was said.
-    pub text: String,
+    pub(crate) text: String,
     /// Number of its session, from 0.
-    pub session: u32,
+    pub(crate) session: u32,
     /// Days since 1970-01-01, if known.
-    pub day: Option<i32>,
+    pub(crate) day: Option<i32>,
 }
 
 /// Something that is asked later.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Question {
+pub(crate) struct Question {
     /// The question.
-    pub text: String,
+    pub(crate) text: String,
     /// Numbers of the turns that answer it.
-    pub evidence: Vec<usize>,
+    pub(crate) evidence: Vec<usize>,
 }
 
 /// A conversation with known answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conversation {
+pub(crate) struct Conversation {
     /// In order.
-    pub turns: Vec<Turn>,
+    pub(crate) turns: Vec<Turn>,
     /// What is asked about it.
-    pub questions: Vec<Question>,
+    pub(crate) questions: Vec<Question>,
 }
 
 /// Ranks the turns of a conversation for a question, best first.
-pub trait Ranker {
+pub(crate) trait Ranker {
     /// The best `k` turns.
     fn turns(&self, question: &str, k: usize) -> Vec<usize>;
 
@@ -57,15 +55,15 @@ pub trait Ranker {
 
 /// Shares of questions with an answer among the first of [`PLACES`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Scores {
+pub(crate) struct Scores {
     /// The turn itself.
-    pub turn: [f64; 3],
+    pub(crate) turn: [f64; 3],
     /// The turn or one beside it.
-    pub window: [f64; 3],
+    pub(crate) window: [f64; 3],
     /// Its whole session.
-    pub archive: [f64; 3],
+    pub(crate) archive: [f64; 3],
     /// Questions that were asked.
-    pub questions: usize,
+    pub(crate) questions: usize,
 }
 
 impl fmt::Display for Scores {
@@ -77,7 +75,7 @@ impl fmt::Display for Scores {
 }
 
 /// Asks every question of every conversation.
-pub fn measure<R: Ranker>(
+pub(crate) fn measure<R: Ranker>(
     conversations: &[Conversation],
     ranker: impl Fn(&Conversation) -> R,
 ) -> Scores {
@@ -120,7 +118,7 @@ fn ask(conversation: &Conversation, question: &Question, ranker: &impl Ranker, s
 }
 
 /// The ranking of this crate.
-pub struct Recipe {
+pub(crate) struct Recipe {
     index: Index,
     features: Features,
     /// Where the conversation begins and ends in the index.
@@ -129,12 +127,12 @@ pub struct Recipe {
 
 impl Recipe {
     /// Indexes a conversation.
-    pub fn new(conversation: &Conversation, features: Features) -> Self {
+    pub(crate) fn new(conversation: &Conversation, features: Features) -> Self {
         Self::among(std::slice::from_ref(conversation), conversation, features)
     }
 
     /// Indexes all conversations in one store, to be asked about one of them.
-    pub fn among(all: &[Conversation], own: &Conversation, features: Features) -> Self {
+    pub(crate) fn among(all: &[Conversation], own: &Conversation, features: Features) -> Self {
         let mut index = Index::new();
         let mut range = 0..0;
         for (conversation, turns) in (0..).zip(all) {

@@ -1,10 +1,13 @@
 //! The generated benchmark: a change that makes recall worse fails here.
 
-use crabtalk_memory::index::Features;
-use crabtalk_memory::measure::baseline::Plain;
-use crabtalk_memory::measure::{Recipe, Scores, generated, measure};
+use super::measure::baseline::Plain;
+use super::measure::{Recipe, Scores, generated, locomo, measure};
+use crate::index::Features;
 
 const SEED: u64 = 2026;
+
+/// Where LoCoMo's questions lie, which are not part of this project.
+const LOCOMO: &str = "CRABTALK_LOCOMO";
 
 fn recipe(speakers: bool, dates: bool) -> Scores {
     let features = Features { speakers, dates };
@@ -64,4 +67,30 @@ fn all_conversations_in_one_store_stay_findable() {
     let scores = measure(&all, |own| Recipe::among(&all, own, features));
     println!("one store       {scores}");
     at_least("turn", scores.turn, [0.69, 0.95, 0.98]);
+}
+
+/// `CRABTALK_LOCOMO=path/to/locomo10.json cargo test -p crabtalk-memory locomo
+/// -- --nocapture` prints how recall ranks there.
+#[test]
+fn recall_beats_plain_bm25_on_locomo() {
+    let Some(path) = std::env::var_os(LOCOMO) else {
+        return println!("skipped: {LOCOMO} names no file");
+    };
+    let all = locomo::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let of = |speakers, dates| measure(&all, |own| Recipe::new(own, Features { speakers, dates }));
+    let (recipe, plain) = (of(true, true), measure(&all, Plain::new));
+    println!("hit@1/5/10\nrecipe            {recipe}");
+    println!("without speakers  {}", of(false, true));
+    println!("without dates     {}", of(true, false));
+    println!("without both      {}", of(false, false));
+    println!(
+        "one store         {}",
+        measure(&all, |own| Recipe::among(&all, own, Features::ALL))
+    );
+    println!("plain BM25        {plain}");
+    println!(
+        "first eight words {}",
+        measure(&all, Plain::first_eight_words)
+    );
+    assert!(recipe.turn[2] > plain.turn[2], "{recipe} against {plain}");
 }

@@ -291,7 +291,7 @@ impl Dice {
 }
 
 /// Makes conversations, each with 60 questions.
-pub fn conversations(seed: u64) -> Vec<Conversation> {
+pub(crate) fn conversations(seed: u64) -> Vec<Conversation> {
     let make = |(at, pair): (usize, &(&str, &str))| {
         let mut dice = Dice(seed.wrapping_add(at as u64 * 7919));
         dice.roll(2);

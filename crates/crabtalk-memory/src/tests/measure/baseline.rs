@@ -10,7 +10,7 @@ const B: f64 = 0.75;
 const FIRST_WORDS: usize = 8;
 
 /// BM25 over lower-cased words, without stop words or stemming.
-pub struct Plain {
+pub(crate) struct Plain {
     turns: Corpus,
     sessions: Corpus,
     first_words: Option<usize>,
@@ -18,7 +18,7 @@ pub struct Plain {
 
 impl Plain {
     /// BM25 with the whole question.
-    pub fn new(conversation: &Conversation) -> Self {
+    pub(crate) fn new(conversation: &Conversation) -> Self {
         let mut sessions: Vec<String> = Vec::new();
         for turn in &conversation.turns {
             sessions.resize(sessions.len().max(turn.session as usize + 1), String::new());
@@ -33,7 +33,7 @@ impl Plain {
     }
 
     /// BM25 with the first eight words of the question.
-    pub fn first_eight_words(conversation: &Conversation) -> Self {
+    pub(crate) fn first_eight_words(conversation: &Conversation) -> Self {
         Self {
             first_words: Some(FIRST_WORDS),
             ..Self::new(conversation)

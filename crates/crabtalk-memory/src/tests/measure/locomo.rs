@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 /// Reads the file's text; an error says what it lacks.
-pub fn parse(text: &str) -> Result<Vec<Conversation>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Conversation>, String> {
     let samples: Vec<Value> = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let read = |(at, sample)| sample_of(sample).map_err(|e| format!("sample {at}: {e}"));
     samples.iter().enumerate().map(read).collect()
