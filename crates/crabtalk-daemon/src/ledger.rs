@@ -18,7 +18,9 @@ pub(crate) use sums::Sum;
 
 use crate::settings::Settings;
 use crabtalk_domain::model::{Error, ErrorKind};
-use crabtalk_domain::{AgentConfig, BoxFuture, Budget, Clock, Cost, Ended, Ledger, Spent, Usage};
+use crabtalk_domain::{
+    AgentConfig, BoxFuture, Budget, Clock, Cost, Ledger, RunEnded, RunEnds, Spent, Usage,
+};
 use desk::Desk;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
@@ -145,10 +147,17 @@ impl Ledger for DayLedger {
         self.desk.add(now.date(), Entry::new(&now, &spent, &cost));
         cost
     }
+}
 
-    fn close(&self, ended: Ended<'_>) {
-        let now = self.now();
-        self.desk.add(now.date(), RunSum::new(&now, &ended).line());
+impl RunEnds for DayLedger {
+    fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
+        // What a crash took the account of is not known to have cost nothing.
+        if let Some(total) = &ended.total {
+            let now = self.now();
+            let line = RunSum::new(&now, ended, total).line();
+            self.desk.add(now.date(), line);
+        }
+        Box::pin(ready(()))
     }
 }
 

@@ -72,19 +72,6 @@ impl RunTotal {
     }
 }
 
-/// A run that is over.
-#[derive(Debug, Clone, Copy)]
-pub struct Ended<'a> {
-    /// The conversation.
-    pub key: &'a ConversationKey,
-    /// The run within it.
-    pub run: u64,
-    /// How it ended, as its End says.
-    pub code: u32,
-    /// What its calls, which are booked already, come to.
-    pub total: &'a RunTotal,
-}
-
 /// Keeps account of model calls. `()` allows everything and forgets it.
 pub trait Ledger: Send + Sync {
     /// Whether the agent may call a model now. Asked before every call. May wait
@@ -98,9 +85,6 @@ pub trait Ledger: Send + Sync {
     /// Books a call, and says what it cost; waits for nothing. Told after every call that a
     /// provider answered, also of one that was cancelled or cut.
     fn record(&self, spent: Spent<'_>) -> Cost;
-
-    /// Notes what a run came to, at its end; waits for nothing.
-    fn close(&self, ended: Ended<'_>);
 }
 
 impl Ledger for () {
@@ -111,6 +95,4 @@ impl Ledger for () {
     fn record(&self, spent: Spent<'_>) -> Cost {
         Cost::of_call(spent.usage, None)
     }
-
-    fn close(&self, _: Ended<'_>) {}
 }

@@ -14,6 +14,7 @@ mod ledger;
 mod message;
 mod names;
 mod origin;
+mod run_end;
 mod shown;
 mod time;
 
@@ -29,10 +30,11 @@ pub use event::{
 pub use history::{Derived, History};
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};
-pub use ledger::{Cost, Ended, Ledger, RunTotal, Spent};
+pub use ledger::{Cost, Ledger, RunTotal, Spent};
 pub use message::{Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
 pub use origin::Origin;
+pub use run_end::{RunEnded, RunEnds, RunOutcome};
 pub use time::{Clock, SystemClock, stamp};
 
 use std::future::Future;

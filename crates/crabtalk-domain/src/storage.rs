@@ -1,6 +1,6 @@
 //! The port behind which conversations are kept (STORE-1).
 
-use crate::{BoxFuture, ConversationKey, Message, Role};
+use crate::{BoxFuture, ConversationKey, Message, Role, Usage};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -62,6 +62,10 @@ pub struct RunRecord {
     /// For a start: how often the work was carried on before and with this run
     /// (STORE-7).
     pub tries: u32,
+    /// For an end: tokens of all its model calls; `None` in old logs.
+    pub usage: Option<Usage>,
+    /// For an end: how long it took; `None` in old logs.
+    pub duration_ms: Option<u64>,
     /// RFC 3339 instant.
     pub at: String,
 }

@@ -48,6 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         clock: Arc::new(SystemClock),
         approvals: Arc::new(()),
         ledger: Arc::new(()),
+        ends: Vec::new(),
         delegates: Arc::new(AtomicU64::new(1)),
         disk: Arc::new(|path: &Path| path.canonicalize().ok()),
     };

@@ -14,10 +14,10 @@ use crate::registry::{Live, Shared};
 use crate::run::{self, Ending, Outcome, Publisher, RunRequest};
 use crate::runtime::Inner;
 use crate::{Error, compaction};
-use crabtalk_domain::Origin;
 use crabtalk_domain::storage::{
     self, MetaRecord, NewConversation, Opened, Position, Record, RunRecord,
 };
+use crabtalk_domain::{Origin, RunOutcome};
 use futures_util::FutureExt;
 use open::Cut;
 use std::panic::AssertUnwindSafe;
@@ -85,6 +85,11 @@ pub(crate) enum Command {
     LastEnd {
         reply: Reply<RunRecord>,
     },
+    /// How the run of a request came out.
+    Outcome {
+        request_id: Box<str>,
+        reply: Reply<Option<RunOutcome>>,
+    },
     /// Carries on what a crash cut off.
     Resume,
 }
@@ -97,6 +102,7 @@ impl Command {
             Self::Compact { reply, .. } => drop(reply.send(Err(error))),
             Self::Set { reply, .. } | Self::Remove { reply } => drop(reply.send(Err(error))),
             Self::LastEnd { reply } => drop(reply.send(Err(error))),
+            Self::Outcome { reply, .. } => drop(reply.send(Err(error))),
             Self::Resume => {}
         }
     }
@@ -157,6 +163,7 @@ impl Conversation {
             | Command::Set { .. }
             | Command::Remove { .. }
             | Command::LastEnd { .. }
+            | Command::Outcome { .. }
             | Command::Resume => None,
         };
         let handled = AssertUnwindSafe(self.handle(command)).catch_unwind().await;
@@ -190,6 +197,9 @@ impl Conversation {
             Command::LastEnd { reply } => {
                 let _ = reply.send(self.last_end().await);
             }
+            Command::Outcome { request_id, reply } => {
+                let _ = reply.send(self.outcome(&request_id).await);
+            }
             Command::Resume => {
                 if let Err(error) = self.carry_on().await {
                     tracing::warn!(conversation = %self.shared.key, %error, "cannot carry on a run");
@@ -210,8 +220,18 @@ impl Conversation {
         }
         let opened = self.read_log(create).await?;
         let cut = Cut::by_crash(&opened, self.rt.catalog.load().resume);
-        self.open = Some(Open::take(&self.rt, &self.shared, opened, cut)?);
+        let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut)?;
+        self.open = Some(open);
+        self.tell_cut_off(cut_off).await;
         Ok(())
+    }
+
+    /// Tells whoever waits for the end of a run that a crash cut it off.
+    async fn tell_cut_off(&self, cut_off: Option<RunRecord>) {
+        if let Some(cut_off) = cut_off {
+            let key = &self.shared.key;
+            self.rt.tell_interrupted(key, &cut_off, None).await;
+        }
     }
 
     /// Opens the log. A disk that hangs holds up no shutdown.
@@ -249,7 +269,12 @@ impl Conversation {
             resumed?;
         }
         let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
-        match open.run_of(&job.request) {
+        match job
+            .request
+            .request_id
+            .as_deref()
+            .and_then(|id| open.run_of(id))
+        {
             // It never runs twice (CONV-9).
             Some(run) => {
                 let told = self.rt.storage.trace(&self.shared.key, run).await?;
@@ -318,13 +343,13 @@ impl Conversation {
         self.shared.take_up(&job);
         self.execute(job, Some(cut.clone())).await;
         match log.refusal() {
-            Some(error) if !self.rt.shutdown.is_cancelled() => self.give_up(cut, &error),
+            Some(error) if !self.rt.shutdown.is_cancelled() => self.give_up(cut, &error).await,
             Some(_) | None => Ok(()),
         }
     }
 
     /// Closes a run that could not be carried on.
-    fn give_up(&mut self, cut: RunRecord, error: &Error) -> Result<(), Error> {
+    async fn give_up(&mut self, cut: RunRecord, error: &Error) -> Result<(), Error> {
         let Some(open) = self.open.as_mut() else {
             return Ok(());
         };
@@ -332,7 +357,8 @@ impl Conversation {
         let closed = open::interrupted(cut, reason, self.rt.now());
         self.shared.append(&[Record::Run(closed.clone())])?;
         open.last_end = Some(closed.clone());
-        open.interrupted = Some(closed);
+        open.interrupted = Some(closed.clone());
+        self.tell_cut_off(Some(closed)).await;
         Ok(())
     }
 
@@ -358,16 +384,18 @@ impl Conversation {
         let closed = async {
             let opened = self.read_log(None).await?;
             let cut = Cut::by_panic(&opened, ending.run());
-            let mut open = Open::take(&self.rt, &self.shared, opened, cut)?;
+            let (mut open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut)?;
             let end = open.keep_late_steers(&self.rt, &self.shared)?;
             self.open = Some(open);
+            self.tell_cut_off(cut_off).await;
             Ok::<_, Error>(self.shared.synced_at_end(end).await?)
         };
         if let Err(error) = closed.await {
             tracing::warn!(conversation = %self.shared.key, %error, "the end of a run is not in its log");
+            self.rt.ends.is_not_written(&self.shared.key, ending.run());
             self.forget();
         }
-        ending.tell_of_panic(&self.shared);
+        ending.tell_of_panic(&self.shared).await;
     }
 
     /// What the first message of a pair settles (CONV-6): the agent's folder
@@ -428,6 +456,28 @@ impl Conversation {
         let last = self.rt.storage.trace(&self.shared.key, open.last_run);
         let last = last.await?.and_then(|trace| trace.end);
         last.ok_or_else(nothing)
+    }
+
+    async fn outcome(&mut self, request_id: &str) -> Result<Option<RunOutcome>, Error> {
+        match self.carry_on().await {
+            Err(Error::NoConversation(_)) => return Ok(None),
+            carried_on => carried_on?,
+        }
+        let open = self.open.as_ref().ok_or(Error::ShuttingDown)?;
+        let Some(run) = open.run_of(request_id) else {
+            return Ok(None);
+        };
+        let trace = self.rt.storage.trace(&self.shared.key, run).await?;
+        let end = trace.and_then(|trace| trace.end);
+        // A log that somebody mended by hand may have lost how it ended.
+        let end = end.unwrap_or_else(|| {
+            let run = RunRecord {
+                id: run,
+                ..RunRecord::default()
+            };
+            interrupted(run, CUT_OFF.into(), String::new())
+        });
+        Ok(Some(RunOutcome::of_record(&end)))
     }
 
     async fn set(&mut self, change: Change) -> Result<(), Error> {

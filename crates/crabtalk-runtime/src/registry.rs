@@ -270,6 +270,7 @@ impl Shared {
             | Command::Set { .. }
             | Command::Remove { .. }
             | Command::LastEnd { .. }
+            | Command::Outcome { .. }
             | Command::Resume => None,
         };
         match self.mailbox.try_send(command) {

@@ -8,6 +8,7 @@
 mod announce;
 mod answer;
 mod compact;
+mod ends;
 mod facts;
 mod finish;
 mod people;
@@ -29,6 +30,7 @@ use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{
     AgentConfig, ConversationKey, Message, Origin, ToolCall, Usage, model, storage,
 };
+pub(crate) use ends::Ends;
 pub(crate) use facts::Facts;
 pub(crate) use finish::Ending;
 use futures_util::FutureExt;

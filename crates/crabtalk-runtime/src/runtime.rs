@@ -12,14 +12,14 @@ use crate::gate::{ToolRights, Violation, rights, scope};
 use crate::listen::Listener;
 use crate::registry::{LiveInfo, Registry};
 use crate::router::{ApprovalBook, DelegateNumbers, Router};
-use crate::run::RunRequest;
+use crate::run::{Ends, RunRequest};
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::{Model, Request};
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook, Ledger,
-    Origin, stamp,
+    Origin, RunEnds, RunOutcome, stamp,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct Parts {
     pub hook: Arc<dyn Hook>,
     /// What model calls are booked in and allowed by; `Arc::new(())` for none.
     pub ledger: Arc<dyn Ledger>,
+    /// Who hears of the end of every run.
+    pub ends: Vec<Arc<dyn RunEnds>>,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// Calls that were approved for good.
@@ -56,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) router: Router,
     pub(crate) hook: Arc<dyn Hook>,
     pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) ends: Ends,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) catalog: ArcSwap<Catalog>,
     pub(crate) registry: Registry,
@@ -151,6 +154,7 @@ impl Runtime {
             router: Router::new(parts.tools, parts.approvals, parts.disk),
             hook: parts.hook,
             ledger: parts.ledger,
+            ends: Ends::new(parts.ends),
             clock: parts.clock,
             catalog: ArcSwap::from_pointee(catalog),
             registry: Registry::default(),
@@ -487,6 +491,23 @@ impl Runtime {
             self.0.registry.len(),
             self.0.running.load(Ordering::Relaxed),
         )
+    }
+
+    /// How the run of a request came out (CONV-9), as its log says: for whoever
+    /// waited for its end when the daemon was killed. Waits for what goes on in
+    /// the conversation. `None`: no run of this id ever began, or so many others
+    /// did that it is forgotten.
+    ///
+    /// # Errors
+    /// What reading the log may fail with.
+    pub async fn outcome(
+        &self,
+        key: &ConversationKey,
+        request_id: &str,
+    ) -> Result<Option<RunOutcome>, Error> {
+        let request_id = request_id.into();
+        self.ask_task(key, |reply| Command::Outcome { request_id, reply })
+            .await
     }
 
     /// How many runs have begun, or `None` while one goes on: who looks now and

@@ -228,6 +228,10 @@ struct RunFields<'a> {
     error: &'a str,
     #[serde(skip_serializing_if = "is_none")]
     tries: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "str::is_empty")]
     at: &'a str,
 }
@@ -249,6 +253,8 @@ impl<'a> From<&'a RunRecord> for RunFields<'a> {
             code: record.code,
             error: &record.error,
             tries: record.tries,
+            usage: record.usage.as_ref(),
+            duration_ms: record.duration_ms,
             at: &record.at,
         }
     }

@@ -344,6 +344,10 @@ struct RawRun {
     #[serde(default)]
     tries: u32,
     #[serde(default)]
+    usage: Option<Usage>,
+    #[serde(default)]
+    duration_ms: Option<u64>,
+    #[serde(default)]
     at: String,
 }
 
@@ -369,6 +373,8 @@ impl RawRun {
             code,
             error,
             tries,
+            usage,
+            duration_ms,
             at,
             ..
         } = self;
@@ -382,6 +388,8 @@ impl RawRun {
             code,
             error,
             tries,
+            usage,
+            duration_ms,
             at,
         })
     }

@@ -4,12 +4,14 @@
 //! stands for. Absent on purpose: anything that a released binary needs.
 
 pub mod clock;
+pub mod ends;
 pub mod fuzz;
 pub mod model;
 pub mod scripted;
 pub mod store;
 
 pub use clock::ManualClock;
+pub use ends::HeardEnds;
 pub use fuzz::fuzz;
 pub use model::{Reply, ScriptedModel};
 pub use store::MemoryStore;

@@ -4,7 +4,7 @@
 //! touched by it.
 
 use super::cells::Cells;
-use crabtalk_domain::{Cost, Ended, RunTotal, Spent, Usage, stamp};
+use crabtalk_domain::{Cost, RunEnded, RunTotal, Spent, Usage, stamp};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -168,14 +168,14 @@ pub(crate) struct RunSum {
 }
 
 impl RunSum {
-    pub(super) fn new(now: &Zoned, ended: &Ended<'_>) -> Self {
-        let RunTotal { calls, usage, cost } = ended.total;
+    pub(super) fn new(now: &Zoned, ended: &RunEnded, total: &RunTotal) -> Self {
+        let RunTotal { calls, usage, cost } = total;
         Self {
             agent: ended.key.agent.to_string(),
             sender: ended.key.sender.to_string(),
-            run: ended.run,
+            run: ended.outcome.run,
             at: at(now),
-            code: ended.code,
+            code: ended.outcome.code,
             sum: Sum::new(*calls, usage, cost),
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crabtalk_config::Config;
-use crabtalk_domain::{AgentName, ConversationKey, RunTotal};
+use crabtalk_domain::{AgentName, ConversationKey, RunOutcome, RunTotal};
 use crabtalk_testkit::ManualClock;
 use futures_util::FutureExt;
 use jiff::ToSpan;
@@ -84,12 +84,21 @@ impl Rig {
             ..Usage::default()
         };
         let cost = Cost::of_call(&usage, Some(0.5));
-        self.ledger.close(Ended {
-            key: &ConversationKey::new(agent, sender).unwrap(),
-            run,
-            code: 499,
-            total: &RunTotal { calls, usage, cost },
-        });
+        let ended = RunEnded {
+            key: Arc::new(ConversationKey::new(agent, sender).unwrap()),
+            speaker: agent.into(),
+            origin: None,
+            request_id: String::new(),
+            outcome: RunOutcome {
+                run,
+                code: 499,
+                ..RunOutcome::default()
+            },
+            total: Some(RunTotal { calls, usage, cost }),
+            carried_on_as: None,
+        };
+        let heard = self.ledger.on_run_end(&ended).now_or_never();
+        heard.expect("it waits for nothing");
     }
 
     /// The last runs, newest first.

@@ -99,6 +99,7 @@ impl Node {
                 ],
                 hook: Arc::new(context),
                 ledger: Arc::clone(&ledger) as _,
+                ends: vec![Arc::clone(&ledger) as _],
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 disk: Arc::new(LocalDisk),

@@ -6,7 +6,6 @@
 use crate::history::{self, FAILED, NOT_APPROVED, UNANSWERED, UNKNOWN};
 use crate::registry::Shared;
 use crate::router::ASK_USER;
-use crate::run::RunRequest;
 use crate::runtime::Inner;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Opened, Position, Record, RunPhase, RunRecord};
@@ -123,13 +122,14 @@ pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
 }
 
 impl Open {
-    /// Makes what the log holds valid, on disk too.
+    /// Makes what the log holds valid, on disk too. Answers with the run, too,
+    /// that the log says from now on was cut off.
     pub(super) fn take(
         rt: &Inner,
         shared: &Shared,
         opened: Opened,
         cut: Cut,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Option<RunRecord>), Error> {
         let waiting = opened.waiting;
         let panicked = matches!(cut, Cut::Failed(_));
         let repaired = history::repair(opened.history, |call| match call.name.as_str() {
@@ -146,6 +146,7 @@ impl Open {
         if !records.is_empty() {
             shared.append(&records)?;
         }
+        let cut_off = closed.clone().filter(|_| !panicked);
         let last_end = closed.or(opened.last_end);
         // One that nobody has been told of since is told to whoever comes next,
         // whatever came between.
@@ -171,7 +172,7 @@ impl Open {
         live.meta = opened.meta;
         live.message_count = open.message_count();
         drop(live);
-        Ok(open)
+        Ok((open, cut_off))
     }
 
     /// Keeps what was accepted for a run that is over before its next step.
@@ -196,8 +197,7 @@ impl Open {
     }
 
     /// The run of a request that was made before (CONV-9).
-    pub(super) fn run_of(&self, request: &RunRequest) -> Option<u64> {
-        let id = request.request_id.as_ref()?;
+    pub(super) fn run_of(&self, id: &str) -> Option<u64> {
         let known = self.requests.iter().find(|(known, _)| known == id);
         known.map(|(_, run)| *run)
     }

@@ -9,13 +9,21 @@ use crate::runtime::Inner;
 use crate::spending::Tally;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentEvent, Cost, End, Ended, Message, Usage};
+use crabtalk_domain::{AgentEvent, Cost, End, Message, Origin, RunEnded, RunOutcome, Usage};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// Longest reason that a log keeps of a failed run: what providers answer may
 /// be a page of HTML, and its beginning says what happened.
 const MAX_REASON_BYTES: usize = 2048;
+
+/// How long a run's readers wait for its End while whoever keeps account of runs
+/// hears of it: such work takes milliseconds, and a disk that hangs is nothing
+/// that a client should have to wait for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Stop {
     pub(super) fn filtered(model: &str) -> Self {
@@ -59,7 +67,10 @@ pub(crate) struct Ending {
     tally: Arc<Tally>,
     speaker: String,
     run: u64,
-    booked: AtomicBool,
+    origin: Origin,
+    request_id: String,
+    began: Instant,
+    told: AtomicBool,
 }
 
 impl Ending {
@@ -71,13 +82,17 @@ impl Ending {
         work: &Work,
     ) -> Self {
         let (key, log) = (Arc::clone(&shared.key), Arc::clone(&work.job.log));
+        let request = &work.job.request;
         Self {
             rt: Arc::clone(rt),
             publisher: Arc::new(Publisher::new(Arc::clone(rt), key, run, speaker, log)),
             tally: Arc::default(),
             speaker: speaker.to_owned(),
             run,
-            booked: AtomicBool::new(false),
+            origin: request.origin.clone(),
+            request_id: request.request_id.clone().unwrap_or_default(),
+            began: Instant::now(),
+            told: AtomicBool::new(false),
         }
     }
 
@@ -93,27 +108,51 @@ impl Ending {
         &self.tally
     }
 
-    /// The run is over: it leaves flight, its account is closed, its readers
-    /// are told.
-    fn tell(&self, shared: &Shared, end: End) {
+    /// How long it has taken so far.
+    fn duration(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The run is over: it leaves flight, whoever keeps account of runs hears of
+    /// it, its readers are told.
+    async fn tell(&self, shared: &Shared, end: End) {
         shared.release(self.publisher.log());
         let total = self.tally.total();
-        if !self.booked.swap(true, Ordering::Relaxed) {
-            self.rt.ledger.close(Ended {
-                key: &shared.key,
+        let ended = RunEnded {
+            key: Arc::clone(&shared.key),
+            speaker: self.speaker.clone(),
+            origin: Some(self.origin.clone()),
+            request_id: self.request_id.clone(),
+            outcome: RunOutcome {
                 run: self.run,
                 code: end.code,
-                total: &total,
-            });
-        }
+                error: end.error.clone(),
+                interrupted: false,
+                usage: Some(total.usage),
+                duration: Some(self.duration()),
+            },
+            total: Some(total),
+            carried_on_as: None,
+        };
+        let is_news = !self.told.swap(true, Ordering::Relaxed);
+        let mut hearing = pin!(async {
+            if is_news {
+                self.rt.ends.tell(&ended).await;
+            }
+        });
+        let heard = timeout(PATIENCE, &mut hearing).await.is_ok();
         self.publisher.publish(AgentEvent::End(End {
             cost: total.cost,
             ..end
         }));
+        if !heard {
+            tracing::warn!(conversation = %shared.key, run = self.run, "what listens to the ends of runs takes long; the conversation waits for it");
+            hearing.await;
+        }
     }
 
     /// The run panicked. One that nobody has heard of yet is refused.
-    pub(crate) fn tell_of_panic(&self, shared: &Shared) {
+    pub(crate) async fn tell_of_panic(&self, shared: &Shared) {
         let log = self.publisher.log();
         if log.run() == 0 {
             shared.forget_current();
@@ -126,7 +165,7 @@ impl Ending {
                 code: crate::Error::Panicked.code(),
                 ..End::default()
             };
-            self.tell(shared, end);
+            self.tell(shared, end).await;
         }
     }
 }
@@ -163,7 +202,12 @@ impl Run<'_> {
             usage,
             cost: total.cost,
         };
-        self.ending.tell(self.shared, end);
+        let (ends, key) = (&self.rt.ends, &self.shared.key);
+        match &failure {
+            Some(_) => ends.is_not_written(key, self.number),
+            None => ends.is_written(key),
+        }
+        self.ending.tell(self.shared, end).await;
         if failure.is_none() {
             Outcome::Intact
         } else {
@@ -204,6 +248,8 @@ impl Run<'_> {
             phase: RunPhase::End,
             code,
             error: why[..why.floor_char_boundary(MAX_REASON_BYTES)].to_owned(),
+            usage: Some(self.tally.total().usage),
+            duration_ms: Some(self.ending.duration().as_millis() as u64),
             at: now,
             ..RunRecord::default()
         };

@@ -39,7 +39,7 @@ pub(super) async fn start<'a>(
         speaker,
     } = speakers;
     let standing = standing_of(&catalog, &job.request);
-    let carried_on = cut.is_some();
+    let is_carried_on = cut.is_some();
     let said = match &cut {
         Some(_) => None,
         None => Some(said(rt, &job, &facts).await?),
@@ -68,6 +68,7 @@ pub(super) async fn start<'a>(
         "" => rt.model.active_model(),
         model => model.to_owned(),
     };
+    let carried_on = now_over.clone();
     let cut = open.interrupted.take().or(now_over);
     publish_start(
         &publisher,
@@ -77,6 +78,9 @@ pub(super) async fn start<'a>(
         said.as_deref(),
         cut,
     );
+    if let Some(cut) = carried_on {
+        rt.tell_interrupted(&shared.key, &cut, Some(number)).await;
+    }
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
 
@@ -87,7 +91,7 @@ pub(super) async fn start<'a>(
         cwd: facts.cwd.clone(),
         standing,
         facts,
-        carried_on,
+        carried_on: is_carried_on,
         budget: Budget::new(&primary, &*rt.model),
         rt,
         shared,

@@ -48,7 +48,7 @@ async fn a_panic_is_told_to_everybody_once() {
     let want = ["start crab 1", PANICKED];
     assert_eq!(told(watcher).await, want);
     assert_eq!(*hook.0.lock().expect("not poisoned"), want);
-    assert_eq!(rig.ledger.closed.lock().expect("not poisoned").len(), 1);
+    assert_eq!(rig.ends.lines(), ["(crab, user) 1 500"]);
     assert_eq!(
         rig.lines().last().map(String::as_str),
         Some("run 1 end 500")

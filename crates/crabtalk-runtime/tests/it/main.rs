@@ -4,6 +4,7 @@ mod asks;
 mod compaction;
 mod delegation;
 mod durable;
+mod ends;
 mod faults;
 mod guests;
 mod hooks;

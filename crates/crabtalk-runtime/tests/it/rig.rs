@@ -2,12 +2,12 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AgentName, AskOutcome, BoxFuture, ConversationKey, Cost, End, Ended,
-    Hook, Image, ImageType, Ledger, Permission, PermissionRule, Spent, Usage, model,
+    AgentConfig, AgentEvent, AgentName, AskOutcome, BoxFuture, ConversationKey, Cost, End, Hook,
+    Image, ImageType, Ledger, Permission, PermissionRule, RunEnds, Spent, Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
-use crabtalk_testkit::{ManualClock, MemoryStore, Reply, ScriptedModel};
+use crabtalk_testkit::{HeardEnds, ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
 use std::future::ready;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,6 @@ pub(crate) const UNPRICED: u64 = 13;
 #[derive(Default)]
 pub(crate) struct Purse {
     pub(crate) booked: Mutex<Vec<String>>,
-    pub(crate) closed: Mutex<Vec<String>>,
     pub(crate) closes_after: Mutex<Option<usize>>,
 }
 
@@ -161,20 +160,6 @@ impl Ledger for Purse {
         let priced = *prompt_tokens != UNPRICED;
         Cost::of_call(spent.usage, priced.then_some(*completion_tokens as f64))
     }
-
-    fn close(&self, ended: Ended<'_>) {
-        let total = ended.total;
-        self.closed.lock().expect("not poisoned").push(format!(
-            "{} {} {} {}: {}+{} {:?}",
-            ended.key,
-            ended.run,
-            ended.code,
-            total.calls,
-            total.usage.prompt_tokens,
-            total.usage.completion_tokens,
-            total.cost.money
-        ));
-    }
 }
 
 pub(crate) struct Rig {
@@ -184,6 +169,7 @@ pub(crate) struct Rig {
     pub(crate) tools: Arc<Tools>,
     pub(crate) approvals: Arc<Book>,
     pub(crate) ledger: Arc<Purse>,
+    pub(crate) ends: Arc<HeardEnds>,
 }
 
 pub(crate) fn agent(name: &str) -> AgentConfig {
@@ -241,20 +227,50 @@ fn rig_of(
     resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
     hook: Arc<dyn Hook>,
 ) -> Rig {
+    let ends = Arc::new(HeardEnds::default());
+    let heard_by = vec![Arc::clone(&ends) as Arc<dyn RunEnds>];
+    let parts = |parts: Parts| Parts {
+        hook,
+        disk: Arc::new(resolve),
+        ends: heard_by,
+        ..parts
+    };
+    Rig {
+        ends,
+        ..rig_from(model, store, catalog, parts)
+    }
+}
+
+/// A rig whose ends of runs these hear of.
+pub(crate) fn rig_heard_by(
+    model: ScriptedModel,
+    store: MemoryStore,
+    ends: Vec<Arc<dyn RunEnds>>,
+) -> Rig {
+    rig_from(model, store, catalog(), |parts| Parts { ends, ..parts })
+}
+
+fn rig_from(
+    model: ScriptedModel,
+    store: MemoryStore,
+    catalog: Catalog,
+    change: impl FnOnce(Parts) -> Parts,
+) -> Rig {
     let tools = Arc::new(Tools::default());
     let approvals = Arc::new(Book::default());
     let ledger = Arc::new(Purse::default());
-    let parts = Parts {
+    let parts = change(Parts {
         model: Arc::new(model.clone()),
         storage: Arc::new(store.clone()),
         tools: vec![Arc::clone(&tools) as Arc<dyn ToolProvider>],
-        hook,
+        hook: Arc::new(()),
         clock: Arc::new(ManualClock::default()),
         approvals: Arc::clone(&approvals) as _,
-        disk: Arc::new(resolve),
+        disk: Arc::new(|_: &Path| None),
         delegates: Arc::new(AtomicU64::new(1)),
         ledger: Arc::clone(&ledger) as _,
-    };
+        ends: Vec::new(),
+    });
     Rig {
         runtime: Runtime::new(parts, catalog),
         model,
@@ -262,6 +278,7 @@ fn rig_of(
         tools,
         approvals,
         ledger,
+        ends: Arc::default(),
     }
 }
 

@@ -128,8 +128,22 @@ async fn the_end_says_what_all_calls_of_a_run_cost() {
         (Some(24.0), UNPRICED + 32)
     );
     assert_eq!(cost(rig.submit("last")).await, (None, UNPRICED + 64));
+    let ended = rig.ends.all().into_iter().map(|ended| {
+        let total = ended.total.expect("no crash");
+        assert_eq!(ended.outcome.usage, Some(total.usage));
+        format!(
+            "{} {} {} {}: {}+{} {:?}",
+            ended.key,
+            ended.outcome.run,
+            ended.outcome.code,
+            total.calls,
+            total.usage.prompt_tokens,
+            total.usage.completion_tokens,
+            total.cost.money
+        )
+    });
     assert_eq!(
-        *rig.ledger.closed.lock().expect("not poisoned"),
+        ended.collect::<Vec<_>>(),
         [
             "(crab, user) 1 0 2: 20+3 Some(3.0)",
             "(crab, user) 2 499 1: 20+4 Some(4.0)",

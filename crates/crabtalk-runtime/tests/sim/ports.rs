@@ -7,8 +7,8 @@ use crabtalk_domain::model::{Chunk, Error as ModelError, ErrorKind, Model, Reque
 use crabtalk_domain::storage::*;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, BoxFuture, BoxStream, ConversationKey, Cost, Ended, Hook, Ledger,
-    Message, People, Permission, Refusal, RunContext, Spent,
+    AgentConfig, AgentEvent, BoxFuture, BoxStream, ConversationKey, Cost, Hook, Ledger, Message,
+    People, Permission, Refusal, RunContext, RunEnded, RunEnds, Spent,
 };
 use crabtalk_testkit::MemoryStore;
 use crabtalk_testkit::model::request_problems;
@@ -447,10 +447,16 @@ impl Ledger for Purse {
     fn record(&self, spent: Spent<'_>) -> Cost {
         Cost::of_call(spent.usage, None)
     }
+}
 
-    fn close(&self, ended: Ended<'_>) {
-        if !self.0.is_dead() {
-            self.0.told.closed(ended.key, ended.run);
-        }
+impl RunEnds for Purse {
+    fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
+        let mut rng = self.0.chance(("heard", &*ended.key));
+        Box::pin(async move {
+            pause(&mut rng, 1500).await;
+            if !self.0.is_dead() {
+                self.0.told.closed(ended);
+            }
+        })
     }
 }

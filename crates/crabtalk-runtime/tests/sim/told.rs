@@ -2,7 +2,7 @@
 //! say.
 
 use crabtalk_domain::storage::{Record, RunPhase};
-use crabtalk_domain::{AgentEvent, ConversationKey, End, Role};
+use crabtalk_domain::{AgentEvent, ConversationKey, End, Role, RunEnded};
 use crabtalk_runtime::Sequenced;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,6 +85,8 @@ struct State {
     open: HashMap<ConversationKey, u64>,
     begun: HashSet<(ConversationKey, u64)>,
     closed: HashSet<(ConversationKey, u64)>,
+    /// Runs that were told as cut off.
+    cut_off: HashSet<(ConversationKey, u64)>,
     heard: BTreeMap<ConversationKey, Vec<Arc<Mutex<Heard>>>>,
     accepted: Vec<(ConversationKey, String)>,
     /// Where a log failed, so that what it had accepted may be lost.
@@ -147,10 +149,20 @@ impl Told {
         }
     }
 
-    pub(crate) fn closed(&self, key: &ConversationKey, run: u64) {
+    /// Whoever keeps account of runs heard of an end.
+    pub(crate) fn closed(&self, ended: &RunEnded) {
+        let (key, run) = ((*ended.key).clone(), ended.outcome.run);
         let mut state = self.state();
-        if !state.closed.insert((key.clone(), run)) {
-            let problem = format!("{key}: run {run} was booked twice");
+        let state = &mut *state;
+        let own = (key.clone(), run);
+        let first = if ended.outcome.interrupted {
+            // Of an earlier life: what this one began has an end of its own.
+            !state.begun.contains(&own) && state.cut_off.insert(own)
+        } else {
+            state.closed.insert(own)
+        };
+        if !first {
+            let problem = format!("{key}: the end of run {run} was told twice");
             state.problems.push(problem);
         }
     }
@@ -175,6 +187,7 @@ impl Told {
         state.accepted.retain(|(of, _)| of != key);
         state.begun.retain(|(of, _)| of != key);
         state.closed.retain(|(of, _)| of != key);
+        state.cut_off.retain(|(of, _)| of != key);
     }
 
     /// The daemon is gone: what it had begun and not told is nobody's.
@@ -184,6 +197,10 @@ impl Told {
         state.begun.clear();
         state.closed.clear();
         state.accepted.clear();
+        if lost == Lost::Unsynced {
+            // What says so may be lost with it.
+            state.cut_off.clear();
+        }
         for heard in state.heard.values().flatten() {
             let mut heard = heard.lock().expect("not poisoned");
             if lost == Lost::Unsynced && heard.is_over().is_none() {

@@ -4,8 +4,8 @@
 use crate::ports::{Hands, Life, Minds, Purse, Senses, Store};
 use crate::rng::Rng;
 use crate::told::{Heard, Lost, Told};
-use crabtalk_domain::storage::Storage;
-use crabtalk_domain::{AgentConfig, AgentName, AskKind, BoxFuture, ConversationKey};
+use crabtalk_domain::storage::{Record, Storage};
+use crabtalk_domain::{AgentConfig, AgentName, AskKind, BoxFuture, ConversationKey, RunOutcome};
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{ManualClock, MemoryStore};
@@ -88,6 +88,7 @@ fn start(
         tools: vec![Arc::new(Hands(Arc::clone(life)))],
         hook: Arc::new(Senses(Arc::clone(life))),
         ledger: Arc::new(Purse(Arc::clone(life))),
+        ends: vec![Arc::new(Purse(Arc::clone(life)))],
         clock: Arc::clone(clock) as _,
         approvals: Arc::new(Book::default()),
         disk: Arc::new(|_: &std::path::Path| None),
@@ -414,6 +415,31 @@ impl World {
         }
     }
 
+    /// Whoever asks how a request came out is told what its log says.
+    async fn check_outcomes(&self) {
+        for (key, ids) in &self.ids {
+            for (id, _) in ids {
+                let outcome = self.runtime.outcome(key, id).await;
+                let Some(outcome) = outcome.expect("nothing fails any more") else {
+                    continue;
+                };
+                let records = self.store.records(key).into_iter().rev();
+                let mut ends = records.filter_map(|record| match record {
+                    Record::Run(run) if run.id == outcome.run => Some(run),
+                    Record::Message(_)
+                    | Record::Compact { .. }
+                    | Record::Meta(_)
+                    | Record::Run(_) => None,
+                });
+                let end = ends.next().map(|end| RunOutcome::of_record(&end));
+                if end.as_ref() != Some(&outcome) {
+                    let differ = format!("{key}: {id} came out as {outcome:?}, logged as {end:?}");
+                    self.told.problem(differ);
+                }
+            }
+        }
+    }
+
     /// Nothing fails any more: everything that was begun comes to an end.
     async fn rest(&mut self) {
         self.life.calm.store(true, Ordering::Relaxed);
@@ -443,6 +469,7 @@ impl World {
         }
         sleep(Duration::from_secs(3600)).await;
         self.check(true).await;
+        self.check_outcomes().await;
         self.told.check_rest();
         self.end_runtime().await;
     }

@@ -1,6 +1,7 @@
 //! What a log says of its runs.
 
 use crate::support::*;
+use crabtalk_domain::Usage;
 use crabtalk_domain::storage::*;
 
 fn start(id: u64) -> Record {
@@ -37,6 +38,25 @@ async fn a_run_is_found_wherever_it_is_by_now() {
     assert_eq!(traced(&home, 2).await, Some((None, Some(502))));
     assert_eq!(traced(&home, 3).await, Some((answer("three"), None)));
     assert_eq!(traced(&home, 4).await, None);
+}
+
+#[tokio::test]
+async fn an_end_keeps_what_the_run_came_to() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let end = RunRecord {
+        usage: Some(Usage {
+            prompt_tokens: 10,
+            completion_tokens: 2,
+            ..Usage::default()
+        }),
+        duration_ms: Some(1500),
+        ..run(1, RunPhase::End)
+    };
+    log.append(&[start(1), user("a"), Record::Run(end.clone())])
+        .expect("appends");
+    let trace = home.store.trace(&key("crab", "user"), 1).await;
+    assert_eq!(trace.expect("reads").and_then(|trace| trace.end), Some(end));
 }
 
 #[tokio::test]

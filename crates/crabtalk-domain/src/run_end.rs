@@ -1,0 +1,77 @@
+//! The port that hears of the end of every run.
+
+use crate::storage::{RunPhase, RunRecord};
+use crate::{BoxFuture, ConversationKey, Origin, RunTotal, Usage};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a run came out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunOutcome {
+    /// Its number within the conversation.
+    pub run: u64,
+    /// 0 on success, else one of the codes of WIRE-3.
+    pub code: u32,
+    /// Why it failed; empty on success.
+    pub error: String,
+    /// Whether the daemon's own end cut it off.
+    pub interrupted: bool,
+    /// Tokens of all its model calls; `None` where a crash took the account, and
+    /// in old logs.
+    pub usage: Option<Usage>,
+    /// How long it took; `None` as above.
+    pub duration: Option<Duration>,
+}
+
+impl RunOutcome {
+    /// As the log has it.
+    pub fn of_record(end: &RunRecord) -> Self {
+        Self {
+            run: end.id,
+            code: end.code,
+            error: end.error.clone(),
+            interrupted: end.phase == RunPhase::Interrupted,
+            usage: end.usage,
+            duration: end.duration_ms.map(Duration::from_millis),
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEnded {
+    /// Its conversation.
+    pub key: Arc<ConversationKey>,
+    /// Who spoke: the conversation's agent, or a guest.
+    pub speaker: String,
+    /// Where it came from. `None` for a delegate that a crash cut off: its log
+    /// does not describe the parent.
+    pub origin: Option<Origin>,
+    /// The id under which it was asked for; empty where none was given (CONV-9).
+    pub request_id: String,
+    /// How it came out.
+    pub outcome: RunOutcome,
+    /// What its model calls, which are booked already, come to; `None` where a
+    /// crash took the account.
+    pub total: Option<RunTotal>,
+    /// The run that goes on where a crash cut this one off (STORE-7), under the
+    /// same request id: that one's end is the end of the work.
+    pub carried_on_as: Option<u64>,
+}
+
+/// Hears of the end of every run.
+///
+/// For each run that told its start there is one call, whatever ends it: success,
+/// failure, a kill, a panic, the daemon's shutdown. A run that the daemon's own end
+/// cut off is told when its conversation is next opened, which may be in a later
+/// life of the daemon. The log has the end before it is told; where the log could
+/// not be written, a later life may tell the run as interrupted once more. Who keeps
+/// what it hears knows a run again by its conversation and number, and asks the
+/// runtime after a restart for the outcome of what it still waits for.
+///
+/// The call is awaited before the conversation goes on with its next command, so
+/// nothing is dropped. It must not wait for a run.
+pub trait RunEnds: Send + Sync {
+    /// A run is over.
+    fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()>;
+}

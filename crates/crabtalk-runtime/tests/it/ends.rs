@@ -1,0 +1,267 @@
+//! Whoever keeps account of runs hears of each end, once.
+
+use crate::rig::*;
+use crabtalk_domain::model::{Error, ErrorKind};
+use crabtalk_domain::{BoxFuture, ConversationKey, Origin, RunEnded, RunEnds, Usage};
+use crabtalk_runtime::{Catalog, RunRequest};
+use crabtalk_testkit::{HeardEnds, MemoryStore, Reply, ScriptedModel};
+use serde_json::json;
+use std::time::Duration;
+
+fn resuming() -> Catalog {
+    let mut catalog = catalog();
+    catalog.resume = true;
+    catalog
+}
+
+fn request(content: &str, id: &str) -> RunRequest {
+    RunRequest {
+        request_id: Some(id.into()),
+        origin: Origin::Cron { id: 7 },
+        ..RunRequest::new(key(), content)
+    }
+}
+
+/// A rig whose run of `go`, asked for as `r1`, is in flight in a tool.
+async fn in_flight() -> Rig {
+    let rig = rig(vec![Reply::tool("wait", json!({}))]);
+    let mut run = rig.try_submit(request("go", "r1")).expect("accepted");
+    read_until(&mut run, "tools").await;
+    rig.tools.until_waiting(1).await;
+    rig
+}
+
+/// The daemon is killed, and another one starts on what it left.
+fn after_a_crash(rig: &Rig, replies: Vec<Reply>, catalog: Catalog) -> Rig {
+    rig_on(ScriptedModel::new(replies), rig.store.snapshot(), catalog)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_says_whose_it_is_and_what_came_of_it() {
+    let usage = Usage {
+        prompt_tokens: 10,
+        completion_tokens: 2,
+        ..Usage::default()
+    };
+    let rig = rig(vec![Reply::text("done").usage(usage)]);
+    read(rig.try_submit(request("go", "r1")).expect("accepted")).await;
+    let ended = rig.ends.all().pop().expect("it was told");
+    assert_eq!(*ended.key, key());
+    assert_eq!(ended.speaker, "crab");
+    assert_eq!(ended.origin, Some(Origin::Cron { id: 7 }));
+    assert_eq!(ended.request_id, "r1");
+    assert_eq!((ended.outcome.run, ended.outcome.code), (1, 0));
+    assert_eq!(ended.outcome.usage, Some(usage));
+    assert!(ended.outcome.duration.is_some());
+    assert_eq!(ended.total.map(|total| total.calls), Some(1));
+
+    // And whoever asks later is told what was heard.
+    let again = after_a_crash(&rig, vec![], catalog());
+    let outcome = again.runtime.outcome(&key(), "r1").await.expect("readable");
+    let mut told = outcome.expect("it is known");
+    // The log keeps milliseconds.
+    told.duration = ended.outcome.duration;
+    assert_eq!(told, ended.outcome);
+    assert_eq!(again.ends.lines(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_failed_and_a_killed_run_are_told_with_their_reasons() {
+    let rig = rig(vec![
+        Reply::Error(Error::new(ErrorKind::Invalid, "no key")),
+        Reply::hang(),
+    ]);
+    rig.run("go").await;
+    let mut killed = rig.submit("again");
+    read_until(&mut killed, "start").await;
+    rig.runtime.kill(&key()).expect("in flight");
+    read(killed).await;
+    let ends = rig.ends.all();
+    let told: Vec<_> = ends
+        .iter()
+        .map(|e| (e.outcome.code, &*e.outcome.error))
+        .collect();
+    assert_eq!(told, [(502, "no key"), (499, "cancelled")]);
+}
+
+#[tokio::test]
+async fn a_shutdown_is_an_end_too() {
+    let rig = in_flight().await;
+    rig.runtime.shutdown().await;
+    assert_eq!(rig.ends.lines(), ["(crab, user) 1 503"]);
+}
+
+#[tokio::test]
+async fn what_is_refused_before_its_start_has_no_end() {
+    let rig = rig(vec![Reply::text("hello")]);
+    rig.store.panic_in_opens(true);
+    let events = rig.run("go").await;
+    assert!(events[0].starts_with("refused 500"), "{events:?}");
+    rig.store.panic_in_opens(false);
+    assert_eq!(rig.ends.lines(), Vec::<String>::new());
+    let outcome = rig.runtime.outcome(&key(), "r1").await;
+    assert_eq!(outcome.expect("readable"), None);
+}
+
+#[tokio::test]
+async fn a_run_that_a_crash_cut_off_is_told_when_somebody_asks_for_it() {
+    let killed = in_flight().await;
+    assert_eq!(killed.ends.lines(), Vec::<String>::new());
+
+    let rig = after_a_crash(&killed, vec![Reply::text("hello")], catalog());
+    let outcome = rig.runtime.outcome(&key(), "r1").await.expect("readable");
+    let outcome = outcome.expect("it began");
+    assert_eq!((outcome.run, outcome.code), (1, 500));
+    assert!(outcome.interrupted);
+    assert_eq!(
+        (outcome.usage, outcome.duration),
+        (None, None),
+        "nobody knows"
+    );
+    let ended = rig.ends.all().pop().expect("it was told");
+    assert_eq!(ended.origin, Some(Origin::Cron { id: 7 }));
+    assert_eq!(ended.request_id, "r1");
+    assert_eq!(ended.outcome, outcome);
+    // Once, whatever comes next, and in whichever life.
+    rig.run("hi").await;
+    assert_eq!(
+        rig.ends.lines(),
+        ["(crab, user) 1 500 cut off", "(crab, user) 2 0"]
+    );
+    let later = after_a_crash(&rig, vec![], catalog());
+    let again = later.runtime.outcome(&key(), "r1").await.expect("readable");
+    assert_eq!(again, Some(outcome));
+    assert_eq!(later.ends.lines(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_run_that_a_crash_cut_off_is_told_at_the_next_message() {
+    let killed = in_flight().await;
+    let rig = after_a_crash(&killed, vec![Reply::text("hello")], catalog());
+    rig.run("hi").await;
+    assert_eq!(
+        rig.ends.lines(),
+        ["(crab, user) 1 500 cut off", "(crab, user) 2 0"]
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_is_carried_on_says_as_which() {
+    let killed = in_flight().await;
+    let rig = after_a_crash(&killed, vec![Reply::text("hello")], resuming());
+    rig.runtime.resume(&key()).expect("there");
+    // Waits for it, since it is what the request has become.
+    let outcome = rig.runtime.outcome(&key(), "r1").await.expect("readable");
+    let outcome = outcome.expect("it began");
+    assert_eq!((outcome.run, outcome.code), (2, 0));
+    assert_eq!(
+        rig.ends.lines(),
+        [
+            "(crab, user) 1 500 cut off, carried on as 2",
+            "(crab, user) 2 0"
+        ]
+    );
+    let ids: Vec<String> = rig.ends.all().into_iter().map(|e| e.request_id).collect();
+    assert_eq!(ids, ["r1", "r1"]);
+}
+
+#[tokio::test]
+async fn nobody_asks_for_a_request_that_never_began_in_vain() {
+    let rig = rig(vec![]);
+    let absent = ConversationKey::new("crab", "nobody").expect("valid");
+    let outcome = rig.runtime.outcome(&absent, "r1").await;
+    assert_eq!(outcome.expect("no error"), None);
+    assert_eq!(rig.store.lines(&absent), Vec::<String>::new());
+}
+
+/// The log says later that the run was cut off; that was told already.
+#[tokio::test]
+async fn an_end_that_could_not_be_written_is_told_once() {
+    let rig = rig(vec![
+        Reply::tool("wait", json!({})),
+        Reply::text("done"),
+        Reply::text("hello"),
+    ]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "tools").await;
+    rig.tools.until_waiting(1).await;
+    rig.store.fail_after(Some(0));
+    rig.tools.release.notify_one();
+    let events = read(run).await;
+    assert!(
+        events.last().is_some_and(|end| end.starts_with("end 5")),
+        "{events:?}"
+    );
+    let told = rig.ends.lines();
+    assert_eq!(told.len(), 1, "{told:?}");
+    rig.store.fail_after(None);
+    let events = rig.run("hi").await;
+    assert!(events.contains(&"interrupted 1".to_owned()), "{events:?}");
+    assert_eq!(rig.ends.lines(), [told[0].as_str(), "(crab, user) 2 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hangs_at_an_end_withholds_it_for_a_moment_only_and_loses_nothing() {
+    let rig = rig(vec![Reply::text("hello"), Reply::text("again")]);
+    rig.ends.hang(true);
+    let events = rig.run("go").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    let mut next = rig.submit("next");
+    let waits = tokio::time::timeout(Duration::from_secs(60), next.next()).await;
+    assert!(waits.is_err(), "the next run waits until the end is heard");
+    rig.ends.hang(false);
+    read(next).await;
+    assert_eq!(rig.ends.lines(), ["(crab, user) 1 0", "(crab, user) 2 0"]);
+}
+
+#[tokio::test]
+async fn a_listener_that_panics_harms_nobody_else() {
+    struct Panics;
+    impl RunEnds for Panics {
+        fn on_run_end<'a>(&'a self, _: &'a RunEnded) -> BoxFuture<'a, ()> {
+            panic!("a listener that panics")
+        }
+    }
+    let heard = std::sync::Arc::new(HeardEnds::default());
+    let (model, store) = (
+        ScriptedModel::new(vec![Reply::text("hello")]),
+        MemoryStore::default(),
+    );
+    let rig = rig_heard_by(
+        model,
+        store,
+        vec![std::sync::Arc::new(Panics), heard.clone()],
+    );
+    let events = rig.run("go").await;
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(heard.lines(), ["(crab, user) 1 0"]);
+}
+
+/// Members' runs have ends of their own, with where they come from.
+#[tokio::test]
+async fn the_end_of_a_member_names_who_delegated() {
+    let mut catalog = catalog();
+    let mut crab = agent("crab");
+    crab.scope.members = vec!["ada".into()];
+    catalog
+        .agents
+        .insert(crab.name.clone(), std::sync::Arc::new(crab));
+    let tasks = json!({"tasks": [{"agent": "ada", "task": "look"}]});
+    let model = ScriptedModel::new(vec![
+        Reply::tool("delegate", tasks),
+        Reply::text("found"),
+        Reply::text("done"),
+    ]);
+    let rig = rig_on(model, MemoryStore::default(), catalog);
+    rig.run("go").await;
+    let ends = rig.ends.all();
+    assert_eq!(
+        rig.ends.lines(),
+        ["(ada, delegate:1) 1 0", "(crab, user) 1 0"]
+    );
+    assert!(
+        matches!(ends[0].origin, Some(Origin::Delegate { run: 1, .. })),
+        "{:?}",
+        ends[0].origin
+    );
+}
