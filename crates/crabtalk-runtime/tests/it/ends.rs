@@ -14,10 +14,17 @@ fn resuming() -> Catalog {
     catalog
 }
 
+fn cron() -> Origin {
+    Origin::Cron {
+        id: 7,
+        by: "user".into(),
+    }
+}
+
 fn request(content: &str, id: &str) -> RunRequest {
     RunRequest {
         request_id: Some(id.into()),
-        origin: Origin::Cron { id: 7 },
+        origin: cron(),
         ..RunRequest::new(key(), content)
     }
 }
@@ -48,7 +55,7 @@ async fn an_end_says_whose_it_is_and_what_came_of_it() {
     let ended = rig.ends.all().pop().expect("it was told");
     assert_eq!(*ended.key, key());
     assert_eq!(ended.speaker, "crab");
-    assert_eq!(ended.origin, Some(Origin::Cron { id: 7 }));
+    assert_eq!(ended.origin, Some(cron()));
     assert_eq!(ended.request_id, "r1");
     assert_eq!((ended.outcome.run, ended.outcome.code), (1, 0));
     assert_eq!(ended.outcome.usage, Some(usage));
@@ -119,7 +126,7 @@ async fn a_run_that_a_crash_cut_off_is_told_when_somebody_asks_for_it() {
         "nobody knows"
     );
     let ended = rig.ends.all().pop().expect("it was told");
-    assert_eq!(ended.origin, Some(Origin::Cron { id: 7 }));
+    assert_eq!(ended.origin, Some(cron()));
     assert_eq!(ended.request_id, "r1");
     assert_eq!(ended.outcome, outcome);
     // Once, whatever comes next, and in whichever life.
