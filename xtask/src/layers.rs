@@ -20,14 +20,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-cli",
         &[
             "crabtalk-proto",
-            "crabtalk-transport",
+            "crabtalk-client",
             "crabtalk-config",
             "crabtalk-files",
             "crabtalk-skills",
             "crabtalk-component",
         ],
     ),
-    ("crabtalk-nexus", &["crabtalk-proto", "crabtalk-transport"]),
+    ("crabtalk-client", &["crabtalk-proto", "crabtalk-transport"]),
+    ("crabtalk-nexus", &["crabtalk-proto", "crabtalk-client"]),
     ("crabtalk-transport", &["crabtalk-proto"]),
     (
         "crabtalk-daemon",
@@ -73,7 +74,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// What any crate's tests may name.
-const FOR_TESTS: &[&str] = &["crabtalk-testkit", "crabtalk-proto", "crabtalk-transport"];
+const FOR_TESTS: &[&str] = &[
+    "crabtalk-testkit",
+    "crabtalk-proto",
+    "crabtalk-transport",
+    "crabtalk-client",
+];
 
 /// The one foreign function is declared there; all else is forbidden to.
 const LINTS_OF_ITS_OWN: &[&str] = &["crabtalk-heap"];

@@ -1,12 +1,11 @@
 //! `ask` and `attach`: one run, followed to its end.
 
 use crate::args::{Ask, Attach};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, OnInterrupt};
 use crate::stdin;
-use crate::view::Style;
-use crabtalk_proto::{AttachMsg, Client, StreamMsg};
+use crabtalk_proto::{AttachMsg, StreamMsg};
 
 /// Asks one question and prints the answer.
 pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
@@ -23,8 +22,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
             "there is nothing to ask: write the question behind `ask`, or pipe it in".to_owned(),
         ));
     }
-    let endpoint = context.endpoint().await?;
-    let mut connection = endpoint.connect().await?;
+    let client = context.client().await?;
     let request = StreamMsg {
         agent: context.agent(),
         content,
@@ -40,16 +38,18 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
             Answers::Person
         },
         on_interrupt: OnInterrupt::Kill,
-        ..context.follow(&endpoint)
+        ..context.follow()
     };
-    let events = connection.stream(request);
-    finish(follow.run(events, &mut context.console).await?)
+    finish(
+        follow
+            .run(client.stream(request), &mut context.console)
+            .await?,
+    )
 }
 
 /// Follows the run in flight.
 pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Error> {
-    let endpoint = context.endpoint().await?;
-    let mut connection = endpoint.connect().await?;
+    let client = context.client().await?;
     let request = AttachMsg {
         agent: context.agent(),
         sender: context.sender(),
@@ -60,10 +60,13 @@ pub(crate) async fn attach(context: &mut Context, args: Attach) -> Result<(), Er
     let follow = Follow {
         answers: Answers::PersonOrOthers,
         on_interrupt: OnInterrupt::Leave,
-        ..context.follow(&endpoint)
+        ..context.follow()
     };
-    let events = connection.attach(request);
-    finish(follow.run(events, &mut context.console).await?)
+    finish(
+        follow
+            .run(client.attach(request), &mut context.console)
+            .await?,
+    )
 }
 
 fn finish(ended: Ended) -> Result<(), Error> {
@@ -72,9 +75,4 @@ fn finish(ended: Ended) -> Result<(), Error> {
         Ended::Run(_) | Ended::Waiting => Err(Error::RunFailed),
         Ended::Interrupted => Err(Error::Interrupted),
     }
-}
-
-/// How the events of a run are shown by this command line.
-pub(crate) fn style(json: bool) -> Style {
-    if json { Style::Json } else { Style::Answer }
 }

@@ -5,13 +5,13 @@
 mod input;
 
 use crate::args::Chat;
-use crate::commands::{Context, show_entry};
+use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
+use crate::history::show_entry;
 use crate::view::Style;
-use crabtalk_proto::{
-    AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code, stream_event,
-};
+use crabtalk_client::RunNews;
+use crabtalk_proto::{AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code};
 use futures_util::{FutureExt, StreamExt};
 pub(crate) use input::{Input, Typed};
 
@@ -50,7 +50,7 @@ fn meaning(line: &str) -> Line<'_> {
 
 /// Talks until the person leaves.
 pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
-    context.endpoint().await?;
+    context.client().await?;
     let mut input = input::open(&context.home)?;
     let bell = args.bell || std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
     talk(context, &mut *input, bell).await
@@ -151,8 +151,7 @@ async fn kill(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error> {
-    let endpoint = context.endpoint().await?;
-    let mut connection = endpoint.connect().await?;
+    let client = context.client().await?;
     let request = StreamMsg {
         agent: context.agent(),
         content: text.to_owned(),
@@ -160,43 +159,44 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
         cwd: context.cwd()?,
         ..StreamMsg::default()
     };
-    let follow = how(context, context.follow(&endpoint), bell);
+    let follow = how(context, context.follow(), bell);
     forget(&mut context.console.interrupts);
     finish(
         follow
-            .run(connection.stream(request), &mut context.console)
+            .run(client.stream(request), &mut context.console)
             .await?,
     )
 }
 
 /// Follows the run in flight, if there is one.
 async fn attach(context: &mut Context, bell: bool) -> Result<(), Error> {
-    let endpoint = context.endpoint().await?;
-    let mut connection = endpoint.connect().await?;
+    let client = context.client().await?;
     let request = AttachMsg {
         agent: context.agent(),
         sender: context.sender(),
         ..AttachMsg::default()
     };
-    let mut events = std::pin::pin!(connection.attach(request));
-    let first = match events.next().await {
+    let mut run = client.attach(request);
+    let first = match run.next().await {
         Some(Ok(first)) => first,
         // Nobody has said anything yet, or the daemon knows no attaching.
-        None | Some(Err(ClientError::Refused(_))) => return Ok(()),
+        None | Some(Err(crabtalk_client::Error::Refused(_))) => return Ok(()),
         Some(Err(error)) => return Err(error.into()),
     };
     // How the last run ended is in the history.
-    if matches!(first.event, Some(stream_event::Event::End(_))) {
+    if let RunNews::Event(event) = &first
+        && event.is_end()
+    {
         return Ok(());
     }
     let note = "crabtalk: an answer is on its way; following it";
     context.console.screen.note(note)?;
-    let follow = how(context, context.follow(&endpoint), bell);
-    let events = futures_util::stream::iter([Ok(first)]).chain(events);
+    let follow = how(context, context.follow(), bell);
+    let events = futures_util::stream::iter([Ok(first)]).chain(run);
     finish(follow.run(events, &mut context.console).await?)
 }
 
-fn how<'a>(context: &Context, follow: Follow<'a>, bell: bool) -> Follow<'a> {
+fn how(context: &Context, follow: Follow, bell: bool) -> Follow {
     Follow {
         style: if context.global.json {
             Style::Json

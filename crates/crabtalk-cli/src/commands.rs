@@ -1,4 +1,4 @@
-//! The commands, and what all of them have at hand.
+//! The commands that ask once and print, and the way to all of them.
 
 mod agents;
 mod approvals;
@@ -15,118 +15,11 @@ mod skills;
 mod stats;
 mod trust;
 
-use crate::args::{self, Command, Global};
-use crate::connect::{self, Endpoint};
+use crate::args::{self, Command};
+use crate::context::Context;
 use crate::error::Error;
-use crate::follow::{Answers, Console, Follow, OnInterrupt};
-use crate::{ask, chat, table};
-use crabtalk_config::Home;
-use crabtalk_transport::UnixConnection;
+use crate::{ask, chat};
 use std::path::Path;
-
-pub(crate) use conversations::show_entry;
-pub(crate) use models::kind;
-
-/// What every command has at hand.
-pub(crate) struct Context {
-    pub(crate) home: Home,
-    pub(crate) global: Global,
-    pub(crate) console: Console,
-}
-
-impl Context {
-    /// The agent as named; empty means the daemon's default.
-    pub(crate) fn agent(&self) -> String {
-        self.global.agent.clone().unwrap_or_default()
-    }
-
-    /// The sender as named; empty means the daemon's default.
-    pub(crate) fn sender(&self) -> String {
-        self.global.sender.clone().unwrap_or_default()
-    }
-
-    /// The folder that a run works in, absolute; `None` leaves it to the
-    /// conversation (CONV-6).
-    pub(crate) fn cwd(&self) -> Result<Option<String>, Error> {
-        let cwd = match &self.global.cwd {
-            Some(cwd) if cwd.as_os_str().is_empty() => return Ok(None),
-            Some(cwd) => cwd.canonicalize().map_err(|e| {
-                Error::Usage(format!(
-                    "--cwd {}: {e}: name a folder that exists",
-                    cwd.display()
-                ))
-            })?,
-            None => std::env::current_dir()
-                .map_err(|e| Error::io("find the current folder; name one with --cwd", &e))?,
-        };
-        if !cwd.is_dir() {
-            return Err(Error::Usage(format!(
-                "--cwd {}: not a folder",
-                cwd.display()
-            )));
-        }
-        cwd.into_os_string().into_string().map(Some).map_err(|cwd| {
-            Error::Usage(format!(
-                "the folder {} is not UTF-8, which the protocol wants; name another with --cwd",
-                cwd.display()
-            ))
-        })
-    }
-
-    /// The daemon, started on demand.
-    pub(crate) async fn endpoint(&mut self) -> Result<Endpoint, Error> {
-        connect::find_or_start(&self.home, self.global.no_start, &mut self.console.screen).await
-    }
-
-    /// A connection to the daemon, which is started on demand.
-    pub(crate) async fn connection(&mut self) -> Result<UnixConnection, Error> {
-        self.endpoint().await?.connect().await
-    }
-
-    /// How this command line follows a run.
-    pub(crate) fn follow<'a>(&self, endpoint: &'a Endpoint) -> Follow<'a> {
-        Follow {
-            endpoint,
-            agent: self.agent(),
-            sender: self.sender(),
-            style: ask::style(self.global.json),
-            answers: Answers::Person,
-            on_interrupt: OnInterrupt::Kill,
-            bell: false,
-            agents_dir: self.home.agents_dir(),
-        }
-    }
-
-    /// A table for people; `none` when it has no rows.
-    fn print_table(
-        &mut self,
-        header: &[&str],
-        rows: Vec<Vec<String>>,
-        none: &str,
-    ) -> Result<(), Error> {
-        if rows.is_empty() {
-            return Ok(self.console.screen.note(none)?);
-        }
-        let width = self
-            .console
-            .screen
-            .is_terminal()
-            .then(terminal_width)
-            .flatten();
-        Ok(self
-            .console
-            .screen
-            .line(&table::table(header, rows, width))?)
-    }
-
-    /// Says that something was done; `what` is for scripts.
-    fn done(&mut self, what: serde_json::Value, said: &str) -> Result<(), Error> {
-        if self.global.json {
-            return Ok(self.console.screen.json(&what)?);
-        }
-        Ok(self.console.screen.note(said)?)
-    }
-}
 
 /// A folder as the daemon is told of it: absolute, and UTF-8.
 fn utf8_folder(folder: &Path) -> Result<String, Error> {
@@ -142,11 +35,6 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
             path.display()
         ))
     })
-}
-
-fn terminal_width() -> Option<u16> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
 /// Runs a command.

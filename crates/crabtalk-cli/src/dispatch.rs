@@ -1,11 +1,11 @@
 //! From the command line to what it means.
 
 use crate::args::{Cli, Command, Daemon, Global};
-use crate::commands::{self, Context};
+use crate::commands;
+use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Console, Interrupts};
 use crate::screen::Screen;
-use crate::start;
 use crate::terminal::{ControllingTerminal, Terminal};
 use clap::{CommandFactory, Parser};
 use crabtalk_config::{Home, is_name, nearest};
@@ -164,7 +164,7 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
     let home = home(&cli.global)?;
     if let Some(Command::Daemon(Daemon::Run { detached })) = cli.command {
         if detached {
-            start::leave_session();
+            leave_session();
         }
         run_daemon(DaemonOptions { home, detached })
             .map_err(|error| Error::Failed(format!("{error:#}")))?;
@@ -180,11 +180,7 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
             terminal: terminal(cli.command.as_ref()),
             interrupts: interrupts(),
         };
-        let mut context = Context {
-            home,
-            global: cli.global,
-            console,
-        };
+        let mut context = Context::new(home, cli.global, console);
         commands::run(
             &mut context,
             cli.command.unwrap_or(Command::Chat(Default::default())),
@@ -194,6 +190,13 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
     // A thread that reads standard input may wait for ever.
     runtime.shutdown_background();
     result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Leaves the session of whoever started this process, so that neither a
+/// closing terminal nor its Ctrl-C ends the daemon, and no tool prompts there.
+fn leave_session() {
+    // It fails for a group's leader only, who has a session of its own making.
+    let _ = rustix::process::setsid();
 }
 
 /// The terminal, for the commands that put questions.

@@ -1,5 +1,6 @@
 //! Why a command did not succeed, and the exit code that says so.
 
+use crabtalk_client as client;
 use crabtalk_proto::ClientError;
 use std::io;
 use std::process::ExitCode;
@@ -65,12 +66,26 @@ impl From<io::Error> for Error {
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        match &error {
-            ClientError::Refused(status) => Self::Failed(status.message.clone()),
-            ClientError::Connection(cause) => Self::Failed(format!(
-                "the connection to the daemon broke ({cause}); a run in flight goes on, see `crabtalk daemon status` and `crabtalk attach`"
-            )),
-            ClientError::Unexpected { .. } | ClientError::Unfinished => {
+        client::Error::from(error).into()
+    }
+}
+
+impl From<client::Error> for Error {
+    fn from(error: client::Error) -> Self {
+        match error {
+            client::Error::NoDaemon(message) | client::Error::NotStarted(message) => {
+                Self::NoDaemon(message)
+            }
+            client::Error::NotWelcome(status) => Self::NoDaemon(status.message),
+            error @ (client::Error::Broken(_) | client::Error::Lost { .. }) => {
+                Self::Failed(format!(
+                    "{error}; a run in flight goes on, see `crabtalk daemon status` and `crabtalk attach`"
+                ))
+            }
+            error @ client::Error::RunGone { .. } => {
+                Self::Failed(format!("{error}; `crabtalk history` has what was said"))
+            }
+            error @ (client::Error::Refused(_) | client::Error::Unexpected(_)) => {
                 Self::Failed(error.to_string())
             }
         }

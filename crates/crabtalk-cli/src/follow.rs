@@ -6,16 +6,16 @@
 
 mod advice;
 
-use crate::connect::Endpoint;
 use crate::error::Error;
 use crate::prompt::{self, NOBODY, Prompt, Step};
 use crate::screen::Screen;
 use crate::terminal::Terminal;
 use crate::text::duration;
 use crate::view::{self, Style, View};
+use crabtalk_client::{Client, Replied, RunNews};
 use crabtalk_proto::{
-    AskSettledEvent, AskUserEvent, Client, ClientError, GetAgentMsg, KillMsg, ReplyToAsk,
-    StreamEnd, StreamEvent, code, stream_event,
+    AskSettledEvent, AskUserEvent, GetAgentMsg, KillMsg, ReplyToAsk, StreamEnd, StreamEvent, code,
+    stream_event,
 };
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -64,8 +64,8 @@ pub(crate) enum OnInterrupt {
 }
 
 /// How a run is followed.
-pub(crate) struct Follow<'a> {
-    pub(crate) endpoint: &'a Endpoint,
+pub(crate) struct Follow {
+    pub(crate) client: Client,
     /// As the command line has them; empty means the daemon's defaults.
     pub(crate) agent: String,
     pub(crate) sender: String,
@@ -89,8 +89,7 @@ pub(crate) enum Ended {
 }
 
 enum Next {
-    /// Boxed, since it is far larger than the others.
-    Event(Option<Box<Result<StreamEvent, ClientError>>>),
+    News(Option<Result<RunNews, crabtalk_client::Error>>),
     Line(Option<String>),
     /// A question has stood long enough to be answered.
     Settled,
@@ -100,7 +99,7 @@ enum Next {
 
 /// A run while it is followed.
 struct Following<'a> {
-    how: Follow<'a>,
+    how: Follow,
     screen: &'a mut Screen,
     terminal: Option<&'a mut Box<dyn Terminal>>,
     view: View,
@@ -117,11 +116,11 @@ struct Following<'a> {
     deadline: Option<Instant>,
 }
 
-impl Follow<'_> {
+impl Follow {
     /// Follows the events of one run to its End.
     pub(crate) async fn run(
         self,
-        events: impl Stream<Item = Result<StreamEvent, ClientError>> + Send,
+        news: impl Stream<Item = Result<RunNews, crabtalk_client::Error>> + Send,
         console: &mut Console,
     ) -> Result<Ended, Error> {
         let Console {
@@ -145,7 +144,7 @@ impl Follow<'_> {
             held: Vec::new(),
             deadline: None,
         };
-        let mut events = std::pin::pin!(events);
+        let mut news = std::pin::pin!(news);
         loop {
             let (deadline, settling) = (following.deadline, following.settling);
             let prompting = !following.asks.is_empty() && settling.is_none();
@@ -154,12 +153,12 @@ impl Follow<'_> {
                 Some(()) = interrupts.next() => Next::Interrupt,
                 () = until(deadline) => Next::Deadline,
                 () = until(settling) => Next::Settled,
-                event = events.next() => Next::Event(event.map(Box::new)),
+                news = news.next() => Next::News(news),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
             let ended = match next {
-                Next::Event(Some(event)) => following.event((*event)?).await?,
-                Next::Event(None) => return Err(lost()),
+                Next::News(Some(news)) => following.news(news?).await?,
+                Next::News(None) => return Err(lost()),
                 Next::Line(line) => {
                     following.line(line.as_deref()).await?;
                     None
@@ -207,6 +206,30 @@ async fn typed(terminal: &mut Option<&mut Box<dyn Terminal>>) -> Option<String> 
 }
 
 impl Following<'_> {
+    async fn news(&mut self, news: RunNews) -> Result<Option<Ended>, Error> {
+        match news {
+            RunNews::Event(event) => return self.event(*event).await,
+            RunNews::Lost { why } => self
+                .screen
+                .note(&format!("crabtalk: {why}; connecting again"))?,
+            RunNews::Back => {
+                self.screen.note("crabtalk: connected again")?;
+                // The question still stands, further up.
+                self.show_prompt();
+            }
+            RunNews::Missing { behind } => {
+                if self.how.style == Style::Json {
+                    let said = serde_json::json!({"type": "missing", "behind": behind});
+                    self.screen.json(&said)?;
+                }
+                self.screen.problem(
+                    "crabtalk: what the run said meanwhile is missing here; `crabtalk history` has it",
+                )?;
+            }
+        }
+        Ok(None)
+    }
+
     async fn event(&mut self, event: StreamEvent) -> Result<Option<Ended>, Error> {
         use stream_event::Event;
         match &event.event {
@@ -343,13 +366,8 @@ impl Following<'_> {
         } else {
             NOBODY
         };
-        let answered = self.reply(&ask.ask_id, content).await;
+        self.reply(&ask.ask_id, content).await?;
         self.done.insert(ask.ask_id.clone());
-        if let Err(error) = answered
-            && error.code() != Some(code::NOT_FOUND)
-        {
-            return Err(error.into());
-        }
         if approval {
             let wanted = prompt::wanted(&ask, self.agent());
             let advice = self.advice(&ask).await;
@@ -373,11 +391,10 @@ impl Following<'_> {
         let file = self.how.agents_dir.join(format!("{name}.md"));
         // For an agent without a file: its prompt must not get lost.
         let agent = async {
-            let mut connection = self.elsewhere().await.ok()?;
-            connection.get_agent(GetAgentMsg { name }).await.ok()
+            let agent = self.how.client.call(GetAgentMsg { name }).await;
+            agent.map_or_else(|_| String::new(), |agent| agent.prompt)
         };
-        let prompt = agent.await.map(|agent| agent.prompt);
-        advice::advice(ask, &file, prompt.as_deref().unwrap_or_default())
+        advice::advice(ask, &file, &agent.await)
     }
 
     async fn line(&mut self, line: Option<&str>) -> Result<(), Error> {
@@ -397,11 +414,9 @@ impl Following<'_> {
         };
         let id = prompt.id().to_owned();
         match self.reply(&id, &content).await {
-            Ok(()) => {}
-            Err(ClientError::Refused(status)) if status.code == code::NOT_FOUND => {
-                self.show("(it was answered elsewhere already)\n");
-            }
-            Err(ClientError::Refused(status)) if line.is_some() => {
+            Ok(Replied::Taken) => {}
+            Ok(Replied::TooLate) => self.show("(it was answered elsewhere already)\n"),
+            Err(crabtalk_client::Error::Refused(status)) if line.is_some() => {
                 self.show(&format!("{}\n", status.message));
                 self.show_prompt();
                 return Ok(());
@@ -413,7 +428,7 @@ impl Following<'_> {
         self.show_next()
     }
 
-    async fn reply(&self, ask_id: &str, content: &str) -> Result<(), ClientError> {
+    async fn reply(&self, ask_id: &str, content: &str) -> Result<Replied, crabtalk_client::Error> {
         let reply = ReplyToAsk {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),
@@ -421,16 +436,7 @@ impl Following<'_> {
             // A daemon of the 0.0.20 generation names no asks.
             ask_id: Some(ask_id.to_owned()).filter(|id| !id.is_empty()),
         };
-        self.elsewhere().await?.reply_to_ask(reply).await
-    }
-
-    /// Another connection: ours carries the stream.
-    async fn elsewhere(&self) -> Result<crabtalk_transport::UnixConnection, ClientError> {
-        self.how.endpoint.connect().await.map_err(|error| {
-            ClientError::Connection(crabtalk_proto::FrameError::Io(std::io::Error::other(
-                error.to_string(),
-            )))
-        })
+        self.how.client.reply(reply).await
     }
 
     async fn interrupt(&mut self) -> Result<Option<Ended>, Error> {
@@ -457,7 +463,7 @@ impl Following<'_> {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),
         };
-        match self.elsewhere().await?.kill(kill).await {
+        match self.how.client.call(kill).await {
             Ok(()) => Ok(None),
             // It ended by itself meanwhile; its End is on the way.
             Err(error) if error.code() == Some(code::NOT_FOUND) => Ok(None),

@@ -5,8 +5,8 @@
 use crabtalk_proto::{
     ActiveConversationInfo, AgentEventKind, AgentEventMsg, AgentInfo, AgentRights, ApprovalInfo,
     ArchiveInfo, AskSettledEvent, AskUserEvent, ConversationInfo, DaemonStats, HistoryEntry, Image,
-    MemoryEntry, ModelInfo, PendingAsk, ProviderInfo, SearchHit, ServiceInfo, Spending,
-    StreamEvent, TokenUsage, ToolCallInfo, stream_event,
+    MemoryEntry, ModelInfo, PendingAsk, ProviderInfo, ProviderKind, SearchHit, ServiceInfo,
+    Spending, StreamEvent, TokenUsage, ToolCallInfo, stream_event,
 };
 use serde_json::{Value, json};
 
@@ -271,7 +271,7 @@ fn spending(row: &Spending) -> Value {
 pub(crate) fn model(model: &ModelInfo) -> Value {
     json!({
         "name": model.name, "id": model.id, "provider": model.provider,
-        "kind": crate::commands::kind(model.kind), "active": model.active,
+        "kind": kind(model.kind), "active": model.active,
         "enabled": model.enabled, "context": model.context, "input_price": model.input_price,
         "output_price": model.output_price, "price_is_approximate": model.price_is_approximate,
         "images": model.images,
@@ -306,4 +306,16 @@ pub(crate) fn agent_event(event: &AgentEventMsg) -> Value {
         "ask": event.ask.as_ref().map(ask), "settled": event.settled.as_ref().map(settled),
         "seq": event.seq, "life": event.life,
     })
+}
+
+/// The kind as the configuration names it; empty for others.
+pub(crate) fn kind(kind: i32) -> String {
+    match ProviderKind::try_from(kind) {
+        Ok(ProviderKind::Unknown) | Err(_) => String::new(),
+        Ok(kind) => {
+            let name = kind.as_str_name();
+            let name = name.strip_prefix("PROVIDER_KIND_").unwrap_or(name);
+            name.to_ascii_lowercase()
+        }
+    }
 }

@@ -3,11 +3,12 @@
 //! ```text
 //! args      the command line
 //! dispatch  from the command line to a command; external commands; questions
-//! connect   a connection to the daemon, which start brings up on demand
+//! context   what every command has at hand: home, options, person, daemon
 //! commands  one module per command that asks once and prints
 //! ask chat  the commands that follow a run
 //! follow    a run's events as they come, questions answered meanwhile
 //! prompt    a question or approval as people see and answer it
+//! view      a run's events on the screen; history the messages of before
 //! screen    standard output and error; terminal the controlling terminal
 //! ```
 //!
@@ -22,14 +23,14 @@ mod args;
 mod dispatch;
 mod error;
 
-mod connect;
-mod start;
+mod context;
 
 mod ask;
 mod chat;
 mod commands;
 mod follow;
 
+mod history;
 mod prompt;
 mod view;
 

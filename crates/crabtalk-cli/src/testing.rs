@@ -1,8 +1,7 @@
 //! Doubles: a server behind a real socket, a person at a terminal, a buffer.
 
 use crate::args::{Cli, Command};
-use crate::commands::Context;
-use crate::connect::Endpoint;
+use crate::context::Context;
 use crate::follow::Console;
 use crate::prompt::Size;
 use crate::screen::Screen;
@@ -428,10 +427,6 @@ impl Fake {
         }
     }
 
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        Endpoint::new(self.folder.path().join("daemon.sock"))
-    }
-
     pub(crate) async fn send(&self, event: stream_event::Event) {
         self.events.send(event.into()).await.unwrap();
     }
@@ -463,11 +458,8 @@ impl Fake {
                 }
             })),
         };
-        let context = Context {
-            home: Home::at(self.folder.path(), None).unwrap(),
-            global: cli.global,
-            console,
-        };
+        let home = Home::at(self.folder.path(), None).unwrap();
+        let context = Context::new(home, cli.global, console).impatient();
         At {
             context,
             command: cli.command,

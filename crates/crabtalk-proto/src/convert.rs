@@ -6,6 +6,12 @@ use crate::operation::operations;
 use crate::status::Status;
 use bytes::Bytes;
 
+/// A request that is answered by one message.
+pub trait Request: Into<ClientMessage> + Send {
+    /// What answers it.
+    type Response: TryFrom<ServerMessage, Error = ClientError> + Send;
+}
+
 macro_rules! wrap_requests {
     (
         one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
@@ -15,6 +21,10 @@ macro_rules! wrap_requests {
             fn from(request: $one_request) -> Self {
                 Self { msg: Some(client_message::Msg::$one_variant(request)) }
             }
+        }
+
+        impl Request for $one_request {
+            type Response = $one_response;
         })*
         $(impl From<$many_request> for ClientMessage {
             fn from(request: $many_request) -> Self {

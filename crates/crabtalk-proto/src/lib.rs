@@ -18,7 +18,7 @@ pub mod codec;
 pub use bytes::Bytes;
 pub use client::{Client, ClientError};
 pub use codec::{FrameError, MAX_FRAME, TooLarge, read_message, write_message};
-pub use convert::ProviderChange;
+pub use convert::{ProviderChange, Request};
 pub use message::*;
 pub use server::{Reply, Server};
 pub use status::{Status, code};

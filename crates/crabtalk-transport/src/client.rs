@@ -102,24 +102,49 @@ where
     ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send {
         let state = (self, Reply::Unsent(message));
         futures_util::stream::unfold(state, async |(connection, reply)| {
-            let sent = match reply {
-                Reply::Unsent(message) => connection.transmit(&message).await,
-                Reply::Open => Ok(()),
-                Reply::Closed => return None,
-            };
-            let item = match sent {
-                Ok(()) => connection.receive().await,
-                Err(error) => Err(error),
-            };
-            let last = item.as_ref().map_or(true, ServerMessage::ends_stream);
-            if last && item.is_ok() {
-                connection.unfinished = false;
-            }
-            Some((
-                item,
-                (connection, if last { Reply::Closed } else { Reply::Open }),
-            ))
+            let (item, rest) = connection.next_of(reply).await?;
+            Some((item, (connection, rest)))
         })
+    }
+}
+
+impl<R, W> Connection<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    /// As [`Client::request_stream`], for one who needs the connection for
+    /// nothing else: it goes with the stream.
+    pub fn into_stream(
+        self,
+        message: ClientMessage,
+    ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send + use<R, W> {
+        let state = (self, Reply::Unsent(message));
+        futures_util::stream::unfold(state, async |(mut connection, reply)| {
+            let (item, rest) = connection.next_of(reply).await?;
+            Some((item, (connection, rest)))
+        })
+    }
+
+    /// The next message of a reply, and what is left of it.
+    async fn next_of(
+        &mut self,
+        reply: Reply,
+    ) -> Option<(Result<ServerMessage, ClientError>, Reply)> {
+        let sent = match reply {
+            Reply::Unsent(message) => self.transmit(&message).await,
+            Reply::Open => Ok(()),
+            Reply::Closed => return None,
+        };
+        let item = match sent {
+            Ok(()) => self.receive().await,
+            Err(error) => Err(error),
+        };
+        let last = item.as_ref().map_or(true, ServerMessage::ends_stream);
+        if last && item.is_ok() {
+            self.unfinished = false;
+        }
+        Some((item, if last { Reply::Closed } else { Reply::Open }))
     }
 }
 

@@ -1,8 +1,9 @@
 //! `archives`: what compactions put away.
 
-use super::{Context, show_entry};
+use super::Context;
 use crate::args::Archives;
 use crate::error::Error;
+use crate::history::show_entry;
 use crate::json;
 use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, HistoryEntry, ListArchivesMsg};
 

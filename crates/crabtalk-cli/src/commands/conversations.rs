@@ -3,15 +3,13 @@
 use super::Context;
 use crate::args::{Conversations, History};
 use crate::error::Error;
+use crate::history::show_entry;
 use crate::json;
-use crate::screen::Screen;
-use crate::text::{call_summary, image_note, summary};
 use crabtalk_proto::{
     ActiveConversationInfo, Client, GetHistoryMsg, HistoryEntry, ListActiveConversationsMsg,
     ListConversationsMsg,
 };
 use std::collections::HashMap;
-use std::io;
 
 /// Messages asked for at a time; the daemon may give fewer.
 const PAGE: u32 = 200;
@@ -115,38 +113,4 @@ async fn last_entries(
             return Ok(pages.into_iter().rev().flatten().collect());
         }
     }
-}
-
-/// A message for people, and the run that failed behind it.
-pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
-    show_message(screen, entry)?;
-    match &entry.failed {
-        Some(run) => screen.line(&format!("--- run {}: {}", run.run, summary(&run.error))),
-        None => Ok(()),
-    }
-}
-
-fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
-    if entry.compact {
-        return screen.line(&format!("--- older messages: {}", summary(&entry.content)));
-    }
-    if entry.role == "tool" {
-        screen.line(&format!("    < {}", summary(&entry.content)))?;
-        let mut images = entry.images.iter();
-        return images.try_for_each(|image| screen.line(&format!("      {}", image_note(image))));
-    }
-    if !entry.content.trim().is_empty() {
-        let speaker = match entry.agent.as_str() {
-            "" => entry.role.as_str(),
-            agent => agent,
-        };
-        screen.line(&format!("{speaker}> {}", entry.content.trim_end()))?;
-    }
-    entry.tool_calls.iter().try_for_each(|call| {
-        screen.line(&format!(
-            "    > {} {}",
-            call.name,
-            call_summary(&call.arguments)
-        ))
-    })
 }

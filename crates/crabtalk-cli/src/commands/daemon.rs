@@ -2,10 +2,10 @@
 
 use super::Context;
 use crate::args::Daemon;
-use crate::connect::Endpoint;
 use crate::error::Error;
 use crate::text::duration;
-use crate::{json, start, table};
+use crate::{json, table};
+use crabtalk_client as client;
 use crabtalk_proto::{
     Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
 };
@@ -37,17 +37,17 @@ pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Er
     }
 }
 
-fn endpoint(context: &Context) -> Endpoint {
-    Endpoint::new(context.home.socket())
+/// The process of the daemon that runs for this home.
+async fn daemon_pid(context: &Context) -> Option<i32> {
+    context.known_client().endpoint().daemon_pid().await
 }
 
 async fn start(context: &mut Context) -> Result<(), Error> {
-    let endpoint = endpoint(context);
-    let started = endpoint.daemon_pid().await.is_none();
+    let started = daemon_pid(context).await.is_none();
     if started {
-        start::start(&context.home, &endpoint, &mut context.console.screen).await?;
+        context.start().await?;
     }
-    let pid = endpoint.daemon_pid().await;
+    let pid = daemon_pid(context).await;
     if context.global.json {
         return Ok(context
             .console
@@ -65,7 +65,7 @@ async fn start(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn stop(context: &mut Context) -> Result<(), Error> {
-    let Some(pid) = endpoint(context).daemon_pid().await else {
+    let Some(pid) = daemon_pid(context).await else {
         return context.done(json!({"stopped": false}), "crabtalk: no daemon runs");
     };
     // The kernel names the peer of the socket: the number is no guess.
@@ -112,20 +112,18 @@ fn is_alive(process: Pid) -> bool {
 }
 
 async fn status(context: &mut Context) -> Result<(), Error> {
-    let endpoint = endpoint(context);
-    let mut connection = endpoint.connect().await.map_err(|error| match error {
-        Error::NoDaemon(_) => Error::NoDaemon(format!(
-            "no daemon runs for {}; `crabtalk daemon start` starts one",
-            context.home.root().display()
-        )),
-        Error::Usage(_)
-        | Error::Failed(_)
-        | Error::RunFailed
-        | Error::Interrupted
-        | Error::Unread => error,
-    })?;
+    let mut connection = match context.known_client().connect().await {
+        Ok(connection) => connection,
+        Err(client::Error::NoDaemon(_)) => {
+            return Err(Error::NoDaemon(format!(
+                "no daemon runs for {}; `crabtalk daemon start` starts one",
+                context.home.root().display()
+            )));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let stats = connection.get_stats(GetStats::default()).await?;
-    let pid = endpoint.daemon_pid().await;
+    let pid = daemon_pid(context).await;
     let screen = &mut context.console.screen;
     if context.global.json {
         let mut value = json::stats(&stats);
@@ -165,7 +163,7 @@ async fn status(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn reload(context: &mut Context) -> Result<(), Error> {
-    let mut connection = endpoint(context).connect().await?;
+    let mut connection = context.known_client().connect().await?;
     let report = match connection.reload_config(ReloadConfigMsg {}).await {
         Ok(report) => report,
         // A daemon that tells nothing.

@@ -6,7 +6,8 @@ use crate::json;
 use crate::prompt::{is_approval, wanted};
 use crate::text::{call_summary, summary};
 use crate::view::settled as settled_words;
-use crabtalk_proto::{AgentEventMsg, Client, SubscribeEvents};
+use crabtalk_client::WatchNews;
+use crabtalk_proto::{AgentEventMsg, SubscribeEvents};
 use futures_util::StreamExt;
 
 pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
@@ -15,8 +16,7 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
         sender: context.global.sender.clone(),
         ..SubscribeEvents::default()
     };
-    let mut connection = context.connection().await?;
-    let mut events = std::pin::pin!(connection.subscribe_events(request));
+    let mut events = context.client().await?.watch(request);
     let console = &mut context.console;
     loop {
         let event = tokio::select! {
@@ -29,7 +29,20 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
                 "the daemon ended the stream of events".to_owned(),
             ));
         };
-        let event = event?;
+        let event = match event? {
+            WatchNews::Event(event) => event,
+            news @ (WatchNews::Lost { .. }
+            | WatchNews::Back { .. }
+            | WatchNews::Restarted { .. }) => {
+                let said = lost_and_found(&news);
+                if context.global.json {
+                    console.screen.json(&said)?;
+                }
+                let words = said["content"].as_str().unwrap_or_default();
+                console.screen.note(&format!("crabtalk: {words}"))?;
+                continue;
+            }
+        };
         if context.global.json {
             console.screen.json(&json::agent_event(&event))?;
         } else if let Some(line) = line(&event) {
@@ -38,6 +51,34 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
                 console.screen.line(&wanted(ask, &event.agent))?;
             }
         }
+    }
+}
+
+/// What became of the connection, in words and for scripts.
+fn lost_and_found(news: &WatchNews) -> serde_json::Value {
+    let events = |count: u64| match count {
+        0 => "nothing is missing".to_owned(),
+        count => format!("{count} events are missing"),
+    };
+    match news {
+        WatchNews::Event(_) => serde_json::Value::Null,
+        WatchNews::Lost { why } => serde_json::json!({
+            "type": "lost", "content": format!("{why}; connecting again"),
+        }),
+        WatchNews::Back { missed } => {
+            let words = missed.map_or("what came meanwhile is missing".to_owned(), events);
+            serde_json::json!({
+                "type": "back", "content": format!("connected again, {words}"), "missed": missed,
+            })
+        }
+        WatchNews::Restarted { missed } => serde_json::json!({
+            "type": "restarted",
+            "content": format!(
+                "the daemon was started again; what the one before did at last is missing, of \
+                 this one {}", events(*missed)
+            ),
+            "missed": missed,
+        }),
     }
 }
 

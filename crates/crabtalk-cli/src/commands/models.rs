@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::{json, stdin};
 use crabtalk_proto::{
     Client, DeleteProviderMsg, ListModelsMsg, ListProvidersMsg, ModelInfo, ProviderInfo,
-    ProviderKind, ResourceKind, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
+    ResourceKind, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -51,7 +51,7 @@ async fn list_models(context: &mut Context) -> Result<(), Error> {
             model.id,
             model.provider,
             state.to_owned(),
-            kind(model.kind),
+            json::kind(model.kind),
             model.context.map(|n| n.to_string()).unwrap_or_default(),
             price,
         ]
@@ -75,18 +75,6 @@ fn price(model: &ModelInfo) -> String {
     match (model.input_price, model.output_price) {
         (Some(input), Some(output)) => format!("{about}{input}/{output}"),
         (Some(_) | None, _) => String::new(),
-    }
-}
-
-/// The kind as the configuration names it; empty for others.
-pub(crate) fn kind(kind: i32) -> String {
-    match ProviderKind::try_from(kind) {
-        Ok(ProviderKind::Unknown) | Err(_) => String::new(),
-        Ok(kind) => {
-            let name = kind.as_str_name();
-            let name = name.strip_prefix("PROVIDER_KIND_").unwrap_or(name);
-            name.to_ascii_lowercase()
-        }
     }
 }
 

@@ -434,10 +434,11 @@ async fn ctrl_c_before_the_run_begins_cancels_nobody_elses() {
 async fn a_cancelled_run_that_does_not_end_is_left() {
     let fake = Fake::start().await;
     let mut at = fake.at("ask --no-stdin x");
-    let (endpoint, interrupt) = (fake.endpoint(), at.interrupt.clone());
-    let follow = at.context.follow(&endpoint);
+    let interrupt = at.interrupt.clone();
+    let follow = at.context.follow();
     // Ctrl-C as soon as the run has begun, and then silence.
-    let events = futures_util::stream::iter([Ok(start().into())])
+    let begun = RunNews::Event(Box::new(start().into()));
+    let events = futures_util::stream::iter([Ok(begun)])
         .inspect(move |_| interrupt.try_send(()).unwrap())
         .chain(futures_util::stream::pending());
     tokio::time::pause();

@@ -12,6 +12,7 @@ mod attach;
 mod bad_input;
 mod broken;
 mod cli;
+mod client;
 mod context;
 mod crowd;
 mod daemon;

@@ -6,6 +6,7 @@ mod env;
 mod llama_cpp;
 mod model;
 mod raw;
+mod relay;
 mod tmux;
 mod tools;
 mod wait;
@@ -16,6 +17,7 @@ pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, as_another, g
 pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
+pub(crate) use relay::Relay;
 pub(crate) use tmux::Tmux;
 pub(crate) use tools::{has_tools, skip};
 pub(crate) use wait::{eventually, within};

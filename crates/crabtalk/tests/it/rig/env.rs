@@ -3,8 +3,7 @@
 use super::ModelServer;
 use super::command::{self, Output};
 use super::wait::{eventually, within};
-use crabtalk_proto::{Client, HelloMsg};
-use crabtalk_transport::UnixConnection;
+use crabtalk_client::{Client, Connection, Endpoint};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -253,20 +252,17 @@ impl TestEnv {
     }
 
     /// A connection as clients of this generation open it.
-    pub(crate) async fn connect(&self) -> UnixConnection {
-        let mut connection = self.connect_silently().await;
-        let hello = HelloMsg {
-            protocol_version: 1,
-            client: "e2e".into(),
-            ..HelloMsg::default()
-        };
-        connection.hello(hello).await.unwrap();
-        connection
+    pub(crate) async fn connect(&self) -> Connection {
+        self.client().connect().await.unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Endpoint::of_home(&self.home), "e2e")
     }
 
     /// A connection without Hello.
-    pub(crate) async fn connect_silently(&self) -> UnixConnection {
-        crabtalk_transport::connect(&self.socket()).await.unwrap()
+    pub(crate) async fn connect_silently(&self) -> Connection {
+        self.client().connect_without_hello().await.unwrap()
     }
 }
 

@@ -1,0 +1,177 @@
+//! What every command has at hand: the home, the options, the person, and the
+//! daemon, which is started on demand.
+
+use crate::args::Global;
+use crate::error::Error;
+use crate::follow::{Answers, Console, Follow, OnInterrupt};
+use crate::table;
+use crate::view::Style;
+use crabtalk_client::{Client, Connection, Endpoint, Starter};
+use crabtalk_config::Home;
+
+/// What every command has at hand.
+pub(crate) struct Context {
+    pub(crate) home: Home,
+    pub(crate) global: Global,
+    pub(crate) console: Console,
+    client: Client,
+    /// Whether the daemon's version was looked at.
+    greeted: bool,
+}
+
+impl Context {
+    pub(crate) fn new(home: Home, global: Global, console: Console) -> Self {
+        let endpoint = Endpoint::of_home(home.root());
+        let client = Client::new(endpoint, concat!("crabtalk/", env!("CARGO_PKG_VERSION")));
+        Self {
+            home,
+            global,
+            console,
+            client,
+            greeted: false,
+        }
+    }
+
+    /// A context whose lost connections are given up soon.
+    #[cfg(test)]
+    pub(crate) fn impatient(mut self) -> Self {
+        let patience = std::time::Duration::from_millis(100);
+        self.client = self.client.with_patience(patience);
+        self
+    }
+
+    /// The agent as named; empty means the daemon's default.
+    pub(crate) fn agent(&self) -> String {
+        self.global.agent.clone().unwrap_or_default()
+    }
+
+    /// The sender as named; empty means the daemon's default.
+    pub(crate) fn sender(&self) -> String {
+        self.global.sender.clone().unwrap_or_default()
+    }
+
+    /// The folder that a run works in, absolute; `None` leaves it to the
+    /// conversation (CONV-6).
+    pub(crate) fn cwd(&self) -> Result<Option<String>, Error> {
+        let cwd = match &self.global.cwd {
+            Some(cwd) if cwd.as_os_str().is_empty() => return Ok(None),
+            Some(cwd) => cwd.canonicalize().map_err(|e| {
+                Error::Usage(format!(
+                    "--cwd {}: {e}: name a folder that exists",
+                    cwd.display()
+                ))
+            })?,
+            None => std::env::current_dir()
+                .map_err(|e| Error::io("find the current folder; name one with --cwd", &e))?,
+        };
+        if !cwd.is_dir() {
+            return Err(Error::Usage(format!(
+                "--cwd {}: not a folder",
+                cwd.display()
+            )));
+        }
+        cwd.into_os_string().into_string().map(Some).map_err(|cwd| {
+            Error::Usage(format!(
+                "the folder {} is not UTF-8, which the protocol wants; name another with --cwd",
+                cwd.display()
+            ))
+        })
+    }
+
+    /// The daemon's place, whether or not it runs.
+    pub(crate) fn known_client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The daemon, started on demand.
+    pub(crate) async fn client(&mut self) -> Result<Client, Error> {
+        let client = self.client.clone();
+        if !client.endpoint().is_listening().await? {
+            if self.global.no_start {
+                return Err(Error::NoDaemon(format!(
+                    "no daemon runs for {}, and --no-start forbids starting one: run `crabtalk daemon start`",
+                    self.home.root().display()
+                )));
+            }
+            self.start().await?;
+        }
+        if !std::mem::replace(&mut self.greeted, true)
+            && let Some(difference) = client.connect().await?.difference()
+        {
+            self.console
+                .screen
+                .note(&format!("crabtalk: {difference}"))?;
+        }
+        Ok(client)
+    }
+
+    /// A connection to the daemon, which is started on demand.
+    pub(crate) async fn connection(&mut self) -> Result<Connection, Error> {
+        Ok(self.client().await?.connect().await?)
+    }
+
+    /// Starts the daemon; says so once.
+    pub(crate) async fn start(&mut self) -> Result<(), Error> {
+        let home = self.home.create()?;
+        let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
+        let starter = Starter::new(program, home.root());
+        starter.start(&self.client).await?;
+        Ok(self.console.screen.note(&format!(
+            "crabtalk: started the daemon (log {})",
+            starter.log().display()
+        ))?)
+    }
+
+    /// How this command line follows a run.
+    pub(crate) fn follow(&self) -> Follow {
+        Follow {
+            client: self.client.clone(),
+            agent: self.agent(),
+            sender: self.sender(),
+            style: if self.global.json {
+                Style::Json
+            } else {
+                Style::Answer
+            },
+            answers: Answers::Person,
+            on_interrupt: OnInterrupt::Kill,
+            bell: false,
+            agents_dir: self.home.agents_dir(),
+        }
+    }
+
+    /// A table for people; `none` when it has no rows.
+    pub(crate) fn print_table(
+        &mut self,
+        header: &[&str],
+        rows: Vec<Vec<String>>,
+        none: &str,
+    ) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(self.console.screen.note(none)?);
+        }
+        let width = self
+            .console
+            .screen
+            .is_terminal()
+            .then(terminal_width)
+            .flatten();
+        Ok(self
+            .console
+            .screen
+            .line(&table::table(header, rows, width))?)
+    }
+
+    /// Says that something was done; `what` is for scripts.
+    pub(crate) fn done(&mut self, what: serde_json::Value, said: &str) -> Result<(), Error> {
+        if self.global.json {
+            return Ok(self.console.screen.json(&what)?);
+        }
+        Ok(self.console.screen.note(said)?)
+    }
+}
+
+fn terminal_width() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(size.ws_col).filter(|columns| *columns > 0)
+}

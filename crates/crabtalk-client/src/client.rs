@@ -1,0 +1,124 @@
+//! The handle of a daemon: connect, call, follow.
+
+use crate::endpoint::{Connection, Endpoint};
+use crate::error::Error;
+use crate::run::{Begin, Run};
+use crate::start::Starter;
+use crate::watch::Watch;
+use crabtalk_proto::{
+    AttachMsg, Client as _, ReplyToAsk, Request, StreamMsg, SubscribeEvents, code,
+};
+use std::time::Duration;
+
+/// How long another connection is tried for after one was lost: a daemon that
+/// is replaced needs some seconds, a person who waits has no more patience.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A daemon and who talks to it. Cheap to clone; holds no connection.
+#[derive(Debug, Clone)]
+pub struct Client {
+    endpoint: Endpoint,
+    name: String,
+    patience: Duration,
+}
+
+/// What became of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replied {
+    /// It counts.
+    Taken,
+    /// Somebody else answered before, or nobody has to any more.
+    TooLate,
+}
+
+impl Client {
+    /// A client of this name and version, such as `gateway/1.2`, which the
+    /// daemon's log tells.
+    pub fn new(endpoint: Endpoint, name: impl Into<String>) -> Self {
+        Self {
+            endpoint,
+            name: name.into(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// How long another connection is tried for after one was lost.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Where the daemon is.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// A connection of one's own. Fails with [`Error::NoDaemon`] if nobody
+    /// answers, [`Error::NotWelcome`] if the daemon refuses.
+    pub async fn connect(&self) -> Result<Connection, Error> {
+        let link = self.endpoint.open().await?;
+        Connection::greet(link, &self.name).await
+    }
+
+    /// A connection on which nothing was said: the daemon takes its client for
+    /// one of the older generation, and sends it nothing that is newer.
+    pub async fn connect_without_hello(&self) -> Result<Connection, Error> {
+        Ok(Connection::silent(self.endpoint.open().await?))
+    }
+
+    /// Whether a daemon answers.
+    pub async fn answers(&self) -> bool {
+        self.connect().await.is_ok()
+    }
+
+    /// The daemon, started if none listens; whether it was.
+    pub async fn find_or_start(&self, starter: &Starter) -> Result<bool, Error> {
+        if self.endpoint.is_listening().await? {
+            return Ok(false);
+        }
+        starter.start(self).await?;
+        Ok(true)
+    }
+
+    /// Asks for one thing and gives the answer, on a connection of its own, so
+    /// that nothing waits for anything else. The request says the operation:
+    /// `client.call(GetStats::default())`.
+    pub async fn call<R: Request>(&self, request: R) -> Result<R::Response, Error> {
+        let mut connection = self.connect().await?;
+        let answer = connection.request(request.into()).await?;
+        Ok(answer.try_into()?)
+    }
+
+    /// Runs an agent and follows the run to its end, over lost connections.
+    /// The message gets a `request_id` if it has none, so that it never runs
+    /// twice.
+    pub fn stream(&self, request: StreamMsg) -> Run {
+        Run::new(self.clone(), Begin::stream(request))
+    }
+
+    /// Follows the run in flight of a conversation to its end, over lost
+    /// connections.
+    pub fn attach(&self, request: AttachMsg) -> Run {
+        Run::new(self.clone(), Begin::Attach(request))
+    }
+
+    /// Follows what happens in all runs, over lost connections.
+    pub fn watch(&self, request: SubscribeEvents) -> Watch {
+        Watch::new(self.clone(), request)
+    }
+
+    /// Answers an ask. That somebody else was faster is no error; how an ask
+    /// ended is told by its `AskSettled` in any case.
+    pub async fn reply(&self, reply: ReplyToAsk) -> Result<Replied, Error> {
+        match self.call(reply).await {
+            Ok(()) => Ok(Replied::Taken),
+            Err(Error::Refused(status)) if status.code == code::NOT_FOUND => Ok(Replied::TooLate),
+            Err(error) => Err(error),
+        }
+    }
+}

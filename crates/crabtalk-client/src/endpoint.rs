@@ -1,0 +1,169 @@
+//! Where the daemon is; a connection to it, and the handshake (WIRE-5).
+
+use crate::error::Error;
+use crabtalk_proto::{
+    ClientError, ClientMessage, HelloMsg, PROTOCOL_VERSION, ServerMessage, WelcomeMsg, code,
+};
+use crabtalk_transport::UnixConnection;
+use futures_core::Stream;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+/// The socket's name in a home.
+const SOCKET: &str = "daemon.sock";
+
+/// How long a daemon may take to say welcome, which costs it microseconds: one
+/// that hangs is told from one that has much to do.
+const WELCOME_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where a daemon is to be found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// At a Unix socket of this machine.
+    Unix(PathBuf),
+}
+
+impl Endpoint {
+    /// The daemon of a home folder.
+    pub fn of_home(home: impl AsRef<Path>) -> Self {
+        Self::Unix(home.as_ref().join(SOCKET))
+    }
+
+    /// Opens a connection, without a word said on it. Fails with
+    /// [`Error::NoDaemon`] if nobody answers.
+    pub(crate) async fn open(&self) -> Result<Link, Error> {
+        let Self::Unix(socket) = self;
+        match crabtalk_transport::connect(socket).await {
+            Ok(connection) => Ok(Link::Unix(connection)),
+            Err(crabtalk_transport::Error::Connect { path, source }) => Err(Error::NoDaemon(
+                format!("cannot connect to {}: {source}", path.display()),
+            )),
+            Err(error) => Err(Error::NoDaemon(error.to_string())),
+        }
+    }
+
+    /// Whether somebody listens there. `Err` says that something is wrong that
+    /// starting a daemon would not mend.
+    pub async fn is_listening(&self) -> Result<bool, Error> {
+        let Self::Unix(socket) = self;
+        match crabtalk_transport::connect(socket).await {
+            Ok(_) => Ok(true),
+            Err(crabtalk_transport::Error::NotListening { .. }) => Ok(false),
+            Err(_) => self.open().await.map(|_| true),
+        }
+    }
+
+    /// The daemon's process, as the kernel knows it; `None` if none answers, or
+    /// the system does not tell.
+    pub async fn daemon_pid(&self) -> Option<i32> {
+        let Self::Unix(socket) = self;
+        let stream = tokio::net::UnixStream::connect(socket).await.ok()?;
+        stream.peer_cred().ok()?.pid()
+    }
+}
+
+/// The bytes' way, by kind of endpoint.
+#[derive(Debug)]
+pub(crate) enum Link {
+    Unix(UnixConnection),
+}
+
+/// A stream of answers that owns its connection.
+pub(crate) type Answers = Pin<Box<dyn Stream<Item = Result<ServerMessage, ClientError>> + Send>>;
+
+/// A connection to a daemon that said welcome. It carries one request at a time
+/// (WIRE-4); whoever needs two opens two. [`crabtalk_proto::Client`] has a
+/// typed method for each operation on it.
+#[derive(Debug)]
+pub struct Connection {
+    link: Link,
+    welcome: Option<WelcomeMsg>,
+}
+
+impl Connection {
+    /// Introduces the client. A daemon that knows no Hello needs none.
+    pub(crate) async fn greet(mut link: Link, name: &str) -> Result<Self, Error> {
+        let hello = HelloMsg {
+            protocol_version: PROTOCOL_VERSION,
+            token: String::new(),
+            client: name.to_owned(),
+        };
+        let Link::Unix(connection) = &mut link;
+        let greeting = crabtalk_proto::Client::hello(connection, hello);
+        let Ok(greeted) = tokio::time::timeout(WELCOME_WITHIN, greeting).await else {
+            return Err(Error::NoDaemon(format!(
+                "the daemon does not answer within {} seconds; it may hang",
+                WELCOME_WITHIN.as_secs()
+            )));
+        };
+        let welcome = match greeted {
+            Ok(welcome) => Some(welcome),
+            Err(ClientError::Refused(status)) if may_do_without(status.code) => None,
+            Err(ClientError::Refused(status)) => return Err(Error::NotWelcome(status)),
+            Err(error) => {
+                return Err(Error::NoDaemon(format!(
+                    "the daemon does not answer: {error}"
+                )));
+            }
+        };
+        Ok(Self { link, welcome })
+    }
+
+    pub(crate) fn silent(link: Link) -> Self {
+        let welcome = None;
+        Self { link, welcome }
+    }
+
+    /// What the daemon said in return; `None` if it is older than Hello.
+    pub fn welcome(&self) -> Option<&WelcomeMsg> {
+        self.welcome.as_ref()
+    }
+
+    /// What a person should know of a daemon of another version; `None` if it
+    /// is of this one.
+    pub fn difference(&self) -> Option<String> {
+        let restart = "`crabtalk daemon restart` starts it anew";
+        match &self.welcome {
+            None => Some(format!(
+                "the daemon is older than {}, and knows less; {restart}",
+                crate::VERSION
+            )),
+            Some(welcome) => {
+                let daemon = welcome.daemon_version.as_str();
+                (!daemon.is_empty() && daemon != crate::VERSION).then(|| {
+                    format!(
+                        "the daemon has version {daemon}, this client {}; {restart}",
+                        crate::VERSION
+                    )
+                })
+            }
+        }
+    }
+
+    /// The answers to a request, on a connection that is for nothing else.
+    pub(crate) fn into_answers(self, request: ClientMessage) -> Answers {
+        let Link::Unix(connection) = self.link;
+        Box::pin(connection.into_stream(request))
+    }
+}
+
+fn may_do_without(refusal: u32) -> bool {
+    matches!(refusal, code::BAD_REQUEST | code::NOT_IMPLEMENTED)
+}
+
+impl crabtalk_proto::Client for Connection {
+    async fn request(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
+        let Link::Unix(connection) = &mut self.link;
+        connection.request(message).await
+    }
+
+    fn request_stream(
+        &mut self,
+        message: ClientMessage,
+    ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send {
+        let Link::Unix(connection) = &mut self.link;
+        connection.request_stream(message)
+    }
+}

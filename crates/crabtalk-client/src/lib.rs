@@ -1,0 +1,59 @@
+//! A client of the daemon: find or start it, call it, follow runs and events
+//! over lost connections.
+//!
+//! ```no_run
+//! use crabtalk_client::{Client, Endpoint, RunNews, StreamMsg, stream_event::Event};
+//! use futures_util::StreamExt;
+//!
+//! # async fn example() -> Result<(), crabtalk_client::Error> {
+//! let client = Client::new(Endpoint::of_home("/home/me/.crabtalk"), "example/1");
+//! let mut run = client.stream(StreamMsg { content: "hello".into(), ..Default::default() });
+//! while let Some(news) = run.next().await {
+//!     if let RunNews::Event(event) = news?
+//!         && let Some(Event::Chunk(chunk)) = event.event
+//!     {
+//!         print!("{}", chunk.content);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```text
+//! client    the handle: connect, call one operation, follow
+//! endpoint  where the daemon is; a connection to it, and the handshake
+//! start     the daemon, started on demand
+//! run       one run, followed to its end
+//! watch     what happens in all runs
+//! again     pauses between attempts
+//! error     what went wrong, its code, and what to do
+//! ```
+//!
+//! Invariants: nothing panics; dropping a future or a stream cancels what it
+//! does on this side, and only there: a run goes on without its reader
+//! (CONV-4); no task is spawned and no queue grows with what a daemon sends;
+//! an event is given once.
+//!
+//! Absent on purpose: the terminal, configuration, what an answer looks like.
+
+mod again;
+mod client;
+mod endpoint;
+mod error;
+mod run;
+mod start;
+mod watch;
+
+#[cfg(test)]
+mod testing;
+
+pub use client::{Client, Replied};
+pub use crabtalk_proto::*;
+pub use endpoint::{Connection, Endpoint};
+pub use error::Error;
+pub use run::{Run, RunNews};
+pub use start::Starter;
+pub use watch::{Watch, WatchNews};
+
+/// The version of this crate, which is that of the daemon it belongs to.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,165 @@
+//! Starts the daemon in the background and waits until it answers.
+//!
+//! Invariant: the daemon outlives its client: a session of its own, no
+//! terminal, its standard error in the log.
+
+use crate::client::Client;
+use crate::error::Error;
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Until the daemon answers. It takes milliseconds; a loaded machine, or one
+/// that has just woken, may need seconds.
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// First pause between two attempts to reach it, doubling up to
+/// [`LONGEST_PAUSE`]: short, because a person waits.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// For a rival daemon, started at the same moment, to become ready.
+const RIVAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Lines of the log that explain why it did not start.
+const EXPLANATION_LINES: usize = 10;
+
+/// Bytes from the log's end in which they are looked for.
+const EXPLANATION_BYTES: u64 = 16 * 1024;
+
+/// How a daemon is started.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    program: PathBuf,
+    home: PathBuf,
+    log: PathBuf,
+}
+
+impl Starter {
+    /// Starts this program (`crabtalk`, as found on PATH, or a path) for this
+    /// home.
+    pub fn new(program: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let home = absolute(home.into());
+        let program: PathBuf = program.into();
+        // A bare name is looked for on PATH.
+        let is_bare = program.components().count() == 1;
+        Self {
+            program: if is_bare { program } else { absolute(program) },
+            log: home.join("logs/daemon.log"),
+            home,
+        }
+    }
+
+    /// Where the daemon writes what it has to say.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Starts the daemon and waits until it answers the client.
+    pub async fn start(&self, client: &Client) -> Result<(), Error> {
+        let (log, begin) = self.open_log().map_err(|error| {
+            Error::NotStarted(format!("cannot open {}: {error}", self.log.display()))
+        })?;
+        let mut child = self.spawn(log).map_err(|error| {
+            Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
+        })?;
+        let Err(what) = wait(client, &mut child).await else {
+            return Ok(());
+        };
+        let mut message = format!("the daemon {what}");
+        match last_lines(&self.log, begin) {
+            Ok(lines) if !lines.is_empty() => {
+                message.push_str(":\n");
+                message.push_str(&lines);
+            }
+            Ok(_) | Err(_) => {
+                message.push_str(&format!("; its log {} says nothing", self.log.display()));
+            }
+        }
+        Err(Error::NotStarted(message))
+    }
+
+    /// The log, and where this daemon's words begin in it.
+    fn open_log(&self) -> io::Result<(File, u64)> {
+        if let Some(folder) = self.log.parent() {
+            let mut private = DirBuilder::new();
+            private.recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut open = OpenOptions::new();
+        let log = open.append(true).create(true).mode(0o600).open(&self.log)?;
+        let begin = log.metadata().map_or(0, |metadata| metadata.len());
+        Ok((log, begin))
+    }
+
+    fn spawn(&self, log: File) -> io::Result<Child> {
+        let arguments = ["daemon", "run", "--detached", "--home"].map(OsString::from);
+        Command::new(&self.program)
+            .args(arguments)
+            .arg(&self.home)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+    }
+}
+
+/// Waits until the daemon answers; the error completes "the daemon ...".
+async fn wait(client: &Client, child: &mut Child) -> Result<(), String> {
+    let mut deadline = Instant::now() + READY_TIMEOUT;
+    let mut pause = FIRST_PAUSE;
+    let mut ended = None;
+    loop {
+        if client.answers().await {
+            return Ok(());
+        }
+        if ended.is_none()
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            // It may have lost to a rival that is about to answer.
+            ended = Some(status);
+            deadline = deadline.min(Instant::now() + RIVAL_TIMEOUT);
+        }
+        if Instant::now() >= deadline {
+            return Err(match ended {
+                Some(status) => format!("ended at once ({status})"),
+                None => format!("did not answer within {} seconds", READY_TIMEOUT.as_secs()),
+            });
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The last lines of a log behind `begin`, with nothing in them that would
+/// drive a terminal.
+fn last_lines(log: &Path, begin: u64) -> io::Result<String> {
+    let mut file = File::open(log)?;
+    let end = file.metadata()?.len();
+    file.seek(SeekFrom::Start(
+        begin.max(end.saturating_sub(EXPLANATION_BYTES)),
+    ))?;
+    let mut bytes = Vec::new();
+    file.take(EXPLANATION_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = crabtalk_proto::visible_prose(&text);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(EXPLANATION_LINES);
+    Ok(lines[from..]
+        .iter()
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n"))
+}
+
+#[cfg(test)]
+mod tests;

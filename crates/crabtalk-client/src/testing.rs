@@ -1,0 +1,127 @@
+//! A daemon that says what it is told to, frame by frame.
+
+use crate::{Client, Endpoint};
+use crabtalk_proto::client_message::Msg;
+use crabtalk_proto::{
+    ClientMessage, Pong, ServerMessage, Status, WelcomeMsg, codec, read_message, write_message,
+};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// What one connection is answered behind its Hello.
+pub(crate) struct Turn {
+    pub(crate) says: Vec<ServerMessage>,
+    /// Whether the connection ends then; else it stays, in silence.
+    pub(crate) closes: bool,
+}
+
+/// Says this and hangs up.
+pub(crate) fn cut<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> Turn {
+    Turn {
+        closes: true,
+        ..stay(says)
+    }
+}
+
+/// Says this and no more.
+pub(crate) fn stay<M: Into<ServerMessage>>(says: impl IntoIterator<Item = M>) -> Turn {
+    Turn {
+        says: says.into_iter().map(Into::into).collect(),
+        closes: false,
+    }
+}
+
+pub(crate) struct Fake {
+    folder: TempDir,
+    requests: mpsc::Receiver<Msg>,
+    _server: JoinSet<()>,
+}
+
+impl Fake {
+    /// One that answers everything with a Pong.
+    pub(crate) async fn start() -> Self {
+        Self::script([], true).await
+    }
+
+    /// One that answers each connection by the next turn.
+    pub(crate) async fn turns(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self::script(turns, true).await
+    }
+
+    /// The same, of the generation that knows no Hello.
+    pub(crate) async fn old(turns: impl IntoIterator<Item = Turn>) -> Self {
+        Self::script(turns, false).await
+    }
+
+    async fn script(turns: impl IntoIterator<Item = Turn>, greets: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("daemon.sock")).unwrap();
+        let turns: VecDeque<Turn> = turns.into_iter().collect();
+        let turns = Arc::new(Mutex::new(turns));
+        let (heard, requests) = mpsc::channel(64);
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (turns, heard) = (Arc::clone(&turns), heard.clone());
+                connections.spawn(async move {
+                    let _ = answer(stream, &turns, &heard, greets).await;
+                });
+            }
+        });
+        Self {
+            folder,
+            requests,
+            _server: server,
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(Endpoint::of_home(self.folder.path()), "test/1")
+    }
+
+    /// The next request that came, Hello apart.
+    pub(crate) async fn heard(&mut self) -> Msg {
+        self.requests.recv().await.unwrap()
+    }
+}
+
+async fn answer(
+    mut stream: UnixStream,
+    turns: &Mutex<VecDeque<Turn>>,
+    heard: &mpsc::Sender<Msg>,
+    greets: bool,
+) -> Result<(), codec::FrameError> {
+    loop {
+        let message: ClientMessage = read_message(&mut stream).await?;
+        let request = message.msg.expect("a request");
+        if let Msg::Hello(hello) = &request {
+            assert_eq!(hello.client, "test/1");
+            let welcome = WelcomeMsg {
+                daemon_version: crate::VERSION.into(),
+                ..WelcomeMsg::default()
+            };
+            let unknown = Status::bad_request("daemon 0.0.20 does not know this request");
+            let said = if greets {
+                ServerMessage::from(welcome)
+            } else {
+                unknown.into()
+            };
+            write_message(&mut stream, &said).await?;
+            continue;
+        }
+        heard.send(request).await.unwrap();
+        let turn = turns.lock().unwrap().pop_front();
+        let turn = turn.unwrap_or_else(|| stay([Pong {}]));
+        for message in &turn.says {
+            write_message(&mut stream, message).await?;
+        }
+        if turn.closes {
+            return Ok(());
+        }
+    }
+}

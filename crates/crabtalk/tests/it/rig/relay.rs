@@ -1,0 +1,52 @@
+//! A socket between a client and the daemon that can be cut.
+
+use super::TestEnv;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+/// Hands bytes on between clients of its home and the daemon of another one.
+pub(crate) struct Relay {
+    folder: TempDir,
+    connections: Arc<Mutex<JoinSet<()>>>,
+    _accepting: JoinSet<()>,
+}
+
+impl Relay {
+    pub(crate) fn start(env: &TestEnv) -> Self {
+        let folder = tempfile::Builder::new().prefix("ct").tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("daemon.sock")).unwrap();
+        let connections = Arc::new(Mutex::new(JoinSet::new()));
+        let (daemon, relayed) = (env.socket(), Arc::clone(&connections));
+        let mut accepting = JoinSet::new();
+        accepting.spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let daemon = daemon.clone();
+                relayed.lock().unwrap().spawn(async move {
+                    // A daemon that is not there hangs up at once.
+                    if let Ok(mut daemon) = UnixStream::connect(daemon).await {
+                        let _ = copy_bidirectional(&mut client, &mut daemon).await;
+                    }
+                });
+            }
+        });
+        Self {
+            folder,
+            connections,
+            _accepting: accepting,
+        }
+    }
+
+    /// The home that clients are to be given.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// Cuts every connection; new ones are taken.
+    pub(crate) fn cut(&self) {
+        self.connections.lock().unwrap().abort_all();
+    }
+}
