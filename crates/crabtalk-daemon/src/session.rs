@@ -19,7 +19,7 @@ mod wire;
 pub(crate) use legacy::PartialAnswers;
 
 use crate::node::{Node, OpenConnection};
-use crabtalk_domain::ConversationKey;
+use crabtalk_domain::{ConversationKey, Origin, Principal};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
 use futures_core::Stream;
@@ -37,6 +37,8 @@ const LOCAL_ROLE: &str = "admin";
 pub(crate) struct Session {
     node: Arc<Node>,
     shutdown: CancellationToken,
+    /// Who the client is.
+    principal: Principal,
     /// Whether the client knows messages of this generation.
     modern: AtomicBool,
     _counted: OpenConnection,
@@ -48,11 +50,12 @@ fn status(error: &Error) -> Status {
 }
 
 impl Session {
-    pub(crate) fn new(node: Arc<Node>, shutdown: CancellationToken) -> Self {
+    pub(crate) fn new(node: Arc<Node>, principal: Principal, shutdown: CancellationToken) -> Self {
         let _counted = node.count_connection();
         Self {
             node,
             shutdown,
+            principal,
             modern: AtomicBool::new(false),
             _counted,
         }
@@ -65,6 +68,13 @@ impl Session {
 
     fn is_modern(&self) -> bool {
         self.modern.load(Ordering::Relaxed)
+    }
+
+    /// Where what the client starts comes from.
+    fn origin(&self) -> Origin {
+        Origin::Client {
+            principal: self.principal.clone(),
+        }
     }
 
     /// A reply as the runtime takes it. `None`: it answers one question of
@@ -172,7 +182,7 @@ impl Server for Session {
         };
         self.node
             .runtime()
-            .reply(&key, id, &content)
+            .reply_from(&key, id, &content, &self.principal)
             .await
             .map_err(|e| status(&e))
     }

@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::{leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
+use crabtalk_domain::Principal;
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
 use crabtalk_tools::{Peers, Refusal};
@@ -163,8 +164,8 @@ fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Servic
     let body = async move |shutdown: CancellationToken| {
         let stop = shutdown.clone();
         let session = move |peer: Peer| {
-            admit(&peers, peer)?;
-            Ok(Session::new(Arc::clone(&node), stop.clone()))
+            let principal = admit(&peers, peer)?;
+            Ok(Session::new(Arc::clone(&node), principal, stop.clone()))
         };
         serve(listener, limits, session, shutdown).await;
         Ok(())
@@ -172,17 +173,19 @@ fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Servic
     Service::vital("connections", "transport", body).draining()
 }
 
-/// Refuses processes of agents' commands (GATE-5), and whoever cannot be told
-/// from them.
-fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<(), Status> {
+/// Says who connects to the Unix socket: the owner, since the transport admits
+/// nobody else's user. Refuses processes of agents' commands (GATE-5), and whoever
+/// cannot be told from them.
+fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<Principal, Status> {
     let Some(pid) = pid else {
         // The system does not say who connects; then no guardian runs on it.
-        return Ok(());
+        return Ok(Principal::Owner);
     };
     let handle = handle
         .as_ref()
         .map(|handle| handle.as_ref().map(|h| h.as_fd()));
-    peers.judge(pid, handle).map_err(|refusal| match refusal {
+    let judged = peers.judge(pid, handle);
+    judged.map(|()| Principal::Owner).map_err(|refusal| match refusal {
         Refusal::Command => {
             tracing::warn!(target: "security", uid, pid, "a tool process tried to connect");
             Status::forbidden(refusal.to_string())

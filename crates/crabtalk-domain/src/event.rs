@@ -1,7 +1,7 @@
 //! What happens in a run, as every client may see it.
 
 use crate::tool::Preview;
-use crate::{Cost, Image, Usage};
+use crate::{Cost, Image, Principal, Usage};
 use std::sync::Arc;
 
 /// A tool call as it is announced.
@@ -103,8 +103,8 @@ pub struct Ask {
 pub enum AskOutcome {
     /// Somebody answered.
     Answered {
-        /// Who, as the transport knows them.
-        by: String,
+        /// Who, as their connection proved it.
+        by: Principal,
         /// What, in the words that answer such an ask (RUN-7).
         answer: String,
     },

@@ -14,6 +14,7 @@ mod ledger;
 mod message;
 mod names;
 mod origin;
+mod principal;
 mod run_end;
 mod shown;
 mod time;
@@ -34,6 +35,7 @@ pub use ledger::{Cost, Ledger, RunTotal, Spent};
 pub use message::{Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name};
 pub use origin::Origin;
+pub use principal::{Principal, TokenName};
 pub use run_end::{RunEnded, RunEnds, RunOutcome};
 pub use time::{Clock, SystemClock, stamp};
 

@@ -1,16 +1,16 @@
 //! Where a run comes from (CONV-10).
 
-use crate::ConversationKey;
+use crate::{ConversationKey, Principal};
 use std::fmt;
 
 /// Who caused a run, as the daemon saw it. Permissions read this, never the
 /// text of the sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A client connection; the principal is what the transport proved.
+    /// A client connection.
     Client {
-        /// `local` for the owner's Unix socket, else the token's name.
-        principal: String,
+        /// Who it proved to be.
+        principal: Principal,
     },
     /// A cron entry.
     Cron {
@@ -35,6 +35,8 @@ pub enum Origin {
         run: u64,
         /// How many delegations lie above, the first being 1.
         depth: u32,
+        /// Who caused the run at the top, if that was a client.
+        principal: Option<Principal>,
     },
 }
 
@@ -45,7 +47,7 @@ impl Origin {
         let (kind, rest) = text.split_once(':')?;
         match kind {
             "client" => Some(Self::Client {
-                principal: rest.into(),
+                principal: Principal::parse(rest)?,
             }),
             "cron" => {
                 let (id, by) = rest.split_once(':').unwrap_or((rest, ""));
@@ -61,10 +63,19 @@ impl Origin {
         }
     }
 
-    /// The origin of a run that came over the local socket.
+    /// The client behind it; `None` where the daemon itself began, as for cron.
+    pub fn principal(&self) -> Option<&Principal> {
+        match self {
+            Self::Client { principal } => Some(principal),
+            Self::Delegate { principal, .. } => principal.as_ref(),
+            Self::Cron { .. } | Self::Event { .. } => None,
+        }
+    }
+
+    /// The origin of a run that the owner caused, over the local socket.
     pub fn local() -> Self {
         Self::Client {
-            principal: "local".into(),
+            principal: Principal::Owner,
         }
     }
 }
@@ -89,11 +100,25 @@ mod tests {
 
     #[test]
     fn an_origin_is_read_as_it_was_written() {
-        for text in ["client:local", "cron:7", "cron:7:tg:1", "event:a:b"] {
+        for text in [
+            "client:local",
+            "client:token/laptop",
+            "cron:7",
+            "cron:7:tg:1",
+            "event:a:b",
+        ] {
             let origin = Origin::parse(text).expect("it is one");
             assert_eq!(origin.to_string(), text);
         }
-        for text in ["cron:x", "cron:x:user", "delegate:a/b#1", "", "x"] {
+        for text in [
+            "cron:x",
+            "cron:x:user",
+            "client:laptop",
+            "client:",
+            "delegate:a/b#1",
+            "",
+            "x",
+        ] {
             assert_eq!(Origin::parse(text), None, "{text}");
         }
     }

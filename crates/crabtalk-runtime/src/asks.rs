@@ -10,7 +10,7 @@ mod reply;
 
 use crate::Error;
 use crate::events::RunLog;
-use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, ConversationKey};
+use crabtalk_domain::{AgentEvent, Ask, AskOutcome, AskRule, ConversationKey, Principal};
 use reply::parse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -91,7 +91,7 @@ impl Waiting {
 /// An answer, and the principal who gave it.
 pub(crate) struct Answered {
     pub(crate) answer: Answer,
-    pub(crate) by: String,
+    pub(crate) by: Principal,
 }
 
 impl Answered {
@@ -215,14 +215,14 @@ impl Claim {
     }
 
     /// Gives the answer.
-    pub(crate) fn settle(mut self, by: &str) {
+    pub(crate) fn settle(mut self, by: &Principal) {
         let id = &self.ask.id;
         self.desk.waiting().retain(|w| w.pending.ask.id != *id);
         if let Some(sender) = self.sender.take() {
             // The run may have gone this instant; then the answer is moot.
             let _ = sender.send(Answered {
                 answer: self.answer.clone(),
-                by: by.to_owned(),
+                by: by.clone(),
             });
         }
     }

@@ -330,11 +330,16 @@ impl Conversation {
             ..MetaRecord::default()
         })])?;
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let Some(origin) = Origin::parse(&cut.origin) else {
+            // Nothing is carried on with more authority than it began with.
+            let unknown = format!("nobody knows any more who {:?} is", cut.origin);
+            return self.give_up(cut, &Error::BadRequest(unknown)).await;
+        };
         let request = RunRequest {
             guest: text(&cut.guest),
             cwd: text(&cut.cwd).map(PathBuf::from),
             request_id: text(&cut.request_id),
-            origin: Origin::parse(&cut.origin).unwrap_or_else(Origin::local),
+            origin,
             ..RunRequest::new((*self.shared.key).clone(), "")
         };
         tracing::info!(conversation = %self.shared.key, run = cut.id, tries = cut.tries, "carrying on an interrupted run");

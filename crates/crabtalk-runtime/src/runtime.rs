@@ -7,7 +7,6 @@ use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, HubEvent, HubSubscription, RunLog, Subscription};
 use crate::gate::Disk;
-use crate::gate::rules::LOCAL_PRINCIPAL;
 use crate::gate::{ToolRights, Violation, rights, scope};
 use crate::listen::Listener;
 use crate::registry::{LiveInfo, Registry};
@@ -19,7 +18,7 @@ use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::tool::{ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook, Ledger,
-    Origin, RunEnds, RunOutcome, stamp,
+    Origin, Principal, RunEnds, RunOutcome, stamp,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -295,7 +294,7 @@ impl Runtime {
         steers.ok_or_else(nothing)?.push(key, content)
     }
 
-    /// Answers a pending ask (RUN-7). It bypasses the queue. What is allowed
+    /// Answers a pending ask (RUN-7), for the owner. It bypasses the queue. What is allowed
     /// for good is on disk when this returns; if it cannot be kept, the ask
     /// stays as it was.
     pub async fn reply(
@@ -304,7 +303,8 @@ impl Runtime {
         ask_id: Option<&str>,
         content: &str,
     ) -> Result<(), Error> {
-        self.reply_from(key, ask_id, content, LOCAL_PRINCIPAL).await
+        self.reply_from(key, ask_id, content, &Principal::Owner)
+            .await
     }
 
     /// [`Runtime::reply`] by a client of this principal, who is kept beside
@@ -314,7 +314,7 @@ impl Runtime {
         key: &ConversationKey,
         ask_id: Option<&str>,
         content: &str,
-        by: &str,
+        by: &Principal,
     ) -> Result<(), Error> {
         let claim = self.0.asks.claim(key, ask_id, content)?;
         if let Some(rule) = claim.rule() {

@@ -27,7 +27,7 @@ impl Session {
             limit => limit.min(MAX_HITS),
         };
         let memory = self.node.memory();
-        let viewer = memory.viewer(&key, &Origin::local());
+        let viewer = memory.viewer(&key, &self.origin());
         let recalled = memory.recall(&viewer, &request.query, limit).await;
         Ok(SearchResults {
             incomplete: !recalled.complete,

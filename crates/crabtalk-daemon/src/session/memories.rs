@@ -19,7 +19,7 @@ impl Session {
     fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Status> {
         self.mark_modern();
         let key = self.key(agent, sender)?;
-        Ok(self.node.memory().viewer(&key, &Origin::local()))
+        Ok(self.node.memory().viewer(&key, &self.origin()))
     }
 
     pub(super) async fn memory_page(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {

@@ -11,9 +11,6 @@ use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use std::path::{Path, PathBuf};
 
-/// The principal of the local socket (CONV-10).
-const LOCAL_PRINCIPAL: &str = "local";
-
 /// Longest title that a client may set, in characters.
 const MAX_TITLE_CHARS: usize = 100;
 
@@ -68,9 +65,7 @@ impl Session {
             cwd: cwd.map(check_cwd).transpose()?,
             tool_choice: tool_choice(said.tool_choice.as_deref().unwrap_or_default()),
             request_id,
-            origin: Origin::Client {
-                principal: LOCAL_PRINCIPAL.into(),
-            },
+            origin: self.origin(),
             ..RunRequest::new(key, said.content)
         };
         self.node.runtime().submit(request).map_err(|e| status(&e))

@@ -280,7 +280,7 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
 /// How an ask ended.
 pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
     let (outcome, by, answer) = match outcome {
-        Outcome::Answered { by, answer } => (AskOutcome::Answered, by, answer),
+        Outcome::Answered { by, answer } => (AskOutcome::Answered, by.to_string(), answer),
         Outcome::Withdrawn => (AskOutcome::Withdrawn, String::new(), String::new()),
         Outcome::TimedOut => (AskOutcome::TimedOut, String::new(), String::new()),
     };

@@ -8,11 +8,8 @@ use super::approvals::{Approval, Wanted};
 use super::disk::Disk;
 use super::path::{self, Bases};
 use crabtalk_domain::tool::{Reach, ShellCommand, Subject};
-use crabtalk_domain::{Origin, Permission, PermissionRule, Sender, glob_matches};
+use crabtalk_domain::{Origin, Permission, PermissionRule, Principal, Sender, glob_matches};
 use std::path::Path;
-
-/// The principal of the owner's own socket.
-pub(crate) const LOCAL_PRINCIPAL: &str = "local";
 
 /// With whose authority a run acts, and whether anybody can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +32,7 @@ pub fn standing(
 ) -> Standing {
     match origin {
         Origin::Client { principal } => Standing {
-            is_owner: principal == LOCAL_PRINCIPAL
+            is_owner: *principal == Principal::Owner
                 && !sender.is_reserved()
                 && owners.iter().any(|owner| owner == sender.as_str()),
             unattended: false,

@@ -9,7 +9,8 @@ use crate::gate::{Approval, Question, Standing, Verdict, judge};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
-    AgentEvent, Ask, AskOutcome, AskRule, BoxFuture, Origin, Permission, PermissionRule, Sender,
+    AgentEvent, Ask, AskOutcome, AskRule, BoxFuture, Origin, Permission, PermissionRule, Principal,
+    Sender,
 };
 use std::future::ready;
 use std::path::Path;
@@ -258,7 +259,7 @@ impl Router {
             sender = %context.key.sender,
             tool = %case.call.name,
             ask = %ask.id,
-            by,
+            by = %by,
             answer = answer.name(),
             "an approval was answered"
         );
@@ -304,7 +305,12 @@ impl Router {
     }
 
     /// Keeps what was allowed for good; it is on disk when this returns.
-    pub(crate) async fn keep(&self, rule: &AskRule, at: String, by: &str) -> Result<(), String> {
+    pub(crate) async fn keep(
+        &self,
+        rule: &AskRule,
+        at: String,
+        by: &Principal,
+    ) -> Result<(), String> {
         let approval = Approval {
             agent: rule.agent.clone(),
             sender: rule.sender.clone(),
@@ -312,7 +318,7 @@ impl Router {
             exact: rule.exact.clone(),
             cwd: rule.cwd.clone(),
             at,
-            by: by.to_owned(),
+            by: by.to_string(),
         };
         let kept = self.approvals.add(approval).await;
         kept.inspect_err(|error| tracing::warn!(%error, "an approval could not be kept"))

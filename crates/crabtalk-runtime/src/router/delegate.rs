@@ -225,6 +225,7 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
             parent: context.key.clone(),
             run: context.run,
             depth,
+            principal: context.origin.principal().cloned(),
         },
         root: Some(context.standing),
         ..RunRequest::new(key.clone(), task.task.clone())

@@ -188,7 +188,7 @@ async fn what_is_allowed_always_is_kept_with_who_and_where() {
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;
     rig.runtime
-        .reply_from(&key(), None, "Allow always", "laptop")
+        .reply_from(&key(), None, "Allow always", &laptop())
         .await
         .expect("pending");
     read(run).await;
@@ -203,7 +203,7 @@ async fn what_is_allowed_always_is_kept_with_who_and_where() {
             approval.cwd.as_str(),
             approval.by.as_str(),
         ),
-        ("crab", "user", "danger", "{}", "/", "laptop")
+        ("crab", "user", "danger", "{}", "/", "token/laptop")
     );
     assert_eq!(approval.at, "2026-01-02T03:04:05.000Z");
     // Asked no more, here; and it stands for nobody else.

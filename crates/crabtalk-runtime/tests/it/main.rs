@@ -9,6 +9,7 @@ mod faults;
 mod guests;
 mod hooks;
 mod limits;
+mod origins;
 mod requests;
 mod rig;
 mod runs;

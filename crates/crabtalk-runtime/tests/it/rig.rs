@@ -3,7 +3,8 @@
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AgentName, AskOutcome, BoxFuture, ConversationKey, Cost, End, Hook,
-    Image, ImageType, Ledger, Permission, PermissionRule, RunEnds, Spent, Usage, model,
+    Image, ImageType, Ledger, Permission, PermissionRule, Principal, RunEnds, Spent, TokenName,
+    Usage, model,
 };
 use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
@@ -17,6 +18,11 @@ use tokio::sync::Notify;
 
 pub(crate) fn key() -> ConversationKey {
     ConversationKey::new("crab", "user").expect("valid")
+}
+
+/// A client that showed a token.
+pub(crate) fn laptop() -> Principal {
+    Principal::Token(TokenName::new("laptop").expect("a name"))
 }
 
 /// Tools: `echo` answers, `fail` fails, `wait` waits for its turn, `danger`
@@ -250,7 +256,8 @@ pub(crate) fn rig_heard_by(
     rig_from(model, store, catalog(), |parts| Parts { ends, ..parts })
 }
 
-fn rig_from(
+/// A rig whose parts are changed before it starts.
+pub(crate) fn rig_from(
     model: ScriptedModel,
     store: MemoryStore,
     catalog: Catalog,

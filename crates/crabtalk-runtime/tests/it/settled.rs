@@ -51,11 +51,11 @@ async fn an_answer_is_told_to_all_who_saw_the_ask_with_who_gave_it() {
         let mut run = rig.submit("go");
         let mut events = read_until(&mut run, "ask").await;
         rig.runtime
-            .reply_from(&key(), None, reply, "laptop")
+            .reply_from(&key(), None, reply, &laptop())
             .await
             .expect("pending");
         events.extend(read(run).await);
-        let want = ["ask", &format!("settled by laptop: {told}")];
+        let want = ["ask", &format!("settled by token/laptop: {told}")];
         assert_eq!(of_asks(&events), want);
         assert_eq!(of_asks(&watched(&mut watch).await), want);
         // It is told before what came of it.

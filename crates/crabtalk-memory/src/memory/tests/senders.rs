@@ -1,6 +1,7 @@
 //! Who sees what, and who may change what.
 
 use super::*;
+use crabtalk_domain::{Origin, Principal, TokenName};
 
 /// Two senders and an owner: one entry of each, a shared one, a hand-written
 /// one, and an archive of each conversation. A row each, a mark for who sees it.
@@ -105,6 +106,28 @@ async fn agent_scope_widens_archives_and_nothing_else() {
     assert_eq!(entries(&wide), entries(&narrow));
 }
 
+/// Whatever sender a token speaks as: what it proved is the token.
+#[tokio::test]
+async fn a_token_that_speaks_as_the_owner_sees_what_others_see() {
+    let world = World::new();
+    let token = Principal::Token(TokenName::new("laptop").unwrap());
+    let client = Origin::Client {
+        principal: token.clone(),
+    };
+    let delegated = Origin::Delegate {
+        root: key("user"),
+        parent: key("user"),
+        run: 1,
+        depth: 1,
+        principal: Some(token),
+    };
+    for origin in [client, delegated] {
+        let viewer = world.memory.viewer(&key("user"), &origin);
+        assert!(!viewer.is_owner, "{origin}");
+    }
+    assert!(world.memory.viewer(&key("user"), &Origin::local()).is_owner);
+}
+
 #[tokio::test]
 async fn a_delegated_run_sees_what_its_root_sees() {
     let world = World::new();
@@ -116,6 +139,7 @@ async fn a_delegated_run_sees_what_its_root_sees() {
             parent: key(root),
             run: 1,
             depth: 1,
+            principal: Some(Principal::Owner),
         };
         world.memory.viewer(&key("delegate:1"), &origin)
     };

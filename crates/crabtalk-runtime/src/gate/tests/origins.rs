@@ -1,7 +1,7 @@
 //! Who is asked of what, as a table that the documentation shows.
 
 use super::*;
-use crabtalk_domain::{ConversationKey, Origin, Sender};
+use crabtalk_domain::{ConversationKey, Origin, Principal, Sender, TokenName};
 use std::fmt::Write as _;
 
 /// Standing and origin, as people call them.
@@ -16,7 +16,7 @@ fn standings() -> Vec<(&'static str, Standing)> {
         source: "gateway:x".into(),
     };
     let token = Origin::Client {
-        principal: "laptop".into(),
+        principal: Principal::Token(TokenName::new("laptop").expect("a name")),
     };
     let key = ConversationKey::new("crab", "user").expect("valid");
     let delegate = Origin::Delegate {
@@ -24,6 +24,7 @@ fn standings() -> Vec<(&'static str, Standing)> {
         parent: key,
         run: 1,
         depth: 1,
+        principal: Some(Principal::Owner),
     };
     let of = |origin: &Origin, name: &str, root| standing(origin, &sender(name), &owners, root);
     vec![
