@@ -1,0 +1,140 @@
+//! The commands that every component has.
+
+use crate::{Home, Manager, Plan, Service, stop_signal};
+use anyhow::Context;
+use clap::{Args, Command, FromArgMatches, Subcommand};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+use tokio_util::sync::CancellationToken;
+
+/// What a component can be told. A component with commands of its own flattens
+/// this into them and hands it to [`run_action`].
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Action {
+    /// Runs in the foreground until SIGTERM or Ctrl-C.
+    Serve,
+    /// Installs the service and starts it.
+    Start(DryRun),
+    /// Stops the service and removes it.
+    Stop(DryRun),
+    /// Stops the service if it runs, and starts it.
+    Restart(DryRun),
+    /// Says whether the service is installed and runs, and where it listens.
+    Status,
+    /// Shows the end of the log.
+    Logs {
+        /// Goes on as the log grows.
+        #[arg(short, long)]
+        follow: bool,
+        /// So many lines.
+        #[arg(short = 'n', long, default_value_t = 100)]
+        lines: u32,
+    },
+}
+
+/// Whether something is done or only told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct DryRun {
+    /// Prints what would be written and run, and does nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The whole program of a component without commands of its own.
+pub fn run<S: Service>(service: S) -> ExitCode {
+    let name = format!("crabtalk-{}", service.component().name());
+    let about = service.component().description().to_owned();
+    let command = Command::new("component")
+        .bin_name(name)
+        .about(about)
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    let matches = Action::augment_subcommands(command).get_matches();
+    match Action::from_arg_matches(&matches) {
+        Ok(action) => run_action(service, action),
+        Err(e) => e.exit(),
+    }
+}
+
+/// Does one of the commands that every component has; an error is printed.
+pub fn run_action<S: Service>(service: S, action: Action) -> ExitCode {
+    let done = Home::of_environment().and_then(|home| act(service, action, home));
+    match done {
+        Ok(code) => code,
+        Err(e) => {
+            let _ = writeln!(std::io::stderr(), "error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<ExitCode> {
+    let component = service.component().clone();
+    let manager = Manager::of_this_system();
+    match action {
+        Action::Serve => {
+            serve(service, home)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Start(DryRun { dry_run }) => {
+            carry_out(&manager.start(&definition(&component, &home)?)?, dry_run)
+        }
+        Action::Stop(DryRun { dry_run }) => {
+            let definition = definition(&component, &home)?;
+            carry_out(&manager.stop(&definition)?, dry_run)
+        }
+        Action::Restart(DryRun { dry_run }) => {
+            let definition = definition(&component, &home)?;
+            carry_out(&manager.stop(&definition)?, dry_run)?;
+            carry_out(&manager.start(&definition)?, dry_run)
+        }
+        Action::Status => crate::service::status(&manager, &component, &home),
+        Action::Logs { follow, lines } => {
+            crate::service::logs(&home.log(component.name()), lines, follow)
+        }
+    }
+}
+
+/// The service is this program, told to serve.
+fn definition(component: &crate::Component, home: &Home) -> anyhow::Result<crate::Definition> {
+    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    crate::Definition::new(
+        component.clone(),
+        vec![program.into(), OsString::from("serve")],
+        home.clone(),
+    )
+}
+
+fn carry_out(plan: &Plan, dry_run: bool) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout();
+    if dry_run {
+        write!(out, "{plan}")?;
+    } else {
+        plan.carry_out(&mut out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the runtime and the log, and serves until the system says stop.
+fn serve<S: Service>(service: S, home: Home) -> anyhow::Result<()> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let serving = service.serve(home, stop.clone());
+        tokio::pin!(serving);
+        tokio::select! {
+            served = &mut serving => return served,
+            asked = stop_signal() => asked?,
+        }
+        stop.cancel();
+        serving.await
+    })
+}

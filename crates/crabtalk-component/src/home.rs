@@ -1,0 +1,64 @@
+//! Where a component's files lie: `$CRABTALK_HOME`, else `~/.crabtalk`.
+
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+
+/// The home that a component shares with the daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// A home at this absolute path.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The home of the environment. Fails if neither `CRABTALK_HOME` nor a
+    /// home folder of the person is set.
+    pub fn of_environment() -> anyhow::Result<Self> {
+        let given = std::env::var_os("CRABTALK_HOME").filter(|home| !home.is_empty());
+        let path = match given {
+            Some(home) => std::path::absolute(PathBuf::from(home))?,
+            None => std::env::home_dir()
+                .context("neither CRABTALK_HOME nor HOME is set")?
+                .join(".crabtalk"),
+        };
+        Ok(Self(path))
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where port files lie.
+    #[must_use]
+    pub fn run(&self) -> PathBuf {
+        self.0.join("run")
+    }
+
+    /// Where a component's own derived files may lie.
+    #[must_use]
+    pub fn state(&self, name: &str) -> PathBuf {
+        self.0.join("state").join(name)
+    }
+
+    /// A component's log.
+    #[must_use]
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.0.join("logs").join(format!("{name}.log"))
+    }
+
+    /// Makes a folder of the home, for nobody but the person.
+    pub fn make(&self, folder: &Path) -> anyhow::Result<()> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(folder)
+            .with_context(|| format!("cannot make {}", folder.display()))
+    }
+}

@@ -1,0 +1,59 @@
+//! A component whose tools are a server of the `rmcp` library.
+
+use crate::{Component, Home, McpService, Service, run_mcp};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Serves what `make` makes: one server for each session of a client.
+#[derive(Debug, Clone)]
+pub struct Mcp<F> {
+    component: Component,
+    make: F,
+}
+
+impl<F, S> Mcp<F>
+where
+    F: Fn() -> S + Clone + Send + Sync + 'static,
+    S: ServerHandler + Send + 'static,
+{
+    /// A component with these tools.
+    #[must_use]
+    pub fn new(component: Component, make: F) -> Self {
+        Self { component, make }
+    }
+}
+
+impl<F, S> Service for Mcp<F>
+where
+    F: Fn() -> S + Clone + Send + Sync + 'static,
+    S: ServerHandler + Send + 'static,
+{
+    fn component(&self) -> &Component {
+        &self.component
+    }
+
+    async fn serve(self, home: Home, stop: CancellationToken) -> anyhow::Result<()> {
+        run_mcp(self, home, stop).await
+    }
+}
+
+impl<F, S> McpService for Mcp<F>
+where
+    F: Fn() -> S + Clone + Send + Sync + 'static,
+    S: ServerHandler + Send + 'static,
+{
+    fn router(&self, stop: CancellationToken) -> axum::Router {
+        // No page in a browser has business here: whatever says from where it
+        // comes is refused. Names of other machines are refused by default.
+        let config = StreamableHttpServerConfig::default()
+            .with_cancellation_token(stop)
+            .enforce_origin_validation();
+        let make = self.make.clone();
+        let sessions = Arc::new(LocalSessionManager::default());
+        let mcp = StreamableHttpService::new(move || Ok(make()), sessions, config);
+        axum::Router::new().nest_service("/mcp", mcp)
+    }
+}

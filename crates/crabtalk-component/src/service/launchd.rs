@@ -1,0 +1,34 @@
+//! A property list for launchd, as launchd.plist(5) has it.
+
+use super::Definition;
+use super::xml::escaped;
+
+/// The text of the list.
+pub(super) fn plist(definition: &Definition) -> String {
+    let text = |text: &str| format!("<string>{}</string>", escaped(text));
+    let command: Vec<String> = definition
+        .command
+        .iter()
+        .map(|word| format!("\t\t{}\n", text(word)))
+        .collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
+         <plist version=\"1.0\">\n\
+         <dict>\n\
+         \t<key>Label</key>\n\t{label}\n\
+         \t<key>ProgramArguments</key>\n\t<array>\n{command}\t</array>\n\
+         \t<key>EnvironmentVariables</key>\n\t<dict>\n\t\t<key>CRABTALK_HOME</key>\n\t\t{home}\n\t</dict>\n\
+         \t<key>RunAtLoad</key>\n\t<true/>\n\
+         \t<key>KeepAlive</key>\n\t<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>\n\
+         \t<key>Umask</key>\n\t<integer>63</integer>\n\
+         \t<key>StandardOutPath</key>\n\t{log}\n\
+         \t<key>StandardErrorPath</key>\n\t{log}\n\
+         </dict>\n\
+         </plist>\n",
+        label = text(&definition.component.label()),
+        command = command.concat(),
+        home = text(&definition.home.path().display().to_string()),
+        log = text(&definition.log()),
+    )
+}

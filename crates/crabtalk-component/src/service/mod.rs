@@ -1,0 +1,209 @@
+//! A component as a service of the system: what is written, and what is run.
+//!
+//! Three managers are known: systemd's for a user on Linux, launchd on macOS, the
+//! task scheduler on Windows. Each gets a definition of its own making, since paths
+//! may hold blanks, `%`, quotes and whatever else a person puts into names.
+//!
+//! Invariant: what a plan shows is what is done, in that order.
+
+mod launchd;
+mod plan;
+mod schtasks;
+mod state;
+mod systemd;
+mod xml;
+
+pub use plan::Plan;
+pub(crate) use state::{logs, status};
+
+use crate::{Component, Home, PortFile};
+use anyhow::{Context, ensure};
+use plan::{Step, words};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What the service manager has to know of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    pub(crate) component: Component,
+    /// The program, by its absolute path, and its arguments.
+    pub(crate) command: Vec<String>,
+    pub(crate) home: Home,
+}
+
+impl Definition {
+    /// A service that runs this command. Fails where a definition could not hold it:
+    /// control characters, text that is no UTF-8, a program without an absolute path.
+    pub fn new(component: Component, command: Vec<OsString>, home: Home) -> anyhow::Result<Self> {
+        let text = |word: OsString| {
+            let word = word.into_string().ok();
+            let word = word.filter(|word| !word.contains(char::is_control));
+            word.context("a service's command must be text without control characters")
+        };
+        let command = command
+            .into_iter()
+            .map(text)
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        text(home.path().into())?;
+        let program = command.first().context("a service needs a command")?;
+        ensure!(
+            std::path::Path::new(program).is_absolute(),
+            "a service's program needs an absolute path, and `{program}` is none"
+        );
+        Ok(Self {
+            component,
+            command,
+            home,
+        })
+    }
+
+    fn log(&self) -> String {
+        self.home.log(self.component.name()).display().to_string()
+    }
+}
+
+/// What starts services on a system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manager {
+    /// systemd, the instance of the user.
+    Systemd,
+    /// launchd, agents of the user.
+    Launchd,
+    /// The task scheduler.
+    Schtasks,
+}
+
+impl Manager {
+    /// The one of the system that this runs on.
+    #[must_use]
+    pub fn of_this_system() -> Self {
+        if cfg!(target_os = "macos") {
+            Self::Launchd
+        } else if cfg!(windows) {
+            Self::Schtasks
+        } else {
+            Self::Systemd
+        }
+    }
+
+    /// Where a definition lies, and what it says.
+    pub(crate) fn file(self, definition: &Definition) -> anyhow::Result<(PathBuf, Vec<u8>)> {
+        let label = definition.component.label();
+        let person = std::env::home_dir().context("cannot tell where the person's home is")?;
+        Ok(match self {
+            Self::Systemd => {
+                let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+                let config = config.filter(|path| path.is_absolute());
+                let folder = config.unwrap_or_else(|| person.join(".config"));
+                let path = folder.join("systemd/user").join(format!("{label}.service"));
+                (path, systemd::unit(definition).into_bytes())
+            }
+            Self::Launchd => {
+                let path = person
+                    .join("Library/LaunchAgents")
+                    .join(format!("{label}.plist"));
+                (path, launchd::plist(definition).into_bytes())
+            }
+            Self::Schtasks => {
+                let path = definition
+                    .home
+                    .state("services")
+                    .join(format!("{label}.xml"));
+                (path, schtasks::task(definition))
+            }
+        })
+    }
+
+    /// Installs a service and starts it; an older definition is replaced.
+    pub fn start(self, definition: &Definition) -> anyhow::Result<Plan> {
+        let (path, contents) = self.file(definition)?;
+        let shown = path.display().to_string();
+        let label = definition.component.label();
+        let unit = format!("{label}.service");
+        let mut steps = vec![
+            // The manager opens the log before the program could make its folder.
+            Step::Folder(definition.home.path().join("logs")),
+            Step::Write(path, contents),
+        ];
+        match self {
+            Self::Systemd => {
+                steps.push(Step::Run(words(&["systemctl", "--user", "daemon-reload"])));
+                steps.push(Step::Run(words(&[
+                    "systemctl",
+                    "--user",
+                    "enable",
+                    "--now",
+                    &unit,
+                ])));
+            }
+            Self::Launchd => {
+                let domain = domain();
+                steps.push(Step::Try(words(&[
+                    "launchctl",
+                    "bootout",
+                    &format!("{domain}/{label}"),
+                ])));
+                steps.push(Step::Run(words(&[
+                    "launchctl",
+                    "bootstrap",
+                    &domain,
+                    &shown,
+                ])));
+            }
+            Self::Schtasks => {
+                let create = ["schtasks", "/Create", "/F", "/TN", &label, "/XML", &shown];
+                steps.push(Step::Run(words(&create)));
+                steps.push(Step::Run(words(&["schtasks", "/Run", "/TN", &label])));
+            }
+        }
+        Ok(Plan(steps))
+    }
+
+    /// Stops a service and removes it, with its port file.
+    pub fn stop(self, definition: &Definition) -> anyhow::Result<Plan> {
+        let (path, _) = self.file(definition)?;
+        let label = definition.component.label();
+        let unit = format!("{label}.service");
+        let mut steps = match self {
+            Self::Systemd => {
+                vec![Step::Try(words(&[
+                    "systemctl",
+                    "--user",
+                    "disable",
+                    "--now",
+                    &unit,
+                ]))]
+            }
+            Self::Launchd => {
+                let service = format!("{}/{label}", domain());
+                vec![Step::Try(words(&["launchctl", "bootout", &service]))]
+            }
+            Self::Schtasks => vec![
+                Step::Try(words(&["schtasks", "/End", "/TN", &label])),
+                Step::Try(words(&["schtasks", "/Delete", "/F", "/TN", &label])),
+            ],
+        };
+        steps.push(Step::Remove(path));
+        if self == Self::Systemd {
+            steps.push(Step::Try(words(&["systemctl", "--user", "daemon-reload"])));
+        }
+        let port = PortFile::path(&definition.home, &definition.component);
+        steps.push(Step::Remove(port));
+        Ok(Plan(steps))
+    }
+}
+
+/// launchd's name for what the user who is logged in runs.
+fn domain() -> String {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let uid = std::env::home_dir().and_then(|home| std::fs::metadata(home).ok());
+        format!("gui/{}", uid.map_or(0, |meta| meta.uid()))
+    }
+    #[cfg(not(unix))]
+    "gui/0".to_owned()
+}
+
+#[cfg(test)]
+mod tests;
