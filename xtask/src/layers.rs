@@ -13,8 +13,8 @@ use std::process::Command;
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "crabtalk",
-        // Tools for the guardian's entry point, which comes before all else.
-        &["crabtalk-cli", "crabtalk-daemon", "crabtalk-tools"],
+        // The guardian's entry point comes before all else.
+        &["crabtalk-cli", "crabtalk-daemon", "crabtalk-guardian"],
     ),
     (
         "crabtalk-cli",
@@ -39,6 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-domain",
             "crabtalk-files",
             "crabtalk-fingerprint",
+            "crabtalk-guardian",
             "crabtalk-heap",
             "crabtalk-runtime",
             "crabtalk-model",
@@ -58,13 +59,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-memory",
         &["crabtalk-domain", "crabtalk-files", "crabtalk-fingerprint"],
     ),
-    ("crabtalk-tools", &["crabtalk-domain", "crabtalk-files"]),
-    ("crabtalk-mcp", &["crabtalk-domain"]),
+    (
+        "crabtalk-tools",
+        &["crabtalk-domain", "crabtalk-files", "crabtalk-guardian"],
+    ),
+    ("crabtalk-mcp", &["crabtalk-domain", "crabtalk-guardian"]),
     ("crabtalk-testkit", &["crabtalk-domain"]),
     ("crabtalk-proto", &[]),
     ("crabtalk-domain", &[]),
     ("crabtalk-files", &[]),
     ("crabtalk-fingerprint", &[]),
+    ("crabtalk-guardian", &[]),
     ("crabtalk-heap", &[]),
     ("crabtalk-config", &["crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),

@@ -8,9 +8,9 @@ use crate::{leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_domain::Principal;
+use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
-use crabtalk_tools::{Peers, Refusal};
 use crabtalk_transport::{Limits, Peer, UnixListener, listen, serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub fn run(
 ) -> anyhow::Result<()> {
     // Commands of agents must not read keys out of this process, nor a crash
     // write them into a file. The environment may hold some from the start.
-    crabtalk_tools::conceal().context("cannot close this process to others")?;
+    crabtalk_guardian::conceal().context("cannot close this process to others")?;
     let home = home.create()?;
     let lock = HomeLock::acquire(home.root())?;
     logging::init(&home.log_file(), log_to_stderr);

@@ -3,14 +3,14 @@
 use crate::bash::{BashArguments, CommandWatch, Order, Probe, Shell, Shelves, Workplace};
 use crate::file_work::FileWork;
 use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, is_below, read};
-use crate::guardian::GuardianCommand;
-use crate::reaper::Children;
-use crate::sandbox::{Places, SandboxConfig, SandboxPolicy, Walls};
 use crate::specs;
 use crabtalk_domain::tool::{
     Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
+use crabtalk_guardian::{
+    Children, Guardian, GuardianCommand, Places, SandboxConfig, SandboxPolicy, Walls,
+};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
@@ -49,7 +49,7 @@ pub struct OsToolsConfig {
     pub home: PathBuf,
     /// Where whole outputs of commands go, a folder per conversation.
     pub output_dir: PathBuf,
-    /// What children get: [`child_environment`](crate::child_environment).
+    /// What children get: [`child_environment`](crabtalk_guardian::child_environment).
     pub environment: Vec<(OsString, OsString)>,
     /// Time a command gets unless the call says otherwise.
     pub timeout: Duration,
@@ -148,10 +148,9 @@ impl OsTools {
                 .filter(|p| p.is_absolute())
                 .collect();
         let shell = Shell::new(
-            config.guardian.clone(),
+            Guardian::new(config.guardian.clone(), config.children.clone()),
             config.environment.clone(),
             config.output_bytes,
-            config.children.clone(),
             config.open_files,
             Shelves::new(config.output_dir.clone()),
             Arc::clone(&config.watch),

@@ -5,11 +5,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A guardian starts for every command, so nothing comes before it.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|a| a == crabtalk_tools::guardian::GUARDIAN_ARGUMENT)
-    {
-        return crabtalk_tools::guardian::main();
+    if let Some(code) = crabtalk_guardian::enter() {
+        return code;
     }
     crabtalk_cli::main(std::env::args_os(), run_daemon)
 }

@@ -22,13 +22,14 @@ use crabtalk_config::{Config, Home};
 use crabtalk_domain::SystemClock;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, ToolProvider};
+use crabtalk_guardian::{Children, GuardianCommand, child_environment};
 use crabtalk_memory::ArchiveIndex;
 use crabtalk_model::detect;
 use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Library, TrustFile};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
-use crabtalk_tools::{Children, GuardianCommand, OsTools, OsToolsConfig, child_environment};
+use crabtalk_tools::{OsTools, OsToolsConfig};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -13,12 +13,10 @@ mod workplace;
 pub(crate) use probe::Probe;
 pub(crate) use workplace::Workplace;
 
-use crate::guardian::{GuardianCommand, MAX_COMMAND_BYTES, Start};
-use crate::reaper::Children;
-use crate::sandbox::SandboxPolicy;
 use capture::{Capture, Shelf};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{BoxFuture, ConversationKey};
+use crabtalk_guardian::{Command, Guardian, MAX_COMMAND_BYTES, Run, SandboxPolicy};
 use serde::Deserialize;
 pub(crate) use shelf::Shelves;
 use std::ffi::OsString;
@@ -99,10 +97,9 @@ pub(crate) struct Order {
 
 /// Runs commands, and ends them.
 pub(crate) struct Shell {
-    guardian: GuardianCommand,
+    guardian: Guardian,
     environment: Vec<(OsString, OsString)>,
     output_cap: usize,
-    children: Children,
     open_files: Option<u64>,
     shelves: Arc<Shelves>,
     watch: Arc<dyn CommandWatch>,
@@ -113,10 +110,9 @@ pub(crate) struct Shell {
 
 impl Shell {
     pub(crate) fn new(
-        guardian: GuardianCommand,
+        guardian: Guardian,
         environment: Vec<(OsString, OsString)>,
         output_cap: usize,
-        children: Children,
         open_files: Option<u64>,
         shelves: Shelves,
         watch: Arc<dyn CommandWatch>,
@@ -125,7 +121,6 @@ impl Shell {
             guardian,
             environment,
             output_cap,
-            children,
             open_files,
             shelves: Arc::new(shelves),
             watch,
@@ -147,11 +142,6 @@ impl Shell {
         let confined = order.sandbox.is_some();
         let watched = order.key.filter(|_| !confined);
         let watch = Arc::clone(&self.watch);
-        let start = Start {
-            command: order.command,
-            sandbox: order.sandbox,
-            open_files: self.open_files,
-        };
         let shelf = Shelf {
             shelves: Arc::clone(&self.shelves),
             folder: order.outputs,
@@ -160,24 +150,31 @@ impl Shell {
         let mut environment = self.environment.clone();
         let own = order.environment.into_iter();
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
+        environment.push(("PWD".into(), order.cwd.spot().path.clone().into()));
+        let command = Command {
+            run: Run::Shell(order.command),
+            environment,
+            cwd: order.cwd.as_folder(),
+            sandbox: order.sandbox,
+            open_files: self.open_files,
+        };
         let work = supervise::Work {
             guardian: self.guardian.clone(),
-            environment,
+            command,
             cwd: order.cwd,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf),
-            children: self.children.clone(),
             cancel,
         };
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
             let output = match watched {
-                None => work.run(start).await,
+                None => work.run().await,
                 Some(key) => match watch.begin(&key).await {
                     Err(why) => ToolOutput::error(why),
                     Ok(()) => {
                         // A task of its own, so that its panic ends nothing else.
-                        let output = tasks.spawn(work.run(start)).await;
+                        let output = tasks.spawn(work.run()).await;
                         watch.end().await;
                         output
                             .unwrap_or_else(|_| ToolOutput::error("the command was lost sight of"))
@@ -198,5 +195,6 @@ impl Shell {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.guardian.shut_down().await;
     }
 }

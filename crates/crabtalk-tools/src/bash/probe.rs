@@ -2,7 +2,9 @@
 //! command that does nothing.
 
 use super::{Order, Shell, Workplace};
-use crate::sandbox::{Namespaces, Places, SandboxConfig, SandboxPolicy, Walls, version};
+use crabtalk_guardian::{
+    Namespaces, Places, SandboxConfig, SandboxPolicy, Walls, landlock_version,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +23,7 @@ pub(crate) struct Probe<'a> {
 
 impl Probe<'_> {
     pub(crate) async fn walls(&self) -> Walls {
-        let landlock = version().map(|here| here.min(self.config.landlock));
+        let landlock = landlock_version().map(|here| here.min(self.config.landlock));
         let mut walls = Walls {
             landlock,
             namespaces: Namespaces::None,

@@ -5,7 +5,7 @@
 //! that its name matters no more.
 
 use crate::files::open_folder;
-use crate::sandbox::Spot;
+use crabtalk_guardian::Spot;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,8 @@
 use crate::support::{World, run};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentConfig, Sandbox};
-use crabtalk_tools::{GuardianCommand, Namespaces, OsTools, SandboxConfig};
+use crabtalk_guardian::{GuardianCommand, Namespaces, SandboxConfig};
+use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::ffi::OsString;
 use std::fs;

@@ -43,7 +43,7 @@ async fn boxed(world: &World, tools: &OsTools, command: &str) -> Option<ToolOutp
 }
 
 /// What holds on this machine.
-async fn walls_of(world: &World) -> Arc<crabtalk_tools::Walls> {
+async fn walls_of(world: &World) -> Arc<crabtalk_guardian::Walls> {
     world.tools().walls().await
 }
 
@@ -282,9 +282,9 @@ async fn the_sandbox_changes_for_the_commands_to_come() {
         return;
     };
     assert!(!before.content.contains("written"), "{before:?}");
-    tools.set_sandbox(crabtalk_tools::SandboxConfig {
+    tools.set_sandbox(crabtalk_guardian::SandboxConfig {
         write: vec![outside.clone()],
-        ..crabtalk_tools::SandboxConfig::default()
+        ..crabtalk_guardian::SandboxConfig::default()
     });
     let after = boxed(&world, &tools, &write).await;
     assert!(after.is_some_and(|o| o.content.contains("written")));

@@ -37,7 +37,10 @@ fn an_ordinary_user_is_held_by_the_same_walls() {
         to
     };
     let suite = copy(&std::env::current_exe().unwrap(), "suite");
-    let guardian = copy(env!("CARGO_BIN_EXE_crabtalk-guardian").as_ref(), "guardian");
+    let guardian = copy(
+        env!("CARGO_BIN_EXE_crabtalk-tools-guardian").as_ref(),
+        "guardian",
+    );
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
     open(&temporary, 0o1777);

@@ -4,7 +4,8 @@ use crate::bait::bubblewrap;
 use crate::support::{World, has_tools, lacks_here, run};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentConfig, Sandbox};
-use crabtalk_tools::{Namespaces, OsTools, SandboxConfig};
+use crabtalk_guardian::{Namespaces, SandboxConfig};
+use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::sync::Arc;
 

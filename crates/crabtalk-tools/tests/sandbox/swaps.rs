@@ -4,7 +4,8 @@
 use crate::bait::behind;
 use crate::boxed;
 use crate::support::World;
-use crabtalk_tools::{OsTools, SandboxConfig};
+use crabtalk_guardian::SandboxConfig;
+use crabtalk_tools::OsTools;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

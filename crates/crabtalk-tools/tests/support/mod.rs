@@ -3,7 +3,8 @@
 
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider};
 use crabtalk_domain::{AgentConfig, AgentName, ConversationKey, Origin};
-use crabtalk_tools::{GuardianCommand, OsTools, OsToolsConfig, child_environment};
+use crabtalk_guardian::{GuardianCommand, child_environment};
+use crabtalk_tools::{OsTools, OsToolsConfig};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
@@ -85,7 +86,7 @@ impl World {
 /// the target folder.
 fn guardian() -> PathBuf {
     std::env::var_os("CRABTALK_TEST_GUARDIAN").map_or_else(
-        || env!("CARGO_BIN_EXE_crabtalk-guardian").into(),
+        || env!("CARGO_BIN_EXE_crabtalk-tools-guardian").into(),
         PathBuf::from,
     )
 }

@@ -1,7 +1,8 @@
-//! The guardian proper: starts the shell, waits, ends the tree, reports.
+//! The guardian proper: starts the process, waits, ends the tree, reports.
 
+use super::descriptors::Stdio;
 use super::frame::{self, Report, Start};
-use super::shell;
+use super::start;
 use crate::{mark, processes};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
@@ -23,8 +24,8 @@ const KILL_ROUND: Duration = Duration::from_millis(20);
 
 /// What wakes the guardian.
 enum Event {
-    /// The shell was waited for; `alone` if nothing else is below.
-    ShellEnded { status: WaitStatus, alone: bool },
+    /// The process was waited for; `alone` if nothing else is below.
+    Ended { status: WaitStatus, alone: bool },
     /// Nothing is below any more.
     NothingLeft,
     /// The daemon closed its end, or is gone.
@@ -62,6 +63,7 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     mark::mark_this_process().map_err(|e| format!("cannot mark what it will start: {e}"))?;
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
+    let streams = Stdio::receive(&*control).map_err(|e| format!("told no streams: {e}"))?;
     let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
     limit_files(start.open_files);
     // One from each source and one more of slack: senders never block.
@@ -71,12 +73,12 @@ fn guard(control: &mut UnixStream) -> Result<Report, String> {
     let started = watch_children(tell.clone())
         .and_then(|started| watch_control(control, tell).map(|()| started))
         .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
-    let shell = shell::start(start)?;
+    let guarded = start::start(start, streams)?;
     // The thread waits for it.
-    let _ = started.send(shell.process);
+    let _ = started.send(guarded.process);
     let (status, left) = wait_and_end(&events);
     let seen = status.map(|s| (s.exit_status(), s.terminating_signal()));
-    let (code, signal) = shell.ended().or(seen).unwrap_or_default();
+    let (code, signal) = guarded.ended().or(seen).unwrap_or_default();
     Ok(Report::Ended { code, signal, left })
 }
 
@@ -95,47 +97,44 @@ fn limit_files(open_files: Option<u64>) {
 }
 
 /// Waits for every child, adopted ones included, so that none stays a zombie,
-/// from the moment in which the shell's number is sent. The thread ends with
+/// from the moment in which the process's number is sent. The thread ends with
 /// the last child or with the process.
 fn watch_children(tell: SyncSender<Event>) -> io::Result<SyncSender<i32>> {
-    let (started, shell) = sync_channel(1);
+    let (started, guarded) = sync_channel(1);
     std::thread::Builder::new().spawn(move || {
-        let Ok(shell) = shell.recv() else {
+        let Ok(guarded) = guarded.recv() else {
             return;
         };
         let mut ended: Option<WaitStatus> = None;
         loop {
-            // After the shell, look before blocking: mostly nothing is left.
+            // After it, look before blocking: mostly nothing is left.
             let options = if ended.is_some() {
                 WaitOptions::NOHANG
             } else {
                 WaitOptions::empty()
             };
             let event = match rustix::process::wait(options) {
-                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == shell => {
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == guarded => {
                     ended = Some(status);
                     continue;
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => continue,
                 Ok(None) => match ended.take() {
-                    Some(status) => Event::ShellEnded {
+                    Some(status) => Event::Ended {
                         status,
                         alone: false,
                     },
                     None => continue,
                 },
                 Err(_) => match ended.take() {
-                    Some(status) => Event::ShellEnded {
+                    Some(status) => Event::Ended {
                         status,
                         alone: true,
                     },
                     None => Event::NothingLeft,
                 },
             };
-            let last = matches!(
-                event,
-                Event::NothingLeft | Event::ShellEnded { alone: true, .. }
-            );
+            let last = matches!(event, Event::NothingLeft | Event::Ended { alone: true, .. });
             if tell.send(event).is_err() || last {
                 return;
             }
@@ -163,8 +162,8 @@ fn watch_control(control: &UnixStream, tell: SyncSender<Event>) -> io::Result<()
     Ok(())
 }
 
-/// Waits for the shell's end or the daemon's word, then ends what is left.
-/// Returns the shell's status if it was seen, and what would not end.
+/// Waits for the process's end or the daemon's word, then ends what is left.
+/// Returns its status if it was seen, and what would not end.
 fn wait_and_end(events: &Receiver<Event>) -> (Option<WaitStatus>, Vec<i32>) {
     let mut end = Ending {
         status: None,
@@ -205,7 +204,7 @@ struct Ending {
 impl Ending {
     fn note(&mut self, event: Event) {
         match event {
-            Event::ShellEnded { status, alone } => {
+            Event::Ended { status, alone } => {
                 self.status = Some(status);
                 self.empty |= alone;
             }

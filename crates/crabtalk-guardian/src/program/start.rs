@@ -1,9 +1,11 @@
-//! Starts the shell of a command, in the sandbox or outside.
+//! Starts what is guarded, in the sandbox or outside.
 
 use super::RESTRICTED_ARGUMENT;
-use super::frame::{self, Start};
+use super::descriptors::Stdio;
+use super::frame::{self, Run, Start};
 use super::scratch::Scratch;
-use super::words::{Beginning, Task, Word};
+use super::words::{Beginning, Launch, Task, Word};
+use crate::sandbox::root::COMMAND;
 use crate::sandbox::{Namespaces, SandboxPolicy, apart, bubblewrap, lacks, temporary};
 use std::ffi::OsStr;
 use std::io;
@@ -11,25 +13,25 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 /// The kernel takes single arguments up to 128 KiB; longer commands go
 /// through a file.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 
-/// A shell at work.
-pub(super) struct Shell {
-    /// The process that ends when the shell does.
+/// A process at work.
+pub(super) struct Started {
+    /// The one that ends when it does.
     pub(super) process: i32,
-    /// Where the first process of the shell's namespaces says how it ended.
-    /// Closed, it ends, and the kernel ends all others in there.
+    /// Where the first process of its namespaces says how it ended. Closed, that
+    /// one ends, and the kernel ends all others in there.
     words: Option<UnixStream>,
-    /// Kept for as long as the command runs.
+    /// Kept for as long as it runs.
     _scratch: Option<Scratch>,
 }
 
-impl Shell {
-    /// How the shell ended, as its own namespace saw it; for when that is gone.
+impl Started {
+    /// How it ended, as its own namespace saw it; for when that is gone.
     pub(super) fn ended(self) -> Option<(Option<i32>, Option<i32>)> {
         let mut words = self.words?;
         // Whoever could not be ended may hold the other end.
@@ -41,8 +43,8 @@ impl Shell {
     }
 }
 
-pub(super) fn start(start: Start) -> Result<Shell, String> {
-    let is_long = start.command.len() > MAX_ARGUMENT_BYTES;
+pub(super) fn start(start: Start, streams: Stdio) -> Result<Started, String> {
+    let is_long = matches!(&start.run, Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES);
     let scratch = (start.sandbox.is_some() || is_long)
         .then(Scratch::make)
         .transpose()
@@ -52,36 +54,75 @@ pub(super) fn start(start: Start) -> Result<Shell, String> {
             let boxed = Boxed {
                 policy,
                 scratch,
-                command: start.command,
-                is_long,
+                streams,
             };
             match boxed.policy.namespaces.clone() {
-                Namespaces::None => (boxed.restricted()?, None),
-                Namespaces::BuiltIn => boxed.apart()?,
-                Namespaces::Bubblewrap(program) => boxed.bubblewrapped(&program)?,
+                Namespaces::None => (boxed.restricted(start.run)?, None),
+                Namespaces::BuiltIn => boxed.apart(start.run)?,
+                Namespaces::Bubblewrap(program) => boxed.bubblewrapped(&program, start.run)?,
             }
         }
         (_, scratch) => (
-            start_free(&arguments(start.command, scratch.as_ref())?)?,
+            start_free(&launch(start.run, scratch.as_ref())?, &streams)?,
             None,
         ),
     };
-    Ok(Shell {
+    Ok(Started {
         process,
         words,
         _scratch: scratch,
     })
 }
 
-/// The shell's arguments; a command that is too long goes through a file of
-/// the folder that it then has.
-fn arguments(command: String, scratch: Option<&Scratch>) -> Result<Vec<String>, String> {
-    match scratch {
-        Some(scratch) if command.len() > MAX_ARGUMENT_BYTES => {
-            let file = command_file(&command, scratch)?;
-            Ok(vec![file.to_string_lossy().into_owned()])
+/// What is to be started where files are where they were made: a text that is
+/// too long for an argument goes through one of the folder that there is then.
+fn launch(run: Run, scratch: Option<&Scratch>) -> Result<Launch, String> {
+    let (launch, text) = split(run, || scratch.map(|folder| folder.path().join("command")))?;
+    if let (Some(text), Some(scratch)) = (text, scratch) {
+        command_file(&text, scratch)?;
+    }
+    Ok(launch)
+}
+
+/// What is to be started, and the text for the file that it names.
+fn split(
+    run: Run,
+    file: impl FnOnce() -> Option<PathBuf>,
+) -> Result<(Launch, Option<String>), String> {
+    let shells = || vec!["bash".to_owned(), "sh".to_owned()];
+    match run {
+        Run::Program { program, arguments } => {
+            let programs = vec![program];
+            Ok((
+                Launch {
+                    programs,
+                    arguments,
+                },
+                None,
+            ))
         }
-        _ => Ok(vec!["-c".to_owned(), command]),
+        Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
+            let file = file().ok_or("a long command has no folder")?;
+            let arguments = vec![file.to_string_lossy().into_owned()];
+            let programs = shells();
+            Ok((
+                Launch {
+                    programs,
+                    arguments,
+                },
+                Some(text),
+            ))
+        }
+        Run::Shell(text) => {
+            let (programs, arguments) = (shells(), vec!["-c".to_owned(), text]);
+            Ok((
+                Launch {
+                    programs,
+                    arguments,
+                },
+                None,
+            ))
+        }
     }
 }
 
@@ -92,55 +133,48 @@ fn command_file(command: &str, scratch: &Scratch) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// Starts `bash`, or `sh` where there is none.
-fn start_free(arguments: &[String]) -> Result<i32, String> {
-    let start = |program: &str| {
-        // A group of its own: `kill 0` in the shell must not hit the guardian.
-        Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .process_group(0)
-            .spawn()
-    };
-    let shell = match start("bash") {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => start("sh"),
-        other => other,
-    };
-    shell
+fn start_free(launch: &Launch, streams: &Stdio) -> Result<i32, String> {
+    let started = launch.each(|command| {
+        let command = streams.try_clone()?.give(command);
+        // A group of its own: `kill 0` in a shell must not hit the guardian.
+        command.process_group(0).spawn()
+    });
+    started
         .map(|child| child.id().cast_signed())
-        .map_err(|e| format!("cannot start the shell: {e}"))
+        .map_err(|e| format!("cannot start {}: {e}", launch.programs.join(" or ")))
 }
 
 fn failed(e: io::Error) -> String {
-    format!("cannot start the sandboxed shell: {e}")
+    format!("cannot start it in the sandbox: {e}")
 }
 
-/// A command of the sandbox.
+/// A process of the sandbox.
 struct Boxed<'a> {
     policy: SandboxPolicy,
     scratch: &'a Scratch,
-    command: String,
-    is_long: bool,
+    streams: Stdio,
 }
 
 impl Boxed<'_> {
-    /// Without namespaces: the process that restricts itself becomes the shell.
-    fn restricted(mut self) -> Result<i32, String> {
+    /// Without namespaces: the process that restricts itself becomes it.
+    fn restricted(mut self, run: Run) -> Result<i32, String> {
         self.policy.write.push(self.scratch.spot().clone());
         let (child, mut control) = start_own(self.scratch.path())?;
         let task = Task::Become {
-            arguments: arguments(self.command, Some(self.scratch))?,
+            launch: launch(run, Some(self.scratch))?,
             policy: self.policy,
         };
-        frame::write(&mut control, &task).map_err(failed)?;
+        frame::write(&mut control, &task)
+            .and_then(|()| self.streams.send(&control))
+            .map_err(failed)?;
         match frame::read(&mut control) {
-            // Closed by the kernel at the moment in which it becomes the shell.
+            // Closed by the kernel at the moment in which it becomes the program.
             Err(_) => Ok(child.id().cast_signed()),
             Ok(word) => Err(unexpected(word)),
         }
     }
 
-    fn apart(self) -> Result<(i32, Option<UnixStream>), String> {
+    fn apart(self, run: Run) -> Result<(i32, Option<UnixStream>), String> {
         let temporary = temporary(&self.policy);
         let (child, mut control) = start_own(Path::new(temporary))?;
         let network = self.policy.network;
@@ -156,15 +190,17 @@ impl Boxed<'_> {
         let Word::Began { process } = word else {
             return Err(unexpected(word));
         };
-        self.begin(process, control, false)
+        self.begin(run, process, control, false)
     }
 
-    fn bubblewrapped(self, program: &Path) -> Result<(i32, Option<UnixStream>), String> {
+    fn bubblewrapped(self, program: &Path, run: Run) -> Result<(i32, Option<UnixStream>), String> {
         let own = std::env::current_exe().map_err(failed)?;
-        let file = self
-            .is_long
-            .then(|| command_file(&self.command, self.scratch))
-            .transpose()?;
+        let file = match &run {
+            Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
+                Some(command_file(text, self.scratch)?)
+            }
+            Run::Shell(_) | Run::Program { .. } => None,
+        };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let child = Command::new(program)
             .args(bubblewrap::arguments(
@@ -178,27 +214,32 @@ impl Boxed<'_> {
             .arg(RESTRICTED_ARGUMENT)
             .env("TMPDIR", temporary(&self.policy))
             .stdin(OwnedFd::from(theirs))
+            // What it complains of says why there is no sandbox.
+            .stderr(self.streams.stderr.try_clone().map_err(failed)?)
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        self.begin(child.id().cast_signed(), ours, true)
+        self.begin(run, child.id().cast_signed(), ours, true)
     }
 
     /// Tells the first process what to do.
     fn begin(
         self,
+        run: Run,
         process: i32,
         mut control: UnixStream,
         mounted: bool,
     ) -> Result<(i32, Option<UnixStream>), String> {
+        let (launch, file) = split(run, || Some(COMMAND.into()))?;
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
-            command: self.command,
-            by_file: self.is_long,
+            launch,
+            file,
             mounted,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
+            .and_then(|()| self.streams.send(&control))
             .and_then(|()| frame::read(&mut control));
         match begun {
             Ok(Word::Started) => Ok((process, Some(control))),
@@ -227,7 +268,7 @@ fn unexpected(word: Word) -> String {
     match word {
         Word::Failed { why } => why,
         word @ (Word::Left | Word::Began { .. } | Word::Started | Word::Ended { .. }) => {
-            format!("cannot start the sandboxed shell: it said {word:?}")
+            format!("cannot start it in the sandbox: it said {word:?}")
         }
     }
 }

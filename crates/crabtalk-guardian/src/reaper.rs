@@ -1,10 +1,10 @@
 //! Ends what falls to the daemon when a guardian is killed.
 //!
 //! A command may kill its guardian; its processes are then re-parented to
-//! the daemon, which is a reaper of descendants as well. Whatever child of
-//! this process nobody here started is such an orphan.
-//! Invariant: after [`Children::adopt`] every child of this process is started
-//! through [`Children::spawn`]; others would be taken for orphans.
+//! the daemon, which is a reaper of descendants as well. Such an orphan is
+//! known by the mark that every guardian puts on what it starts.
+//! Invariant: a child that somebody here started without a guardian is left
+//! alone, as long as it stays in this process's session.
 
 use std::io;
 use std::sync::Arc;
@@ -12,9 +12,11 @@ use tokio::process::{Child, Command};
 
 #[cfg(target_os = "linux")]
 use {
+    crate::mark,
     crate::processes::{self, Process, Stat},
     rustix::process::{
-        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid,
+        Pid, Signal, WaitId, WaitIdOptions, WaitOptions, geteuid, kill_process_group, waitid,
+        waitpid,
     },
     std::collections::HashSet,
     std::sync::{Mutex, MutexGuard, PoisonError},
@@ -29,8 +31,8 @@ const SWEEP_FOR: Duration = Duration::from_secs(1);
 #[cfg(target_os = "linux")]
 const ORPHAN_WAIT: Duration = Duration::from_millis(50);
 
-/// The children that this process started, and thereby those that it did not.
-/// Clones share the register.
+/// The guardians that this process started, and thereby what fell to it when
+/// one was killed. Clones share the register.
 #[derive(Clone, Debug, Default)]
 pub struct Children(Arc<Register>);
 
@@ -40,6 +42,10 @@ struct Register {
     adopts: bool,
     #[cfg(target_os = "linux")]
     known: Mutex<HashSet<Process>>,
+    /// The limit that a child has if it is not marked. Taken once: a command
+    /// may lower this process's own later on.
+    #[cfg(target_os = "linux")]
+    unmarked: u64,
 }
 
 /// Keeps a child known; dropped after the child was waited for.
@@ -96,6 +102,7 @@ impl Children {
         Ok(Self(Arc::new(Register {
             adopts: true,
             known: Mutex::new(known),
+            unmarked: mark::own(),
         })))
     }
 
@@ -173,15 +180,26 @@ impl Register {
         }
     }
 
-    /// Children that nobody here started.
+    /// Children that a guardian had.
     fn orphans(&self) -> Vec<Process> {
         let known = self.known();
         let numbers = processes::numbers_of_children(own_pid()).unwrap_or_default();
         numbers
             .into_iter()
-            .filter_map(|number| Process::of(number).ok())
-            .filter(|child| !known.contains(child))
+            .filter_map(|number| Stat::of(number).ok())
+            .filter(|child| !known.contains(&child.process) && self.was_guarded(child))
+            .map(|child| child.process)
             .collect()
+    }
+
+    /// Whether a guardian started it, or what started it: then it bears the
+    /// mark. Root can take that off, but nobody enters a session, and guardians
+    /// leave this process's first of all.
+    fn was_guarded(&self, child: &Stat) -> bool {
+        let limits = processes::limits(child.process.pid).ok();
+        let limit = limits.and_then(|limits| mark::parse(&limits));
+        limit.is_some_and(|limit| limit < self.unmarked)
+            || (geteuid().is_root() && !is_in_own_session(child))
     }
 }
 
@@ -196,9 +214,8 @@ fn kill(orphan: Process) {
     let Ok(stat) = Stat::of(orphan.pid) else {
         return;
     };
-    let ours = Stat::of(own_pid()).map(|own| own.session);
     if stat.process == orphan
-        && ours.is_ok_and(|ours| ours != stat.session)
+        && !is_in_own_session(&stat)
         && let Some(group) = Pid::from_raw(stat.group)
     {
         let _ = kill_process_group(group, Signal::KILL);
@@ -223,6 +240,12 @@ fn reap(orphan: Process, give_up: Instant) -> bool {
         let _ = handle.wait(ORPHAN_WAIT.min(left));
     }
     gone()
+}
+
+/// Unknown counts as within: nobody is ended by a guess.
+#[cfg(target_os = "linux")]
+fn is_in_own_session(child: &Stat) -> bool {
+    Stat::of(own_pid()).map_or(true, |own| own.session == child.session)
 }
 
 #[cfg(target_os = "linux")]

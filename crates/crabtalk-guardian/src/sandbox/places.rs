@@ -19,23 +19,26 @@ const MAX_LINKS: usize = 40;
 
 /// The places a policy is made from.
 #[derive(Debug)]
-pub(crate) struct Places<'a> {
-    pub(crate) config: &'a SandboxConfig,
+pub struct Places<'a> {
+    /// What the owner says of sandboxes.
+    pub config: &'a SandboxConfig,
     /// The working folder, judged.
-    pub(crate) cwd: &'a Spot,
+    pub cwd: &'a Spot,
     /// `$CRABTALK_HOME`.
-    pub(crate) home: &'a Path,
-    pub(crate) user_home: Option<&'a Path>,
+    pub home: &'a Path,
+    /// The home of the user whose daemon it is.
+    pub user_home: Option<&'a Path>,
     /// The children's `PATH`, taken apart.
-    pub(crate) programs: &'a [PathBuf],
+    pub programs: &'a [PathBuf],
     /// What of `home` this conversation may read.
-    pub(crate) readable: &'a [PathBuf],
-    pub(crate) namespaces: &'a Namespaces,
+    pub readable: &'a [PathBuf],
+    /// Who makes namespaces.
+    pub namespaces: &'a Namespaces,
 }
 
 impl Places<'_> {
     /// What a command may reach. Touches the disk.
-    pub(crate) fn policy(&self) -> Result<SandboxPolicy, String> {
+    pub fn policy(&self) -> Result<SandboxPolicy, String> {
         let closed = self.closed();
         let mut links = Links::default();
         let mut write = Vec::new();

@@ -3,22 +3,31 @@
 
 use crate::sandbox::{SandboxPolicy, Spot};
 use serde::{Deserialize, Serialize};
+use std::io;
+use std::process::Command;
 
 /// What such a process is told, first of all.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
-    /// Restrict yourself and become the shell.
+    /// Restrict yourself and become the process; its streams follow.
     Become {
         policy: SandboxPolicy,
-        /// The shell's.
-        arguments: Vec<String>,
+        launch: Launch,
     },
     /// Leave the system's namespaces, and say so.
     Leave { network: bool },
     /// It is settled who is who; start the first process.
     Go,
-    /// Be the first process.
+    /// Be the first process; the streams of the one to start follow.
     Begin(Box<Beginning>),
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Launch {
+    /// The first of these that is there.
+    pub(super) programs: Vec<String>,
+    pub(super) arguments: Vec<String>,
 }
 
 /// What the first process of new namespaces is told.
@@ -27,9 +36,10 @@ pub(super) struct Beginning {
     pub(super) policy: SandboxPolicy,
     /// The folder of temporary files.
     pub(super) scratch: Spot,
-    pub(super) command: String,
-    /// Whether the command is too long for an argument.
-    pub(super) by_file: bool,
+    pub(super) launch: Launch,
+    /// A text that is too long for an argument, for the file that the launch
+    /// names.
+    pub(super) file: Option<String>,
     /// Whether the file system is made already, and only has to be compared.
     pub(super) mounted: bool,
 }
@@ -41,13 +51,30 @@ pub(super) enum Word {
     Left,
     /// The first process has started; its number outside.
     Began { process: i32 },
-    /// The shell has.
+    /// The process has.
     Started,
-    /// The shell has ended.
+    /// The process has ended.
     Ended {
         code: Option<i32>,
         signal: Option<i32>,
     },
     /// Nothing was started.
     Failed { why: String },
+}
+
+impl Launch {
+    /// Tries one program after the other, as long as they are not there.
+    pub(super) fn each<T>(
+        &self,
+        mut start: impl FnMut(&mut Command) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut missing = io::Error::from(io::ErrorKind::NotFound);
+        for program in &self.programs {
+            match start(Command::new(program).args(&self.arguments)) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => missing = e,
+                other => return other,
+            }
+        }
+        Err(missing)
+    }
 }

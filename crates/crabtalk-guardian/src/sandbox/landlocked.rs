@@ -128,7 +128,7 @@ fn abi(version: u8) -> ABI {
 }
 /// The version of landlock that this kernel has, of those from 3 on that
 /// differ in what they close.
-pub(crate) fn version() -> Option<u8> {
+pub fn version() -> Option<u8> {
     let has = |abi: ABI| {
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)

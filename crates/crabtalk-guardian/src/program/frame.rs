@@ -6,17 +6,32 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// Longest command: whole generated files fit, a runaway model does not.
-pub(crate) const MAX_COMMAND_BYTES: usize = 1 << 20;
+/// Longest text for a shell: whole generated files fit, a runaway model does
+/// not.
+pub const MAX_COMMAND_BYTES: usize = 1 << 20;
 
 /// Longest frame: a command whose every byte is escaped as `\u00xx`, and a
 /// policy of thousands of paths.
 const MAX_FRAME_BYTES: usize = 8 << 20;
 
+/// What a guarded process is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Run {
+    /// A text for `bash`, or `sh` where there is none.
+    Shell(String),
+    /// A program with its arguments, looked for in the `PATH` that it gets.
+    Program {
+        /// Its name or path.
+        program: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+    },
+}
+
 /// What a guardian is told to run, in its working directory and environment.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
-    pub(crate) command: String,
+    pub(crate) run: Run,
     pub(crate) sandbox: Option<SandboxPolicy>,
     /// The limit of open files.
     pub(crate) open_files: Option<u64>,

@@ -26,16 +26,13 @@ mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod root;
 
-pub(crate) use places::Places;
-pub use policy::Namespaces;
-pub(crate) use policy::{SandboxPolicy, Spot};
+#[cfg(target_os = "linux")]
+pub use landlocked::version as landlock_version;
+pub use places::Places;
+pub use policy::{Link, Namespaces, SandboxPolicy, Spot};
 pub use walls::Walls;
 #[cfg(target_os = "linux")]
-pub(crate) use {
-    filter::filter,
-    landlocked::{Fence, version},
-    plan::temporary,
-};
+pub(crate) use {filter::filter, landlocked::Fence, plan::temporary};
 
 /// The latest version of landlock that is asked for where the kernel has it.
 const LATEST_LANDLOCK: u8 = 9;
@@ -75,7 +72,7 @@ impl Default for SandboxConfig {
 
 /// The version of landlock here; there is none elsewhere.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn version() -> Option<u8> {
+pub fn landlock_version() -> Option<u8> {
     None
 }
 

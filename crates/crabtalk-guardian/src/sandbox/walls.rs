@@ -49,7 +49,7 @@ impl Walls {
     }
 
     /// Why a command of `sandbox: strict` does not run here.
-    pub(crate) fn refuse(&self) -> Option<String> {
+    pub fn refuse(&self) -> Option<String> {
         let open = self.open()?;
         Some(format!(
             "the command was not run, because this agent's sandbox is strict and {open}. Let the kernel give namespaces of users to ordinary users, or install bubblewrap; `sandbox: true` takes what there is"

@@ -1,36 +1,39 @@
-//! The guardian: a small process that owns one command and everything that
+//! The guardian: a small process that owns another one and everything that
 //! descends from it.
 //!
-//! The daemon starts it with a socket as stdin and one pipe as stdout and
-//! stderr. It reads what to run, becomes the reaper of its descendants (so
-//! that neither `setsid` nor a double fork leads out), starts the shell, and
-//! ends the whole tree when the shell ends or when the socket's other end is
+//! The daemon starts it with a socket as stdin, over which come the streams of
+//! the process and what to run. It becomes the reaper of its descendants (so
+//! that neither `setsid` nor a double fork leads out), starts the process, and
+//! ends the whole tree when the process ends or when the socket's other end is
 //! closed, which is how cancellation, a timeout and the daemon's death look.
 //! Then it reports over the socket and exits.
 //!
-//! Invariant: when a guardian has reported, nothing it started is alive, but
-//! for the processes that the report names.
+//! Invariants: when a guardian has reported, nothing it started is alive, but
+//! for the processes that the report names; it holds none of the streams, so
+//! that who reads them sees their end.
 
+mod descriptors;
 mod frame;
 #[cfg(target_os = "linux")]
 mod restricted;
 #[cfg(target_os = "linux")]
 mod scratch;
 #[cfg(target_os = "linux")]
-mod shell;
+mod start;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(target_os = "linux")]
 mod words;
 
-pub(crate) use frame::{MAX_COMMAND_BYTES, Report, Start, encode};
+pub(crate) use descriptors::Stdio;
+pub use frame::{MAX_COMMAND_BYTES, Run};
+pub(crate) use frame::{Report, Start, encode};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// First argument of a guardian's command line: what the binary dispatches on
-/// before anything else, and how a guardian is recognised among a peer's
+/// First argument of a guardian's command line: what [`enter`] looks for, and how a guardian is recognised among a peer's
 /// ancestors.
 pub const GUARDIAN_ARGUMENT: &str = "__guardian";
 
@@ -41,7 +44,7 @@ const RESTRICTED_ARGUMENT: &str = "__sandbox-exec";
 /// How the daemon starts a guardian: itself with [`GUARDIAN_ARGUMENT`].
 #[derive(Debug, Clone)]
 pub struct GuardianCommand {
-    /// The program; it calls [`main`] when it sees the argument.
+    /// The program; it calls [`enter`].
     pub program: PathBuf,
     /// Its arguments, [`GUARDIAN_ARGUMENT`] first.
     pub args: Vec<OsString>,
@@ -57,9 +60,16 @@ impl GuardianCommand {
     }
 }
 
-/// What the binary does when its first argument is [`GUARDIAN_ARGUMENT`].
+/// Plays the guardian if this process was started as one; the binary calls it
+/// first of all and exits with what it returns.
+pub fn enter() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os();
+    let called = arguments.nth(1).is_some_and(|a| a == GUARDIAN_ARGUMENT);
+    called.then(main)
+}
+
 #[cfg(target_os = "linux")]
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     if std::env::args_os()
         .next_back()
         .is_some_and(|a| a == RESTRICTED_ARGUMENT)
@@ -70,9 +80,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What the binary does when its first argument is [`GUARDIAN_ARGUMENT`].
 #[cfg(not(target_os = "linux"))]
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "the guardian needs Linux");
     ExitCode::FAILURE

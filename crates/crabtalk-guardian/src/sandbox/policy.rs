@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 
 /// What a sandboxed command may reach (GATE-5); everything else is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SandboxPolicy {
+pub struct SandboxPolicy {
     /// Where the command runs.
-    pub(crate) cwd: Spot,
+    pub cwd: Spot,
     /// Files and folders below which everything may be changed.
-    pub(crate) write: Vec<Spot>,
+    pub write: Vec<Spot>,
     /// Files and folders below which everything may be read and executed.
-    pub(crate) read: Vec<Spot>,
+    pub read: Vec<Spot>,
     /// Links on the ways to them, as people and programs write these.
-    pub(crate) links: Vec<Link>,
+    pub links: Vec<Link>,
     /// Whether sockets other than Unix ones may be made.
-    pub(crate) network: bool,
+    pub network: bool,
     /// Who makes namespaces for the command.
-    pub(crate) namespaces: Namespaces,
+    pub namespaces: Namespaces,
     /// The version of landlock beyond which nothing is asked of the kernel.
-    pub(crate) landlock: u8,
+    pub landlock: u8,
 }
 
 /// Who makes the namespaces in which a sandboxed command runs.
@@ -42,28 +42,31 @@ pub enum Namespaces {
 
 /// A file or folder as it was when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Spot {
-    pub(crate) path: PathBuf,
+pub struct Spot {
+    /// Its path, without links.
+    pub path: PathBuf,
     device: u64,
     inode: u64,
 }
 
 /// A symbolic link outside of every opened folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Link {
-    pub(crate) path: PathBuf,
-    pub(crate) target: PathBuf,
+pub struct Link {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Where it leads.
+    pub target: PathBuf,
 }
 
 #[cfg(target_os = "linux")]
 impl Spot {
     /// What a path without links leads to now.
-    pub(crate) fn judge(path: &Path) -> io::Result<Self> {
+    pub fn judge(path: &Path) -> io::Result<Self> {
         Self::of(path, &open(path)?)
     }
 
     /// What was opened at a path.
-    pub(crate) fn of(path: &Path, opened: &OwnedFd) -> io::Result<Self> {
+    pub fn of(path: &Path, opened: &OwnedFd) -> io::Result<Self> {
         let stat = rustix::fs::fstat(opened)?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -112,7 +115,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
 #[cfg(not(target_os = "linux"))]
 impl Spot {
     /// There is no sandbox here; what would be opened is only named.
-    pub(crate) fn judge(path: &Path) -> io::Result<Self> {
+    pub fn judge(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_path_buf(),
             device: 0,
@@ -120,7 +123,8 @@ impl Spot {
         })
     }
 
-    pub(crate) fn of(path: &Path, _opened: &OwnedFd) -> io::Result<Self> {
+    /// As on Linux, but for what was opened.
+    pub fn of(path: &Path, _opened: &OwnedFd) -> io::Result<Self> {
         Self::judge(path)
     }
 

@@ -1,28 +1,28 @@
 //! The processes that shut themselves in.
 //!
-//! Without namespaces one of them becomes the shell. With them there are two:
-//! one leaves the system's namespaces and starts the first process of the new
-//! ones, which makes the file system, starts the shell from a thread that has
+//! Without namespaces one of them becomes what is to run. With them there are
+//! two: one leaves the system's namespaces and starts the first process of the
+//! new ones, which makes the file system, starts it from a thread that has
 //! shut itself in, and reaps what falls to it. When it ends, for whatever
 //! reason, the kernel ends all that is left in there.
 //!
 //! They are processes of their own because restricting between fork and exec
 //! would need unsafe code.
 
+use super::descriptors::Stdio;
 use super::frame;
-use super::words::{Beginning, Task, Word};
+use super::words::{Beginning, Launch, Task, Word};
 use crate::sandbox::{Fence, SandboxPolicy, apart, bubblewrap, filter, lacks, root};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use std::convert::Infallible;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// How long what the shell leaves behind may take to end politely.
+/// How long what the process leaves behind may take to end politely.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// The first process of a namespace: a signal to it as a group goes to all
@@ -36,8 +36,8 @@ pub(super) fn main() -> ExitCode {
     };
     let mut control = UnixStream::from(control);
     let done = match frame::read(&mut control).map_err(failed) {
-        Ok(Task::Become { policy, arguments }) => {
-            become_shell(&policy, &arguments).map(|never| match never {})
+        Ok(Task::Become { policy, launch }) => {
+            become_it(&control, &policy, &launch).map(|never| match never {})
         }
         Ok(Task::Leave { network }) => leave(&mut control, network),
         Ok(Task::Begin(beginning)) => begin(&mut control, *beginning),
@@ -52,23 +52,23 @@ pub(super) fn main() -> ExitCode {
 }
 
 fn failed(e: io::Error) -> String {
-    format!("cannot start the sandboxed shell: {e}")
+    format!("cannot start it in the sandbox: {e}")
 }
 
 /// Without namespaces. Returns only when it failed.
-fn become_shell(policy: &SandboxPolicy, arguments: &[String]) -> Result<Infallible, String> {
-    let null = File::open("/dev/null").map_err(failed)?;
-    rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
+fn become_it(
+    control: &UnixStream,
+    policy: &SandboxPolicy,
+    launch: &Launch,
+) -> Result<Infallible, String> {
+    let streams = Stdio::receive(control).map_err(failed)?;
     let mut fence = Fence::new(policy.landlock)?;
     fence.open_policy(policy)?;
     fence.open_shared()?;
     fence.close()?;
     filter(policy.network, false)?;
-    let mut error = Command::new("bash").args(arguments).exec();
-    if error.kind() == io::ErrorKind::NotFound {
-        error = Command::new("sh").args(arguments).exec();
-    }
-    Err(failed(error))
+    let become_it = |command: &mut Command| Err(streams.try_clone()?.give(command).exec());
+    launch.each(become_it).map_err(failed)
 }
 
 /// Leaves the system's namespaces and starts the first process of new ones.
@@ -96,50 +96,44 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     let Beginning {
         policy,
         scratch,
-        command,
-        by_file,
+        launch,
+        file,
         mounted,
     } = beginning;
+    let streams = Stdio::receive(&*control).map_err(failed)?;
     let mut fence = Fence::new(policy.landlock)?;
     if mounted {
-        bubblewrap::check(&policy, &scratch, by_file, &mut fence)?;
+        bubblewrap::check(&policy, &scratch, file.is_some(), &mut fence)?;
     } else {
-        let file = by_file.then_some(command.as_str());
-        root::build(&policy, &scratch, file, &mut fence)?;
+        root::build(&policy, &scratch, file.as_deref(), &mut fence)?;
     }
     let failed_errno = |e: rustix::io::Errno| failed(e.into());
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_errno)?;
     apart::give_up().map_err(failed)?;
-    let arguments = if by_file {
-        vec![root::COMMAND.to_owned()]
-    } else {
-        vec!["-c".to_owned(), command]
-    };
-    let shell = start_shut_in(fence, policy.network, arguments)?;
+    let process = start_shut_in(fence, policy.network, launch, streams)?;
     end_with(control)?;
     frame::write(control, &Word::Started).map_err(failed)?;
-    reap(control, shell);
+    reap(control, process);
     Ok(())
 }
 
-/// Starts the shell from a thread that restricts itself first: what a thread
+/// Starts it from a thread that restricts itself first: what a thread
 /// may do, its children may.
-fn start_shut_in(fence: Fence, network: bool, arguments: Vec<String>) -> Result<i32, String> {
+fn start_shut_in(
+    fence: Fence,
+    network: bool,
+    launch: Launch,
+    streams: Stdio,
+) -> Result<i32, String> {
     let thread = std::thread::spawn(move || {
         fence.close()?;
         filter(network, true)?;
-        let start = |program: &str| {
-            Command::new(program)
-                .args(&arguments)
-                .stdin(Stdio::null())
-                .process_group(0)
-                .spawn()
-        };
-        let shell = match start("bash") {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => start("sh"),
-            other => other,
-        };
-        shell.map(|child| child.id().cast_signed()).map_err(failed)
+        let started = launch.each(|command| {
+            let command = streams.try_clone()?.give(command);
+            command.process_group(0).spawn()
+        });
+        let process = started.map(|child| child.id().cast_signed());
+        process.map_err(failed)
     });
     thread
         .join()
@@ -157,12 +151,12 @@ fn end_with(control: &UnixStream) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits for all that falls to the first process. When the shell has ended,
+/// Waits for all that falls to the first process. When what it started ended,
 /// the others are asked to end; with this process the kernel ends them.
-fn reap(control: &mut UnixStream, shell: i32) {
+fn reap(control: &mut UnixStream, process: i32) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == shell => {
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == process => {
                 // A guardian that is gone reads it no more.
                 let _ = frame::write(control, &ended(status));
                 let _ = rustix::process::kill_process_group(ALL, Signal::TERM);

@@ -1,0 +1,345 @@
+//! Starts processes under guardians and sees them end.
+//!
+//! Invariant: a guardian's task outlives whoever asked for it, until the
+//! guardian is gone; dropping a [`Child`] only tells that task to end. Hence
+//! ending is immediate and leaves nothing behind.
+
+use crate::program::{GuardianCommand, Report, Run, Start, Stdio, encode};
+use crate::reaper::{Children, Known};
+use crate::sandbox::SandboxPolicy;
+use rustix::process::{Pid, Signal};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio as Inherited;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// How long a guardian may take over ending its tree before it is killed
+/// itself; its own limits add up to 0.8 s, and a stopped one never ends.
+const END_WITHIN: Duration = Duration::from_millis(900);
+
+/// Longest report: the numbers of processes that would not end.
+const MAX_REPORT_BYTES: usize = 64 << 10;
+
+/// What is to be run, and where.
+#[derive(Debug)]
+pub struct Command {
+    /// The program, or a text for the shell.
+    pub run: Run,
+    /// All variables that it gets.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working folder.
+    pub cwd: PathBuf,
+    /// What it may reach; without one, what this process may.
+    pub sandbox: Option<SandboxPolicy>,
+    /// The limit of open files; without one it is this process's.
+    pub open_files: Option<u64>,
+}
+
+/// Which of its streams a process shares with whoever starts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    /// It has nothing to read, and all that it writes comes in one pipe, in the
+    /// order in which it was written.
+    Merged,
+    /// A pipe for each of the three.
+    Three,
+}
+
+/// Why nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The guardian cannot be told what to run.
+    #[error("cannot describe the command: {0}")]
+    Describe(#[source] io::Error),
+    /// The guardian does not start.
+    #[error("cannot start the guardian {program}: {source}", program = program.display())]
+    Start {
+        /// What was to be started.
+        program: PathBuf,
+        /// Why it was not.
+        source: io::Error,
+    },
+}
+
+/// How a guarded process ended. All that it had started has ended as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// By itself, or because it was told to.
+    Ended {
+        /// Its exit code, if it had one.
+        code: Option<i32>,
+        /// The signal that ended it, if one did.
+        signal: Option<i32>,
+        /// Processes that could not be ended, those of other users mostly.
+        left: Vec<i32>,
+    },
+    /// It never ran.
+    NotStarted {
+        /// Why not, for a person.
+        why: String,
+    },
+    /// Its guardian was killed; what it had guarded was ended.
+    GuardianKilled,
+    /// Its guardian cannot be waited for; it was told to end.
+    Lost {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl From<Report> for End {
+    fn from(report: Report) -> Self {
+        match report {
+            Report::Ended { code, signal, left } => Self::Ended { code, signal, left },
+            Report::NotStarted { why } => Self::NotStarted { why },
+        }
+    }
+}
+
+/// Starts processes, and ends them all when it is shut down.
+#[derive(Debug, Clone)]
+pub struct Guardian {
+    command: GuardianCommand,
+    children: Children,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Guardian {
+    /// Guardians are started by `command` and registered in `children`.
+    pub fn new(command: GuardianCommand, children: Children) -> Self {
+        Self {
+            command,
+            children,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Starts a process. That it could not be started is told by [`Child::wait`],
+    /// but for what keeps its guardian from starting.
+    ///
+    /// To be called within a runtime.
+    pub fn spawn(&self, command: Command, streams: Streams) -> Result<Child, Error> {
+        let start = Start {
+            run: command.run,
+            sandbox: command.sandbox,
+            open_files: command.open_files,
+        };
+        let told = encode(&start).map_err(Error::Describe)?;
+        let started = self.start(&command.environment, &command.cwd, streams);
+        let (pipes, guard) = started.map_err(|source| Error::Start {
+            program: self.command.program.clone(),
+            source,
+        })?;
+        let cancel = self.stop.child_token();
+        let (tell, ended) = oneshot::channel();
+        let (children, stop) = (self.children.clone(), cancel.clone());
+        self.tasks.spawn(async move {
+            // Nobody may be waiting for it.
+            let _ = tell.send(guard.attend(&told, &stop, &children).await);
+        });
+        let (stdin, stdout, stderr) = pipes;
+        Ok(Child {
+            stdin,
+            stdout,
+            stderr,
+            ended,
+            end: None,
+            cancel: cancel.drop_guard(),
+        })
+    }
+
+    /// Ends everything that was started and waits until it is gone.
+    pub async fn shut_down(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn start(
+        &self,
+        environment: &[(OsString, OsString)],
+        cwd: &Path,
+        streams: Streams,
+    ) -> io::Result<(Pipes, Guard)> {
+        let (pipes, theirs) = pipes(streams)?;
+        let (control, their_control) = std::os::unix::net::UnixStream::pair()?;
+        theirs.send(&control)?;
+        drop(theirs);
+        control.set_nonblocking(true)?;
+        let mut started = tokio::process::Command::new(&self.command.program);
+        started
+            .args(&self.command.args)
+            .env_clear()
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(cwd)
+            .stdin(OwnedFd::from(their_control))
+            .stdout(Inherited::null())
+            .stderr(Inherited::null());
+        let (child, known) = self.children.spawn(&mut started)?;
+        let guard = Guard {
+            child,
+            _known: known,
+            control: UnixStream::from_std(control)?,
+        };
+        Ok((pipes, guard))
+    }
+}
+
+/// A guarded process. Dropping it ends the process and all that it started.
+#[derive(Debug)]
+pub struct Child {
+    /// What it reads.
+    pub stdin: Option<Sender>,
+    /// What it writes.
+    pub stdout: Option<Receiver>,
+    /// What it complains of.
+    pub stderr: Option<Receiver>,
+    ended: oneshot::Receiver<End>,
+    end: Option<End>,
+    cancel: DropGuard,
+}
+
+impl Child {
+    /// Waits until it and all that it started have ended. May be dropped and
+    /// called again.
+    pub async fn wait(&mut self) -> End {
+        if let Some(end) = &self.end {
+            return end.clone();
+        }
+        let end = (&mut self.ended).await.unwrap_or_else(|_| End::Lost {
+            why: "the task that watched over it has ended".to_owned(),
+        });
+        self.end.insert(end).clone()
+    }
+
+    /// Tells it to end with all that it started: politely, after 200 ms by
+    /// force. [`wait`](Self::wait) tells when that is done.
+    pub fn kill(&mut self) {
+        self.cancel.token().cancel();
+    }
+}
+
+/// Our ends of a process's streams.
+type Pipes = (Option<Sender>, Option<Receiver>, Option<Receiver>);
+
+fn pipes(streams: Streams) -> io::Result<(Pipes, Stdio)> {
+    let (output, into) = io::pipe()?;
+    let output = Some(Receiver::from_owned_fd(output.into())?);
+    match streams {
+        Streams::Merged => {
+            let theirs = Stdio {
+                stdin: File::open("/dev/null")?.into(),
+                stderr: into.try_clone()?.into(),
+                stdout: into.into(),
+            };
+            Ok(((None, output, None), theirs))
+        }
+        Streams::Three => {
+            let (from, input) = io::pipe()?;
+            let (complaints, complain) = io::pipe()?;
+            let theirs = Stdio {
+                stdin: from.into(),
+                stdout: into.into(),
+                stderr: complain.into(),
+            };
+            let input = Some(Sender::from_owned_fd(input.into())?);
+            let complaints = Some(Receiver::from_owned_fd(complaints.into())?);
+            Ok(((input, output, complaints), theirs))
+        }
+    }
+}
+
+/// A guardian at work.
+struct Guard {
+    child: tokio::process::Child,
+    _known: Known,
+    control: UnixStream,
+}
+
+impl Guard {
+    /// Tells it what to run, and waits until it has exited; ends it when told.
+    async fn attend(mut self, told: &[u8], stop: &CancellationToken, children: &Children) -> End {
+        let mut unsent = told;
+        let mut stopped = None;
+        let mut killed = false;
+        let ended = loop {
+            let listening = stopped.is_none();
+            let last_word = stopped.unwrap_or_else(Instant::now);
+            tokio::select! {
+                sent = self.control.write(unsent), if listening && !unsent.is_empty() => match sent {
+                    Ok(sent) => unsent = &unsent[sent..],
+                    // It is gone, or not a guardian; its end tells.
+                    Err(_) => unsent = &[],
+                },
+                ended = self.child.wait() => break ended,
+                () = stop.cancelled(), if listening => {
+                    stopped = Some(Instant::now() + END_WITHIN);
+                    // What the guardian takes for its cue, unless it was stopped.
+                    let _ = self.control.shutdown().await;
+                    wake(&self.child);
+                }
+                () = sleep_until(last_word), if !listening && !killed => {
+                    killed = true;
+                    end_guardian(&mut self.child).await;
+                }
+            }
+        };
+        if let Err(e) = ended {
+            // Dropping the socket ends the guardian all the same.
+            return End::Lost { why: e.to_string() };
+        }
+        let report = report(&self.control);
+        drop(self);
+        if report.is_none() {
+            // It was killed, and what it guarded fell to us.
+            children.sweep().await;
+        }
+        report.map_or(End::GuardianKilled, End::from)
+    }
+}
+
+/// Lets a guardian that its command stopped go on.
+fn wake(child: &tokio::process::Child) {
+    if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+        // Not waited for yet, so that the number is still its own.
+        let _ = rustix::process::kill_process(pid, Signal::CONT);
+    }
+}
+
+/// Ends a guardian that does not do its work, and does its work.
+async fn end_guardian(child: &mut tokio::process::Child) {
+    #[cfg(target_os = "linux")]
+    if let Some(pid) = child.id() {
+        let below = move || crate::processes::kill_below(pid.cast_signed());
+        if !matches!(tokio::task::spawn_blocking(below).await, Ok(Ok(_))) {
+            tracing::warn!(pid, "cannot list what a guardian that hangs has started");
+        }
+    }
+    // Fails only when it has just exited.
+    let _ = child.start_kill();
+}
+
+/// What a guardian that has exited left in the socket.
+fn report(control: &UnixStream) -> Option<Report> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    while bytes.len() < MAX_REPORT_BYTES {
+        match rustix::io::read(control, &mut buffer) {
+            Ok(length @ 1..) => bytes.extend_from_slice(&buffer[..length]),
+            Ok(0) | Err(_) => break,
+        }
+    }
+    serde_json::from_slice(bytes.get(4..)?).ok()
+}

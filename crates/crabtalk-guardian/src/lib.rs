@@ -1,0 +1,37 @@
+//! Processes that end with their owner: [`Guardian::spawn`] starts one under a
+//! guardian, a small process that owns it and everything that descends from
+//! it, with three pipes of its own and in a sandbox where one is asked for.
+//!
+//! A guarded process and all its descendants end
+//!
+//! - when its [`Child`] is dropped or told to end,
+//! - when this process ends, by SIGKILL too: the guardian sees it,
+//! - when the guardian is killed: what it guarded falls to this process, which
+//!   [`Children`] makes the reaper, and bears a mark by which it is known.
+//!
+//! Guardian and whoever asks for it are one program: the binary calls
+//! [`enter`] before anything else.
+//!
+//! Absent on purpose: permission, and what a process is for. Configuration and
+//! environment come as values.
+
+mod child;
+mod environment;
+mod peer;
+mod program;
+mod reaper;
+mod sandbox;
+
+#[cfg(target_os = "linux")]
+mod mark;
+#[cfg(target_os = "linux")]
+mod processes;
+
+pub use child::{Child, Command, End, Error, Guardian, Streams};
+pub use environment::child_environment;
+pub use peer::{Peers, Refusal};
+pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};
+pub use reaper::{Children, Known, Swept, conceal};
+pub use sandbox::{
+    Link, Namespaces, Places, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
+};

@@ -1,0 +1,81 @@
+//! Hands a process's three streams over a socket, so that nobody on the way
+//! holds them open.
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Standard input, output and error of a process.
+pub(crate) struct Stdio {
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+impl Stdio {
+    /// Sends them in one byte, which any socket has room for.
+    pub(crate) fn send(&self, to: impl AsFd) -> io::Result<()> {
+        let streams = [&self.stdin, &self.stdout, &self.stderr].map(AsFd::as_fd);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut attached = SendAncillaryBuffer::new(&mut space);
+        if !attached.push(SendAncillaryMessage::ScmRights(&streams)) {
+            return Err(io::Error::other("there is no room for three descriptors"));
+        }
+        sendmsg(
+            &to,
+            &[IoSlice::new(&[0])],
+            &mut attached,
+            SendFlags::empty(),
+        )?;
+        Ok(())
+    }
+
+    /// Takes what was sent.
+    pub(crate) fn receive(from: impl AsFd) -> io::Result<Self> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut attached = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let mut into = [IoSliceMut::new(&mut byte)];
+        while let Err(error) = recvmsg(&from, &mut into, &mut attached, RecvFlags::CMSG_CLOEXEC) {
+            if error != Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        let mut streams = Vec::new();
+        for message in attached.drain() {
+            if let RecvAncillaryMessage::ScmRights(sent) = message {
+                streams.extend(sent);
+            }
+        }
+        let mut streams = streams.into_iter();
+        match (streams.next(), streams.next(), streams.next()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => Ok(Self {
+                stdin,
+                stdout,
+                stderr,
+            }),
+            _ => Err(io::Error::other("no streams came for the process")),
+        }
+    }
+
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            stdin: self.stdin.try_clone()?,
+            stdout: self.stdout.try_clone()?,
+            stderr: self.stderr.try_clone()?,
+        })
+    }
+
+    /// Gives them to a process that is about to be started.
+    pub(crate) fn give(self, command: &mut std::process::Command) -> &mut std::process::Command {
+        command
+            .stdin(self.stdin)
+            .stdout(self.stdout)
+            .stderr(self.stderr)
+    }
+}
