@@ -23,6 +23,9 @@ use std::time::Duration;
 /// not wait at all.
 const TRUST_WAIT: Duration = Duration::from_secs(120);
 
+/// How long a run waits for its memory: a slow disk takes a second or two.
+const MEMORY_WITHIN: Duration = Duration::from_secs(10);
+
 /// What is answered to the question of trust.
 const TRUST: &str = "Trust";
 
@@ -40,7 +43,8 @@ impl Hook for Context {
             self.accepted.settle().await;
             let memory = self.memory.load_full();
             let remembers = remembers(&agent, &memory);
-            let mut agent = memory.identify(agent).await;
+            let named = agent.clone();
+            let mut agent = in_time(memory.identify(agent)).await.unwrap_or(named);
             if remembers {
                 agent = memory.on_build_agent(agent).await;
             }
@@ -71,7 +75,8 @@ impl Hook for Context {
             let memory = self.memory.load_full();
             let remembered = async {
                 if remembers(run.agent, &memory) {
-                    memory.on_before_run(run, history, people).await
+                    let remembered = memory.on_before_run(run, history, people);
+                    in_time(remembered).await.unwrap_or_default()
                 } else {
                     Vec::new()
                 }
@@ -105,6 +110,15 @@ impl Hook for Context {
             self.memory.load().archives().note(key);
         }
     }
+}
+
+/// What memory says, unless its disk does not answer: then a run goes without.
+async fn in_time<T>(said: impl Future<Output = T>) -> Option<T> {
+    let said = tokio::time::timeout(MEMORY_WITHIN, said).await;
+    if said.is_err() {
+        tracing::warn!("a run goes without memory: its disk does not answer");
+    }
+    said.ok()
 }
 
 /// Whether an agent uses memory at all: it is on, and in its scope.

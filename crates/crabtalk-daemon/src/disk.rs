@@ -3,7 +3,9 @@
 //! Invariant: nothing here opens a file through `/proc`, where the same name
 //! is another file for the daemon than for a command.
 
+use crabtalk_domain::BoxFuture;
 use crabtalk_runtime::gate::{Content, Disk};
+use crabtalk_tools::FileWork;
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind, Read};
@@ -13,7 +15,9 @@ use std::path::{Component, Path, PathBuf};
 /// Links that one path may lead through, as the system has it.
 const MAX_LINKS: usize = 40;
 
-pub(crate) struct LocalDisk;
+/// The disk, and turns at looking at it.
+#[derive(Default)]
+pub(crate) struct LocalDisk(pub(crate) FileWork);
 
 impl Disk for LocalDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
@@ -67,6 +71,14 @@ impl Disk for LocalDisk {
             waiting.extend(names(&target));
         }
         Some(at)
+    }
+
+    fn wait_for<'a>(
+        &'a self,
+        of: &'a str,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.0.look(of, work))
     }
 
     fn names(&self, folder: &Path, most: usize) -> Option<Vec<OsString>> {
@@ -140,6 +152,7 @@ mod tests {
 
     #[test]
     fn links_are_followed_but_for_those_that_lead_nowhere_or_through_proc() {
+        let disk = LocalDisk::default();
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir(root.join("real")).unwrap();
@@ -160,21 +173,21 @@ mod tests {
             ("cwd/../x", None),
             ("loop", None),
         ] {
-            let resolved = LocalDisk.resolve(&root.join(path));
+            let resolved = disk.resolve(&root.join(path));
             assert_eq!(resolved, want.map(|want| root.join(want)), "{path}");
         }
-        assert_eq!(LocalDisk.resolve(Path::new("/proc/self/environ")), None);
-        assert_eq!(LocalDisk.resolve(Path::new("/dev/fd/3")), None);
+        assert_eq!(disk.resolve(Path::new("/proc/self/environ")), None);
+        assert_eq!(disk.resolve(Path::new("/dev/fd/3")), None);
         assert_eq!(
-            LocalDisk.resolve(&root.join("x".repeat(300))),
+            disk.resolve(&root.join("x".repeat(300))),
             Some(root.join("x".repeat(300)))
         );
         assert_eq!(
-            LocalDisk.read(&root.join("link/file"), 1),
+            disk.read(&root.join("link/file"), 1),
             Content::File(b"x".to_vec())
         );
-        assert_eq!(LocalDisk.read(&root.join("link/file"), 0), Content::Unclear);
-        assert_eq!(LocalDisk.read(&root.join("real"), 0), Content::Folder);
-        assert_eq!(LocalDisk.read(&root.join("none"), 0), Content::Absent);
+        assert_eq!(disk.read(&root.join("link/file"), 0), Content::Unclear);
+        assert_eq!(disk.read(&root.join("real"), 0), Content::Folder);
+        assert_eq!(disk.read(&root.join("none"), 0), Content::Absent);
     }
 }

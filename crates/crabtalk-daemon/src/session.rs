@@ -272,7 +272,7 @@ impl Server for Session {
 
     async fn set_conversation(&self, request: SetConversationMsg) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        let cwd = request.cwd.as_deref().map(runs::check_cwd).transpose()?;
+        let cwd = self.check_cwd(request.cwd.as_deref()).await?;
         let title = request
             .title
             .map(|title| runs::check_title(&title))

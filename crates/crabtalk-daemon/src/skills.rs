@@ -12,6 +12,7 @@ use crabtalk_domain::{
 };
 use crabtalk_runtime::gate::scope;
 use crabtalk_skills::{Answer, Error, Folder, Library, Skill, Summary, TrustFile};
+use crabtalk_tools::FileWork;
 use serde_json::json;
 use std::collections::HashMap;
 use std::future::ready;
@@ -37,11 +38,17 @@ pub(crate) struct Skills {
     trust: TrustFile,
     spec: Arc<ToolSpec>,
     in_use: Mutex<HashMap<ConversationKey, InUse>>,
+    files: FileWork,
     folders: AtomicU64,
 }
 
 impl Skills {
-    pub(crate) fn new(settings: Arc<Settings>, library: Library, trust: TrustFile) -> Arc<Self> {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        library: Library,
+        trust: TrustFile,
+        files: FileWork,
+    ) -> Arc<Self> {
         let spec = Arc::new(ToolSpec {
             name: "skill".into(),
             description: "Load a skill: instructions for a kind of work, with its files. Give its \
@@ -62,8 +69,14 @@ impl Skills {
             trust,
             spec,
             in_use: Mutex::default(),
+            files,
             folders: AtomicU64::new(0),
         })
+    }
+
+    /// Turns at looking at files.
+    pub(crate) fn files(&self) -> &FileWork {
+        &self.files
     }
 
     pub(crate) fn library(&self) -> &Library {
@@ -139,7 +152,8 @@ impl Skills {
         }
         let (skills, allows) = (Arc::clone(self), self.allows(run.agent));
         let (cwd, said) = (run.cwd.to_owned(), content.clone());
-        let found = tokio::task::spawn_blocking(move || {
+        let of = run.key.to_string();
+        let found = self.files.look(&of, move || {
             skills.library.resolve_slash(&said, Some(&cwd), &allows)
         });
         match found.await {
@@ -149,9 +163,9 @@ impl Skills {
             }
             Ok(Ok(None)) => Ok(content),
             Ok(Err(error)) => Err(refusal(&error)),
-            Err(_) => Err(Refusal {
+            Err(why) => Err(Refusal {
                 code: 500,
-                message: "the skills could not be read".into(),
+                message: format!("the skills could not be read: {why}"),
             }),
         }
     }
@@ -209,7 +223,8 @@ impl Skills {
             return Vec::new();
         }
         let this = Arc::clone(self);
-        let patterns = tokio::task::spawn_blocking(move || {
+        let of = call.key.to_string();
+        let patterns = self.files.look(&of, move || {
             let trust = this
                 .trust
                 .load()
@@ -274,7 +289,8 @@ impl ToolProvider for SkillTool {
             }
             let (skills, scope) = (Arc::clone(&self.0), call.agent.scope.clone());
             let cwd = call.cwd.clone();
-            let found = tokio::task::spawn_blocking(move || {
+            let of = call.key.to_string();
+            let found = self.0.files.look(&of, move || {
                 let allows = |name: &str| scope::allows_skill(&scope, name);
                 skills.library.find(&query, Some(&cwd), &allows)
             });
@@ -292,7 +308,8 @@ impl ToolProvider for SkillTool {
             self.1.settle().await;
             let skills = Arc::clone(&self.0);
             let (allows, cwd) = (self.0.allows(&call.agent), call.cwd.clone());
-            let found = tokio::task::spawn_blocking(move || {
+            let of = call.key.to_string();
+            let found = self.0.files.look(&of, move || {
                 skills.library.find(query.trim(), Some(&cwd), &allows)
             });
             match found.await {
@@ -308,7 +325,7 @@ impl ToolProvider for SkillTool {
                     ToolOutput::ok(crabtalk_skills::render_list(&matches))
                 }
                 Ok(Err(error)) => ToolOutput::error(error.to_string()),
-                Err(_) => ToolOutput::error("the skills could not be read"),
+                Err(why) => ToolOutput::error(format!("the skills could not be read: {why}")),
             }
         })
     }

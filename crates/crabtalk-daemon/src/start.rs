@@ -11,6 +11,7 @@ use crabtalk_domain::Principal;
 use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
+use crabtalk_tools::FileWork;
 use crabtalk_transport::{Limits, Peer, UnixListener, listen, serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Threads for file work: enough that one slow disk does not hold up another,
-/// few enough that an idle daemon stays small.
-const BLOCKING_THREADS: usize = 8;
+/// Threads for file work: those for what may lie anywhere, of which most exist
+/// only while a mount does not answer, and two for the daemon's own files.
+const BLOCKING_THREADS: usize = FileWork::MAX_THREADS + 2;
 
 /// How long an idle thread for file work stays: for good. A user whose limit of
 /// processes is reached, by an agent's own command for instance, has no other to

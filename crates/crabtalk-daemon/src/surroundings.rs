@@ -1,8 +1,9 @@
 //! What lies around the folder that a run works in: a project's instructions
 //! and the skills in reach.
 //!
-//! Invariant: what is kept is what reading it again would give; where files
-//! cannot tell that, everything is read for every run.
+//! Invariants: what is kept is what reading it again would give; where files
+//! cannot tell that, everything is read for every run; a disk that does not
+//! answer costs a run what lies there, and some seconds.
 
 use crate::skills::Skills;
 use crabtalk_fingerprint::{Fingerprint, Trace};
@@ -52,12 +53,16 @@ impl Surroundings {
 
     /// What there is around a folder now.
     pub(crate) async fn of(self: &Arc<Self>, cwd: &Path) -> Arc<Look> {
-        if let Some(look) = self.known(cwd) {
-            return look;
-        }
-        let (this, cwd) = (Arc::clone(self), cwd.to_owned());
-        let looked = tokio::task::spawn_blocking(move || this.look(&cwd, SystemTime::now()));
-        looked.await.unwrap_or_default()
+        let (this, folder) = (Arc::clone(self), cwd.to_owned());
+        let look = move || {
+            let known = this.known(&folder);
+            known.unwrap_or_else(|| this.look(&folder, SystemTime::now()))
+        };
+        let looked = self.skills.files().look(&cwd.to_string_lossy(), look).await;
+        looked.unwrap_or_else(|why| {
+            tracing::warn!(cwd = %cwd.display(), why, "a run goes without project and skills");
+            Arc::default()
+        })
     }
 
     fn known(&self, cwd: &Path) -> Option<Arc<Look>> {
@@ -114,6 +119,7 @@ mod tests {
     use crate::settings::Settings;
     use crabtalk_config::Config;
     use crabtalk_skills::{Folder, Library, Source, TrustFile};
+    use crabtalk_tools::FileWork;
     use std::fs;
     use std::time::Duration;
 
@@ -148,6 +154,7 @@ mod tests {
                 Settings::new(config),
                 Library::new(vec![folder]),
                 TrustFile::new(at("state/trust.toml")),
+                FileWork::default(),
             );
             let around = Surroundings::new(skills, Some(at("home")));
             Self { root, around }
@@ -221,5 +228,29 @@ mod tests {
         let world = World::new();
         world.around.look(&world.at("home/repo"), SystemTime::now());
         assert!(!world.known());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_on_a_mount_that_does_not_answer_goes_on_without_what_lies_there() {
+        let world = World::new();
+        let (dead, files) = (world.at("dead"), world.around.skills.files().clone());
+        let mut releases = Vec::new();
+        let mut hanging = tokio::task::JoinSet::new();
+        for _ in 0..2 {
+            let (release, released) = std::sync::mpsc::channel::<()>();
+            releases.push(release);
+            let (files, dead) = (files.clone(), dead.to_string_lossy().into_owned());
+            hanging.spawn(async move { files.look(&dead, move || released.recv()).await });
+        }
+        tokio::task::yield_now().await;
+        // What waits for it is told.
+        tokio::time::advance(Duration::from_secs(30)).await;
+        while let Some(told) = hanging.join_next().await {
+            assert!(told.unwrap().unwrap_err().contains("does not answer"));
+        }
+        // Whoever comes later does not wait at all, and others find what is there.
+        assert!(world.around.of(&dead).await.skills.is_empty());
+        let look = world.around.of(&world.at("home/repo")).await;
+        assert_eq!(look.skills.len(), 1);
     }
 }

@@ -346,8 +346,9 @@ pub trait ConversationLog: Send {
     }
 
     /// Gives the file a name that carries the title (CONV-7). The title itself
-    /// is a `Meta` record.
-    fn rename_for_title(&mut self, title: &str) -> Result<(), Error>;
+    /// is a `Meta` record. May wait for the disk; what was begun ends whether or
+    /// not somebody still waits.
+    fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>>;
 }
 
 /// Longest title of an archive, in characters (CONV-7).

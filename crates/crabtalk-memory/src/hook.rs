@@ -97,7 +97,7 @@ impl Memory {
             .iter()
             .rev()
             .find(|m| m.role == Role::User && !m.auto_injected)?;
-        if !has_archives && self.knows_nothing(viewer, &said.content) {
+        if !has_archives && self.knows_nothing(viewer, &said.content).await {
             return None;
         }
         let limit = self.settings().recall_limit;

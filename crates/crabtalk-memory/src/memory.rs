@@ -24,6 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// Most hits of one recall: more is reading, not remembering.
@@ -153,6 +154,10 @@ const ASKED_POSTINGS: usize = 2_000_000;
 /// millisecond. Words that stand in more turns tell little.
 pub(crate) const UNASKED_POSTINGS: usize = 8_000;
 
+/// Threads that look at once: most of them would wait for the same lock, and
+/// where a disk does not answer, threads are left for others.
+const MAX_AT_ONCE: usize = 2;
+
 /// Memory. Cheap to clone.
 #[derive(Clone)]
 pub struct Memory(Arc<Inner>);
@@ -164,6 +169,7 @@ impl Memory {
         Self(Arc::new(Inner {
             soul: Page::new(parts.config.join("Crab.md")),
             overview: Page::new(parts.config.join("memory/MEMORY.md")),
+            turns: Arc::new(Semaphore::new(MAX_AT_ONCE)),
             parts,
             state: Mutex::new(State {
                 entries,
@@ -288,9 +294,13 @@ impl Memory {
     /// Whether there is certainly nothing to recall for somebody whose
     /// conversation has no archives. Touches no more of the disk than asking
     /// whether entries changed: a turn that recalls nothing waits for nothing.
-    pub(crate) fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
-        self.settings().recall_scope == RecallScope::Conversation
-            && self.0.knows_nothing(viewer, || self.query(query))
+    pub(crate) async fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
+        if self.settings().recall_scope != RecallScope::Conversation {
+            return false;
+        }
+        let (this, viewer, query) = (self.clone(), viewer.clone(), query.to_owned());
+        let looked = move |inner: &Inner| inner.knows_nothing(&viewer, || this.query(&query));
+        self.blocking(looked).await
     }
 
     fn query(&self, text: &str) -> Query {
@@ -361,18 +371,12 @@ impl Memory {
 
     /// `MEMORY.md`; empty if there is none or it cannot be read.
     pub async fn overview(&self) -> Arc<str> {
-        match self.0.overview.known() {
-            Some(text) => text,
-            None => self.blocking(|inner| inner.overview.read()).await,
-        }
+        self.blocking(|inner| inner.overview.text()).await
     }
 
     /// `Crab.md`; empty if there is none or it cannot be read.
     pub async fn soul(&self) -> Arc<str> {
-        match self.0.soul.known() {
-            Some(text) => text,
-            None => self.blocking(|inner| inner.soul.read()).await,
-        }
+        self.blocking(|inner| inner.soul.text()).await
     }
 
     /// Overwrites `MEMORY.md`.
@@ -434,7 +438,13 @@ impl Memory {
         work: impl FnOnce(&Inner) -> T + Send + 'static,
     ) -> T {
         let inner = self.0.clone();
-        match tokio::task::spawn_blocking(move || work(&inner)).await {
+        let turn = Arc::clone(&inner.turns).acquire_owned().await;
+        let turn = turn.expect("the semaphore is never closed");
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(&inner)
+        });
+        match done.await {
             Ok(done) => done,
             Err(failed) => std::panic::resume_unwind(failed.into_panic()),
         }

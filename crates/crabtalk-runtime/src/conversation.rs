@@ -487,7 +487,7 @@ impl Conversation {
 
     async fn set(&mut self, change: Change) -> Result<(), Error> {
         self.ensure_open(None).await?;
-        let at = apply_change(&self.shared, &change)?;
+        let at = apply_change(&self.shared, &change).await?;
         self.shared.synced_at_end(at).await?;
         Ok(())
     }
@@ -512,7 +512,7 @@ impl Conversation {
 
 /// Appends changed state and lets lists see it. It is safe once the position
 /// is.
-pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<Position, Error> {
+pub(crate) async fn apply_change(shared: &Shared, change: &Change) -> Result<Position, Error> {
     let cwd = change
         .cwd
         .as_ref()
@@ -524,7 +524,7 @@ pub(crate) fn apply_change(shared: &Shared, change: &Change) -> Result<Position,
     };
     let at = shared.append(&[Record::Meta(record)])?;
     if let Some(title) = &change.title {
-        shared.rename_for_title(title)?;
+        shared.rename_for_title(title).await?;
     }
     let mut live = shared.live();
     if let Some(title) = &change.title {

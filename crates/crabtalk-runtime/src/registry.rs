@@ -127,10 +127,13 @@ impl Shared {
     }
 
     /// Lets the file's name follow a title.
-    pub(crate) fn rename_for_title(&self, title: &str) -> Result<(), storage::Error> {
+    pub(crate) fn rename_for_title(
+        &self,
+        title: &str,
+    ) -> BoxFuture<'static, Result<(), storage::Error>> {
         match self.log().as_mut() {
             Some(log) => log.rename_for_title(title),
-            None => Ok(()),
+            None => Box::pin(std::future::ready(Ok(()))),
         }
     }
 

@@ -402,7 +402,7 @@ impl Runtime {
         if let Some(shared) = self.0.registry.get(key) {
             // A run may be going on: it must not make this wait.
             if shared.live().is_open {
-                let at = apply_change(&shared, &change)?;
+                let at = apply_change(&shared, &change).await?;
                 shared.synced_at_end(at).await?;
                 return Ok(());
             }

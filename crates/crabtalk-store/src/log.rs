@@ -11,7 +11,7 @@ use crate::index::Index;
 use crate::line::Stamp;
 use crate::load::Loaded;
 use crate::repair::{Tail, mend};
-use crate::store::SyncPolicy;
+use crate::store::{SyncPolicy, not_done};
 use crate::sync::{SyncState, Syncer};
 use crate::tail::MAX_LINE;
 use crabtalk_domain::storage::{ConversationLog, Error, Meta, MetaRecord, Position, Record};
@@ -21,6 +21,7 @@ use std::future::ready;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::spawn_blocking;
 
 /// The file of an open log, shared with the thread that syncs it.
 pub(crate) struct Shared {
@@ -232,16 +233,22 @@ impl ConversationLog for JsonlLog {
         state.tail != Tail::Clean || state.file.stat().is_ok_and(left)
     }
 
-    fn rename_for_title(&mut self, title: &str) -> Result<(), Error> {
-        // The index goes first wherever both are locked.
-        let mut names = self.index.lock();
-        let path = self.shared.lock().path.clone();
-        if let Some(renamed) = names.rename_for_title(&self.key, &path, title)? {
-            let mut state = self.shared.lock();
-            state.path = renamed;
-            state.sync.renamed();
-        }
-        Ok(())
+    fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>> {
+        let (index, shared) = (Arc::clone(&self.index), Arc::clone(&self.shared));
+        let (key, title) = (self.key.clone(), title.to_owned());
+        // Others may be at the names for as long as a disk takes.
+        let renaming = spawn_blocking(move || {
+            // The index goes first wherever both are locked.
+            let mut names = index.lock();
+            let path = shared.lock().path.clone();
+            if let Some(renamed) = names.rename_for_title(&key, &path, &title)? {
+                let mut state = shared.lock();
+                state.path = renamed;
+                state.sync.renamed();
+            }
+            Ok(())
+        });
+        Box::pin(async move { renaming.await.unwrap_or_else(|e| Err(not_done(e))) })
     }
 }
 

@@ -23,7 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// Opens, creations and removals at once: they are short, and a thread each
 /// for a thousand conversations would cost more memory than they do.
@@ -116,19 +116,20 @@ impl FileStore {
                 let _permit = permit;
                 work(&inner)
             });
-            match work.await {
-                Ok(result) => result,
-                Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
-                Err(_) => {
-                    let source = io::Error::other("the daemon is shutting down");
-                    Err(Error::Io {
-                        action: "use",
-                        file: PathBuf::new(),
-                        source,
-                    })
-                }
-            }
+            work.await.unwrap_or_else(|e| Err(not_done(e)))
         })
+    }
+}
+
+/// What becomes of work in the blocking pool that did not end: a panic goes on.
+pub(crate) fn not_done(error: JoinError) -> Error {
+    if error.is_panic() {
+        std::panic::resume_unwind(error.into_panic());
+    }
+    Error::Io {
+        action: "use",
+        file: PathBuf::new(),
+        source: io::Error::other("the daemon is shutting down"),
     }
 }
 

@@ -185,8 +185,8 @@ impl ConversationLog for Handle {
         Box::pin(ready(Ok(())))
     }
 
-    fn rename_for_title(&mut self, _: &str) -> Result<(), Error> {
-        Ok(())
+    fn rename_for_title(&mut self, _: &str) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(ready(Ok(())))
     }
 }
 

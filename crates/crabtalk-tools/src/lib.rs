@@ -13,4 +13,5 @@ mod provider;
 mod specs;
 
 pub use bash::CommandWatch;
+pub use file_work::FileWork;
 pub use provider::{OpenPaths, OsTools, OsToolsConfig, outputs_of};

@@ -72,6 +72,8 @@ pub struct OsToolsConfig {
     pub open_files: Option<u64>,
     /// Told when commands run outside the sandbox.
     pub watch: Arc<dyn CommandWatch>,
+    /// Turns at the files, shared with whatever else may wait for the same disks.
+    pub files: FileWork,
 }
 
 impl OsToolsConfig {
@@ -97,6 +99,7 @@ impl OsToolsConfig {
             children: Children::default(),
             open_files: None,
             watch: Arc::new(()),
+            files: FileWork::default(),
         }
     }
 }
@@ -160,7 +163,7 @@ impl OsTools {
             shell,
             user_home,
             programs,
-            files: FileWork::default(),
+            files: config.files.clone(),
             edits: Arc::new(std::array::from_fn(|_| std::sync::Mutex::new(()))),
             sandbox: std::sync::RwLock::new(Arc::new(config.sandbox.clone())),
             walls: std::sync::Mutex::default(),
@@ -222,10 +225,17 @@ impl OsTools {
         outputs_of(&self.config.output_dir, key)
     }
 
+    fn open_paths(&self, call: &Invocation) -> OpenTo {
+        OpenTo {
+            call: call.clone(),
+            readable: Arc::clone(&self.config.readable),
+            writable: Arc::clone(&self.config.writable),
+            outputs: self.outputs_of(&call.key),
+        }
+    }
+
     fn readable(&self, call: &Invocation) -> Vec<PathBuf> {
-        let mut readable = (self.config.readable)(call);
-        readable.push(self.outputs_of(&call.key));
-        readable
+        self.open_paths(call).readable()
     }
 
     /// The judged path of a file tool's call.
@@ -236,10 +246,10 @@ impl OsTools {
         intent: Intent,
     ) -> Result<Subject, String> {
         let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
-        let (home, readable) = (self.config.home.clone(), self.readable(call));
-        let writable = (self.config.writable)(call);
+        let (home, open) = (self.config.home.clone(), self.open_paths(call));
         self.files
-            .run(move |_| {
+            .run(&of(call), move |_| {
+                let (readable, writable) = (open.readable(), open.writable());
                 let resolver = Resolver {
                     cwd: &cwd,
                     user_home: user_home.as_deref(),
@@ -270,7 +280,9 @@ impl OsTools {
         let cwd = call.cwd.clone();
         let cwd = self
             .files
-            .run(move |_| Ok::<_, Failure>(Workplace::enter(&cwd)?))
+            .run(&of(call), move |_| {
+                Ok::<_, Failure>(Workplace::enter(&cwd)?)
+            })
             .await?;
         let sandbox = self.policy(call, &cwd).await?;
         Ok(self
@@ -305,10 +317,11 @@ impl OsTools {
             return Err(Failure(why));
         }
         let cwd = cwd.spot().clone();
-        let (home, readable) = (self.config.home.clone(), self.readable(call));
+        let (home, open) = (self.config.home.clone(), self.open_paths(call));
         let (user_home, programs) = (self.user_home.clone(), self.programs.clone());
         self.files
-            .run(move |_| {
+            .run(&of(call), move |_| {
+                let readable = open.readable();
                 let places = Places {
                     config: &config,
                     cwd: &cwd,
@@ -335,7 +348,7 @@ impl OsTools {
         let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
         let judged = judged.to_path_buf();
         self.files
-            .run(move |_| {
+            .run(&of(call), move |_| {
                 let resolver = Resolver {
                     cwd: &cwd,
                     user_home: user_home.as_deref(),
@@ -354,7 +367,9 @@ impl OsTools {
         let text = arguments.path.clone();
         self.sensible(call, text, Intent::Read, &path).await?;
         self.files
-            .run(move |cancelled| Ok(read(&path, &arguments, cancelled)?))
+            .run(&of(call), move |cancelled| {
+                Ok(read(&path, &arguments, cancelled)?)
+            })
             .await
     }
 
@@ -362,7 +377,9 @@ impl OsTools {
         let (change, path) = (change(call)?, path.to_path_buf());
         let (text, intent) = change.aim();
         self.sensible(call, text, intent, &path).await?;
-        self.files.run(move |_| Ok(change.preview(&path)?)).await
+        self.files
+            .run(&of(call), move |_| Ok(change.preview(&path)?))
+            .await
     }
 
     async fn change(
@@ -376,7 +393,7 @@ impl OsTools {
         self.sensible(call, text, intent, &path).await?;
         let (locks, shown) = (Arc::clone(&self.edits), shown.cloned());
         self.files
-            .run(move |cancelled| {
+            .run(&of(call), move |cancelled| {
                 let _one_at_a_time = lock(&locks, &path);
                 not_if(cancelled)?;
                 Ok(ToolOutput::ok(change.make(&path, shown.as_ref())?))
@@ -402,6 +419,32 @@ impl OsTools {
         };
         done.unwrap_or_else(|Failure(why)| ToolOutput::error(why))
     }
+}
+
+/// What is open to a call although the home is closed. Finding out may wait for
+/// a disk.
+struct OpenTo {
+    call: Invocation,
+    readable: OpenPaths,
+    writable: OpenPaths,
+    outputs: PathBuf,
+}
+
+impl OpenTo {
+    fn readable(&self) -> Vec<PathBuf> {
+        let mut readable = (self.readable)(&self.call);
+        readable.push(self.outputs.clone());
+        readable
+    }
+
+    fn writable(&self) -> Vec<PathBuf> {
+        (self.writable)(&self.call)
+    }
+}
+
+/// Whose work on files a call is.
+fn of(call: &Invocation) -> String {
+    call.key.to_string()
 }
 
 /// The folder of a conversation's whole outputs. A hash, since senders are any

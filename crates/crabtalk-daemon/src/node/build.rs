@@ -29,7 +29,7 @@ use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Library, TrustFile};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
-use crabtalk_tools::{OsTools, OsToolsConfig};
+use crabtalk_tools::{FileWork, OsTools, OsToolsConfig};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -56,7 +56,8 @@ impl Node {
         let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
         let settings = Settings::new(config);
         let config = settings.config();
-        let skills = skills(&home, &settings);
+        let files = FileWork::default();
+        let skills = skills(&home, &settings, &files);
         let approvals = ApprovalFile::open(
             home.approvals_file(),
             Arc::clone(&skills),
@@ -103,7 +104,7 @@ impl Node {
                 ends: vec![Arc::clone(&ledger) as _],
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
-                disk: Arc::new(LocalDisk),
+                disk: Arc::new(LocalDisk(files)),
                 delegates: Arc::new(delegates),
             },
             catalog,
@@ -130,10 +131,11 @@ impl Node {
     }
 }
 
-fn skills(home: &Home, settings: &Arc<Settings>) -> Arc<Skills> {
+fn skills(home: &Home, settings: &Arc<Settings>, files: &FileWork) -> Arc<Skills> {
     let folders = folders(home, &settings.config());
     let trust = TrustFile::new(home.trust_file());
-    Skills::new(Arc::clone(settings), Library::new(folders), trust)
+    let library = Library::new(folders);
+    Skills::new(Arc::clone(settings), library, trust, files.clone())
 }
 
 /// Conversations as files, and with each the outputs of its tools.
@@ -160,6 +162,7 @@ fn os_tools(
     config.children = children.clone();
     config.watch = Arc::new(accepted.clone());
     config.open_files = open_files;
+    config.files = skills.files().clone();
     config.sandbox = sandbox(&settings.config());
     let skills = Arc::clone(skills);
     config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));

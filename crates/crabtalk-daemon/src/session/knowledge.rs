@@ -1,6 +1,6 @@
 //! Search and the list of skills.
 
-use super::{Session, runs, status};
+use super::{Session, status};
 use crabtalk_domain::{ConversationKey, Origin};
 use crabtalk_memory::{Hit, Source};
 use crabtalk_proto::*;
@@ -41,10 +41,12 @@ impl Session {
 
     /// All skills, those of the project where the client works among them.
     pub(super) async fn skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
-        let cwd = request.cwd.as_deref().map(runs::check_cwd).transpose()?;
+        let cwd = self.check_cwd(request.cwd.as_deref()).await?;
         let skills = Arc::clone(self.node.skills());
         let disabled = self.node.config().skills.disabled.clone();
-        let listed = tokio::task::spawn_blocking(move || {
+        let of = format!("a list of skills in {cwd:?}");
+        let files = skills.files().clone();
+        let listed = files.look(&of, move || {
             let listed = skills.library().list_all(cwd.as_deref());
             for warning in &listed.warnings {
                 tracing::warn!("{warning}");
@@ -72,7 +74,7 @@ impl Session {
             }
         });
         let listed = listed.await;
-        listed.map_err(|_| Status::internal("the skills could not be read"))
+        listed.map_err(|why| Status::internal(format!("the skills could not be read: {why}")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Memory entries for clients, as the addressed conversation's sender sees and
 //! may change them (MEM-2).
 
-use super::{Session, runs};
+use super::Session;
 use crate::memory::WRITTEN;
 use crabtalk_domain::{Origin, Sender};
 use crabtalk_memory::{Entry, Error, NewEntry, Viewer};
@@ -92,7 +92,7 @@ impl Session {
         if !viewer.is_owner {
             return Err(refusal(&Error::OwnersOnly("import notes")));
         }
-        let folder = runs::check_folder("path", &request.path)?;
+        let folder = self.check_folder("path", &request.path).await?;
         let memory = self.node.memory();
         let imported = memory.import(&viewer, &folder);
         let imported = self.node.accepted().change(WRITTEN, imported).await;

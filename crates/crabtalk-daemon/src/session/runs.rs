@@ -9,7 +9,7 @@ use crabtalk_proto::*;
 use crabtalk_runtime::{Error, RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Longest title that a client may set, in characters.
 const MAX_TITLE_CHARS: usize = 100;
@@ -43,7 +43,7 @@ macro_rules! said {
 }
 
 impl Session {
-    fn submit(&self, said: Said) -> Result<Subscription, Status> {
+    async fn submit(&self, said: Said) -> Result<Subscription, Status> {
         let key = self.key(&said.agent, said.sender.as_deref().unwrap_or_default())?;
         if key.sender.is_reserved() {
             return Err(status(&Error::ReservedSender(key.sender.to_string())));
@@ -62,7 +62,7 @@ impl Session {
         let cwd = said.cwd.as_deref().filter(|cwd| !cwd.is_empty());
         let request = RunRequest {
             guest: said.guest.filter(|guest| !guest.is_empty()),
-            cwd: cwd.map(check_cwd).transpose()?,
+            cwd: self.check_cwd(cwd).await?,
             tool_choice: tool_choice(said.tool_choice.as_deref().unwrap_or_default()),
             request_id,
             origin: self.origin(),
@@ -74,7 +74,7 @@ impl Session {
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
         // A failure to find a model is the run's to tell.
         let _ = self.node.models().find().await;
-        let run = self.submit(said!(request))?;
+        let run = self.submit(said!(request)).await?;
         let answer = run.answer().await.map_err(|error| status(&error))?;
         response(answer)
     }
@@ -91,7 +91,7 @@ impl Session {
                 true => self.node.open_walls(&request.agent).await,
                 false => None,
             };
-            let run = match self.submit(said!(request)) {
+            let run = match self.submit(said!(request)).await {
                 Ok(run) => run,
                 Err(status) => return Reader::refused(status),
             };
@@ -215,30 +215,48 @@ fn tool_choice(text: &str) -> ToolChoice {
     }
 }
 
-/// A working directory has to be there, and be named from the root. Its links
-/// are followed here, once: from then on it is told by a path that has none,
-/// and whoever puts one there is refused.
-pub(super) fn check_cwd(cwd: &str) -> Result<PathBuf, Status> {
-    let folder = check_folder("cwd", cwd)?;
-    folder
-        .canonicalize()
-        .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
-}
+impl Session {
+    /// A working directory has to be there, and be named from the root. Its links
+    /// are followed here, once: from then on it is told by a path that has none,
+    /// and whoever puts one there is refused.
+    pub(super) async fn check_cwd(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, Status> {
+        let Some(cwd) = cwd else {
+            return Ok(None);
+        };
+        let folder = self.check_folder("cwd", cwd).await?;
+        let resolved = self.look_at(cwd, move || folder.canonicalize()).await?;
+        resolved
+            .map(Some)
+            .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
+    }
 
-/// A folder that a client names has to be there, and be named from the root.
-pub(super) fn check_folder(what: &str, folder: &str) -> Result<PathBuf, Status> {
-    let path = Path::new(folder);
-    if !path.is_absolute() {
-        return Err(Status::bad_request(format!(
-            "the {what} {folder:?} is not absolute"
-        )));
+    /// A folder that a client names has to be there, and be named from the root.
+    pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Status> {
+        let path = PathBuf::from(folder);
+        if !path.is_absolute() {
+            return Err(Status::bad_request(format!(
+                "the {what} {folder:?} is not absolute"
+            )));
+        }
+        let looked_at = path.clone();
+        if !self.look_at(folder, move || looked_at.is_dir()).await? {
+            return Err(Status::bad_request(format!(
+                "the {what} {folder:?} is not a folder"
+            )));
+        }
+        Ok(path)
     }
-    if !path.is_dir() {
-        return Err(Status::bad_request(format!(
-            "the {what} {folder:?} is not a folder"
-        )));
+
+    /// Looks at a path of a client's, which may lie anywhere.
+    async fn look_at<T: Send + 'static>(
+        &self,
+        path: &str,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        let files = self.node.skills().files();
+        let looked = files.look(path, look).await;
+        looked.map_err(|why| Status::new(code::TIMEOUT, format!("{path:?}: {why}")))
     }
-    Ok(path.to_owned())
 }
 
 pub(super) fn check_title(title: &str) -> Result<String, Status> {

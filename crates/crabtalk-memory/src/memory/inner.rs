@@ -10,7 +10,8 @@ use crate::view::of_owner;
 use crate::{Error, Viewer, render};
 use crabtalk_domain::ConversationKey;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 
 /// Bytes of a hit's text.
 pub(super) const MAX_SNIPPET_BYTES: usize = 1_000;
@@ -24,6 +25,7 @@ pub(super) const MAX_PER_GUEST: usize = 1_000;
 pub(crate) struct Inner {
     pub(super) soul: Page,
     pub(super) overview: Page,
+    pub(super) turns: Arc<Semaphore>,
     pub(super) parts: Parts,
     pub(super) state: Mutex<State>,
 }

@@ -41,6 +41,11 @@ impl Page {
         fingerprint.holds().then(|| Arc::clone(text))
     }
 
+    /// What it says, read anew where it changed.
+    pub(super) fn text(&self) -> Arc<str> {
+        self.known().unwrap_or_else(|| self.read())
+    }
+
     /// Reads it; empty if it is not there or cannot be read.
     pub(super) fn read(&self) -> Arc<str> {
         self.read_at(SystemTime::now())

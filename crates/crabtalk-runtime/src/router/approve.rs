@@ -5,7 +5,7 @@ use super::{CallContext, Router, shown};
 use crate::asks::{Answer, Answered, PendingAsk};
 use crate::error::with_source;
 use crate::gate::approvals::Wanted;
-use crate::gate::{Approval, Question, Standing, Verdict, judge};
+use crate::gate::{Approval, Disk, Question, Standing, Verdict, disk, judge};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
@@ -125,14 +125,14 @@ impl Router {
         } else {
             self.approvals.list()
         };
-        let disk = self.disk();
+        let of = context.key.to_string();
         let (provider, call) = (case.provider.cloned(), case.call.clone());
         let (agent, rules) = (Arc::clone(&context.agent), rules.to_vec());
         let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
         let (subject, arguments) = (case.subject.clone(), case.arguments.to_owned());
         let sender = authority(context).to_string();
         let default_permission = case.spec.default_permission;
-        let judged = move || {
+        let judged = move |disk: &dyn Disk| {
             let is_own = provider
                 .as_ref()
                 .is_some_and(|provider| provider.is_own(&call, &subject));
@@ -154,18 +154,17 @@ impl Router {
                 user_home: user_home.as_deref(),
                 standing,
                 is_own,
-                disk: &*disk,
+                disk,
                 reach: &reach,
             })
         };
-        tokio::task::spawn_blocking(judged)
-            .await
-            .unwrap_or_else(|_| Verdict {
-                permission: Permission::Deny,
-                reason: "the call could not be judged; the daemon's log says why".into(),
-                detail: String::new(),
-                run: None,
-            })
+        let verdict = disk::ask(&self.disk(), &of, judged).await;
+        verdict.unwrap_or_else(|why| Verdict {
+            permission: Permission::Deny,
+            reason: format!("the call could not be judged: {why}"),
+            detail: String::new(),
+            run: None,
+        })
     }
 
     /// Asks whoever may answer; gives what they were shown.

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::catalog::Catalog;
 use crate::conversation::Job;
 use crate::events::Subscription;
+use crate::gate::disk;
 use crate::gate::scope::{self, Kind};
 use crate::run::RunRequest;
 use crate::runtime::Runtime;
@@ -251,11 +252,12 @@ async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
     let shown = wanted.display().to_string();
     // The own folder is not resolved again: it was, and if a link is in its
     // place by now, nothing lies below it.
-    let resolved = tokio::task::spawn_blocking(move || {
+    let of = context.key.to_string();
+    let resolved = disk::ask(&disk, &of, move |disk| {
         disk.resolve(&wanted).filter(|path| path.starts_with(own))
     })
-    .await;
-    resolved.ok().flatten().ok_or_else(|| {
+    .await?;
+    resolved.ok_or_else(|| {
         format!(
             "the cwd {shown} does not lie below the working directory {}",
             context.cwd.display()

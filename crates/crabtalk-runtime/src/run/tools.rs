@@ -50,7 +50,7 @@ impl Run<'_> {
                 biased;
                 flushed = self.announcer.flush(), if !self.announcer.is_empty() => flushed?,
                 Some((index, outcome, took)) = running.next() => {
-                    self.keep_result(index, outcome, took)?;
+                    self.keep_result(index, outcome, took).await?;
                 }
                 else => break,
             }
@@ -61,10 +61,15 @@ impl Run<'_> {
         repeated.map_or(Ok(()), |tool| Err(Stop::Repeated(tool)))
     }
 
-    fn keep_result(&mut self, index: usize, outcome: Outcome, took: Duration) -> Result<(), Stop> {
+    async fn keep_result(
+        &mut self,
+        index: usize,
+        outcome: Outcome,
+        took: Duration,
+    ) -> Result<(), Stop> {
         let Outcome { output, effect } = outcome;
         let output = match effect {
-            Some(effect) => self.apply(effect, output),
+            Some(effect) => self.apply(effect, output).await,
             None => output,
         };
         let Some(calls) = self.calls.as_mut() else {
@@ -93,16 +98,16 @@ impl Run<'_> {
     }
 
     /// What a call changes about the conversation itself.
-    fn apply(&mut self, effect: Effect, output: ToolOutput) -> ToolOutput {
+    async fn apply(&mut self, effect: Effect, output: ToolOutput) -> ToolOutput {
         let Effect::Title(title) = effect;
         let record = MetaRecord {
             title: Some(title.clone()),
             ..MetaRecord::default()
         };
-        let kept = self
-            .shared
-            .append(&[Record::Meta(record)])
-            .and_then(|_| self.shared.rename_for_title(&title));
+        let kept = match self.shared.append(&[Record::Meta(record)]) {
+            Ok(_) => self.shared.rename_for_title(&title).await,
+            Err(error) => Err(error),
+        };
         match kept {
             Ok(()) => {
                 self.shared.live().meta.title = title;

@@ -2,14 +2,16 @@
 //! nothing goes on for ever.
 
 use crate::rig::*;
-use crabtalk_domain::{AgentEvent, ConversationKey, Hook};
-use crabtalk_runtime::{Catalog, Error, HubSubscription};
+use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey, Hook};
+use crabtalk_runtime::gate::Disk;
+use crabtalk_runtime::{Catalog, Error, HubSubscription, RunRequest};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Notes when runs begin and end.
 #[derive(Default)]
@@ -418,4 +420,64 @@ async fn a_run_number_at_the_end_of_all_numbers_harms_nothing() {
     );
     let events = rig.run("again").await;
     assert_eq!(events.last().map(String::as_str), Some("end 0"));
+}
+
+/// A disk that does not answer the conversation of a sender, and says so after a
+/// while.
+struct Dead(&'static str);
+
+impl Disk for Dead {
+    fn resolve(&self, _: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    fn wait_for<'a>(
+        &'a self,
+        of: &'a str,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            if of.contains(self.0) {
+                sleep(Duration::from_secs(10)).await;
+                return Err("a mount does not answer".into());
+            }
+            work();
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_mount_costs_the_calls_that_need_it_and_holds_up_nobody_else() {
+    let echo = || Reply::tool("echo", json!({"text": "hello"}));
+    let model = ScriptedModel::new(vec![
+        echo(),
+        echo(),
+        Reply::text("both"),
+        Reply::text("without"),
+    ]);
+    let rig = rig_of(
+        model,
+        MemoryStore::default(),
+        catalog(),
+        Dead("stuck"),
+        Arc::new(()),
+    );
+    let begun = tokio::time::Instant::now();
+    let stuck = ConversationKey::new("crab", "stuck").expect("valid");
+    let mut stuck = rig
+        .try_submit(RunRequest::new(stuck, "go"))
+        .expect("accepted");
+    read_until(&mut stuck, "tools").await;
+    let other = rig.run("hello").await;
+    assert_eq!(other.last().map(String::as_str), Some("end 0"));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let told = read(stuck).await;
+    assert!(
+        told.iter()
+            .any(|event| event.contains("could not be judged: a mount does not answer")),
+        "{told:?}"
+    );
+    assert_eq!(told.last().map(String::as_str), Some("end 0"));
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }

@@ -6,7 +6,7 @@ use crabtalk_domain::{
     Image, ImageType, Ledger, Permission, PermissionRule, Principal, RunEnds, Spent, TokenName,
     Usage, model,
 };
-use crabtalk_runtime::gate::Approval;
+use crabtalk_runtime::gate::{Approval, Disk};
 use crabtalk_runtime::{ApprovalBook, Catalog, Error, Parts, RunRequest, Runtime, Subscription};
 use crabtalk_testkit::{HeardEnds, ManualClock, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
@@ -214,7 +214,13 @@ pub(crate) fn rig_on(model: ScriptedModel, store: MemoryStore, catalog: Catalog)
 }
 
 pub(crate) fn rig_with_hook(model: ScriptedModel, hook: Arc<dyn Hook>) -> Rig {
-    rig_of(model, MemoryStore::default(), catalog(), |_| None, hook)
+    rig_of(
+        model,
+        MemoryStore::default(),
+        catalog(),
+        |_: &Path| None,
+        hook,
+    )
 }
 
 pub(crate) fn rig_resolving(
@@ -226,18 +232,18 @@ pub(crate) fn rig_resolving(
     rig_of(model, store, catalog, resolve, Arc::new(()))
 }
 
-fn rig_of(
+pub(crate) fn rig_of(
     model: ScriptedModel,
     store: MemoryStore,
     catalog: Catalog,
-    resolve: impl Fn(&Path) -> Option<PathBuf> + Send + Sync + 'static,
+    disk: impl Disk + 'static,
     hook: Arc<dyn Hook>,
 ) -> Rig {
     let ends = Arc::new(HeardEnds::default());
     let heard_by = vec![Arc::clone(&ends) as Arc<dyn RunEnds>];
     let parts = |parts: Parts| Parts {
         hook,
-        disk: Arc::new(resolve),
+        disk: Arc::new(disk),
         ends: heard_by,
         ..parts
     };

@@ -123,7 +123,7 @@ impl ConversationLog for Log {
         })
     }
 
-    fn rename_for_title(&mut self, title: &str) -> Result<(), Error> {
+    fn rename_for_title(&mut self, title: &str) -> BoxFuture<'static, Result<(), Error>> {
         let mut inner = self.inner.lock().expect("not poisoned");
         inner.rename_for_title(title)
     }

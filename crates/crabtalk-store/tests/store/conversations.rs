@@ -179,7 +179,7 @@ async fn a_title_renames_the_file_and_the_log_goes_on() {
             ..MetaRecord::default()
         };
         opened.log.append(&[Record::Meta(meta)]).expect("appends");
-        opened.log.rename_for_title(title).expect("renames");
+        opened.log.rename_for_title(title).await.expect("renames");
     }
     assert_eq!(home.names(), ["crab_user_1_second-title.jsonl"]);
     let end = opened.log.append(&[user("after")]).expect("appends");
@@ -273,7 +273,11 @@ async fn the_latest_are_found_without_a_look_at_every_log() {
     assert_eq!(senders, ["s3", "s7"]);
     assert!(looks < 10, "{looks} looks");
     opened[7].log.append(&[user("again")]).expect("appends");
-    opened[7].log.rename_for_title("Seven").expect("renames");
+    opened[7]
+        .log
+        .rename_for_title("Seven")
+        .await
+        .expect("renames");
     home.age("crab_s7_1_seven.jsonl", 70);
     drop(home.open("crab", "new").await);
     home.age("crab_new_1.jsonl", 60);
@@ -350,7 +354,7 @@ async fn a_rename_never_replaces_a_file() {
     let home = Home::new();
     let mut opened = home.open("crab", "user").await;
     home.write("crab_user_1_taken.jsonl", "somebody else's");
-    opened.log.rename_for_title("Taken").expect("stays");
+    opened.log.rename_for_title("Taken").await.expect("stays");
     assert_eq!(
         home.names(),
         ["crab_user_1.jsonl", "crab_user_1_taken.jsonl"]
@@ -492,7 +496,7 @@ async fn names_are_taken_in_any_case_and_with_any_title() {
     home.open("crab", "user").await;
     home.open("CRAB", "user").await;
     let mut titled = home.open("crab", "tg:1").await;
-    titled.log.rename_for_title("x").expect("renames");
+    titled.log.rename_for_title("x").await.expect("renames");
     home.open("crab", "tg-1").await;
     let bases: std::collections::HashSet<String> = home
         .names()
@@ -522,7 +526,7 @@ async fn torn_lines_follow_the_name_of_their_log() {
     let home = Home::new();
     let mut opened = home.open("crab", "user").await;
     home.write("crab_user_1.jsonl.torn", "{\"ro");
-    opened.log.rename_for_title("new").expect("renames");
+    opened.log.rename_for_title("new").await.expect("renames");
     let both = ["crab_user_1_new.jsonl", "crab_user_1_new.jsonl.torn"];
     assert_eq!(home.names(), both);
 }

@@ -99,7 +99,7 @@ proptest! {
                         title.clone_from(&new);
                         let meta = MetaRecord { title: Some(new.clone()), ..MetaRecord::default() };
                         opened.log.append(&[Record::Meta(meta)]).expect("appends");
-                        opened.log.rename_for_title(&new).expect("renames");
+                        opened.log.rename_for_title(&new).await.expect("renames");
                     }
                     Step::Restart => {
                         home.restart();

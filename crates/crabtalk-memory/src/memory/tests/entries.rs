@@ -159,10 +159,13 @@ async fn notes_are_imported_as_copies_with_a_report() {
 #[tokio::test]
 async fn a_run_that_recalls_nothing_sees_what_was_written_meanwhile() {
     let world = World::new();
-    let knows_nothing = |words: &str| world.memory.knows_nothing(&viewer("user"), words);
+    let knows_nothing = async |words: &str| {
+        let viewer = viewer("user");
+        world.memory.knows_nothing(&viewer, words).await
+    };
     assert_eq!(world.titles("user", "kettle").await, [""; 0]);
     assert!(
-        knows_nothing("Where is the kettle?"),
+        knows_nothing("Where is the kettle?").await,
         "there is no folder yet"
     );
     world
@@ -170,17 +173,20 @@ async fn a_run_that_recalls_nothing_sees_what_was_written_meanwhile() {
         .await
         .unwrap();
     assert!(
-        !knows_nothing("Where is the kettle?"),
+        !knows_nothing("Where is the kettle?").await,
         "nobody looked since"
     );
     assert_eq!(world.titles("user", "kettle").await, ["Kettle"]);
-    assert!(!knows_nothing("Where is the kettle?"));
-    assert!(knows_nothing("Something about boats"));
+    assert!(!knows_nothing("Where is the kettle?").await);
+    assert!(knows_nothing("Something about boats").await);
     let file = world.home.path().join("memory/entries/boat.md");
     std::fs::write(&file, "---\nname: Boat\nshared: true\n---\n\nIt sank.\n").unwrap();
-    assert!(!knows_nothing("Something about boats"), "written by hand");
+    assert!(
+        !knows_nothing("Something about boats").await,
+        "written by hand"
+    );
     assert_eq!(world.titles("user", "boats").await, ["Boat"]);
     std::fs::remove_file(&file).unwrap();
     assert_eq!(world.titles("user", "boats").await, [""; 0]);
-    assert!(knows_nothing("Something about boats"));
+    assert!(knows_nothing("Something about boats").await);
 }
