@@ -16,7 +16,7 @@ use crabtalk_proto::{
     ListConversationsMsg, ListMemoryMsg, ListModelsMsg, ListProvidersMsg, ListSkillsMsg,
     MemoryEntry, MemoryImport, MemoryList, ModelInfo, ModelList, PendingAsk, ProviderChange,
     ProviderInfo, ProviderKind, ProviderList, ReloadConfigMsg, ReloadMsg, ReloadReport,
-    RememberMsg, ReplyToAsk, SearchHit, SearchMsg, SearchResults, Server, SetActiveModelMsg,
+    RememberMsg, ReplyToAsk, Role, SearchHit, SearchMsg, SearchResults, Server, SetActiveModelMsg,
     SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Spending, Status, StreamEvent, StreamMsg,
     WelcomeMsg, stream_event,
 };
@@ -97,17 +97,27 @@ impl Server for Script {
         "9.9.9"
     }
 
+    fn role(&self) -> Role {
+        Role::Admin
+    }
+
     async fn hello(&self, _: HelloMsg) -> Result<WelcomeMsg, Status> {
         Ok(WelcomeMsg::default())
     }
 
-    fn stream(&self, request: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+    fn stream(
+        self: Arc<Self>,
+        request: StreamMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         let told = format!("stream {:?} {}", request.agent, request.content);
         self.told.try_send(told).unwrap();
         self.events()
     }
 
-    fn attach(&self, _: AttachMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+    fn attach(
+        self: Arc<Self>,
+        _: AttachMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         if !self.runs.load(Ordering::SeqCst) {
             let refused = Err(Status::not_found("there is no such conversation"));
             return futures_util::stream::iter([refused]).left_stream();

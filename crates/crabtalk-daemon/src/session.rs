@@ -30,9 +30,6 @@ use tokio_util::sync::CancellationToken;
 /// The sender of a local message that names none (CONV-8).
 const LOCAL_SENDER: &str = "user";
 
-/// What the local socket's peer may do: everything, it is the owner.
-const LOCAL_ROLE: &str = "admin";
-
 /// A client's session.
 pub(crate) struct Session {
     node: Arc<Node>,
@@ -124,6 +121,14 @@ impl Server for Session {
         env!("CARGO_PKG_VERSION")
     }
 
+    fn role(&self) -> Role {
+        match self.principal {
+            Principal::Owner => Role::Admin,
+            // A token's own role comes with tokens.
+            Principal::Token(_) => Role::Stranger,
+        }
+    }
+
     async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
         if request.protocol_version == 0 {
             return Err(Status::bad_request("protocol_version counts from 1"));
@@ -133,7 +138,7 @@ impl Server for Session {
             protocol_version: PROTOCOL_VERSION.min(request.protocol_version),
             daemon_version: self.version().to_owned(),
             default_sender: LOCAL_SENDER.into(),
-            role: LOCAL_ROLE.into(),
+            role: self.role().name().into(),
         })
     }
 
@@ -145,18 +150,24 @@ impl Server for Session {
         self.run_to_end(request).await
     }
 
-    fn stream(&self, request: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+    fn stream(
+        self: Arc<Self>,
+        request: StreamMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         self.run_as_stream(request)
     }
 
-    fn attach(&self, request: AttachMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+    fn attach(
+        self: Arc<Self>,
+        request: AttachMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         self.attached(request)
     }
 
     fn subscribe_events(
-        &self,
+        self: Arc<Self>,
         request: SubscribeEvents,
-    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send {
+    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + 'static {
         self.watch(request)
     }
 

@@ -46,8 +46,8 @@ impl ClientError {
 
 macro_rules! client_trait {
     (
-        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
-        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty;)*}
+        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
+        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
         /// Asks a server. A connection implements the first two methods.
         pub trait Client: Send {

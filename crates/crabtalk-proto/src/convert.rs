@@ -14,8 +14,8 @@ pub trait Request: Into<ClientMessage> + Send {
 
 macro_rules! wrap_requests {
     (
-        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
-        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty;)*}
+        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
+        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
         $(impl From<$one_request> for ClientMessage {
             fn from(request: $one_request) -> Self {

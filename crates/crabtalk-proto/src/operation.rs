@@ -1,134 +1,135 @@
 //! The one list of operations: request, response, and how both travel.
 
 /// Hands the list to a macro. `one` operations answer once (`()` is a Pong),
-/// `many` operations stream. A row is `method: Variant(Request) -> Response`,
-/// where `Variant` belongs to `client_message::Msg`.
+/// `many` operations stream. A row is `method: Variant(Request) -> Response, Role`,
+/// where `Variant` belongs to `client_message::Msg` and the role is the least one
+/// that may.
 macro_rules! operations {
     ($generate:ident) => {
         $generate! {
             one {
                 /// Agrees on the protocol's version; optional (WIRE-5).
-                hello: Hello(HelloMsg) -> WelcomeMsg;
+                hello: Hello(HelloMsg) -> WelcomeMsg, Stranger;
                 /// Asks for a sign of life.
-                ping: Ping(Ping) -> ();
+                ping: Ping(Ping) -> (), Stranger;
                 /// Runs an agent and answers with the whole text.
-                send: Send(SendMsg) -> SendResponse;
+                send: Send(SendMsg) -> SendResponse, Talk;
                 /// Cancels the run in flight (CONV-5).
-                kill: Kill(KillMsg) -> ();
+                kill: Kill(KillMsg) -> (), Talk;
                 /// Puts a user message into the run in flight (RUN-8).
-                steer_session: SteerSession(SteerSessionMsg) -> ();
+                steer_session: SteerSession(SteerSessionMsg) -> (), Talk;
                 /// Compacts a conversation and answers with the summary (RUN-5).
-                compact: Compact(CompactMsg) -> CompactResponse;
+                compact: Compact(CompactMsg) -> CompactResponse, Talk;
                 /// Answers a pending ask (RUN-7).
-                reply_to_ask: ReplyToAsk(ReplyToAsk) -> ();
+                reply_to_ask: ReplyToAsk(ReplyToAsk) -> (), Talk;
                 /// Lists pending asks.
-                list_asks: ListAsks(ListAsksMsg) -> AskList;
+                list_asks: ListAsks(ListAsksMsg) -> AskList, Talk;
                 /// Lists what an owner allowed for good (GATE-4).
-                list_approvals: ListApprovals(ListApprovalsMsg) -> ApprovalList;
+                list_approvals: ListApprovals(ListApprovalsMsg) -> ApprovalList, Operate;
                 /// Takes back what was allowed for good.
-                remove_approval: RemoveApproval(RemoveApprovalMsg) -> ();
+                remove_approval: RemoveApproval(RemoveApprovalMsg) -> (), Operate;
                 /// Reads what an agent may do, in effect (GATE-2).
-                get_rights: GetRights(GetRightsMsg) -> AgentRights;
+                get_rights: GetRights(GetRightsMsg) -> AgentRights, Talk;
                 /// Lists conversations in memory.
                 list_active_conversations:
-                    ListActiveConversations(ListActiveConversationsMsg) -> ActiveConversationList;
+                    ListActiveConversations(ListActiveConversationsMsg) -> ActiveConversationList, Talk;
                 /// Lists conversations on disk.
-                list_conversations: ListConversations(ListConversationsMsg) -> ConversationList;
+                list_conversations: ListConversations(ListConversationsMsg) -> ConversationList, Talk;
                 /// Reads a page of a conversation's history.
-                get_history: GetHistory(GetHistoryMsg) -> HistoryPage;
+                get_history: GetHistory(GetHistoryMsg) -> HistoryPage, Talk;
                 /// Reads a history by file name.
                 get_conversation_history:
-                    GetConversationHistory(GetConversationHistoryMsg) -> ConversationHistory;
+                    GetConversationHistory(GetConversationHistoryMsg) -> ConversationHistory, Operate;
                 /// Removes a conversation by file name.
-                delete_conversation: DeleteConversation(DeleteConversationMsg) -> ();
+                delete_conversation: DeleteConversation(DeleteConversationMsg) -> (), Operate;
                 /// Removes a conversation.
-                remove_conversation: RemoveConversation(RemoveConversationMsg) -> ();
+                remove_conversation: RemoveConversation(RemoveConversationMsg) -> (), Operate;
                 /// Sets a conversation's title or folder.
-                set_conversation: SetConversation(SetConversationMsg) -> ();
+                set_conversation: SetConversation(SetConversationMsg) -> (), Talk;
                 /// Lists a conversation's archives (RUN-6).
-                list_archives: ListArchives(ListArchivesMsg) -> ArchiveList;
+                list_archives: ListArchives(ListArchivesMsg) -> ArchiveList, Talk;
                 /// Reads a page of an archive.
-                get_archive: GetArchive(GetArchiveMsg) -> ArchiveContent;
+                get_archive: GetArchive(GetArchiveMsg) -> ArchiveContent, Talk;
                 /// Searches memory and archives (MEM-2).
-                search: Search(SearchMsg) -> SearchResults;
+                search: Search(SearchMsg) -> SearchResults, Talk;
                 /// Lists memory entries that a sender sees (MEM-2).
-                list_memory: ListMemory(ListMemoryMsg) -> MemoryList;
+                list_memory: ListMemory(ListMemoryMsg) -> MemoryList, Operate;
                 /// Reads a memory entry.
-                get_memory: GetMemory(GetMemoryMsg) -> MemoryEntry;
+                get_memory: GetMemory(GetMemoryMsg) -> MemoryEntry, Operate;
                 /// Writes a memory entry.
-                remember: Remember(RememberMsg) -> ();
+                remember: Remember(RememberMsg) -> (), Operate;
                 /// Deletes a memory entry.
-                forget: Forget(ForgetMsg) -> ();
+                forget: Forget(ForgetMsg) -> (), Operate;
                 /// Takes Markdown notes into memory.
-                import_memory: ImportMemory(ImportMemoryMsg) -> MemoryImport;
+                import_memory: ImportMemory(ImportMemoryMsg) -> MemoryImport, Admin;
                 /// Lists agents.
-                list_agents: ListAgents(ListAgentsMsg) -> AgentList;
+                list_agents: ListAgents(ListAgentsMsg) -> AgentList, Talk;
                 /// Reads an agent.
-                get_agent: GetAgent(GetAgentMsg) -> AgentInfo;
+                get_agent: GetAgent(GetAgentMsg) -> AgentInfo, Operate;
                 /// Creates an agent.
-                create_agent: CreateAgent(CreateAgentMsg) -> AgentInfo;
+                create_agent: CreateAgent(CreateAgentMsg) -> AgentInfo, Admin;
                 /// Replaces an agent.
-                update_agent: UpdateAgent(UpdateAgentMsg) -> AgentInfo;
+                update_agent: UpdateAgent(UpdateAgentMsg) -> AgentInfo, Admin;
                 /// Deletes an agent.
-                delete_agent: DeleteAgent(DeleteAgentMsg) -> ();
+                delete_agent: DeleteAgent(DeleteAgentMsg) -> (), Admin;
                 /// Lists providers.
-                list_providers: ListProviders(ListProvidersMsg) -> ProviderList;
+                list_providers: ListProviders(ListProvidersMsg) -> ProviderList, Operate;
                 /// Adds or replaces a provider.
-                set_provider: SetProvider(SetProviderMsg) -> ProviderChange;
+                set_provider: SetProvider(SetProviderMsg) -> ProviderChange, Admin;
                 /// Deletes a provider.
-                delete_provider: DeleteProvider(DeleteProviderMsg) -> ();
+                delete_provider: DeleteProvider(DeleteProviderMsg) -> (), Admin;
                 /// Chooses the model that an empty name means.
-                set_active_model: SetActiveModel(SetActiveModelMsg) -> ();
+                set_active_model: SetActiveModel(SetActiveModelMsg) -> (), Admin;
                 /// Lists models.
-                list_models: ListModels(ListModelsMsg) -> ModelList;
+                list_models: ListModels(ListModelsMsg) -> ModelList, Talk;
                 /// Lists MCP servers.
-                list_mcps: ListMcps(ListMcpsMsg) -> McpList;
+                list_mcps: ListMcps(ListMcpsMsg) -> McpList, Operate;
                 /// Replaces the configured MCP servers.
-                set_local_mcps: SetLocalMcps(SetLocalMcpsMsg) -> ();
+                set_local_mcps: SetLocalMcps(SetLocalMcpsMsg) -> (), Admin;
                 /// Lists skills.
-                list_skills: ListSkills(ListSkillsMsg) -> SkillList;
+                list_skills: ListSkills(ListSkillsMsg) -> SkillList, Talk;
                 /// Switches a resource on or off.
-                set_enabled: SetEnabled(SetEnabledMsg) -> ();
+                set_enabled: SetEnabled(SetEnabledMsg) -> (), Admin;
                 /// Creates a cron entry (CRON-1).
-                create_cron: CreateCron(CreateCronMsg) -> CronInfo;
+                create_cron: CreateCron(CreateCronMsg) -> CronInfo, Operate;
                 /// Deletes a cron entry.
-                delete_cron: DeleteCron(DeleteCronMsg) -> ();
+                delete_cron: DeleteCron(DeleteCronMsg) -> (), Operate;
                 /// Lists cron entries.
-                list_crons: ListCrons(ListCronsMsg) -> CronList;
+                list_crons: ListCrons(ListCronsMsg) -> CronList, Operate;
                 /// Runs a cron entry now.
-                run_cron: RunCron(RunCronMsg) -> CronRun;
+                run_cron: RunCron(RunCronMsg) -> CronRun, Operate;
                 /// Pauses a cron entry, or lets it go on.
-                set_cron: SetCron(SetCronMsg) -> CronInfo;
+                set_cron: SetCron(SetCronMsg) -> CronInfo, Operate;
                 /// Reads what became of due times.
-                list_cron_runs: ListCronRuns(ListCronRunsMsg) -> CronRunList;
+                list_cron_runs: ListCronRuns(ListCronRunsMsg) -> CronRunList, Operate;
                 /// Says when an expression would be due.
-                test_cron: TestCron(TestCronMsg) -> CronTimes;
+                test_cron: TestCron(TestCronMsg) -> CronTimes, Operate;
                 /// Lets an event source start an agent (BUS-1).
-                subscribe_event: SubscribeEvent(SubscribeEventMsg) -> SubscriptionInfo;
+                subscribe_event: SubscribeEvent(SubscribeEventMsg) -> SubscriptionInfo, Operate;
                 /// Ends a subscription.
-                unsubscribe_event: UnsubscribeEvent(UnsubscribeEventMsg) -> ();
+                unsubscribe_event: UnsubscribeEvent(UnsubscribeEventMsg) -> (), Operate;
                 /// Lists subscriptions.
-                list_subscriptions: ListSubscriptions(ListSubscriptionsMsg) -> SubscriptionList;
+                list_subscriptions: ListSubscriptions(ListSubscriptionsMsg) -> SubscriptionList, Operate;
                 /// Publishes an event.
-                publish_event: PublishEvent(PublishEventMsg) -> ();
+                publish_event: PublishEvent(PublishEventMsg) -> (), Operate;
                 /// Reads the effective configuration, secrets masked.
-                get_config: GetConfig(GetConfig) -> ConfigMsg;
+                get_config: GetConfig(GetConfig) -> ConfigMsg, Admin;
                 /// Reads the configuration files again.
-                reload: Reload(ReloadMsg) -> ();
+                reload: Reload(ReloadMsg) -> (), Admin;
                 /// Reads them again, and tells what there is to say (OPS-4).
-                reload_config: ReloadConfig(ReloadConfigMsg) -> ReloadReport;
+                reload_config: ReloadConfig(ReloadConfigMsg) -> ReloadReport, Admin;
                 /// Reads the daemon's figures.
-                get_stats: GetStats(GetStats) -> DaemonStats;
+                get_stats: GetStats(GetStats) -> DaemonStats, Operate;
                 /// Whatever an extension understands.
-                extension: Extension(Bytes) -> Bytes;
+                extension: Extension(Bytes) -> Bytes, Admin;
             }
             many {
                 /// Runs an agent and streams what happens, up to End.
-                stream: Stream(StreamMsg) -> StreamEvent;
+                stream: Stream(StreamMsg) -> StreamEvent, Talk;
                 /// Streams the run in flight, up to End (WIRE-7).
-                attach: Attach(AttachMsg) -> StreamEvent;
+                attach: Attach(AttachMsg) -> StreamEvent, Talk;
                 /// Streams what happens in every run (WIRE-8).
-                subscribe_events: SubscribeEvents(SubscribeEvents) -> AgentEventMsg;
+                subscribe_events: SubscribeEvents(SubscribeEvents) -> AgentEventMsg, Talk;
             }
         }
     };

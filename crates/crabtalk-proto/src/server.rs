@@ -6,26 +6,31 @@ use crate::convert::ProviderChange;
 use crate::message::*;
 use crate::operation::operations;
 use crate::removed;
+use crate::role::Role;
 use crate::status::Status;
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
 use std::future::{Future, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 macro_rules! server_trait {
     (
-        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty;)*}
-        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty;)*}
+        one {$($(#[$one_doc:meta])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
+        many {$($(#[$many_doc:meta])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
         /// Answers requests. Whatever an implementation leaves out is answered
-        /// with 501. What a method returns may be dropped at any await: the
-        /// client has gone.
-        pub trait Server: Send + Sync {
+        /// with 501, and what its role may not do with 403. What a method returns
+        /// may be dropped at any await: the client has gone.
+        pub trait Server: Send + Sync + Sized + 'static {
             /// The daemon's version, told to clients that ask for something
             /// unknown.
             fn version(&self) -> &str;
+
+            /// What the client may do.
+            fn role(&self) -> Role;
 
             $(
                 $(#[$one_doc])*
@@ -43,9 +48,9 @@ macro_rules! server_trait {
                 ///
                 /// An error item is the last.
                 fn $many(
-                    &self,
+                    self: Arc<Self>,
                     request: $many_request,
-                ) -> impl Stream<Item = Result<$many_item, Status>> + Send {
+                ) -> impl Stream<Item = Result<$many_item, Status>> + Send + 'static {
                     let _ = request;
                     let error = not_built(stringify!($many), self.version());
                     futures_util::stream::iter([Err(error)])
@@ -54,7 +59,7 @@ macro_rules! server_trait {
 
             /// Answers a request of a variant that is not known, by its number
             /// (WIRE-5).
-            fn dispatch_unknown(&self, number: Option<u32>) -> Reply<'_> {
+            fn dispatch_unknown(&self, number: Option<u32>) -> Reply {
                 let removed = number.and_then(removed::replacement);
                 let status = match removed {
                     Some(removed) => Status::not_implemented(format!(
@@ -66,14 +71,20 @@ macro_rules! server_trait {
                 Reply::one(ready(status.into()))
             }
 
-            /// Routes a request to its method.
-            fn dispatch(&self, message: ClientMessage) -> Reply<'_> {
+            /// Routes a request to its method, if the client's role may. The reply
+            /// owns all that it needs, so that whoever fetches it may keep it.
+            fn dispatch(self: Arc<Self>, message: ClientMessage) -> Reply {
                 match message.msg {
                     $(Some(client_message::Msg::$one_variant(request)) => {
-                        let response = self.$one(request);
-                        Reply::one(async move { response.await.into() })
+                        if let Err(status) = self.role().check(stringify!($one), Role::$one_role) {
+                            return Reply::one(ready(status.into()));
+                        }
+                        Reply::one(async move { self.$one(request).await.into() })
                     })*
                     $(Some(client_message::Msg::$many_variant(request)) => {
+                        if let Err(status) = self.role().check(stringify!($many), Role::$many_role) {
+                            return Reply::one(ready(status.into()));
+                        }
                         Reply::many(self.$many(request).map(ServerMessage::from))
                     })*
                     None => self.dispatch_unknown(None),
@@ -95,28 +106,28 @@ fn unknown(version: &str) -> Status {
 }
 
 /// The messages that answer one request. Dropping it cancels the request.
-pub enum Reply<'a> {
+pub enum Reply {
     /// Exactly one message.
-    One(Pin<Box<dyn Future<Output = ServerMessage> + Send + 'a>>),
+    One(Pin<Box<dyn Future<Output = ServerMessage> + Send>>),
     /// Any number; an error is the last.
-    Many(Pin<Box<dyn Stream<Item = ServerMessage> + Send + 'a>>),
+    Many(Pin<Box<dyn Stream<Item = ServerMessage> + Send>>),
     /// Nothing more.
     Done,
 }
 
-impl<'a> Reply<'a> {
+impl Reply {
     /// A reply of one message.
-    pub fn one(message: impl Future<Output = ServerMessage> + Send + 'a) -> Self {
+    pub fn one(message: impl Future<Output = ServerMessage> + Send + 'static) -> Self {
         Self::One(Box::pin(message))
     }
 
     /// A reply of many messages.
-    pub fn many(messages: impl Stream<Item = ServerMessage> + Send + 'a) -> Self {
+    pub fn many(messages: impl Stream<Item = ServerMessage> + Send + 'static) -> Self {
         Self::Many(Box::pin(messages))
     }
 }
 
-impl Stream for Reply<'_> {
+impl Stream for Reply {
     type Item = ServerMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerMessage>> {
@@ -142,7 +153,7 @@ impl Stream for Reply<'_> {
     }
 }
 
-impl std::fmt::Debug for Reply<'_> {
+impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::One(_) => "Reply::One",

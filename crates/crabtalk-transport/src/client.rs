@@ -79,7 +79,7 @@ where
 
 /// Where a streamed reply stands.
 enum Reply {
-    Unsent(ClientMessage),
+    Unsent(Box<ClientMessage>),
     Open,
     Closed,
 }
@@ -100,7 +100,7 @@ where
         &mut self,
         message: ClientMessage,
     ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send {
-        let state = (self, Reply::Unsent(message));
+        let state = (self, Reply::Unsent(Box::new(message)));
         futures_util::stream::unfold(state, async |(connection, reply)| {
             let (item, rest) = connection.next_of(reply).await?;
             Some((item, (connection, rest)))
@@ -119,7 +119,7 @@ where
         self,
         message: ClientMessage,
     ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send + use<R, W> {
-        let state = (self, Reply::Unsent(message));
+        let state = (self, Reply::Unsent(Box::new(message)));
         futures_util::stream::unfold(state, async |(mut connection, reply)| {
             let (item, rest) = connection.next_of(reply).await?;
             Some((item, (connection, rest)))

@@ -18,6 +18,7 @@ use futures_core::Stream;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
@@ -60,7 +61,7 @@ pub(crate) enum Ended {
 
 /// What comes next on a connection.
 enum Next {
-    Request(ClientMessage),
+    Request(Box<ClientMessage>),
     /// A request of a variant that is not known, with its number.
     Unknown(Option<u32>),
     /// A frame that is no message; the connection lives.
@@ -87,6 +88,7 @@ where
     R: ReadHalf,
     W: AsyncWrite + Unpin + Send,
 {
+    let server = Arc::new(server);
     let mut connection = Connection::new(reader, writer, place);
     let mut cancelled = pin!(shutdown.cancelled());
     loop {
@@ -97,7 +99,7 @@ where
             Next::Request(_) if shutdown.is_cancelled() => refusal(Status::shutting_down(
                 "the daemon is shutting down; try again later",
             )),
-            Next::Request(request) => server.dispatch(request),
+            Next::Request(request) => Arc::clone(&server).dispatch(*request),
             Next::Unknown(number) => server.dispatch_unknown(number),
             Next::Malformed(error) => refusal(Status::bad_request(error.to_string())),
             Next::TooLarge(error) => {
@@ -115,7 +117,7 @@ where
     }
 }
 
-fn refusal(status: Status) -> Reply<'static> {
+fn refusal(status: Status) -> Reply {
     Reply::one(std::future::ready(status.into()))
 }
 
@@ -175,7 +177,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 Ok(Some(ClientMessage { msg: None })) => {
                     return Poll::Ready(Ok(Next::Unknown(number)));
                 }
-                Ok(Some(request)) => return Poll::Ready(Ok(Next::Request(request))),
+                Ok(Some(request)) => return Poll::Ready(Ok(Next::Request(Box::new(request)))),
                 Ok(None) => {}
                 Err(FrameError::TooLarge(error)) => {
                     return Poll::Ready(Ok(Next::TooLarge(error)));
@@ -222,7 +224,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
     }
 
     /// Sends a reply to its end, or drops it when the client has gone.
-    async fn answer(&mut self, mut reply: Reply<'_>) -> Result<(), Ended> {
+    async fn answer(&mut self, mut reply: Reply) -> Result<(), Ended> {
         let mut progress = Progress {
             done: false,
             yielded: false,
@@ -233,7 +235,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
 
     fn poll_answer(
         &mut self,
-        reply: &mut Reply<'_>,
+        reply: &mut Reply,
         progress: &mut Progress<R::Hangup>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Ended>> {
@@ -273,7 +275,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
     }
 
     /// Encodes what is ready of a reply, as far as there is room.
-    fn fill(&mut self, reply: &mut Reply<'_>, done: &mut bool, cx: &mut Context<'_>) {
+    fn fill(&mut self, reply: &mut Reply, done: &mut bool, cx: &mut Context<'_>) {
         while !*done && self.output.len() < WRITE_BUFFER {
             match Pin::new(&mut *reply).poll_next(cx) {
                 Poll::Ready(Some(message)) => {

@@ -6,9 +6,9 @@ use crate::crowd::Source;
 use crate::half::ReadHalf;
 use bytes::BytesMut;
 use crabtalk_proto::{
-    AgentEventMsg, ClientMessage, ConfigMsg, GetAgentMsg, GetConfig, Ping, ReloadMsg, SendMsg,
-    SendResponse, Server, ServerMessage, Status, StreamChunk, StreamEnd, StreamEvent, StreamMsg,
-    SubscribeEvents, codec, read_message, server_message, stream_event,
+    AgentEventMsg, ClientMessage, ConfigMsg, GetAgentMsg, GetConfig, Ping, ReloadMsg, Role,
+    SendMsg, SendResponse, Server, ServerMessage, Status, StreamChunk, StreamEnd, StreamEvent,
+    StreamMsg, SubscribeEvents, codec, read_message, server_message, stream_event,
 };
 use futures_core::Stream;
 use std::future::{Ready, pending, ready};
@@ -52,6 +52,10 @@ impl Server for Scripted {
         VERSION
     }
 
+    fn role(&self) -> Role {
+        Role::Admin
+    }
+
     async fn ping(&self, _: Ping) -> Result<(), Status> {
         *self.pings.lock().unwrap() += 1;
         Ok(())
@@ -78,7 +82,10 @@ impl Server for Scripted {
         })
     }
 
-    fn stream(&self, _: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+    fn stream(
+        self: Arc<Self>,
+        _: StreamMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         let mut events = self
             .events
             .lock()
@@ -90,9 +97,9 @@ impl Server for Scripted {
 
     /// Never says anything, never ends.
     fn subscribe_events(
-        &self,
+        self: Arc<Self>,
         _: SubscribeEvents,
-    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send {
+    ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + 'static {
         futures_util::stream::pending()
     }
 }

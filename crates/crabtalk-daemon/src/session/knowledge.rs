@@ -1,7 +1,7 @@
 //! Search and the list of skills.
 
 use super::{Session, status};
-use crabtalk_domain::{ConversationKey, Origin};
+use crabtalk_domain::ConversationKey;
 use crabtalk_memory::{Hit, Source};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;

@@ -3,7 +3,7 @@
 
 use super::Session;
 use crate::memory::WRITTEN;
-use crabtalk_domain::{Origin, Sender};
+use crabtalk_domain::Sender;
 use crabtalk_memory::{Entry, Error, NewEntry, Viewer};
 use crabtalk_proto::*;
 

@@ -4,12 +4,13 @@ use super::wire::{Reader, to_wire};
 use super::{Session, status};
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
-use crabtalk_domain::{AgentEvent, ConversationKey, End, Origin};
+use crabtalk_domain::{AgentEvent, ConversationKey, End};
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Longest title that a client may set, in characters.
 const MAX_TITLE_CHARS: usize = 100;
@@ -80,9 +81,9 @@ impl Session {
     }
 
     pub(super) fn run_as_stream(
-        &self,
+        self: Arc<Self>,
         request: StreamMsg,
-    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<'_> {
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         let reader = async move {
             // Before Start, which names the model. A failure is the run's to
             // tell.
@@ -108,9 +109,9 @@ impl Session {
     }
 
     pub(super) fn attached(
-        &self,
+        self: Arc<Self>,
         request: AttachMsg,
-    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + use<'_> {
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         self.mark_modern();
         let reader = async move { self.attach_reader(&request).await };
         stream::once(reader).map(Reader::into_stream).flatten()

@@ -9,6 +9,10 @@ impl Server for Echo {
         "1.2.3"
     }
 
+    fn role(&self) -> Role {
+        Role::Admin
+    }
+
     async fn ping(&self, _: Ping) -> Result<(), Status> {
         Ok(())
     }
@@ -23,7 +27,10 @@ impl Server for Echo {
         }
     }
 
-    fn stream(&self, request: StreamMsg) -> impl Stream<Item = Result<StreamEvent, Status>> + Send {
+    fn stream(
+        self: Arc<Self>,
+        request: StreamMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         let chunk = |content: &str| {
             Ok(stream_event::Event::Chunk(StreamChunk {
                 content: content.into(),
@@ -40,7 +47,7 @@ impl Server for Echo {
 }
 
 fn answers(message: impl Into<ClientMessage>) -> Vec<server_message::Msg> {
-    let reply = Echo.dispatch(message.into());
+    let reply = Arc::new(Echo).dispatch(message.into());
     let messages: Vec<_> = reply.collect().now_or_never().expect("ready at once");
     messages
         .into_iter()

@@ -396,7 +396,7 @@ async fn an_idle_connection_gives_its_memory_back() {
         panic!("a request")
     };
     connection
-        .answer(server.dispatch(request))
+        .answer(Arc::new(server).dispatch(*request))
         .await
         .expect("answered");
     connection.release_buffers();

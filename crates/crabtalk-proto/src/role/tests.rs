@@ -1,0 +1,110 @@
+use super::*;
+use crate::{ClientMessage, ErrorMsg, Ping, Server, ServerMessage, StreamMsg, server_message};
+use crate::{ListProvidersMsg, ReloadMsg, SetProviderMsg};
+use futures_util::{FutureExt, StreamExt};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol/roles.md");
+
+const HEAD: &str = "# Roles
+
+What a connection may do, by its role. Whoever may more may all that stands before it. On the Unix socket
+everybody is the owner and has `admin`; listeners that ask for a token give the token's role, and `stranger` before
+it was shown. Whatever needs more is 403, and the connection stays usable. A test writes this page from the list
+of operations that dispatch is made of.
+
+| operation | | stranger | talk | operate | admin |
+|---|---|---|---|---|---|
+";
+
+#[test]
+fn the_page_of_roles_is_the_table() {
+    let mut page = HEAD.to_owned();
+    for operation in OPERATIONS {
+        let about = operation.about.trim();
+        write!(page, "| `{}` | {about} |", operation.name).unwrap();
+        for role in Role::ALL {
+            let may = role.check(operation.name, operation.role).is_ok();
+            page.push_str(if may { " yes |" } else { " |" });
+        }
+        page.push('\n');
+    }
+    if std::env::var_os("CRABTALK_UPDATE_DOCS").is_some() {
+        std::fs::write(PAGE, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/protocol/roles.md is not the table; CRABTALK_UPDATE_DOCS=1 writes it anew"
+    );
+}
+
+/// Knows nothing; what it may not is told before.
+struct Closed(Role);
+
+impl Server for Closed {
+    fn version(&self) -> &str {
+        "1"
+    }
+
+    fn role(&self) -> Role {
+        self.0
+    }
+}
+
+fn code(role: Role, request: impl Into<ClientMessage>) -> u32 {
+    let reply = Arc::new(Closed(role)).dispatch(request.into());
+    let answers: Vec<ServerMessage> = reply.collect().now_or_never().expect("at once");
+    let [
+        ServerMessage {
+            msg: Some(server_message::Msg::Error(ErrorMsg { code, .. })),
+        },
+    ] = &answers[..]
+    else {
+        panic!("one error: {answers:?}")
+    };
+    *code
+}
+
+#[test]
+fn what_a_role_may_not_is_refused_before_it_is_looked_at() {
+    // What may be done is not built here, which is 501.
+    for role in Role::ALL {
+        let needs = |least: Role| if role >= least { 501 } else { 403 };
+        assert_eq!(code(role, Ping {}), needs(Role::Stranger));
+        assert_eq!(code(role, StreamMsg::default()), needs(Role::Talk));
+        assert_eq!(code(role, ListProvidersMsg {}), needs(Role::Operate));
+        assert_eq!(code(role, SetProviderMsg::default()), needs(Role::Admin));
+        assert_eq!(code(role, ReloadMsg {}), needs(Role::Admin));
+    }
+}
+
+#[test]
+fn a_refusal_names_what_is_needed_and_what_is_there() {
+    let refused = Role::Talk.check("reload", Role::Admin);
+    let refused = refused.expect_err("it may not").to_string();
+    assert!(
+        refused.contains("`reload` needs the role admin"),
+        "{refused}"
+    );
+    assert!(refused.contains("has talk"), "{refused}");
+}
+
+/// What lets agents do more than they may, or shows secrets, is for those who
+/// configure; what changes nothing that others said is for those who talk.
+#[test]
+fn what_changes_the_configuration_needs_the_highest_role() {
+    for operation in OPERATIONS {
+        let changes = [
+            "create_agent",
+            "update_agent",
+            "delete_agent",
+            "set_local_mcps",
+        ];
+        let provider = operation.name.ends_with("_provider");
+        if changes.contains(&operation.name) || provider {
+            assert_eq!(operation.role, Role::Admin, "{}", operation.name);
+        }
+    }
+}
