@@ -6,6 +6,7 @@
 
 mod client;
 mod convert;
+mod json;
 mod message;
 mod operation;
 mod removed;

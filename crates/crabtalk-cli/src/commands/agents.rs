@@ -48,7 +48,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         .await?;
     if context.global.json {
         for agent in &listed.agents {
-            context.console.screen.json(&json::agent(agent))?;
+            context.console.screen.json(&json::of(agent))?;
         }
         return Ok(());
     }
@@ -74,8 +74,8 @@ async fn show(context: &mut Context, name: Option<String>) -> Result<(), Error> 
     let info = connection.get_agent(request).await?;
     let rights = connection.get_rights(GetRightsMsg { agent }).await?;
     if context.global.json {
-        let mut value = json::agent(&info);
-        value["rights"] = json::rights(&rights);
+        let mut value = json::of(&info);
+        value["rights"] = json::of(&rights);
         return Ok(context.console.screen.json(&value)?);
     }
     let screen = &mut context.console.screen;
@@ -217,7 +217,7 @@ async fn write(
         connection.update_agent(request).await?
     };
     let said = format!("crabtalk: the agent {} is written", info.name);
-    context.done(json::agent(&info), &said)
+    context.done(json::of(&info), &said)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     let approvals = listed(context).await?;
     if context.global.json {
         for approval in &approvals {
-            context.console.screen.json(&json::approval(approval))?;
+            context.console.screen.json(&json::of(approval))?;
         }
         return Ok(());
     }

@@ -29,7 +29,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     let found = context.connection().await?.list_archives(request).await?;
     if context.global.json {
         for archive in &found.archives {
-            context.console.screen.json(&json::archive(archive))?;
+            context.console.screen.json(&json::of(archive))?;
         }
         return Ok(());
     }
@@ -64,7 +64,7 @@ async fn show(
     let (info, entries) = last_entries(context, index, limit, before).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
-        screen.json(&json::archive(&info))?;
+        screen.json(&json::of(&info))?;
         for entry in &entries {
             screen.json(&json::history_entry(entry))?;
         }

@@ -13,7 +13,7 @@ pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
     let asks = pending(context).await?;
     if context.global.json {
         for ask in &asks {
-            context.console.screen.json(&json::pending_ask(ask))?;
+            context.console.screen.json(&json::of(ask))?;
         }
         return Ok(());
     }

@@ -44,7 +44,7 @@ pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
             }
         };
         if context.global.json {
-            console.screen.json(&json::agent_event(&event))?;
+            console.screen.json(&json::of(&*event))?;
         } else if let Some(line) = line(&event) {
             console.screen.line(&line)?;
             if let Some(ask) = event.ask.as_ref().filter(|ask| is_approval(ask)) {
@@ -84,7 +84,10 @@ fn lost_and_found(news: &WatchNews) -> serde_json::Value {
 
 /// One line for people; `None` for the pieces of a text, which would flood.
 fn line(event: &AgentEventMsg) -> Option<String> {
-    let kind = json::event_kind(event.kind);
+    let kind = json::of(event)["type"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if event.missed > 0 {
         return Some(format!("({} events were missed)", event.missed));
     }

@@ -113,7 +113,7 @@ async fn show(context: &mut Context, name: String) -> Result<(), Error> {
     let entry = context.connection().await?.get_memory(request).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
-        return Ok(screen.json(&json::memory_entry(&entry))?);
+        return Ok(screen.json(&json::of(&entry))?);
     }
     if !entry.description.is_empty() {
         screen.line(&entry.description)?;

@@ -35,7 +35,7 @@ async fn list_models(context: &mut Context) -> Result<(), Error> {
     let listed = connection.list_models(ListModelsMsg {}).await?;
     if context.global.json {
         for model in &listed.models {
-            context.console.screen.json(&json::model(model))?;
+            context.console.screen.json(&json::of(model))?;
         }
         return Ok(());
     }
@@ -46,12 +46,16 @@ async fn list_models(context: &mut Context) -> Result<(), Error> {
             (false, false) => "off",
         };
         let price = price(&model);
+        let kind = json::of(&model)["kind"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         vec![
             model.name,
             model.id,
             model.provider,
             state.to_owned(),
-            json::kind(model.kind),
+            kind,
             model.context.map(|n| n.to_string()).unwrap_or_default(),
             price,
         ]

@@ -25,7 +25,7 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
     }
     if context.global.json {
         for hit in &found {
-            screen.json(&json::search_hit(hit))?;
+            screen.json(&json::of(hit))?;
         }
         return Ok(());
     }

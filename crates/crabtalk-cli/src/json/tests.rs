@@ -1,0 +1,242 @@
+use super::*;
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::*;
+use std::path::Path;
+
+fn at(seq: u64, event: Event) -> String {
+    let event = StreamEvent {
+        event: Some(event),
+        seq,
+    };
+    stream_event(&event).to_string()
+}
+
+fn call() -> ToolCallInfo {
+    ToolCallInfo {
+        name: "bash".into(),
+        arguments: r#"{"command":"ls"}"#.into(),
+        call_id: "c1".into(),
+    }
+}
+
+fn image() -> Image {
+    Image {
+        media_type: "image/png".into(),
+        data: vec![0; 3].into(),
+    }
+}
+
+fn ask() -> AskUserEvent {
+    AskUserEvent {
+        questions: vec![AskQuestion {
+            question: "Run `ls`?".into(),
+            header: "Approval".into(),
+            options: vec![AskOption {
+                label: "Allow once".into(),
+                description: "this time".into(),
+            }],
+            multi_select: false,
+        }],
+        ask_id: "19a-1".into(),
+        kind: "approval".into(),
+        tool: "bash".into(),
+        detail: "ls".into(),
+        cwd: "/w".into(),
+        reason: "no rule allows it".into(),
+        lines: 1,
+        always: Some(ApprovalInfo {
+            agent: "crab".into(),
+            sender: "user".into(),
+            tool: "bash".into(),
+            exact: "ls".into(),
+            cwd: "/w".into(),
+            ..ApprovalInfo::default()
+        }),
+        ..AskUserEvent::default()
+    }
+}
+
+fn settled() -> AskSettledEvent {
+    AskSettledEvent {
+        ask_id: "19a-1".into(),
+        outcome: AskOutcome::Answered.into(),
+        by: "local".into(),
+        answer: "Allow once".into(),
+    }
+}
+
+/// One of each event of a run, in the order in which they may come.
+fn events() -> Vec<String> {
+    let agent = || "crab".to_owned();
+    let events = [
+        Event::Start(StreamStart {
+            agent: agent(),
+            run: 4,
+            model: "sonnet".into(),
+            notice: String::new(),
+        }),
+        Event::UserMessage(UserMessageEvent {
+            content: "list the files".into(),
+            guest: String::new(),
+            origin: "client".into(),
+        }),
+        Event::Interrupted(InterruptedEvent {
+            run: 3,
+            reason: "the daemon ended".into(),
+        }),
+        Event::ThinkingStart(ThinkingStartEvent { agent: agent() }),
+        Event::Thinking(StreamThinking {
+            content: "They want".into(),
+        }),
+        Event::ThinkingEnd(ThinkingEndEvent { agent: agent() }),
+        Event::TextStart(TextStartEvent { agent: agent() }),
+        Event::Chunk(StreamChunk {
+            content: "I look".into(),
+        }),
+        Event::TextEnd(TextEndEvent { agent: agent() }),
+        Event::ToolStart(ToolStartEvent {
+            calls: vec![call()],
+        }),
+        Event::AskUser(ask()),
+        Event::Waiting(WaitingEvent {
+            whom: "an owner".into(),
+            timeout_secs: 86_400,
+        }),
+        Event::AskSettled(settled()),
+        Event::ToolResult(ToolResultEvent {
+            call_id: "c1".into(),
+            output: "a\nb\n".into(),
+            duration_ms: 12,
+            is_error: false,
+            images: vec![image()],
+        }),
+        Event::ToolsComplete(ToolsCompleteEvent {}),
+        Event::UserSteered(UserSteeredEvent {
+            content: "in short".into(),
+        }),
+        Event::Compacted(CompactedEvent {
+            tokens_before: 90_000,
+            tokens_after: 4_000,
+            title: "Files".into(),
+            failed: String::new(),
+        }),
+        Event::Notice(NoticeEvent {
+            text: "AGENTS.md was left out".into(),
+        }),
+        Event::End(StreamEnd {
+            agent: agent(),
+            provider: "anthropic".into(),
+            model: "sonnet".into(),
+            usage: Some(TokenUsage {
+                prompt_tokens: 10,
+                completion_tokens: 2,
+                total_tokens: 12,
+                ..TokenUsage::default()
+            }),
+            money: Some(0.01),
+            run: 4,
+            ..StreamEnd::default()
+        }),
+    ];
+    let numbered = events.into_iter().zip(1..);
+    numbered.map(|(event, seq)| at(seq, event)).collect()
+}
+
+fn agent_event(kind: AgentEventKind) -> AgentEventMsg {
+    AgentEventMsg {
+        agent: "crab".into(),
+        sender: "user".into(),
+        kind: kind.into(),
+        timestamp: "2026-11-22T10:00:00.000Z".into(),
+        run: 4,
+        speaker: "crab".into(),
+        seq: 31,
+        ..AgentEventMsg::default()
+    }
+}
+
+fn watched() -> Vec<String> {
+    let text = AgentEventMsg {
+        content: "I look".into(),
+        ..agent_event(AgentEventKind::TextDelta)
+    };
+    let ended = AgentEventMsg {
+        ask_id: "19a-1".into(),
+        content: "Allow once".into(),
+        settled: Some(settled()),
+        ..agent_event(AgentEventKind::AskSettled)
+    };
+    [text, ended].iter().map(|e| of(e).to_string()).collect()
+}
+
+fn history() -> Vec<String> {
+    let entry = HistoryEntry {
+        index: 512,
+        role: "assistant".into(),
+        content: "I look".into(),
+        timestamp: "2026-11-22T10:00:00.000Z".into(),
+        tool_calls: vec![call()],
+        images: vec![image()],
+        failed: Some(FailedRun {
+            run: 4,
+            code: 499,
+            error: "cancelled".into(),
+        }),
+        ..HistoryEntry::default()
+    };
+    vec![history_entry(&entry).to_string()]
+}
+
+/// The blocks of the page, in their order.
+fn blocks() -> [Vec<String>; 3] {
+    [events(), watched(), history()]
+}
+
+#[test]
+fn the_guide_shows_what_scripts_get() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/scripts.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let mut parts: Vec<String> = text.split("```json\n").map(str::to_owned).collect();
+    assert_eq!(parts.len(), blocks().len() + 1);
+    for (part, lines) in parts[1..].iter_mut().zip(blocks()) {
+        let (_, behind) = part.split_once("```").unwrap();
+        *part = format!("{}\n```{behind}", lines.join("\n"));
+    }
+    let wanted = parts.join("```json\n");
+    if std::env::var_os("CRABTALK_UPDATE_DOCS").is_some() {
+        std::fs::write(&page, &wanted).unwrap();
+        return;
+    }
+    assert_eq!(text, wanted, "CRABTALK_UPDATE_DOCS=1 writes the page anew");
+}
+
+#[test]
+fn an_event_of_a_newer_daemon_has_a_type() {
+    let event = StreamEvent {
+        event: None,
+        seq: 3,
+    };
+    assert_eq!(stream_event(&event), json!({"type": "unknown", "seq": 3}));
+}
+
+#[test]
+fn what_was_spent_names_only_what_it_was_spent_on() {
+    let row = |by: &str, run| Spending {
+        by: by.into(),
+        agent: "crab".into(),
+        run,
+        ..Spending::default()
+    };
+    let stats = stats(&DaemonStats {
+        spending: vec![row("agent", 0), row("run", 2)],
+        ..DaemonStats::default()
+    });
+    let names = |row: &Value| row.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let rows = stats["spending"].as_array().unwrap();
+    assert!(
+        !names(&rows[0])
+            .iter()
+            .any(|name| name == "run" || name == "model")
+    );
+    assert_eq!((&rows[1]["run"], &rows[1]["code"]), (&json!(2), &json!(0)));
+}
