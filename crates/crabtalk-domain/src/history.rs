@@ -2,10 +2,8 @@
 
 use crate::Message;
 use crate::shown::{self, Shown};
-use std::any::Any;
-use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Messages in order. Cheap to hand to a request: whoever appends copies the
 /// list only while somebody else still holds it. Of many images the older ones
@@ -15,7 +13,6 @@ pub struct History {
     messages: Arc<Vec<Arc<Message>>>,
     tokens: u64,
     shown: Shown,
-    derived: Derived,
 }
 
 impl History {
@@ -38,17 +35,11 @@ impl History {
             *message = Arc::new(message.with_notes(|image| Some(shown::note(image))));
             self.tokens += message.estimated_tokens();
         }
-        self.derived = Derived::default();
     }
 
     /// What all messages are in tokens, roughly.
     pub fn estimated_tokens(&self) -> u64 {
         self.tokens
-    }
-
-    /// Where a model keeps what it made of these messages.
-    pub fn derived(&self) -> &Derived {
-        &self.derived
     }
 }
 
@@ -92,36 +83,6 @@ impl<'a> IntoIterator for &'a History {
     }
 }
 
-/// One value that lives as long as a history, shared by its copies. It stays
-/// when messages are appended, to each copy its own: whoever keeps something
-/// here checks which messages it was made of.
-#[derive(Clone, Default)]
-pub struct Derived(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
-
-impl Derived {
-    /// Works with the value; one of another type makes way for a new one.
-    pub fn with<T: Default + Send + 'static, R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        // What it holds can be derived again, so a panic elsewhere spoils
-        // nothing.
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot
-            .as_mut()
-            .and_then(|any| any.downcast_mut::<T>())
-            .is_none()
-        {
-            *slot = Some(Box::new(T::default()));
-        }
-        let value = slot.as_mut().and_then(|any| any.downcast_mut::<T>());
-        work(value.expect("it was just put there"))
-    }
-}
-
-impl fmt::Debug for Derived {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Derived")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,18 +95,5 @@ mod tests {
         assert_eq!((before.len(), history.len()), (1, 2));
         assert_eq!(before.estimated_tokens(), 1);
         assert_eq!(history.estimated_tokens(), 1 + 3);
-    }
-
-    #[test]
-    fn what_is_derived_goes_with_all_copies() {
-        let history = History::default();
-        let copy = history.clone();
-        history.derived().with(|kept: &mut Vec<u8>| kept.push(1));
-        copy.derived()
-            .with(|kept: &mut Vec<u8>| assert_eq!(*kept, [1]));
-        copy.derived().with(|other: &mut u32| assert_eq!(*other, 0));
-        history
-            .derived()
-            .with(|kept: &mut Vec<u8>| assert!(kept.is_empty()));
     }
 }

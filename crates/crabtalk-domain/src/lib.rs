@@ -28,7 +28,7 @@ pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Sandbox, Scope,
 pub use event::{
     AgentEvent, Ask, AskKind, AskOption, AskOutcome, AskQuestion, AskRule, End, ToolCallInfo,
 };
-pub use history::{Derived, History};
+pub use history::History;
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};
 pub use ledger::{Cost, Ledger, RunTotal, Spent};

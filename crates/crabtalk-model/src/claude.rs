@@ -1,24 +1,34 @@
 //! What Claude's reasoning asks of a request, wherever Claude runs.
 
-use crate::format::says_something;
+use crate::body::says_something;
 use crate::known;
 use crate::signature::Signature;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
+use serde::Serialize;
 
 /// Reasoning tokens where thinking is on, within the output.
 const THINKING_BUDGET: u64 = 8_000;
 
-/// The `thinking` object, where it is wanted and allowed.
-pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option<String> {
+/// The `thinking` object.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum Thinking {
+    Adaptive,
+    Enabled { budget_tokens: u64 },
+}
+
+/// What to ask for, where thinking is wanted and allowed.
+pub(crate) fn thinking(model_id: &str, request: &Request, output: u64) -> Option<Thinking> {
     if !request.thinking || !may_think(request) {
         return None;
     }
     Some(if thinks_adaptively(model_id) {
-        "{\"type\":\"adaptive\"}".to_owned()
+        Thinking::Adaptive
     } else {
-        let budget = THINKING_BUDGET.min(output / 2);
-        format!("{{\"type\":\"enabled\",\"budget_tokens\":{budget}}}")
+        Thinking::Enabled {
+            budget_tokens: THINKING_BUDGET.min(output / 2),
+        }
     })
 }
 

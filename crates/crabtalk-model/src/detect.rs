@@ -4,9 +4,8 @@
 //! anything may listen on those ports.
 
 use crate::base_url::Endpoint;
-use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig, Secret};
-use crate::http::{Client, Proxies, Tls};
+use crate::http::{Client, Proxies, RequestBody, Tls};
 use futures_util::future::join3;
 use http::header::{HOST, HeaderValue};
 use serde_json::Value;
@@ -220,7 +219,7 @@ struct Listed {
 async fn probe(port: u16, path: &str, list: &str, id: &str) -> Option<Vec<Listed>> {
     let asked = async {
         let endpoint = Endpoint::loopback(port, path);
-        let mut request = http::Request::new(Body::default());
+        let mut request = http::Request::new(RequestBody::default());
         *request.uri_mut() = endpoint.address(path);
         request
             .headers_mut()

@@ -27,7 +27,6 @@ pub mod detect;
 mod provider;
 mod retry;
 
-mod head;
 mod http;
 mod sse;
 mod stream;
@@ -39,7 +38,6 @@ mod google;
 mod openai;
 
 mod claude;
-mod format;
 mod sight;
 mod signature;
 mod turns;

@@ -144,9 +144,7 @@ fn report(since: &[&Message], sight: &Sight<'_>) -> String {
             } else {
                 "answered"
             };
-            let seen = sight.of(result);
-            let content = seen.as_ref().map_or(&result.content, |seen| &seen.content);
-            format!("{name} {verb}:\n{content}")
+            format!("{name} {verb}:\n{}", sight.of(result).content)
         });
     results.collect::<Vec<_>>().join("\n\n")
 }

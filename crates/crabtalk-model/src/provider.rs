@@ -3,17 +3,16 @@
 //! it is built, except a missing key, which is told when it is missed.
 
 use crate::base_url::{self, Endpoint};
-use crate::body::Body;
 use crate::config::{Kind, ModelConfig, ProviderConfig};
 use crate::failure::Peer;
-use crate::head::Heads;
-use crate::http::Client;
+use crate::http::{Client, RequestBody};
 use crate::offline::Offline;
 use crate::random::Random;
 use crate::sight::Sight;
 use crate::stream::{Answer, Format};
 use crate::{anthropic, bedrock, google, openai};
 use bedrock::Credentials;
+use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request};
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
@@ -89,7 +88,6 @@ pub(crate) struct Provider {
     /// `None` for the offline model.
     endpoint: Option<Endpoint>,
     headers: HeaderMap,
-    heads: Heads,
     peer: Arc<Peer>,
     /// Of an Amazon account, whose requests are signed.
     credentials: Option<Credentials>,
@@ -134,7 +132,6 @@ impl Provider {
             config,
             endpoint,
             headers,
-            heads: Heads::default(),
             peer,
         })
     }
@@ -156,24 +153,14 @@ impl Provider {
         let Some(endpoint) = &self.endpoint else {
             return Ok(Source::Offline(Offline::answer(request, &sight)));
         };
-        let heads = &self.heads;
+        let id = &model.id;
         let (body, format) = match self.config.kind {
-            Kind::Anthropic => (
-                anthropic::body(&model.id, request, &sight, heads),
-                Format::anthropic(),
-            ),
-            Kind::Google => (
-                google::body(&model.id, request, &sight, heads),
-                Format::google(),
-            ),
-            Kind::Bedrock => (
-                bedrock::body(&model.id, request, &sight, heads),
-                Format::bedrock(),
-            ),
-            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
-                openai::body(&model.id, request, &sight, heads),
-                Format::openai(),
-            ),
+            Kind::Anthropic => (anthropic::body(id, request, &sight), Format::anthropic()),
+            Kind::Google => (google::body(id, request, &sight), Format::google()),
+            Kind::Bedrock => (bedrock::body(id, request, &sight), Format::bedrock()),
+            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => {
+                (openai::body(id, request, &sight), Format::openai())
+            }
         };
         let call = self.post(endpoint, &model.id, body)?;
         let response = shared.client.call(self.config.timeout, call).await;
@@ -214,8 +201,8 @@ impl Provider {
         &self,
         endpoint: &Endpoint,
         model_id: &str,
-        body: Body,
-    ) -> Result<http::Request<Body>, Error> {
+        body: Bytes,
+    ) -> Result<http::Request<RequestBody>, Error> {
         let target = endpoint.target_of(model_id);
         let mut headers = self.headers.clone();
         if let Some(credentials) = &self.credentials {
@@ -227,7 +214,7 @@ impl Provider {
                 headers.insert(name, value);
             }
         }
-        let mut request = http::Request::new(body);
+        let mut request = http::Request::new(RequestBody::new(body));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = endpoint.address(&target);
         *request.headers_mut() = headers;

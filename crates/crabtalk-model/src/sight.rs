@@ -5,7 +5,7 @@ use crate::config::{Kind, ModelConfig};
 use crate::known;
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Image, ImageType, Message};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::borrow::Cow;
 
 /// Whether a model takes images: as configured, else as is known of it, else
 /// as is usual for its provider's kind. An image too many costs the whole
@@ -36,20 +36,21 @@ impl<'a> Sight<'a> {
         Self { kind, blind }
     }
 
-    /// What makes one sight differ from another.
-    pub(crate) fn form(&self) -> u64 {
-        let mut hash = DefaultHasher::new();
-        self.blind.hash(&mut hash);
-        hash.finish()
-    }
-
-    /// What the model sees of a message, if that is not all of it.
-    pub(crate) fn of(&self, message: &Message) -> Option<Message> {
-        let all_seen = message
+    /// What the model sees of a message.
+    pub(crate) fn of<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
+        if message
             .images
             .iter()
-            .all(|image| self.note(image).is_none());
-        (!all_seen).then(|| message.with_notes(|image| self.note(image)))
+            .all(|image| self.note(image).is_none())
+        {
+            return Cow::Borrowed(message);
+        }
+        Cow::Owned(message.with_notes(|image| self.note(image)))
+    }
+
+    /// What it sees of all messages of a request.
+    pub(crate) fn messages<'r>(&self, request: &'r Request) -> Vec<Cow<'r, Message>> {
+        request.messages().map(|message| self.of(message)).collect()
     }
 
     /// Whether any image of a request is seen.

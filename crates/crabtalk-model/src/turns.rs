@@ -1,119 +1,60 @@
 //! Messages of the formats in which the two sides take turns: Anthropic's,
 //! Google's and Bedrock's.
-//! Invariants: roles alternate whatever the history is; what two consecutive
-//! requests share are the same bytes at the same place, but for the marks that
-//! tell a cache where to look.
+//! Invariant: roles alternate whatever the history is.
 
-use crate::body::{Script, Writer, push_messages};
-use crate::sight::Sight;
 use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
+use std::borrow::Cow;
 
-/// What a format calls things.
-pub(crate) struct Words {
-    /// The role of the model.
-    pub(crate) assistant: &'static str,
-    /// The field with a turn's pieces.
-    pub(crate) pieces: &'static str,
+/// What one side says before the other one does.
+pub(crate) struct Turn<P> {
+    pub(crate) of_model: bool,
+    pub(crate) parts: Vec<P>,
 }
 
-/// Writes the messages of a request as a list of turns. `encode` gets a message
-/// with the calls that it may answer and gives its pieces joined by commas,
-/// nothing for an empty one; `format` numbers what it gives; `mark` appends
-/// pieces up to which everything will be the same next time.
-pub(crate) fn push(
-    writer: &mut Writer,
+/// The turns of a request, whose messages are given as the model sees them.
+/// `parts` gets a message with the calls that it may answer and gives nothing
+/// for an empty one; `mark` changes parts up to which everything will be the
+/// same next time, so that a cache looks there.
+pub(crate) fn turns<'a, P>(
     request: &Request,
-    sight: &Sight<'_>,
-    words: &Words,
-    format: u32,
-    encode: impl Fn(&Message, &[ToolCall]) -> Vec<u8>,
-    mark: impl Fn(&mut Vec<u8>, &[u8]),
-) {
-    let has_pieces = |at: &usize| {
-        let message = request.message(*at);
-        message.is_some_and(|message| !encode(message, &[]).is_empty())
-    };
-    let last = (0..request.message_count()).rev().find(has_pieces);
-    let last = last.unwrap_or_default();
-    let turns = Turns {
-        sight,
-        words,
-        // What is injected is gone in the next turn, so that the cache ends
-        // there.
-        stable: request.injected_at.min(request.history.len()),
-        last,
-        calls: &[],
-        encode: &encode,
-        mark,
-    };
-    writer.out.push(b'[');
-    let open = push_messages(writer, request, sight, format, last, turns);
-    let end: &[u8] = if open.is_some() { b"]}]" } else { b"]" };
-    writer.out.extend_from_slice(end);
-}
-
-/// The script of such a format.
-struct Turns<'a, 's, E, M> {
-    sight: &'s Sight<'s>,
-    words: &'s Words,
-    stable: usize,
-    last: usize,
-    calls: &'a [ToolCall],
-    encode: E,
-    mark: M,
-}
-
-impl<'a, E, M> Script<'a> for Turns<'a, '_, E, M>
-where
-    E: Fn(&Message, &[ToolCall]) -> Vec<u8>,
-    M: Fn(&mut Vec<u8>, &[u8]),
-{
-    fn message(
-        &mut self,
-        out: &mut Vec<u8>,
-        open: &mut Option<bool>,
-        at: usize,
-        message: &'a Message,
-    ) {
-        let bytes = match self.sight.of(message) {
-            Some(seen) => (self.encode)(&seen, self.calls),
-            None => (self.encode)(message, self.calls),
-        };
+    messages: &'a [Cow<'a, Message>],
+    parts: impl Fn(&'a Message, &'a [ToolCall]) -> Vec<P>,
+    mark: impl Fn(&mut Vec<P>),
+) -> Vec<Turn<P>> {
+    // What is injected is gone in the next turn, so that the cache ends there.
+    let stable = request.injected_at.min(request.history.len());
+    let mut turns: Vec<Turn<P>> = Vec::new();
+    let mut calls: &[ToolCall] = &[];
+    let mut is_marked = false;
+    for (at, message) in messages.iter().enumerate() {
+        let mut new = parts(message, calls);
         if !message.tool_calls.is_empty() {
-            self.calls = &message.tool_calls;
+            calls = &message.tool_calls;
         }
-        if bytes.is_empty() {
-            return;
+        if new.is_empty() {
+            continue;
         }
-        let from_assistant = message.role == Role::Assistant;
-        if *open == Some(from_assistant) {
-            out.push(b',');
-        } else {
-            let begin: &[u8] = if open.is_some() {
-                b"]},{\"role\":\""
-            } else {
-                b"{\"role\":\""
-            };
-            out.extend_from_slice(begin);
-            let role = if from_assistant {
-                self.words.assistant
-            } else {
-                "user"
-            };
-            for word in [role, "\",\"", self.words.pieces, "\":["] {
-                out.extend_from_slice(word.as_bytes());
-            }
-            *open = Some(from_assistant);
-        }
-        let is_marked =
-            at + 1 == self.stable && can_be_marked(message) || at == self.last && !from_assistant;
+        is_marked = at + 1 == stable && can_be_marked(message);
         if is_marked {
-            (self.mark)(out, &bytes);
-        } else {
-            out.extend_from_slice(&bytes);
+            mark(&mut new);
+        }
+        let of_model = message.role == Role::Assistant;
+        match turns.last_mut() {
+            Some(turn) if turn.of_model == of_model => turn.parts.append(&mut new),
+            Some(_) | None => turns.push(Turn {
+                of_model,
+                parts: new,
+            }),
         }
     }
+    if let Some(turn) = turns.last_mut()
+        && !turn.of_model
+        && !is_marked
+    {
+        mark(&mut turn.parts);
+    }
+    turns
 }
 
 /// Thinking takes no mark.
@@ -121,11 +62,4 @@ fn can_be_marked(message: &Message) -> bool {
     !message.content.trim().is_empty()
         || !message.tool_calls.is_empty()
         || message.role == Role::Tool
-}
-
-/// Puts a comma before another piece of the same message.
-pub(crate) fn separate(out: &mut Vec<u8>) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
 }

@@ -1,225 +1,273 @@
 //! Writes requests.
 //! Invariant: only thinking that Claude signed goes back.
 
-use crate::body::{Body, Writer};
-use crate::claude;
-use crate::format::{
-    ANTHROPIC, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, says_something, strict_id,
-};
-use crate::head::Heads;
+use crate::body::{self, arguments, says_something, strict_id};
+use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::turns::{self, Words, separate};
+use crate::turns::turns;
+use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Message, Role, ToolCall};
+use crabtalk_domain::{Message, Role};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Written at most by a model that is not known.
 const DEFAULT_OUTPUT: u64 = 8_192;
 /// Nothing needs longer answers, and room for them counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
-const WORDS: Words = Words {
-    assistant: "assistant",
-    pieces: "content",
-};
 
-const MARK: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
+/// Marks what everything up to will be the same next time.
+type Mark = Option<CacheControl>;
+
+const MARK: Mark = Some(CacheControl::Ephemeral);
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+struct Messages<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[Block<'a>; 1]>,
+    messages: Vec<Turn<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Mark,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Choice<'a> {
+    None,
+    Any,
+    Tool { name: &'a str },
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Mark,
+    },
+    Image {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Mark,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Cow<'a, RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Mark,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Content<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Mark,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Source<'a> {
+    Base64 {
+        media_type: &'static str,
+        data: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
+}
+
+impl<'a> Block<'a> {
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::Text {
+            text: text.into(),
+            cache_control: None,
+        }
+    }
+
+    fn mark(&mut self) {
+        match self {
+            Self::Text { cache_control, .. }
+            | Self::Image { cache_control, .. }
+            | Self::ToolUse { cache_control, .. }
+            | Self::ToolResult { cache_control, .. } => *cache_control = MARK,
+            Self::Thinking { .. } | Self::RedactedThinking { .. } => {}
+        }
+    }
+}
 
 /// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
-    let mut writer = Writer::new();
-    let out = &mut writer.out;
-    out.extend_from_slice(b"{\"model\":");
-    push_json(out, model_id);
-    out.extend_from_slice(b",\"max_tokens\":");
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let output = known::output(model_id)
         .unwrap_or(DEFAULT_OUTPUT)
         .min(MAX_OUTPUT);
-    push_json(out, &output);
-    out.extend_from_slice(b",\"stream\":true");
-    if let Some(thinking) = claude::thinking(model_id, request, output) {
-        out.extend_from_slice(b",\"thinking\":");
-        out.extend_from_slice(thinking.as_bytes());
-    }
-    heads.push(&mut writer, request, 0, |out| {
-        push_tools(out, request);
-        if !request.system.trim().is_empty() {
-            out.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
-            push_json(out, &*request.system);
-            out.extend_from_slice(MARK);
-            out.extend_from_slice(b"}]");
-        }
-    });
-    push_messages(&mut writer, request, sight);
-    writer.out.push(b'}');
-    writer.finish()
-}
-
-fn push_tools(out: &mut Vec<u8>, request: &Request) {
-    if request.tools.is_empty() {
-        return;
-    }
-    for (at, tool) in request.tools.iter().enumerate() {
-        out.extend_from_slice(if at == 0 { b",\"tools\":[" } else { b"," });
-        out.extend_from_slice(b"{\"name\":");
-        push_json(out, &tool.name);
-        out.extend_from_slice(b",\"description\":");
-        push_json(out, &tool.description);
-        out.extend_from_slice(b",\"input_schema\":");
-        push_json(out, &tool.parameters);
-        if at + 1 == request.tools.len() {
-            out.extend_from_slice(MARK);
-        }
-        out.push(b'}');
-    }
-    out.push(b']');
-    match &request.tool_choice {
-        ToolChoice::Auto => {}
-        ToolChoice::None => out.extend_from_slice(b",\"tool_choice\":{\"type\":\"none\"}"),
-        ToolChoice::Required => out.extend_from_slice(b",\"tool_choice\":{\"type\":\"any\"}"),
-        ToolChoice::Named(name) => {
-            out.extend_from_slice(b",\"tool_choice\":{\"type\":\"tool\",\"name\":");
-            push_json(out, name);
-            out.push(b'}');
-        }
-    }
-}
-
-fn push_messages(writer: &mut Writer, request: &Request, sight: &Sight<'_>) {
-    let mut format = ANTHROPIC;
-    format |= if request.has_guests { WITH_GUESTS } else { 0 };
-    format |= if request.tools.is_empty() {
-        WITHOUT_TOOLS
-    } else {
-        0
-    };
-    writer.out.extend_from_slice(b",\"messages\":");
-    let encode = |message: &Message, _: &[ToolCall]| encode(message, format);
-    turns::push(
-        writer,
+    let has_system = !request.system.trim().is_empty();
+    let as_text = request.tools.is_empty();
+    let seen = sight.messages(request);
+    let turns = turns(
         request,
-        sight,
-        &WORDS,
-        format,
-        encode,
-        |out, blocks| {
-            if let Some((end, start)) = blocks.split_last() {
-                out.extend_from_slice(start);
-                out.extend_from_slice(MARK);
-                out.push(*end);
-            }
-        },
+        &seen,
+        |message, _| blocks(message, request.has_guests, as_text),
+        |blocks| blocks.last_mut().into_iter().for_each(Block::mark),
     );
+    let messages = turns.into_iter().map(|turn| Turn {
+        role: if turn.of_model { "assistant" } else { "user" },
+        content: turn.parts,
+    });
+    body::json(&Messages {
+        model: model_id,
+        max_tokens: output,
+        stream: true,
+        thinking: claude::thinking(model_id, request, output),
+        tools: tools(request),
+        tool_choice: choice(request),
+        system: has_system.then(|| {
+            [Block::Text {
+                text: Cow::Borrowed(&request.system),
+                cache_control: MARK,
+            }]
+        }),
+        messages: messages.collect(),
+    })
 }
 
-/// The blocks of a message, joined by commas; nothing for an empty message,
-/// since empty blocks are refused.
-fn encode(message: &Message, format: u32) -> Vec<u8> {
+fn tools(request: &Request) -> Vec<Tool<'_>> {
+    let tools = request.tools.iter().map(|tool| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.parameters,
+        cache_control: None,
+    });
+    let mut tools: Vec<_> = tools.collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = MARK;
+    }
+    tools
+}
+
+fn choice(request: &Request) -> Option<Choice<'_>> {
+    match &request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(Choice::None),
+        ToolChoice::Required => Some(Choice::Any),
+        ToolChoice::Named(name) => Some(Choice::Tool { name }),
+    }
+}
+
+/// The blocks of a message; none for an empty message, since empty blocks are
+/// refused. `as_text`: calls and results are told in words.
+fn blocks(message: &Message, has_guests: bool, as_text: bool) -> Vec<Block<'_>> {
     if !says_something(message) {
         return Vec::new();
     }
-    let content = message.rendered(format & WITH_GUESTS != 0);
-    let as_text = format & WITHOUT_TOOLS != 0;
-    let mut out = Vec::with_capacity(content.len() + 64);
+    let content = message.rendered(has_guests);
     if message.role == Role::Tool {
-        push_result(&mut out, message, &content, as_text);
-        return out;
+        return result(message, content, as_text);
     }
+    let mut blocks = Vec::new();
     // What a guest thought is nothing that the speaker could prove.
-    if message.agent.is_empty() {
-        for block in &message.thinking {
-            match Signature::read(&block.signature) {
-                Signature::Claude(signature) => {
-                    separate(&mut out);
-                    out.extend_from_slice(b"{\"type\":\"thinking\",\"thinking\":");
-                    push_json(&mut out, &block.text);
-                    out.extend_from_slice(b",\"signature\":");
-                    push_json(&mut out, signature);
-                    out.push(b'}');
-                }
-                Signature::Redacted(data) => {
-                    separate(&mut out);
-                    out.extend_from_slice(b"{\"type\":\"redacted_thinking\",\"data\":");
-                    push_json(&mut out, data);
-                    out.push(b'}');
-                }
-                Signature::GoogleCall(..)
-                | Signature::GoogleText(_)
-                | Signature::BedrockRedacted(_)
-                | Signature::Missing => {}
-            }
+    let own = message.agent.is_empty();
+    for block in message.thinking.iter().filter(|_| own) {
+        match Signature::read(&block.signature) {
+            Signature::Claude(signature) => blocks.push(Block::Thinking {
+                thinking: &block.text,
+                signature,
+            }),
+            Signature::Redacted(data) => blocks.push(Block::RedactedThinking { data }),
+            Signature::GoogleCall(..)
+            | Signature::GoogleText(_)
+            | Signature::BedrockRedacted(_)
+            | Signature::Missing => {}
         }
     }
     if !content.trim().is_empty() {
-        push_text(&mut out, &content);
+        blocks.push(Block::text(content));
     }
-    for call in &message.tool_calls {
+    blocks.extend(message.tool_calls.iter().map(|call| {
         if as_text {
-            push_text(
-                &mut out,
-                &format!("[called the tool {} with {}]", call.name, arguments(call)),
-            );
-            continue;
+            return Block::text(body::call_in_words(call));
         }
-        separate(&mut out);
-        out.extend_from_slice(b"{\"type\":\"tool_use\",\"id\":");
-        push_json(&mut out, &*strict_id(&call.id));
-        out.extend_from_slice(b",\"name\":");
-        push_json(&mut out, &call.name);
-        out.extend_from_slice(b",\"input\":");
-        out.extend_from_slice(arguments(call).as_bytes());
-        out.push(b'}');
-    }
-    out
+        Block::ToolUse {
+            id: strict_id(&call.id),
+            name: &call.name,
+            input: arguments(call),
+            cache_control: None,
+        }
+    }));
+    blocks
 }
 
-fn push_result(out: &mut Vec<u8>, message: &Message, content: &str, as_text: bool) {
+fn result<'a>(message: &'a Message, content: Cow<'a, str>, as_text: bool) -> Vec<Block<'a>> {
+    let images = message.images.iter().map(|image| Block::Image {
+        source: Source::Base64 {
+            media_type: image.media_type().as_str(),
+            data: image.base64(),
+        },
+        cache_control: None,
+    });
     if as_text {
-        let verb = if message.is_error {
-            "failed"
-        } else {
-            "answered"
-        };
-        push_text(out, &format!("[the tool {verb}: {content}]"));
-        return push_images(out, message);
+        let told = Block::text(body::result_in_words(message, &content));
+        return std::iter::once(told).chain(images).collect();
     }
-    out.extend_from_slice(b"{\"type\":\"tool_result\",\"tool_use_id\":");
-    push_json(out, &*strict_id(&message.tool_call_id));
-    if !message.images.is_empty() {
-        let mut blocks = Vec::new();
-        if !content.trim().is_empty() {
-            push_text(&mut blocks, content);
-        }
-        push_images(&mut blocks, message);
-        out.extend_from_slice(b",\"content\":[");
-        out.append(&mut blocks);
-        out.push(b']');
-    } else if !content.trim().is_empty() {
-        out.extend_from_slice(b",\"content\":");
-        push_json(out, content);
-    }
-    if message.is_error {
-        out.extend_from_slice(b",\"is_error\":true");
-    }
-    out.push(b'}');
-}
-
-fn push_images(out: &mut Vec<u8>, message: &Message) {
-    for image in &message.images {
-        separate(out);
-        out.extend_from_slice(
-            b"{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"",
-        );
-        out.extend_from_slice(image.media_type().as_str().as_bytes());
-        out.extend_from_slice(b"\",\"data\":\"");
-        out.extend_from_slice(image.base64().as_bytes());
-        out.extend_from_slice(b"\"}}");
-    }
-}
-
-fn push_text(out: &mut Vec<u8>, text: &str) {
-    separate(out);
-    out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
-    push_json(out, text);
-    out.push(b'}');
+    let text = (!content.trim().is_empty()).then_some(content);
+    let content = if message.images.is_empty() {
+        text.map(Content::Text)
+    } else {
+        let text = text.map(Block::text);
+        Some(Content::Blocks(text.into_iter().chain(images).collect()))
+    };
+    vec![Block::ToolResult {
+        tool_use_id: strict_id(&message.tool_call_id),
+        content,
+        is_error: message.is_error,
+        cache_control: None,
+    }]
 }

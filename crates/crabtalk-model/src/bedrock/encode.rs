@@ -2,32 +2,25 @@
 //! Invariants: only reasoning that Claude signed goes back; marks for the cache
 //! are set only for models that know them, since others refuse the request.
 
-use crate::body::{Body, Writer};
-use crate::claude;
-use crate::format::{
-    BEDROCK, WITH_GUESTS, WITHOUT_TOOLS, arguments, push_json, says_something, strict_id,
-};
-use crate::head::Heads;
+use crate::body::{self, arguments, says_something, strict_id};
+use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::turns::{self, Words, separate};
+use crate::turns::turns;
+use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{ImageType, Message, Role, ToolCall};
+use crabtalk_domain::{ImageType, Message, Role};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Nothing needs longer answers, and room for them counts against the context.
 const MAX_OUTPUT: u64 = 32_000;
 
-/// A piece of its own here.
-const MARK: &[u8] = b",{\"cachePoint\":{\"type\":\"default\"}}";
-
 /// Stands for a result without words; a result must not be empty here.
 const NO_WORDS: &str = "(no output)";
-
-const WORDS: Words = Words {
-    assistant: "assistant",
-    pieces: "content",
-};
 
 /// Claudes from before Bedrock cached for them.
 const WITHOUT_CACHE: [&str; 6] = [
@@ -66,209 +59,249 @@ impl Cache {
     }
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Converse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inference_config: Option<InferenceConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    additional_model_request_fields: Option<OfClaude>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<Turn<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InferenceConfig {
+    max_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct OfClaude {
+    thinking: Thinking,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Tool<'a> {
+    ToolSpec(Spec<'a>),
+    CachePoint(Point),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    name: &'a str,
+    /// An empty one is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    input_schema: Schema<'a>,
+}
+
+#[derive(Serialize)]
+struct Schema<'a> {
+    json: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Choice<'a> {
+    Any {},
+    Tool { name: &'a str },
+}
+
+/// Everything up to it will be the same next time.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Point {
+    Default,
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Block<'a> {
+    Text(Cow<'a, str>),
+    ReasoningContent(Reasoning<'a>),
+    Image {
+        format: &'static str,
+        source: Source<'a>,
+    },
+    #[serde(rename_all = "camelCase")]
+    ToolUse {
+        tool_use_id: Cow<'a, str>,
+        name: &'a str,
+        input: Cow<'a, RawValue>,
+    },
+    #[serde(rename_all = "camelCase")]
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: Vec<Block<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
+    },
+    CachePoint(Point),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Reasoning<'a> {
+    ReasoningText { text: &'a str, signature: &'a str },
+    RedactedContent(&'a str),
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    bytes: &'a str,
+}
+
 /// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let cache = Cache::of(model_id);
-    let mut writer = Writer::new();
-    let out = &mut writer.out;
-    out.push(b'{');
-    push_limits(out, model_id, request);
+    let point = || (cache != Cache::Nothing).then_some(Block::CachePoint(Point::Default));
     // There is no way to forbid calls but to offer no tools.
     let with_tools = !request.tools.is_empty() && request.tool_choice != ToolChoice::None;
-    heads.push(&mut writer, request, cache as u32, |out| {
-        if with_tools {
-            push_tools(out, request, cache);
-        }
-        if !request.system.trim().is_empty() {
-            out.extend_from_slice(b"\"system\":[{\"text\":");
-            push_json(out, &*request.system);
-            out.push(b'}');
-            if cache != Cache::Nothing {
-                out.extend_from_slice(MARK);
-            }
-            out.extend_from_slice(b"],");
-        }
-        out.extend_from_slice(b"\"messages\":");
+    let seen = sight.messages(request);
+    let turns = turns(
+        request,
+        &seen,
+        |message, _| blocks(message, request.has_guests, !with_tools),
+        |blocks| blocks.extend(point()),
+    );
+    let messages = turns.into_iter().map(|turn| Turn {
+        role: if turn.of_model { "assistant" } else { "user" },
+        content: turn.parts,
     });
-    let mut format = BEDROCK;
-    format |= if request.has_guests { WITH_GUESTS } else { 0 };
-    format |= if with_tools { 0 } else { WITHOUT_TOOLS };
-    // Marks move with the last messages, which are never kept.
-    let encode = |message: &Message, _: &[ToolCall]| encode(message, format);
-    let mark = |out: &mut Vec<u8>, blocks: &[u8]| {
-        out.extend_from_slice(blocks);
-        if cache != Cache::Nothing {
-            out.extend_from_slice(MARK);
-        }
-    };
-    turns::push(&mut writer, request, sight, &WORDS, format, encode, mark);
-    writer.out.push(b'}');
-    writer.finish()
-}
-
-fn push_limits(out: &mut Vec<u8>, model_id: &str, request: &Request) {
-    let Some(output) = known::output(model_id) else {
-        return;
-    };
-    let output = output.min(MAX_OUTPUT);
-    out.extend_from_slice(b"\"inferenceConfig\":{\"maxTokens\":");
-    push_json(out, &output);
-    out.extend_from_slice(b"},");
+    let mut system = Vec::new();
+    if !request.system.trim().is_empty() {
+        system.push(Block::Text(Cow::Borrowed(&request.system)));
+        system.extend(point());
+    }
+    let output = known::output(model_id).map(|output| output.min(MAX_OUTPUT));
     let is_claude = known::bare(model_id).starts_with("claude-");
-    let thinking = claude::thinking(model_id, request, output).filter(|_| is_claude);
-    if let Some(thinking) = thinking {
-        out.extend_from_slice(b"\"additionalModelRequestFields\":{\"thinking\":");
-        out.extend_from_slice(thinking.as_bytes());
-        out.extend_from_slice(b"},");
+    let thinking = output
+        .filter(|_| is_claude)
+        .and_then(|output| claude::thinking(model_id, request, output));
+    body::json(&Converse {
+        inference_config: output.map(|max_tokens| InferenceConfig { max_tokens }),
+        additional_model_request_fields: thinking.map(|thinking| OfClaude { thinking }),
+        tool_config: with_tools.then(|| tool_config(request, cache)),
+        system,
+        messages: messages.collect(),
+    })
+}
+
+fn tool_config(request: &Request, cache: Cache) -> ToolConfig<'_> {
+    let tools = request.tools.iter().map(|tool| {
+        let description = tool.description.as_str();
+        Tool::ToolSpec(Spec {
+            name: &tool.name,
+            description: (!description.trim().is_empty()).then_some(description),
+            input_schema: Schema {
+                json: &tool.parameters,
+            },
+        })
+    });
+    let point = (cache == Cache::Everything).then_some(Tool::CachePoint(Point::Default));
+    ToolConfig {
+        tools: tools.chain(point).collect(),
+        tool_choice: match &request.tool_choice {
+            ToolChoice::Auto | ToolChoice::None => None,
+            ToolChoice::Required => Some(Choice::Any {}),
+            ToolChoice::Named(name) => Some(Choice::Tool { name }),
+        },
     }
 }
 
-fn push_tools(out: &mut Vec<u8>, request: &Request, cache: Cache) {
-    for (at, tool) in request.tools.iter().enumerate() {
-        out.extend_from_slice(if at == 0 {
-            b"\"toolConfig\":{\"tools\":["
-        } else {
-            b","
-        });
-        out.extend_from_slice(b"{\"toolSpec\":{\"name\":");
-        push_json(out, &tool.name);
-        // An empty description is refused.
-        if !tool.description.trim().is_empty() {
-            out.extend_from_slice(b",\"description\":");
-            push_json(out, &tool.description);
-        }
-        out.extend_from_slice(b",\"inputSchema\":{\"json\":");
-        push_json(out, &tool.parameters);
-        out.extend_from_slice(b"}}}");
-    }
-    if cache == Cache::Everything {
-        out.extend_from_slice(MARK);
-    }
-    out.push(b']');
-    match &request.tool_choice {
-        ToolChoice::Auto | ToolChoice::None => {}
-        ToolChoice::Required => out.extend_from_slice(b",\"toolChoice\":{\"any\":{}}"),
-        ToolChoice::Named(name) => {
-            out.extend_from_slice(b",\"toolChoice\":{\"tool\":{\"name\":");
-            push_json(out, name);
-            out.extend_from_slice(b"}}");
-        }
-    }
-    out.extend_from_slice(b"},");
-}
-
-/// The blocks of a message, joined by commas; nothing for an empty message,
-/// since empty blocks are refused.
-fn encode(message: &Message, format: u32) -> Vec<u8> {
+/// The blocks of a message; none for an empty message, since empty blocks are
+/// refused. `as_text`: calls and results are told in words.
+fn blocks(message: &Message, has_guests: bool, as_text: bool) -> Vec<Block<'_>> {
     if !says_something(message) {
         return Vec::new();
     }
-    let content = message.rendered(format & WITH_GUESTS != 0);
-    let as_text = format & WITHOUT_TOOLS != 0;
-    let mut out = Vec::with_capacity(content.len() + 64);
+    let content = message.rendered(has_guests);
     if message.role == Role::Tool {
-        push_result(&mut out, message, &content, as_text);
-        return out;
+        return result(message, content, as_text);
     }
-    push_reasoning(&mut out, message);
+    let mut blocks = reasoning(message);
     if !content.trim().is_empty() {
-        push_text(&mut out, &content);
+        blocks.push(Block::Text(content));
     }
-    for call in &message.tool_calls {
+    blocks.extend(message.tool_calls.iter().map(|call| {
         if as_text {
-            push_text(
-                &mut out,
-                &format!("[called the tool {} with {}]", call.name, arguments(call)),
-            );
-            continue;
+            return Block::Text(body::call_in_words(call).into());
         }
-        separate(&mut out);
-        out.extend_from_slice(b"{\"toolUse\":{\"toolUseId\":");
-        push_json(&mut out, &*strict_id(&call.id));
-        out.extend_from_slice(b",\"name\":");
-        push_json(&mut out, &call.name);
-        out.extend_from_slice(b",\"input\":");
-        out.extend_from_slice(arguments(call).as_bytes());
-        out.extend_from_slice(b"}}");
-    }
-    out
+        Block::ToolUse {
+            tool_use_id: strict_id(&call.id),
+            name: &call.name,
+            input: arguments(call),
+        }
+    }));
+    blocks
 }
 
-fn push_reasoning(out: &mut Vec<u8>, message: &Message) {
+fn reasoning(message: &Message) -> Vec<Block<'_>> {
     // What a guest thought is nothing that the speaker could prove.
     let own = message.agent.is_empty();
-    for block in message.thinking.iter().filter(|_| own) {
-        match Signature::read(&block.signature) {
-            Signature::Claude(signature) => {
-                separate(out);
-                out.extend_from_slice(b"{\"reasoningContent\":{\"reasoningText\":{\"text\":");
-                push_json(out, &block.text);
-                out.extend_from_slice(b",\"signature\":");
-                push_json(out, signature);
-                out.extend_from_slice(b"}}}");
-            }
-            Signature::BedrockRedacted(data) => {
-                separate(out);
-                out.extend_from_slice(b"{\"reasoningContent\":{\"redactedContent\":");
-                push_json(out, data);
-                out.extend_from_slice(b"}}");
-            }
+    let blocks = message.thinking.iter().filter(|_| own);
+    blocks
+        .filter_map(|block| match Signature::read(&block.signature) {
+            Signature::Claude(signature) => Some(Reasoning::ReasoningText {
+                text: &block.text,
+                signature,
+            }),
+            Signature::BedrockRedacted(data) => Some(Reasoning::RedactedContent(data)),
             Signature::Redacted(_)
             | Signature::GoogleCall(..)
             | Signature::GoogleText(_)
-            | Signature::Missing => {}
-        }
-    }
+            | Signature::Missing => None,
+        })
+        .map(Block::ReasoningContent)
+        .collect()
 }
 
-fn push_result(out: &mut Vec<u8>, message: &Message, content: &str, as_text: bool) {
-    if as_text {
-        let verb = if message.is_error {
-            "failed"
-        } else {
-            "answered"
-        };
-        push_text(out, &format!("[the tool {verb}: {content}]"));
-        return push_images(out, message);
-    }
-    let content = if content.trim().is_empty() {
-        NO_WORDS
+fn result<'a>(message: &'a Message, content: Cow<'a, str>, as_text: bool) -> Vec<Block<'a>> {
+    let images = message.images.iter().map(|image| Block::Image {
+        format: match image.media_type() {
+            ImageType::Png => "png",
+            ImageType::Jpeg => "jpeg",
+            ImageType::Gif => "gif",
+            ImageType::Webp => "webp",
+        },
+        source: Source {
+            bytes: image.base64(),
+        },
+    });
+    let text = if as_text {
+        body::result_in_words(message, &content).into()
+    } else if content.trim().is_empty() {
+        NO_WORDS.into()
     } else {
         content
     };
-    out.extend_from_slice(b"{\"toolResult\":{\"toolUseId\":");
-    push_json(out, &*strict_id(&message.tool_call_id));
-    out.extend_from_slice(b",\"content\":[{\"text\":");
-    push_json(out, content);
-    out.push(b'}');
-    push_images(out, message);
-    out.push(b']');
-    if message.is_error {
-        out.extend_from_slice(b",\"status\":\"error\"");
+    let content = std::iter::once(Block::Text(text)).chain(images).collect();
+    if as_text {
+        return content;
     }
-    out.extend_from_slice(b"}}");
-}
-
-fn push_images(out: &mut Vec<u8>, message: &Message) {
-    for image in &message.images {
-        let format: &[u8] = match image.media_type() {
-            ImageType::Png => b"png",
-            ImageType::Jpeg => b"jpeg",
-            ImageType::Gif => b"gif",
-            ImageType::Webp => b"webp",
-        };
-        separate(out);
-        out.extend_from_slice(b"{\"image\":{\"format\":\"");
-        out.extend_from_slice(format);
-        out.extend_from_slice(b"\",\"source\":{\"bytes\":\"");
-        out.extend_from_slice(image.base64().as_bytes());
-        out.extend_from_slice(b"\"}}}");
-    }
-}
-
-fn push_text(out: &mut Vec<u8>, text: &str) {
-    separate(out);
-    out.extend_from_slice(b"{\"text\":");
-    push_json(out, text);
-    out.push(b'}');
+    vec![Block::ToolResult {
+        tool_use_id: strict_id(&message.tool_call_id),
+        content,
+        status: message.is_error.then_some("error"),
+    }]
 }

@@ -1,8 +1,7 @@
 //! Signs requests as AWS wants it (Signature Version 4).
 //! Invariant: the secret itself is sent nowhere.
 
-use crate::body::Body;
-use aws_lc_rs::digest::{Context, SHA256, digest};
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use jiff::Timestamp;
 use std::fmt::Write as _;
@@ -39,7 +38,7 @@ impl Credentials {
         &self,
         host: &str,
         path: &str,
-        body: &Body,
+        body: &[u8],
         now: Timestamp,
     ) -> Vec<(&'static str, String)> {
         let region = region(host);
@@ -59,9 +58,7 @@ impl Credentials {
         for (name, value) in &canonical {
             writeln!(request, "{name}:{value}").expect("a String takes it");
         }
-        let mut hash = Context::new(&SHA256);
-        body.pieces().for_each(|piece| hash.update(piece));
-        let hash = hex(hash.finish().as_ref());
+        let hash = hex(digest(&SHA256, body).as_ref());
         write!(request, "\n{names}\n{hash}").expect("a String takes it");
         let scope = format!("{day}/{region}/{SERVICE}/aws4_request");
         let hash = hex(digest(&SHA256, request.as_bytes()).as_ref());

@@ -1,5 +1,4 @@
 use super::*;
-use crate::body::Body;
 use crate::random::Random;
 use crate::stream::{Broken, Chunks};
 use crabtalk_domain::model::Response;
@@ -14,7 +13,7 @@ const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 fn signed(key: &str) -> Vec<(&'static str, String)> {
     let now: Timestamp = "2015-08-30T12:36:00Z".parse().expect("a time");
     let credentials = Credentials::read(key).expect("an access key");
-    credentials.sign(HOST, PATH, &Body::from(b"{\"messages\":[]}".to_vec()), now)
+    credentials.sign(HOST, PATH, b"{\"messages\":[]}", now)
 }
 
 /// The signatures are those that Amazon's own library makes.

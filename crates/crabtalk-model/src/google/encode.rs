@@ -3,99 +3,209 @@
 //! names the tool that gave it, because here results have no other address.
 
 use super::{nests_images, thinks, wants_proofs};
-use crate::body::{Body, Writer};
-use crate::format::{GOOGLE, NESTED_IMAGES, WITH_GUESTS, WITH_PROOFS, arguments, push_json};
-use crate::head::Heads;
+use crate::body::{self, arguments};
 use crate::random;
 use crate::sight::Sight;
 use crate::signature::Signature;
-use crate::turns::{self, Words, separate};
+use crate::turns::turns;
+use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role, ToolCall};
-
-const WORDS: Words = Words {
-    assistant: "model",
-    pieces: "parts",
-};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// What stands for the proof of a call that another model made.
 const NO_PROOF: &str = "skip_thought_signature_validator";
 
-/// The whole request body. The model is part of the address.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
-    let mut writer = Writer::new();
-    let out = &mut writer.out;
-    out.push(b'{');
-    if request.thinking && thinks(model_id) {
-        out.extend_from_slice(
-            b"\"generationConfig\":{\"thinkingConfig\":{\"includeThoughts\":true}},",
-        );
-    }
-    heads.push(&mut writer, request, 0, |out| {
-        push_tools(out, request);
-        if !request.system.trim().is_empty() {
-            out.extend_from_slice(b"\"systemInstruction\":{\"parts\":[{\"text\":");
-            push_json(out, &*request.system);
-            out.extend_from_slice(b"}]},");
-        }
-        out.extend_from_slice(b"\"contents\":");
-    });
-    let mut format = GOOGLE;
-    format |= if request.has_guests { WITH_GUESTS } else { 0 };
-    format |= if wants_proofs(model_id) {
-        WITH_PROOFS
-    } else {
-        0
-    };
-    format |= if nests_images(model_id) {
-        NESTED_IMAGES
-    } else {
-        0
-    };
-    let encode = |message: &Message, calls: &[ToolCall]| encode(message, calls, format);
-    // Caching needs no marks here, only the same bytes.
-    let mark = |out: &mut Vec<u8>, parts: &[u8]| out.extend_from_slice(parts);
-    turns::push(&mut writer, request, sight, &WORDS, format, encode, mark);
-    writer.out.push(b'}');
-    writer.finish()
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerateContent<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<GenerationConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    contents: Vec<Turn<'a>>,
 }
 
-fn push_tools(out: &mut Vec<u8>, request: &Request) {
-    if request.tools.is_empty() {
-        return;
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig {
+    thinking_config: ThinkingConfig,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    include_thoughts: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// `parameters` would refuse most of what JSON schemas may say.
+    parameters_json_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    function_calling_config: CallingConfig<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallingConfig<'a> {
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_function_names: Option<[&'a str; 1]>,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: [Part<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    parts: Vec<Part<'a>>,
+}
+
+/// One of its first four fields is there.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Call<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<Answer<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Picture<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    args: Cow<'a, RawValue>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: Response<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Response<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Picture<'a> {
+    mime_type: &'static str,
+    data: &'a str,
+}
+
+impl<'a> Part<'a> {
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
     }
-    for (at, tool) in request.tools.iter().enumerate() {
-        out.extend_from_slice(if at == 0 {
-            b"\"tools\":[{\"functionDeclarations\":["
-        } else {
-            b","
-        });
-        out.extend_from_slice(b"{\"name\":");
-        push_json(out, &tool.name);
-        out.extend_from_slice(b",\"description\":");
-        push_json(out, &tool.description);
-        // `parameters` would refuse most of what JSON schemas may say.
-        out.extend_from_slice(b",\"parametersJsonSchema\":");
-        push_json(out, &tool.parameters);
-        out.push(b'}');
-    }
-    out.extend_from_slice(b"]}],");
-    let mode: &[u8] = match &request.tool_choice {
-        ToolChoice::Auto => return,
-        ToolChoice::None => b"NONE\"",
-        ToolChoice::Required | ToolChoice::Named(_) => b"ANY\"",
+}
+
+/// The whole request body. The model is part of the address.
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
+    let has_system = !request.system.trim().is_empty();
+    let seen = sight.messages(request);
+    let (proofs, nested) = (wants_proofs(model_id), nests_images(model_id));
+    let parts = |message, calls| {
+        let content = Message::rendered(message, request.has_guests);
+        match message.role {
+            Role::Tool => result(message, calls, content, nested),
+            Role::User | Role::Assistant => parts(message, content, proofs),
+        }
     };
-    out.extend_from_slice(b"\"toolConfig\":{\"functionCallingConfig\":{\"mode\":\"");
-    out.extend_from_slice(mode);
-    if let ToolChoice::Named(name) = &request.tool_choice {
-        out.extend_from_slice(b",\"allowedFunctionNames\":[");
-        push_json(out, name);
-        out.push(b']');
-    }
-    out.extend_from_slice(b"}},");
+    // Caching needs no marks here, only the same bytes.
+    let turns = turns(request, &seen, parts, |_| {});
+    let contents = turns.into_iter().map(|turn| Turn {
+        role: if turn.of_model { "model" } else { "user" },
+        parts: turn.parts,
+    });
+    let thinks = request.thinking && thinks(model_id);
+    body::json(&GenerateContent {
+        generation_config: thinks.then_some(GenerationConfig {
+            thinking_config: ThinkingConfig {
+                include_thoughts: true,
+            },
+        }),
+        tools: tools(request),
+        tool_config: tool_config(request),
+        system_instruction: has_system.then(|| Instruction {
+            parts: [Part::text(&*request.system)],
+        }),
+        contents: contents.collect(),
+    })
+}
+
+fn tools(request: &Request) -> Option<[Tools<'_>; 1]> {
+    let declarations = request.tools.iter().map(|tool| Declaration {
+        name: &tool.name,
+        description: &tool.description,
+        parameters_json_schema: &tool.parameters,
+    });
+    let tools = Tools {
+        function_declarations: declarations.collect(),
+    };
+    (!request.tools.is_empty()).then_some([tools])
+}
+
+fn tool_config(request: &Request) -> Option<ToolConfig<'_>> {
+    let (mode, name) = match &request.tool_choice {
+        _ if request.tools.is_empty() => return None,
+        ToolChoice::Auto => return None,
+        ToolChoice::None => ("NONE", None),
+        ToolChoice::Required => ("ANY", None),
+        ToolChoice::Named(name) => ("ANY", Some([name.as_str()])),
+    };
+    Some(ToolConfig {
+        function_calling_config: CallingConfig {
+            mode,
+            allowed_function_names: name,
+        },
+    })
 }
 
 /// Proofs of one message, by what they belong to.
+#[derive(Default)]
 struct Proofs<'a> {
     text: Option<&'a str>,
     calls: Vec<(u32, &'a str)>,
@@ -103,10 +213,7 @@ struct Proofs<'a> {
 
 impl<'a> Proofs<'a> {
     fn of(message: &'a Message) -> Self {
-        let mut proofs = Self {
-            text: None,
-            calls: Vec::new(),
-        };
+        let mut proofs = Self::default();
         // What a guest thought is nothing that the speaker could prove.
         let own = message.agent.is_empty();
         for block in message.thinking.iter().filter(|_| own) {
@@ -131,107 +238,72 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// The parts of a message, joined by commas; nothing for an empty message,
-/// since empty parts are refused.
-fn encode(message: &Message, calls: &[ToolCall], format: u32) -> Vec<u8> {
-    let content = message.rendered(format & WITH_GUESTS != 0);
-    let mut out = Vec::with_capacity(content.len() + 64);
-    if message.role == Role::Tool {
-        push_result(
-            &mut out,
-            message,
-            calls,
-            &content,
-            format & NESTED_IMAGES != 0,
-        );
-        return out;
-    }
+/// The parts of what somebody said; none for an empty message, since empty
+/// parts are refused. `with_proofs`: calls have to prove who made them.
+fn parts<'a>(message: &'a Message, content: Cow<'a, str>, with_proofs: bool) -> Vec<Part<'a>> {
     let proofs = Proofs::of(message);
+    let mut parts = Vec::new();
     if !content.trim().is_empty() {
-        out.extend_from_slice(b"{\"text\":");
-        push_json(&mut out, &*content);
-        push_proof(&mut out, proofs.text);
-        out.push(b'}');
+        parts.push(Part {
+            thought_signature: proofs.text,
+            ..Part::text(content)
+        });
     }
     for (at, call) in message.tool_calls.iter().enumerate() {
-        separate(&mut out);
-        out.extend_from_slice(b"{\"functionCall\":{");
-        push_id(&mut out, &call.id);
-        out.extend_from_slice(b"\"name\":");
-        push_json(&mut out, &call.name);
-        out.extend_from_slice(b",\"args\":");
-        out.extend_from_slice(arguments(call).as_bytes());
-        out.push(b'}');
         // Of parallel calls the first one alone has to prove anything.
-        let substitute = (at == 0 && format & WITH_PROOFS != 0).then_some(NO_PROOF);
-        push_proof(&mut out, proofs.of_call(at).or(substitute));
-        out.push(b'}');
+        let substitute = (at == 0 && with_proofs).then_some(NO_PROOF);
+        parts.push(Part {
+            function_call: Some(Call {
+                id: id(&call.id),
+                name: &call.name,
+                args: arguments(call),
+            }),
+            thought_signature: proofs.of_call(at).or(substitute),
+            ..Part::default()
+        });
     }
-    out
-}
-
-fn push_proof(out: &mut Vec<u8>, proof: Option<&str>) {
-    if let Some(proof) = proof {
-        out.extend_from_slice(b",\"thoughtSignature\":");
-        push_json(out, proof);
-    }
+    parts
 }
 
 /// Ids that were made up here mean nothing there.
-fn push_id(out: &mut Vec<u8>, id: &str) {
-    if !id.is_empty() && !random::is_made_up(id) {
-        out.extend_from_slice(b"\"id\":");
-        push_json(out, id);
-        out.push(b',');
-    }
+fn id(id: &str) -> Option<&str> {
+    (!id.is_empty() && !random::is_made_up(id)).then_some(id)
 }
 
 /// `nested`: whether images stand in the result, else they follow it.
-fn push_result(
-    out: &mut Vec<u8>,
-    message: &Message,
-    calls: &[ToolCall],
-    content: &str,
+fn result<'a>(
+    message: &'a Message,
+    calls: &'a [ToolCall],
+    content: Cow<'a, str>,
     nested: bool,
-) {
-    let Some(call) = calls.iter().find(|call| call.id == message.tool_call_id) else {
-        // No call, no name: it can only be told.
-        out.extend_from_slice(b"{\"text\":");
-        push_json(out, &format!("[a tool answered: {content}]"));
-        out.push(b'}');
-        return push_images(out, message);
-    };
-    out.extend_from_slice(b"{\"functionResponse\":{");
-    push_id(out, &call.id);
-    out.extend_from_slice(b"\"name\":");
-    push_json(out, &call.name);
-    out.extend_from_slice(if message.is_error {
-        b",\"response\":{\"error\":"
-    } else {
-        b",\"response\":{\"output\":"
+) -> Vec<Part<'a>> {
+    let mut images = message.images.iter().map(|image| Part {
+        inline_data: Some(Picture {
+            mime_type: image.media_type().as_str(),
+            data: image.base64(),
+        }),
+        ..Part::default()
     });
-    push_json(out, content);
-    out.push(b'}');
-    if nested && !message.images.is_empty() {
-        let mut parts = Vec::new();
-        push_images(&mut parts, message);
-        out.extend_from_slice(b",\"parts\":[");
-        out.append(&mut parts);
-        out.push(b']');
-    }
-    out.extend_from_slice(b"}}");
-    if !nested {
-        push_images(out, message);
-    }
-}
-
-fn push_images(out: &mut Vec<u8>, message: &Message) {
-    for image in &message.images {
-        separate(out);
-        out.extend_from_slice(b"{\"inlineData\":{\"mimeType\":\"");
-        out.extend_from_slice(image.media_type().as_str().as_bytes());
-        out.extend_from_slice(b"\",\"data\":\"");
-        out.extend_from_slice(image.base64().as_bytes());
-        out.extend_from_slice(b"\"}}");
-    }
+    let answer = match calls.iter().find(|call| call.id == message.tool_call_id) {
+        // No call, no name: it can only be told.
+        None => Part::text(format!("[a tool answered: {content}]")),
+        Some(call) => Part {
+            function_response: Some(Answer {
+                id: id(&call.id),
+                name: &call.name,
+                response: if message.is_error {
+                    Response::Error(content)
+                } else {
+                    Response::Output(content)
+                },
+                parts: if nested {
+                    images.by_ref().collect()
+                } else {
+                    Vec::new()
+                },
+            }),
+            ..Part::default()
+        },
+    };
+    std::iter::once(answer).chain(images).collect()
 }

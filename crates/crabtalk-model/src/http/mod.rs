@@ -12,10 +12,10 @@ mod tls;
 pub use proxy::Proxies;
 pub(crate) use tls::Tls;
 
-use crate::body::Body as RequestBody;
 use bytes::Bytes;
 use connect::Connector;
 use http::{Extensions, HeaderMap, Request, StatusCode};
+use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
@@ -33,6 +33,9 @@ const MAX_IDLE: usize = 8;
 
 /// Older ones are not worth a try: servers and proxies close them about then.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(30);
+
+/// What is sent; cheap to clone, so that it can be sent again.
+pub(crate) type RequestBody = Full<Bytes>;
 
 /// Why a call got no answer.
 #[derive(Debug, Clone, thiserror::Error)]

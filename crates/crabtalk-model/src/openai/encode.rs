@@ -1,181 +1,252 @@
 //! Writes requests.
-//! Invariant: what two consecutive requests of a conversation share are the
-//! same bytes at the same place, so that provider caches hit; the messages
-//! therefore come last.
+//! Invariant: nothing comes between a call and its results, nor between those.
 
-use crate::body::{Body, Script, Writer, push_messages};
-use crate::format::{OPENAI, STRICT_ORDER, WITH_GUESTS, arguments, push_json, says_something};
-use crate::head::Heads;
+use crate::body::{self, arguments, says_something};
 use crate::known;
 use crate::sight::Sight;
+use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Message, Role};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Effort asked for when an agent's `thinking` is on: the middle of the scale.
 const REASONING_EFFORT: &str = "medium";
 
-/// The whole request body.
-pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>, heads: &Heads) -> Body {
-    let mut writer = Writer::new();
-    let out = &mut writer.out;
-    out.extend_from_slice(b"{\"model\":");
-    push_json(out, model_id);
-    out.extend_from_slice(b",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
-    if request.thinking {
-        out.extend_from_slice(b",\"reasoning_effort\":");
-        push_json(out, REASONING_EFFORT);
-    }
-    heads.push(&mut writer, request, 0, |out| {
-        if !request.tools.is_empty() {
-            push_tools(out, request);
-        }
-        out.extend_from_slice(b",\"messages\":[");
-        if !request.system.is_empty() {
-            out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
-            push_json(out, &*request.system);
-            out.extend_from_slice(b"},");
-        }
-    });
-    let has_guests = request.has_guests;
-    let strict = known::is_strict(model_id);
-    let mut format = OPENAI | if has_guests { WITH_GUESTS } else { 0 };
-    format |= if strict { STRICT_ORDER } else { 0 };
-    let messages = Messages {
-        sight,
-        has_guests,
-        strict,
-        images: Vec::new(),
-    };
-    let volatile = request.message_count().saturating_sub(1);
-    push_messages(&mut writer, request, sight, format, volatile, messages);
-    // A comma follows every message.
-    if writer.out.last() == Some(&b',') {
-        writer.out.pop();
-    }
-    writer.out.extend_from_slice(b"]}");
-    writer.finish()
+/// Stands between results and a user's message where that is demanded.
+const BRIDGE: &str = "I have the results.";
+
+#[derive(Serialize)]
+struct Chat<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Typed<Tool<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    messages: Vec<Said<'a>>,
 }
 
-/// Stands between results and a user's message where that is demanded.
-const BRIDGE: &[u8] = b"{\"role\":\"assistant\",\"content\":\"I have the results.\"},";
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// `{"type": "function", "function": ..}`, as tools and calls are written.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Typed<T> {
+    Function { function: T },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice<'a> {
+    Mode(&'static str),
+    Of(Typed<Named<'a>>),
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Said<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Content<'a>,
+    },
+    Assistant {
+        /// Null beside calls, where nothing is said.
+        content: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: Cow<'a, str>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    #[serde(flatten)]
+    function: Typed<Function<'a>>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(serialize_with = "as_text")]
+    arguments: Cow<'a, RawValue>,
+}
+
+fn as_text<S: Serializer>(json: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(json.get())
+}
+
+/// The whole request body.
+pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
+    let seen = sight.messages(request);
+    let mut messages = Vec::with_capacity(seen.len() + 1);
+    if !request.system.is_empty() {
+        messages.push(Said::System {
+            content: &request.system,
+        });
+    }
+    push_messages(
+        &mut messages,
+        &seen,
+        request.has_guests,
+        known::is_strict(model_id),
+    );
+    let tools = request.tools.iter().map(|tool| Typed::Function {
+        function: Tool {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.parameters,
+        },
+    });
+    body::json(&Chat {
+        model: model_id,
+        stream: true,
+        stream_options: StreamOptions {
+            include_usage: true,
+        },
+        reasoning_effort: request.thinking.then_some(REASONING_EFFORT),
+        tools: tools.collect(),
+        tool_choice: choice(request),
+        messages,
+    })
+}
+
+fn choice(request: &Request) -> Option<Choice<'_>> {
+    match &request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(Choice::Mode("none")),
+        ToolChoice::Required => Some(Choice::Mode("required")),
+        ToolChoice::Named(name) => Some(Choice::Of(Typed::Function {
+            function: Named { name },
+        })),
+    }
+}
 
 /// Results hold text alone, and nothing may come between them: their images
-/// follow the last one in a message of their own.
-struct Messages<'s> {
-    sight: &'s Sight<'s>,
+/// follow the last one in a message of their own. `strict`: whether
+/// [`BRIDGE`] is wanted.
+fn push_messages<'a>(
+    out: &mut Vec<Said<'a>>,
+    messages: &'a [Cow<'a, Message>],
     has_guests: bool,
-    /// Whether [`BRIDGE`] is wanted.
     strict: bool,
-    /// Content of that message.
-    images: Vec<u8>,
-}
-
-impl<'a> Script<'a> for Messages<'_> {
-    /// `open` is whether results were the last.
-    fn message(
-        &mut self,
-        out: &mut Vec<u8>,
-        open: &mut Option<bool>,
-        _: usize,
-        message: &'a Message,
-    ) {
+) {
+    let bridge = || Said::Assistant {
+        content: Some(BRIDGE.into()),
+        tool_calls: Vec::new(),
+    };
+    let show = |out: &mut Vec<Said<'a>>, images: &mut Vec<Part>| {
+        if !images.is_empty() {
+            out.extend(strict.then(bridge));
+            let content = Content::Parts(std::mem::take(images));
+            out.push(Said::User { content });
+        }
+    };
+    let (mut images, mut follows_results) = (Vec::new(), false);
+    for message in messages {
+        if message.role != Role::Tool {
+            show(out, &mut images);
+        }
         if !says_something(message) {
-            return;
+            continue;
         }
-        if self.strict && message.role == Role::User && *open == Some(true) {
-            out.extend_from_slice(BRIDGE);
+        if strict && message.role == Role::User && follows_results {
+            out.push(bridge());
         }
-        *open = Some(message.role == Role::Tool);
-        let seen = self.sight.of(message);
-        let message = seen.as_ref().unwrap_or(message);
-        encode(out, message, self.has_guests);
-        out.push(b',');
-        if !message.images.is_empty() {
-            encode_images(&mut self.images, message);
-        }
+        follows_results = message.role == Role::Tool;
+        out.push(said(message, has_guests));
+        push_images(&mut images, message);
     }
-
-    fn settle(&mut self, out: &mut Vec<u8>) {
-        if let Some(content) = self.images.strip_prefix(b",") {
-            if self.strict {
-                out.extend_from_slice(BRIDGE);
-            }
-            out.extend_from_slice(b"{\"role\":\"user\",\"content\":[");
-            out.extend_from_slice(content);
-            out.extend_from_slice(b"]},");
-            self.images.clear();
-        }
-    }
+    show(out, &mut images);
 }
 
-fn push_tools(out: &mut Vec<u8>, request: &Request) {
-    for (at, tool) in request.tools.iter().enumerate() {
-        out.extend_from_slice(if at == 0 { b",\"tools\":[" } else { b"," });
-        out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
-        push_json(out, &tool.name);
-        out.extend_from_slice(b",\"description\":");
-        push_json(out, &tool.description);
-        out.extend_from_slice(b",\"parameters\":");
-        push_json(out, &tool.parameters);
-        out.extend_from_slice(b"}}");
-    }
-    out.push(b']');
-    match &request.tool_choice {
-        ToolChoice::Auto => {}
-        ToolChoice::None => out.extend_from_slice(b",\"tool_choice\":\"none\""),
-        ToolChoice::Required => out.extend_from_slice(b",\"tool_choice\":\"required\""),
-        ToolChoice::Named(name) => {
-            out.extend_from_slice(
-                b",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":",
-            );
-            push_json(out, name);
-            out.extend_from_slice(b"}}");
-        }
-    }
-}
-
-fn encode(out: &mut Vec<u8>, message: &Message, has_guests: bool) {
+fn said(message: &Message, has_guests: bool) -> Said<'_> {
     let content = message.rendered(has_guests);
-    out.extend_from_slice(b"{\"role\":\"");
-    out.extend_from_slice(message.role.as_str().as_bytes());
-    out.push(b'"');
-    if message.role == Role::Tool {
-        out.extend_from_slice(b",\"tool_call_id\":");
-        push_json(out, &message.tool_call_id);
+    match message.role {
+        Role::User => Said::User {
+            content: Content::Text(content),
+        },
+        Role::Assistant => Said::Assistant {
+            content: (!content.is_empty() || message.tool_calls.is_empty()).then_some(content),
+            tool_calls: message.tool_calls.iter().map(call).collect(),
+        },
+        Role::Tool => Said::Tool {
+            tool_call_id: &message.tool_call_id,
+            content,
+        },
     }
-    out.extend_from_slice(b",\"content\":");
-    if content.is_empty() && !message.tool_calls.is_empty() {
-        out.extend_from_slice(b"null");
-    } else {
-        push_json(out, &*content);
-    }
-    for (at, call) in message.tool_calls.iter().enumerate() {
-        out.extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
-        out.extend_from_slice(b"{\"id\":");
-        push_json(out, &call.id);
-        out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
-        push_json(out, &call.name);
-        out.extend_from_slice(b",\"arguments\":");
-        push_json(out, &*arguments(call));
-        out.extend_from_slice(b"}}");
-    }
-    if !message.tool_calls.is_empty() {
-        out.push(b']');
-    }
-    out.push(b'}');
 }
 
-/// Appends content with the images of a result, after a comma.
-fn encode_images(out: &mut Vec<u8>, message: &Message) {
-    out.extend_from_slice(b",{\"type\":\"text\",\"text\":");
-    let id = &message.tool_call_id;
-    push_json(out, &format!("[what the tool call {id} shows]"));
-    out.push(b'}');
-    for image in &message.images {
-        out.extend_from_slice(b",{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:");
-        out.extend_from_slice(image.media_type().as_str().as_bytes());
-        out.extend_from_slice(b";base64,");
-        out.extend_from_slice(image.base64().as_bytes());
-        out.extend_from_slice(b"\"}}");
+fn call(call: &crabtalk_domain::ToolCall) -> Call<'_> {
+    Call {
+        id: &call.id,
+        function: Typed::Function {
+            function: Function {
+                name: &call.name,
+                arguments: arguments(call),
+            },
+        },
     }
+}
+
+fn push_images(out: &mut Vec<Part>, message: &Message) {
+    if message.images.is_empty() {
+        return;
+    }
+    let id = &message.tool_call_id;
+    out.push(Part::Text {
+        text: format!("[what the tool call {id} shows]"),
+    });
+    out.extend(message.images.iter().map(|image| {
+        let url = format!("data:{};base64,{}", image.media_type(), image.base64());
+        Part::ImageUrl {
+            image_url: ImageUrl { url },
+        }
+    }));
 }
