@@ -9,7 +9,6 @@
 //! Absent on purpose: wire types, files, processes, configuration formats,
 //! skills, memory, MCP. They come in through the ports of `crabtalk-domain`.
 
-mod alike;
 mod asks;
 mod catalog;
 mod compaction;

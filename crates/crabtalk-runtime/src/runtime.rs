@@ -1,7 +1,6 @@
 //! The runtime's handle: submit, watch, answer, stop.
 
 use crate::Error;
-use crate::alike::Alike;
 use crate::asks::{Answer, AskDesk, PendingAsk};
 use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
@@ -68,7 +67,6 @@ pub(crate) struct Inner {
     pub(crate) running: AtomicU64,
     pub(crate) begun: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
-    pub(crate) alike: Alike,
     tasks: TaskTracker,
 }
 
@@ -80,15 +78,8 @@ impl Inner {
 
     /// The tools in an agent's scope, in a stable order: the runtime's, the
     /// providers', and the hook's.
-    pub(crate) fn specs(
-        &self,
-        agent: &Arc<AgentConfig>,
-        catalog: &Arc<Catalog>,
-    ) -> Arc<Vec<Arc<ToolSpec>>> {
-        let offered = self.router.offered();
-        self.alike.tools(agent, catalog, offered, |offered| {
-            Router::specs(agent, catalog, offered)
-        })
+    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Arc<Vec<Arc<ToolSpec>>> {
+        Arc::new(Router::specs(agent, catalog, &self.router.offered()))
     }
 
     /// An agent as its runs know it: composed by the hooks, told of its scope
@@ -103,7 +94,7 @@ impl Inner {
             }
             agent.prompt.push_str(&block);
         }
-        self.alike.agent(agent)
+        Arc::new(agent)
     }
 
     /// Calls the model. Nothing else calls it, so that every answer is bounded.
@@ -164,7 +155,6 @@ impl Runtime {
             running: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             delegates: parts.delegates,
-            alike: Alike::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -86,7 +86,6 @@ pub(super) async fn start<'a>(
 
     let name = request.key.agent.as_str();
     let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
-    let system = rt.alike.system(&speaker.name, system);
     Ok(Run {
         cwd: facts.cwd.clone(),
         standing,
@@ -104,7 +103,7 @@ pub(super) async fn start<'a>(
         audience: audience.unwrap_or_else(|| Arc::clone(&publisher)),
         publisher,
         announcer,
-        system,
+        system: system.into(),
         injected: Arc::default(),
         injected_at,
         calls: None,
