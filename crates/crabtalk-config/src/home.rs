@@ -152,16 +152,6 @@ impl Home {
         self.config_dir().join("crons.toml")
     }
 
-    /// `config/subscriptions.toml`.
-    pub fn subscriptions_file(&self) -> PathBuf {
-        self.config_dir().join("subscriptions.toml")
-    }
-
-    /// `config/nexus.toml`.
-    pub fn nexus_file(&self) -> PathBuf {
-        self.config_dir().join("nexus.toml")
-    }
-
     /// `sessions/`: the conversations.
     pub fn sessions_dir(&self) -> PathBuf {
         self.root.join("sessions")
@@ -185,11 +175,6 @@ impl Home {
     /// `run/`: port files of components and the daemon's pid.
     pub fn run_dir(&self) -> PathBuf {
         self.root.join("run")
-    }
-
-    /// `run/daemon.pid`.
-    pub fn pid_file(&self) -> PathBuf {
-        self.run_dir().join("daemon.pid")
     }
 
     /// `logs/`.
