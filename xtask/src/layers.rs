@@ -48,6 +48,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-skills",
             "crabtalk-tools",
             "crabtalk-mcp",
+            "crabtalk-bus",
             "crabtalk-cron",
         ],
     ),
@@ -73,6 +74,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-heap", &[]),
     ("crabtalk-config", &["crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
+    ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-component", &[]),
     // A client, to measure the daemon from outside.
     ("xtask", &["crabtalk-proto"]),

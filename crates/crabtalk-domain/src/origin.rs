@@ -24,6 +24,9 @@ pub enum Origin {
     Event {
         /// The event's source.
         source: String,
+        /// How many runs the chain of events has with this one: 1 where a client
+        /// published, more where the end of a run did.
+        depth: u32,
     },
     /// Another run's `delegate` call.
     Delegate {
@@ -58,8 +61,12 @@ impl Origin {
             }
             "event" => Some(Self::Event {
                 source: rest.into(),
+                depth: 1,
             }),
-            _ => None,
+            _ => Some(Self::Event {
+                source: rest.into(),
+                depth: kind.strip_prefix("event#")?.parse().ok()?,
+            }),
         }
     }
 
@@ -86,7 +93,8 @@ impl fmt::Display for Origin {
             Self::Client { principal } => write!(f, "client:{principal}"),
             Self::Cron { id, by } if by.is_empty() => write!(f, "cron:{id}"),
             Self::Cron { id, by } => write!(f, "cron:{id}:{by}"),
-            Self::Event { source } => write!(f, "event:{source}"),
+            Self::Event { source, depth: 1 } => write!(f, "event:{source}"),
+            Self::Event { source, depth } => write!(f, "event#{depth}:{source}"),
             Self::Delegate { parent, run, .. } => {
                 write!(f, "delegate:{}/{}#{run}", parent.agent, parent.sender)
             }
@@ -106,6 +114,7 @@ mod tests {
             "cron:7",
             "cron:7:tg:1",
             "event:a:b",
+            "event#3:agent:crab:done",
         ] {
             let origin = Origin::parse(text).expect("it is one");
             assert_eq!(origin.to_string(), text);
@@ -116,6 +125,8 @@ mod tests {
             "client:laptop",
             "client:",
             "delegate:a/b#1",
+            "event#x:a",
+            "events:a",
             "",
             "x",
         ] {

@@ -14,6 +14,7 @@ fn standings() -> Vec<(&'static str, Standing)> {
     };
     let event = Origin::Event {
         source: "gateway:x".into(),
+        depth: 1,
     };
     let token = Origin::Client {
         principal: Principal::Token(TokenName::new("laptop").expect("a name")),

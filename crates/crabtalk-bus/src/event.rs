@@ -1,0 +1,82 @@
+//! What is published.
+
+use serde::{Deserialize, Serialize};
+
+/// Longest source; it becomes a sender (`event:SOURCE`).
+pub const MAX_SOURCE_BYTES: usize = 256;
+
+/// Longest payload: it is what an agent reads, and a model can take no more of.
+pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
+
+/// An event that waits for the runs that it fires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number in the journal, which no other event of the home has.
+    pub id: u64,
+    /// Where it comes from, as subscriptions name it.
+    pub source: String,
+    /// What the agents are told.
+    pub payload: String,
+    /// How many runs lie before it in the chain of events, this one included: 1
+    /// for what a client publishes.
+    pub depth: u32,
+    /// The subscriptions that it fires, by number.
+    pub fires: Vec<u64>,
+    /// What it is about, where the same may be told twice: the run that ended.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+}
+
+/// A text that is no source.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum InvalidSource {
+    #[error("a source is needed, for instance `build:failed`")]
+    Empty,
+    #[error("a source has {MAX_SOURCE_BYTES} bytes at most, this one has {0}")]
+    TooLong(usize),
+    #[error("a source holds no blanks and no control characters")]
+    Odd,
+    #[error("`*` and `?` stand for others in subscriptions; an event names its source whole")]
+    Pattern,
+}
+
+/// Whether a text can be the source of an event, or with `pattern` what
+/// subscriptions name.
+pub fn check_source(source: &str, pattern: bool) -> Result<(), InvalidSource> {
+    if source.is_empty() {
+        return Err(InvalidSource::Empty);
+    }
+    if source.len() > MAX_SOURCE_BYTES {
+        return Err(InvalidSource::TooLong(source.len()));
+    }
+    if source.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(InvalidSource::Odd);
+    }
+    if !pattern && source.contains(['*', '?']) {
+        return Err(InvalidSource::Pattern);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_one_word() {
+        for source in ["build:failed", "agent:crab:done", "tg/1", "é"] {
+            assert_eq!(check_source(source, false), Ok(()), "{source}");
+        }
+        assert_eq!(check_source("", false), Err(InvalidSource::Empty));
+        assert_eq!(check_source("a b", true), Err(InvalidSource::Odd));
+        assert_eq!(check_source("a\n", true), Err(InvalidSource::Odd));
+        assert_eq!(check_source("a:*", false), Err(InvalidSource::Pattern));
+        assert_eq!(check_source("a:*", true), Ok(()));
+        let long = "a".repeat(MAX_SOURCE_BYTES + 1);
+        assert!(matches!(
+            check_source(&long, true),
+            Err(InvalidSource::TooLong(_))
+        ));
+    }
+}

@@ -1,0 +1,330 @@
+//! `subscriptions.toml`: read as people write it, edited with their comments kept.
+//!
+//! Invariants: a broken subscription costs no other; a text that cannot be read is
+//! never written over; a file that changed since it was taken is a conflict.
+
+use crate::Subscription;
+use crabtalk_files::Existing;
+use std::io;
+use std::path::{Path, PathBuf};
+use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table};
+
+/// Largest file: as many subscriptions as there may be, with remarks.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Subscriptions that are taken: each event is compared with all of them.
+const MAX_SUBSCRIPTIONS: usize = 1000;
+
+/// The key of subscriptions.
+const ENTRIES: &str = "subscription";
+
+/// What the file begins with when the daemon makes it.
+const HEAD: &str = "# Which agents run when an event comes. `crabtalk subscriptions` lists and changes them;\n\
+     # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
+
+/// Why the file was not read or written.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum FileError {
+    #[error("{}: {why}", path.display())]
+    Unreadable { path: PathBuf, why: String },
+    #[error("{}:{line}: {why}", path.display())]
+    Broken {
+        path: PathBuf,
+        line: usize,
+        why: String,
+    },
+    #[error("{} was edited since it was read: reload, and do it again", .0.display())]
+    Conflict(PathBuf),
+    #[error("there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: remove one")]
+    TooMany,
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+}
+
+/// Something in the file that is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where, from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub why: String,
+}
+
+/// What the file says.
+#[derive(Debug, Default)]
+pub struct Read {
+    /// Subscriptions that hold.
+    pub subscriptions: Vec<Subscription>,
+    /// What is not taken.
+    pub findings: Vec<Finding>,
+    /// The text; `None` if there is no file.
+    pub text: Option<String>,
+}
+
+/// The file, open for a change.
+#[derive(Debug)]
+pub struct SubscriptionFile {
+    path: PathBuf,
+    before: Option<String>,
+    document: DocumentMut,
+}
+
+impl SubscriptionFile {
+    /// Reads the whole file. One that does not exist is empty.
+    ///
+    /// # Errors
+    /// A file that is no TOML, or no text at all.
+    pub fn read(path: &Path) -> Result<Read, FileError> {
+        let text = text(path)?;
+        let document = parse(path, text.as_deref().unwrap_or_default())?;
+        let raw = document.raw().to_owned();
+        let line_of = |span: Option<std::ops::Range<usize>>| {
+            let at = span.map_or(0, |span| span.start);
+            1 + raw[..at].bytes().filter(|byte| *byte == b'\n').count()
+        };
+        let mut read = Read {
+            text,
+            ..Read::default()
+        };
+        for (key, item) in document.as_table().iter() {
+            let Some(tables) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+                read.findings.push(Finding {
+                    line: line_of(item.span()),
+                    why: format!("{key:.64?} is unknown: subscriptions are [[{ENTRIES}]]"),
+                });
+                continue;
+            };
+            for table in tables {
+                let known = |id| read.subscriptions.iter().any(|s| s.id == id);
+                let taken = match subscription(table) {
+                    Ok(subscription) if known(subscription.id) => Err(format!(
+                        "another subscription has the id {}",
+                        subscription.id
+                    )),
+                    Ok(_) if read.subscriptions.len() >= MAX_SUBSCRIPTIONS => {
+                        Err(FileError::TooMany.to_string())
+                    }
+                    taken => taken,
+                };
+                match taken {
+                    Ok(subscription) => read.subscriptions.push(subscription),
+                    Err(why) => read.findings.push(Finding {
+                        line: line_of(table.span()),
+                        why,
+                    }),
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Opens the file for a change. `taken` is the text that is in force.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`] if that is not what the file says.
+    pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
+        let before = text(path)?;
+        if before.as_deref() != taken {
+            return Err(FileError::Conflict(path.to_owned()));
+        }
+        let document = parse(path, before.as_deref().unwrap_or_default())?;
+        Ok(Self {
+            path: path.to_owned(),
+            before,
+            document: document.into_mut(),
+        })
+    }
+
+    /// Adds a subscription behind the others.
+    ///
+    /// # Errors
+    /// The limit, and subscriptions that are written otherwise than as
+    /// `[[subscription]]`.
+    pub fn add(&mut self, subscription: &Subscription) -> Result<(), FileError> {
+        let item = self
+            .document
+            .entry(ENTRIES)
+            .or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        let Some(tables) = item.as_array_of_tables_mut() else {
+            return Err(FileError::Unreadable {
+                path: self.path.clone(),
+                why: format!("{ENTRIES} has to be written as [[{ENTRIES}]]"),
+            });
+        };
+        if tables.len() >= MAX_SUBSCRIPTIONS {
+            return Err(FileError::TooMany);
+        }
+        let mut table = Table::new();
+        let id = i64::try_from(subscription.id).unwrap_or(i64::MAX);
+        table.insert("id", id.into());
+        table.insert("source", subscription.source.as_str().into());
+        table.insert("target_agent", subscription.agent.as_str().into());
+        if subscription.once {
+            table.insert("once", true.into());
+        }
+        if !subscription.by.is_empty() {
+            table.insert("by", subscription.by.as_str().into());
+        }
+        if self.before.is_none() && tables.is_empty() {
+            table.decor_mut().set_prefix(HEAD);
+        }
+        tables.push(table);
+        Ok(())
+    }
+
+    /// Removes every subscription of a number; whether there was one.
+    pub fn remove(&mut self, id: u64) -> bool {
+        let tables = self.document.get_mut(ENTRIES);
+        let Some(tables) = tables.and_then(Item::as_array_of_tables_mut) else {
+            return false;
+        };
+        let before = tables.len();
+        tables.retain(|table| id_of(table) != Some(id));
+        before != tables.len()
+    }
+
+    /// Replaces the file, if it is as it was when it was opened.
+    ///
+    /// # Errors
+    /// [`FileError::Conflict`] if somebody was faster.
+    pub fn save(self) -> Result<(), FileError> {
+        if text(&self.path)? != self.before {
+            return Err(FileError::Conflict(self.path));
+        }
+        let now = self.document.to_string();
+        let written = crabtalk_files::write(&self.path, now.as_bytes(), Existing::Replace);
+        written.map_err(|error| FileError::Write {
+            path: self.path,
+            error,
+        })
+    }
+}
+
+fn text(path: &Path) -> Result<Option<String>, FileError> {
+    let read = crabtalk_files::if_there(crabtalk_files::read_text(path, MAX_BYTES));
+    read.map_err(|error| FileError::Unreadable {
+        path: path.to_owned(),
+        why: error.to_string(),
+    })
+}
+
+fn parse(path: &Path, text: &str) -> Result<Document<String>, FileError> {
+    Document::parse(text.to_owned()).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let before = text.as_bytes()[..at].iter();
+        FileError::Broken {
+            path: path.to_owned(),
+            line: 1 + before.filter(|byte| **byte == b'\n').count(),
+            why: error.message().to_owned(),
+        }
+    })
+}
+
+fn id_of(table: &Table) -> Option<u64> {
+    u64::try_from(table.get("id")?.as_integer()?).ok()
+}
+
+/// What a table says.
+fn subscription(table: &Table) -> Result<Subscription, String> {
+    let (mut once, mut texts) = (false, [("source", ""), ("target_agent", ""), ("by", "")]);
+    for (key, item) in table.iter() {
+        match key {
+            "id" => {}
+            "once" => once = item.as_bool().ok_or("once is neither true nor false")?,
+            _ => {
+                let known = texts.iter_mut().find(|(name, _)| *name == key);
+                let (_, to) = known.ok_or_else(|| format!("the key {key:.64?} is unknown"))?;
+                let text = item.as_str();
+                *to = text.ok_or_else(|| format!("{key} is no text: put it into quotes"))?;
+            }
+        }
+    }
+    let [(_, source), (_, agent), (_, by)] = texts;
+    let id = id_of(table).unwrap_or_default();
+    Subscription::new(id, source, agent, once, by).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("subscriptions.toml");
+        std::fs::write(&path, text).expect("written");
+        (folder, path)
+    }
+
+    const TWO: &str = "# mine\n[[subscription]]\nid = 3 # three\nsource = \"build:*\"\n\
+        target_agent = \"crab\"\n\n[[subscription]]\nid = 4\nsource = \"x\"\ntarget_agent = \"crab\"\nonce = true\n";
+
+    #[test]
+    fn what_a_person_wrote_stays_when_the_daemon_edits() {
+        let (_folder, path) = file(TWO);
+        let read = SubscriptionFile::read(&path).expect("read");
+        assert_eq!(read.findings, []);
+        let ids: Vec<u64> = read.subscriptions.iter().map(|s| s.id).collect();
+        assert_eq!(ids, [3, 4]);
+        let mut edit = SubscriptionFile::open(&path, read.text.as_deref()).expect("unchanged");
+        let five = Subscription::new(5, "y:*", "crab", true, "user").expect("one");
+        edit.add(&five).expect("added");
+        assert!(edit.remove(4) && !edit.remove(99));
+        edit.save().expect("saved");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(
+            text.starts_with("# mine\n") && text.contains("id = 3 # three"),
+            "{text}"
+        );
+        let read = SubscriptionFile::read(&path).expect("read again");
+        assert_eq!(read.subscriptions[1], five);
+    }
+
+    #[test]
+    fn a_new_file_says_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("subscriptions.toml");
+        let mut edit = SubscriptionFile::open(&path, None).expect("none yet");
+        let one = Subscription::new(1, "y", "crab", false, "").expect("one");
+        edit.add(&one).expect("added");
+        edit.save().expect("saved");
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.starts_with("# Which agents run"), "{text}");
+        assert_eq!(
+            SubscriptionFile::read(&path).expect("read").subscriptions,
+            [one]
+        );
+    }
+
+    #[test]
+    fn somebody_elses_edit_is_a_conflict() {
+        let (_folder, path) = file(TWO);
+        let taken = SubscriptionFile::read(&path).expect("read").text;
+        std::fs::write(&path, format!("{TWO}# later\n")).expect("edited");
+        let late = SubscriptionFile::open(&path, taken.as_deref());
+        assert!(matches!(late, Err(FileError::Conflict(_))));
+    }
+
+    #[test]
+    fn what_is_broken_is_named_by_its_line_and_costs_no_other() {
+        let (_folder, path) = file(
+            "[[subscription]]\nsource = \"x\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 1\nsource = \"a b\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 2\nsource = \"x\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 2\nsource = \"y\"\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 5\nsource = 7\ntarget_agent = \"crab\"\n\
+             [[subscription]]\nid = 6\nsource = \"x\"\ntarget_agent = \"crab\"\nonec = true\n\
+             [other]\n",
+        );
+        let read = SubscriptionFile::read(&path).expect("read");
+        assert_eq!(read.subscriptions.len(), 1);
+        let lines: Vec<usize> = read.findings.iter().map(|finding| finding.line).collect();
+        assert_eq!(lines, [1, 4, 12, 16, 20, 25], "{:?}", read.findings);
+        let (_folder, path) = file("\n[[subscription]\n");
+        let broken = SubscriptionFile::read(&path);
+        assert!(
+            matches!(broken, Err(FileError::Broken { line: 2, .. })),
+            "{broken:?}"
+        );
+    }
+}
