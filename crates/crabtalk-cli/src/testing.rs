@@ -20,7 +20,7 @@ use crabtalk_proto::{
     SetEnabledMsg, SetProviderMsg, SkillInfo, SkillList, Spending, Status, StreamEvent, StreamMsg,
     WelcomeMsg, stream_event,
 };
-use crabtalk_transport::{Limits, serve};
+use crabtalk_transport::{Crowd, serve};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use std::collections::VecDeque;
@@ -424,7 +424,7 @@ impl Fake {
         let session = script.clone();
         server.spawn(serve(
             listener,
-            Limits::default(),
+            Crowd::default(),
             move |_| Ok::<_, Status>(session.clone()),
             CancellationToken::new(),
         ));

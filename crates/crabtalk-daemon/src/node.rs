@@ -21,8 +21,8 @@ use crabtalk_guardian::{Children, Walls};
 use crabtalk_memory::Memory;
 use crabtalk_runtime::Runtime;
 use crabtalk_tools::OsTools;
+use crabtalk_transport::Crowd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Everything that sessions share.
@@ -43,17 +43,8 @@ pub(crate) struct Node {
     in_force: tokio::sync::Mutex<InForce>,
     started: Instant,
     partial_answers: PartialAnswers,
-    open_connections: Arc<AtomicUsize>,
+    crowd: Crowd,
     services: Services,
-}
-
-/// A connection that is counted.
-pub(crate) struct OpenConnection(Arc<AtomicUsize>);
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Node {
@@ -98,19 +89,9 @@ impl Node {
         self.settings.config()
     }
 
-    /// Connections at a time (WIRE-9).
-    pub(crate) fn connections(&self) -> usize {
-        self.config().limits.connections as usize
-    }
-
-    /// Counts a connection for as long as the guard lives.
-    pub(crate) fn count_connection(&self) -> OpenConnection {
-        self.open_connections.fetch_add(1, Ordering::Relaxed);
-        OpenConnection(Arc::clone(&self.open_connections))
-    }
-
-    pub(crate) fn open_connections(&self) -> usize {
-        self.open_connections.load(Ordering::Relaxed)
+    /// Everybody who is connected, by whichever listener (WIRE-9).
+    pub(crate) fn crowd(&self) -> &Crowd {
+        &self.crowd
     }
 
     /// Every long task of the daemon.

@@ -18,7 +18,7 @@ mod wire;
 
 pub(crate) use legacy::PartialAnswers;
 
-use crate::node::{Node, OpenConnection};
+use crate::node::Node;
 use crabtalk_domain::{ConversationKey, Origin, Principal};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -38,7 +38,6 @@ pub(crate) struct Session {
     principal: Principal,
     /// Whether the client knows messages of this generation.
     modern: AtomicBool,
-    _counted: OpenConnection,
 }
 
 /// A failure of the runtime as the wire has it.
@@ -48,13 +47,11 @@ fn status(error: &Error) -> Status {
 
 impl Session {
     pub(crate) fn new(node: Arc<Node>, principal: Principal, shutdown: CancellationToken) -> Self {
-        let _counted = node.count_connection();
         Self {
             node,
             shutdown,
             principal,
             modern: AtomicBool::new(false),
-            _counted,
         }
     }
 

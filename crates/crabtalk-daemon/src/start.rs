@@ -12,7 +12,7 @@ use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
 use crabtalk_tools::FileWork;
-use crabtalk_transport::{Limits, Peer, UnixListener, listen, serve};
+use crabtalk_transport::{Peer, UnixListener, listen, serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,18 +157,14 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
 /// Accepts clients, and answers them. When the daemon stops, replies in flight
 /// drain.
 fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Service {
-    let limits = Limits {
-        connections: node.connections(),
-        ..Limits::default()
-    };
-    let node = Arc::clone(node);
+    let (node, crowd) = (Arc::clone(node), node.crowd().clone());
     let body = async move |shutdown: CancellationToken| {
         let stop = shutdown.clone();
         let session = move |peer: Peer| {
             let principal = admit(&peers, peer)?;
             Ok(Session::new(Arc::clone(&node), principal, stop.clone()))
         };
-        serve(listener, limits, session, shutdown).await;
+        serve(listener, crowd, session, shutdown).await;
         Ok(())
     };
     Service::vital("connections", "transport", body).draining()

@@ -45,17 +45,20 @@ pub enum FrameError {
     Io(#[from] io::Error),
 }
 
-/// A payload longer than [`MAX_FRAME`].
+/// A payload longer than the limit, which is [`MAX_FRAME`] at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of {declared} bytes is above the limit of {MAX_FRAME} bytes")]
+#[error("a frame of {declared} bytes is above the limit of {limit} bytes")]
 pub struct TooLarge {
     /// Its length in bytes.
     pub declared: usize,
+    /// The limit in bytes.
+    pub limit: usize,
 }
 
-fn check_length(declared: usize) -> Result<usize, TooLarge> {
-    if declared > MAX_FRAME {
-        Err(TooLarge { declared })
+fn check_length(declared: usize, limit: usize) -> Result<usize, TooLarge> {
+    let limit = limit.min(MAX_FRAME);
+    if declared > limit {
+        Err(TooLarge { declared, limit })
     } else {
         Ok(declared)
     }
@@ -64,7 +67,7 @@ fn check_length(declared: usize) -> Result<usize, TooLarge> {
 /// Appends a message as a frame; a message above the limit leaves `buffer` as
 /// it was.
 pub fn encode<M: Message>(message: &M, buffer: &mut BytesMut) -> Result<(), TooLarge> {
-    let length = check_length(message.encoded_len())?;
+    let length = check_length(message.encoded_len(), MAX_FRAME)?;
     buffer.reserve(HEADER + length);
     buffer.put_u32(u32::try_from(length).expect("MAX_FRAME fits in 32 bits"));
     message.encode_raw(buffer);
@@ -72,12 +75,13 @@ pub fn encode<M: Message>(message: &M, buffer: &mut BytesMut) -> Result<(), TooL
 }
 
 /// Takes the payload of the first frame out of `buffer`; `None` until it is
-/// complete.
-pub fn split_frame(buffer: &mut BytesMut) -> Result<Option<BytesMut>, TooLarge> {
+/// complete. A payload above `limit` bytes is refused as soon as its length is
+/// known.
+pub fn split_frame(buffer: &mut BytesMut, limit: usize) -> Result<Option<BytesMut>, TooLarge> {
     let Some(declared) = declared_length(buffer) else {
         return Ok(None);
     };
-    let length = check_length(declared)?;
+    let length = check_length(declared, limit)?;
     if buffer.len() - HEADER < length {
         return Ok(None);
     }
@@ -88,7 +92,15 @@ pub fn split_frame(buffer: &mut BytesMut) -> Result<Option<BytesMut>, TooLarge> 
 /// Takes the first message out of `buffer`; `None` until it is complete. After
 /// [`FrameError::Malformed`] the next frame can be read.
 pub fn decode<M: Message + Default>(buffer: &mut BytesMut) -> Result<Option<M>, FrameError> {
-    match split_frame(buffer)? {
+    decode_within(buffer, MAX_FRAME)
+}
+
+/// The same for a peer that may not send more than `limit` bytes at once.
+pub fn decode_within<M: Message + Default>(
+    buffer: &mut BytesMut,
+    limit: usize,
+) -> Result<Option<M>, FrameError> {
+    match split_frame(buffer, limit)? {
         Some(payload) => Ok(Some(M::decode(payload)?)),
         None => Ok(None),
     }
@@ -146,7 +158,7 @@ where
         }
         Err(error) => return Err(error.into()),
     }
-    let declared = check_length(u32::from_be_bytes(header) as usize)?;
+    let declared = check_length(u32::from_be_bytes(header) as usize, MAX_FRAME)?;
     let mut payload = BytesMut::with_capacity(declared.min(FIRST_PAYLOAD_BUFFER));
     let mut rest = reader.take(declared as u64);
     while payload.len() < declared {

@@ -73,6 +73,8 @@ impl Status {
 constructors! {
     /// 400.
     bad_request = BAD_REQUEST;
+    /// 401.
+    unauthorized = UNAUTHORIZED;
     /// 403.
     forbidden = FORBIDDEN;
     /// 404.

@@ -13,10 +13,9 @@ use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{Server, ServerMessage, Status};
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -31,10 +30,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// Connections that are accepted before those that are open have their turn: a
 /// flood of new ones costs them the time of so many.
 const IN_A_ROW: u32 = 8;
-
-/// Refusals at a time; a connection beyond them is closed without a word, so
-/// that a flood of connections stays bounded.
-const REFUSALS: usize = 16;
 
 /// How long writing a refusal may take. It fits into any fresh buffer.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
@@ -68,36 +63,17 @@ pub struct Accepted<R, W, P> {
     pub peer: P,
 }
 
-/// Limits of [`serve`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections at a time; one more gets 429 and is closed.
-    pub connections: usize,
-    /// How long replies in flight may go on after shutdown began.
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    /// 1024 connections, below the usual 4096 files of a process with room
-    /// for what each of them does; 3 seconds to drain, so that a daemon
-    /// ends within the 5 that it promises.
-    fn default() -> Self {
-        Self {
-            connections: 1024,
-            drain: Duration::from_secs(3),
-        }
-    }
-}
-
 /// Accepts connections until `shutdown`, then lets their replies drain and
 /// returns when every connection is closed.
+///
+/// Loops that are given clones of one `crowd` share its limits.
 ///
 /// `session` makes the server of one connection, or refuses the peer with a
 /// status that it gets before the connection is closed. It runs in the accept
 /// loop, so it must be quick.
 pub async fn serve<A, S>(
     mut listener: A,
-    limits: Limits,
+    crowd: Crowd,
     session: impl Fn(A::Peer) -> Result<S, Status>,
     shutdown: CancellationToken,
 ) where
@@ -105,8 +81,6 @@ pub async fn serve<A, S>(
     S: Server + 'static,
 {
     let mut connections = JoinSet::new();
-    let crowd = Crowd::default();
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let mut pause = FIRST_PAUSE;
     let mut in_a_row = 0;
     loop {
@@ -128,10 +102,8 @@ pub async fn serve<A, S>(
             Ok(Accepted { read, write, peer }) => {
                 pause = FIRST_PAUSE;
                 let source = A::source(&peer);
-                let place = admit(connections.len(), limits, || {
-                    let place = crowd.enter(source, limits.connections)?;
-                    Ok((place, session(peer)?))
-                });
+                let place = crowd.enter(source);
+                let place = place.and_then(|place| Ok((place, session(peer)?)));
                 match place {
                     Ok(((place, wait), server)) => {
                         let serving = conn::run(server, read, write, place, shutdown.clone());
@@ -142,7 +114,7 @@ pub async fn serve<A, S>(
                         }
                     }
                     Err(status) => {
-                        if let Ok(turn) = Arc::clone(&refusals).try_acquire_owned() {
+                        if let Some(turn) = crowd.refusal() {
                             connections.spawn(refuse(write, status, turn));
                         }
                     }
@@ -161,23 +133,7 @@ pub async fn serve<A, S>(
     // Nobody may connect any more, and the socket file goes, before replies
     // drain: the next daemon may start meanwhile.
     drop(listener);
-    drain(connections, limits.drain).await;
-}
-
-fn admit<S>(
-    open: usize,
-    limits: Limits,
-    session: impl FnOnce() -> Result<S, Status>,
-) -> Result<S, Status> {
-    if open < limits.connections {
-        return session();
-    }
-    let limit = limits.connections;
-    tracing::warn!(limit, "a connection was refused: too many are open");
-    Err(Status::too_many(format!(
-        "the daemon has {limit} connections open, which is its limit; close one or raise \
-         `connections` under [limits]"
-    )))
+    drain(connections, crowd.limits().drain).await;
 }
 
 /// Serves a connection that came too fast, when its turn has come.
@@ -232,7 +188,9 @@ fn report(ended: Result<Result<(), Ended>, JoinError>) {
             tracing::debug!(%error, "a connection failed");
         }
         Ok(Err(Ended::Frame(error))) => tracing::warn!("a connection was closed: {error}"),
-        Ok(Err(error @ Ended::Crowded)) => tracing::warn!("a connection was closed: {error}"),
+        Ok(Err(error @ (Ended::Crowded | Ended::Late))) => {
+            tracing::warn!("a connection was closed: {error}")
+        }
         Ok(Err(Ended::Write(error))) => tracing::warn!(%error, "a reply could not be written"),
         Err(error) if error.is_panic() => {
             tracing::error!("answering a request panicked; its connection is closed: {error}");

@@ -11,8 +11,8 @@ use crate::half::{Input, ReadHalf, poll_input};
 use bytes::{Buf, BytesMut};
 use crabtalk_proto::codec::{self, FrameError};
 use crabtalk_proto::{
-    ClientMessage, Reply, Server, ServerMessage, Status, StreamEnd, StreamEvent, TooLarge, code,
-    server_message, stream_event,
+    ClientMessage, Reply, Role, Server, ServerMessage, Status, StreamEnd, StreamEvent, TooLarge,
+    code, server_message, stream_event,
 };
 use futures_core::Stream;
 use std::future::{Future, poll_fn};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 /// Bytes taken from a client while a reply of its earlier request still goes
@@ -36,6 +36,16 @@ const WRITE_BUFFER: usize = 64 * 1024;
 /// Buffers larger than this are given back when a connection goes idle, so
 /// that one big frame does not cost its memory for the connection's life.
 const IDLE_BUFFER: usize = 1024;
+
+/// Longest frame of a client that has not said yet who it is: a Hello with its
+/// token, and nothing that could be stored here.
+const HANDSHAKE_FRAME: usize = 4096;
+
+/// How long it has for that.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+
+/// How long writing a last word may take. It fits into any fresh buffer.
+const LAST_WORD_TIME: Duration = Duration::from_secs(1);
 
 /// How long a connection may be without a byte and without a reply: whoever
 /// comes back after that connects again, and a descriptor that somebody forgot
@@ -54,6 +64,9 @@ pub(crate) enum Ended {
     /// There was no memory for what the client sent.
     #[error("too many large messages were arriving at once")]
     Crowded,
+    /// The client did not say in time who it is.
+    #[error("a client did not say within {HANDSHAKE_TIME:?} who it is")]
+    Late,
     /// Writing failed otherwise.
     #[error("a reply could not be written")]
     Write(#[source] io::Error),
@@ -74,12 +87,18 @@ enum Next {
     TooLarge(TooLarge),
     /// A frame for which there is no room; the connection ends.
     Crowded(Status),
+    /// The handshake took too long; the connection ends.
+    Late,
     /// Nothing more.
     End,
 }
 
 /// Answers a connection's requests until its client closes it, or until
 /// `shutdown` and there is nothing left to answer.
+///
+/// A listener that wants to know who connects gives servers whose role is
+/// [`Role::Stranger`]: until one has a role, the connection takes small frames
+/// only, and not for long.
 pub(crate) async fn run<S, R, W>(
     server: S,
     reader: R,
@@ -94,6 +113,9 @@ where
 {
     let server = Arc::new(server);
     let mut connection = Connection::new(reader, writer, place);
+    if server.role() == Role::Stranger {
+        connection.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
+    }
     let mut cancelled = pin!(shutdown.cancelled());
     loop {
         connection.release_buffers();
@@ -115,10 +137,30 @@ where
                 connection.answer(refusal(status)).await?;
                 return Err(Ended::Crowded);
             }
+            Next::Late => {
+                connection.last_word(too_late()).await;
+                return Err(Ended::Late);
+            }
             Next::End => return Ok(()),
         };
-        connection.answer(reply).await?;
+        match connection.answer(reply).await {
+            Err(Ended::Late) => {
+                connection.last_word(too_late()).await;
+                return Err(Ended::Late);
+            }
+            answered => answered?,
+        }
+        if server.role() > Role::Stranger {
+            connection.handshake = None;
+        }
     }
+}
+
+fn too_late() -> Reply {
+    refusal(Status::unauthorized(format!(
+        "nobody said within {} s who this is; begin with `hello` and a token",
+        HANDSHAKE_TIME.as_secs()
+    )))
 }
 
 fn refusal(status: Status) -> Reply {
@@ -133,6 +175,8 @@ struct Connection<R: ReadHalf, W> {
     /// The client sends no more.
     ended: bool,
     place: Place,
+    /// Until when the client has to say who it is; `None` once it has.
+    handshake: Option<Pin<Box<Sleep>>>,
     /// When something last came or went.
     last: Instant,
     /// Runs out when the connection may have been idle for too long; made
@@ -149,6 +193,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             output: BytesMut::new(),
             ended: false,
             place,
+            handshake: None,
             last: Instant::now(),
             idle: None,
         }
@@ -176,8 +221,15 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Next, FrameError>> {
         loop {
+            if self.poll_late(cx).is_ready() {
+                return Poll::Ready(Ok(Next::Late));
+            }
             let number = codec::first_field(&self.input);
-            match codec::decode::<ClientMessage>(&mut self.input) {
+            let limit = match self.handshake {
+                Some(_) => HANDSHAKE_FRAME,
+                None => codec::MAX_FRAME,
+            };
+            match codec::decode_within::<ClientMessage>(&mut self.input, limit) {
                 Ok(Some(ClientMessage { msg: None })) => {
                     return Poll::Ready(Ok(Next::Unknown(number)));
                 }
@@ -210,6 +262,25 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 }
             }
         }
+    }
+
+    /// Ready when a client has not said in time who it is.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.handshake {
+            Some(handshake) => handshake.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Says why the connection ends. A client that does not take it goes
+    /// without.
+    async fn last_word(&mut self, reply: Reply) {
+        self.handshake = None;
+        if !self.output.is_empty() {
+            // It stopped reading in the middle of another.
+            return;
+        }
+        let _ = timeout(LAST_WORD_TIME, self.answer(reply)).await;
     }
 
     /// Ready when nothing has come for too long.
@@ -246,6 +317,9 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         // First, so that a request whose client has left at once is begun all
         // the same.
         self.fill(reply, &mut progress.done, cx);
+        if self.poll_late(cx).is_ready() {
+            return Poll::Ready(Err(Ended::Late));
+        }
         if !progress.done && self.poll_gone(&mut progress.hangup, cx).is_ready() {
             return Poll::Ready(Err(Ended::Gone));
         }

@@ -7,12 +7,55 @@
 
 use crabtalk_proto::Status;
 use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Who connects, as far as connections are counted: a process.
-pub type Source = i32;
+/// Who connects, as far as connections are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A process of this machine.
+    Process(i32),
+    /// A machine.
+    Address(IpAddr),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(pid) => write!(f, "process {pid}"),
+            Self::Address(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// Limits of all listeners together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; one more gets 429 and is closed.
+    pub connections: usize,
+    /// How long replies in flight may go on after shutdown began.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    /// 1024 connections, below the usual 4096 files of a process with room
+    /// for what each of them does; 3 seconds to drain, so that a daemon
+    /// ends within the 5 that it promises.
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            drain: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Refusals at a time; a connection beyond them is closed without a word, so
+/// that a flood of connections stays bounded.
+const REFUSALS: usize = 16;
 
 /// Of this many places one source gets all but one: the rest is for others. A
 /// relay that has a connection per user still gets nearly all.
@@ -44,12 +87,39 @@ const SOURCE_BYTES: usize = 48 * 1024 * 1024;
 /// Sources remembered before those that have nothing are forgotten.
 const MANY_SOURCES: usize = 256;
 
-/// Everybody who is connected.
+/// Everybody who is connected, by whichever listener: listeners that are given
+/// clones of one share its limits.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Crowd(Arc<Mutex<Shared>>);
+pub struct Crowd(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    limits: Limits,
+    shared: Mutex<Shared>,
+    /// Turns at telling a peer why it is refused.
+    refusals: Arc<Semaphore>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Inner {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            shared: Mutex::default(),
+            refusals: Arc::new(Semaphore::new(REFUSALS)),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// Connections that have a place.
+    open: usize,
     sources: HashMap<Source, Usage>,
     bytes: usize,
 }
@@ -73,30 +143,58 @@ pub(crate) struct Place {
 }
 
 impl Crowd {
+    /// Nobody yet.
+    pub fn new(limits: Limits) -> Self {
+        Self(Arc::new(Inner::new(limits)))
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.shared().open
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.0.limits
+    }
+
+    /// A turn at telling a peer why it is refused, if there is one.
+    pub(crate) fn refusal(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.refusals).try_acquire_owned().ok()
+    }
+
     /// Gives a connection a place, and says how long it has to wait before it
-    /// is served. Of `places` there are as many as connections are allowed.
-    pub(crate) fn enter(
-        &self,
-        source: Option<Source>,
-        places: usize,
-    ) -> Result<(Place, Duration), Status> {
+    /// is served.
+    pub(crate) fn enter(&self, source: Option<Source>) -> Result<(Place, Duration), Status> {
+        let places = self.0.limits.connections;
         let mut wait = Duration::ZERO;
+        let mut shared = self.shared();
+        if shared.open >= places {
+            tracing::warn!(
+                limit = places,
+                "a connection was refused: too many are open"
+            );
+            return Err(Status::too_many(format!(
+                "the daemon has {places} connections open, which is its limit; close one or raise \
+                 `connections` under [limits]"
+            )));
+        }
         if let Some(source) = source {
             let now = Instant::now();
-            let mut shared = self.shared();
             shared.forget(now);
             let usage = shared.sources.entry(source).or_default();
             wait = usage.take_turn(now)?;
             let most = places - (places / PLACES_PER_SPARE);
             if usage.open >= most {
                 return Err(Status::too_many(format!(
-                    "process {source} has {} connections open, and the rest of the daemon's \
+                    "{source} has {} connections open, and the rest of the daemon's \
                      {places} is for others; close one or raise `connections` under [limits]",
                     usage.open
                 )));
             }
             usage.open += 1;
         }
+        shared.open += 1;
+        drop(shared);
         let place = Place {
             crowd: self.clone(),
             source,
@@ -107,7 +205,7 @@ impl Crowd {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         // Each change under this lock is a few sums that cannot panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,14 +238,11 @@ impl Usage {
 }
 
 impl Place {
-    /// A place for a connection that nobody counts.
+    /// A place in a crowd of one.
     #[cfg(test)]
     pub(crate) fn uncounted() -> Self {
-        Self {
-            crowd: Crowd::default(),
-            source: None,
-            bytes: 0,
-        }
+        let (place, _) = Crowd::default().enter(None).expect("a place");
+        place
     }
 
     /// Whether this connection has a share of the budget.
@@ -173,7 +268,7 @@ impl Place {
         if bytes > self.bytes && (all > ALL_BYTES || own > SOURCE_BYTES) {
             return Err(Status::shutting_down(format!(
                 "too many large messages are arriving at once: what is not complete of them may \
-                 take {} MiB, and {} MiB of one process; try again when others are through",
+                 take {} MiB, and {} MiB of one source; try again when others are through",
                 ALL_BYTES >> 20,
                 SOURCE_BYTES >> 20
             )));
@@ -191,6 +286,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut shared = self.crowd.shared();
         shared.bytes -= self.bytes;
+        shared.open -= 1;
         if let Some(usage) = self
             .source
             .and_then(|source| shared.sources.get_mut(&source))

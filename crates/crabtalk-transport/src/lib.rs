@@ -16,8 +16,8 @@ mod unix;
 #[cfg(test)]
 mod testing;
 
-pub use accept::{Accept, Accepted, Limits, serve};
+pub use accept::{Accept, Accepted, serve};
 pub use client::Connection;
-pub use crowd::Source;
+pub use crowd::{Crowd, Limits, Source};
 pub use half::ReadHalf;
 pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen};

@@ -379,7 +379,7 @@ impl Accept for UnixListener {
     }
 
     fn source(peer: &Peer) -> Option<Source> {
-        peer.pid
+        peer.pid.map(Source::Process)
     }
 }
 

@@ -30,6 +30,7 @@ use crabtalk_skills::{Library, TrustFile};
 use crabtalk_store::FileStore;
 use crabtalk_store::fs::OsFiles;
 use crabtalk_tools::{FileWork, OsTools, OsToolsConfig};
+use crabtalk_transport::{Crowd, Limits};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -54,6 +55,10 @@ impl Node {
             .map_err(anyhow::Error::msg)?;
         let options = detection(&config);
         let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
+        let crowd = Crowd::new(Limits {
+            connections: config.limits.connections as usize,
+            ..Limits::default()
+        });
         let settings = Settings::new(config);
         let config = settings.config();
         let files = FileWork::default();
@@ -125,7 +130,7 @@ impl Node {
             in_force: tokio::sync::Mutex::new(source),
             started: Instant::now(),
             partial_answers: PartialAnswers::default(),
-            open_connections: Arc::default(),
+            crowd,
             services: Services::new(Arc::new(SystemClock)),
         })
     }

@@ -30,7 +30,7 @@ impl Session {
             active_model: self.node.models().active(),
             version: env!("CARGO_PKG_VERSION").into(),
             running: u32::try_from(running).unwrap_or(u32::MAX),
-            connections: cut(self.node.open_connections()),
+            connections: cut(self.node.crowd().open()),
             rss_bytes: rss_bytes(),
             scope_violations: runtime.violations(),
             tokens_today: report.today.tokens(),

@@ -71,14 +71,38 @@ async fn a_length_above_the_limit_is_refused_before_its_payload() {
     let Err(FrameError::TooLarge(error)) = read(&header).await else {
         panic!("accepted")
     };
-    assert_eq!(error, TooLarge { declared });
-    assert_eq!(split_frame(&mut BytesMut::from(&header[..])), Err(error));
+    assert_eq!(
+        error,
+        TooLarge {
+            declared,
+            limit: MAX_FRAME
+        }
+    );
+    assert_eq!(
+        split_frame(&mut BytesMut::from(&header[..]), MAX_FRAME),
+        Err(error)
+    );
+}
+
+#[test]
+fn a_peer_may_be_held_to_less() {
+    let mut buffer = BytesMut::new();
+    encode(&ClientMessage::from(Ping {}), &mut buffer).expect("short");
+    let length = buffer.len() - HEADER;
+    let refused = split_frame(&mut buffer.clone(), length - 1);
+    let error = TooLarge {
+        declared: length,
+        limit: length - 1,
+    };
+    assert_eq!(refused, Err(error));
+    let decoded = decode_within::<ClientMessage>(&mut buffer, length);
+    assert_eq!(decoded.expect("short"), Some(Ping {}.into()));
 }
 
 #[test]
 fn a_declared_length_allocates_nothing() {
     let mut buffer = BytesMut::from(&u32::try_from(MAX_FRAME).expect("fits").to_be_bytes()[..]);
-    assert_eq!(split_frame(&mut buffer), Ok(None));
+    assert_eq!(split_frame(&mut buffer, MAX_FRAME), Ok(None));
     assert!(buffer.capacity() < 64);
 }
 
@@ -96,14 +120,19 @@ fn the_limit_itself_fits_and_one_byte_more_is_no_frame() {
     let mut buffer = BytesMut::new();
     encode(&message(MAX_FRAME - overhead), &mut buffer).expect("fits exactly");
     assert_eq!(buffer.len(), HEADER + MAX_FRAME);
-    assert!(split_frame(&mut buffer).expect("legal").is_some());
+    assert!(
+        split_frame(&mut buffer, MAX_FRAME)
+            .expect("legal")
+            .is_some()
+    );
 
     let mut buffer = BytesMut::from(&b"before"[..]);
     let error = encode(&message(MAX_FRAME - overhead + 1), &mut buffer);
     assert_eq!(
         error,
         Err(TooLarge {
-            declared: MAX_FRAME + 1
+            declared: MAX_FRAME + 1,
+            limit: MAX_FRAME
         })
     );
     assert_eq!(&buffer[..], b"before");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Limits;
 use crate::testing::*;
 use crabtalk_proto::{Ping, ReloadMsg, SubscribeEvents};
 use tokio::io::DuplexStream;
@@ -15,16 +16,24 @@ impl Fixture {
         Self::with(limits, |()| Ok(Scripted::new().1))
     }
 
+    fn among(crowd: Crowd) -> Self {
+        Self::of(crowd, |()| Ok(Scripted::new().1))
+    }
+
     fn with(
         limits: Limits,
         session: impl Fn(()) -> Result<Scripted, Status> + Send + 'static,
     ) -> Self {
+        Self::of(Crowd::new(limits), session)
+    }
+
+    fn of(crowd: Crowd, session: impl Fn(()) -> Result<Scripted, Status> + Send + 'static) -> Self {
         let (connect, connections) = mpsc::channel(64);
         let shutdown = CancellationToken::new();
         let mut serving = JoinSet::new();
         serving.spawn(serve(
             InMemory(connections),
-            limits,
+            crowd,
             session,
             shutdown.clone(),
         ));
@@ -147,4 +156,31 @@ async fn shutdown_of_idle_connections_takes_no_time() {
     fixture.stopped().await;
     assert!(began.elapsed().is_zero());
     assert_eq!(next(&mut idle).await, "closed");
+}
+
+/// Two listeners, as of a socket and of a port, with one crowd.
+#[tokio::test(start_paused = true)]
+async fn listeners_share_the_places_that_they_were_given_together() {
+    let crowd = Crowd::new(Limits {
+        connections: 2,
+        ..Limits::default()
+    });
+    let one = Fixture::among(crowd.clone());
+    let other = Fixture::among(crowd.clone());
+    let (first, answer) = one.ping().await;
+    assert_eq!(answer, "pong");
+    let (_second, answer) = other.ping().await;
+    assert_eq!(answer, "pong");
+    assert_eq!(crowd.open(), 2);
+    for listener in [&one, &other] {
+        let refused = next(&mut listener.connect().await).await;
+        assert!(refused.starts_with("429"), "{refused}");
+    }
+    drop(first);
+    // Until the connection is seen to be closed.
+    while crowd.open() == 2 {
+        tokio::task::yield_now().await;
+    }
+    let (_third, answer) = other.ping().await;
+    assert_eq!(answer, "pong");
 }

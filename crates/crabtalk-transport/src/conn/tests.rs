@@ -1,9 +1,12 @@
 use super::*;
 use crate::testing::*;
-use crabtalk_proto::{GetConfig, Ping, StreamMsg, StreamStart, SubscribeEvents};
+use crabtalk_proto::{
+    GetConfig, HelloMsg, Ping, SendMsg, SendResponse, StreamMsg, StreamStart, SubscribeEvents,
+    WelcomeMsg,
+};
 use futures_util::FutureExt;
 use std::sync::{Arc, Mutex};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -482,7 +485,8 @@ fn crowded(
 ) -> UnixStream {
     let (client, ours) = UnixStream::pair().expect("a pair");
     let (read, write) = ours.into_split();
-    let (place, _) = crowd.enter(Some(source), 64).expect("a place");
+    let source = crate::Source::Process(source);
+    let (place, _) = crowd.enter(Some(source)).expect("a place");
     let token = CancellationToken::new();
     running.spawn(run(Scripted::new().1, read, write, place, token));
     client
@@ -490,7 +494,7 @@ fn crowded(
 
 #[tokio::test]
 async fn frames_that_are_not_complete_cannot_take_all_memory() {
-    let crowd = crate::crowd::Crowd::default();
+    let crowd = crate::Crowd::default();
     let mut running = JoinSet::new();
     let almost = frames([send(&"x".repeat(15 << 20))]);
     let almost = &almost[..almost.len() - 1];
@@ -545,4 +549,137 @@ fn a_subscription_is_dropped_with_its_client() {
             .expect("no panic");
         assert!(matches!(ended, Err(Ended::Gone)), "{ended:?}");
     });
+}
+
+/// Takes one token, and anything after that.
+#[derive(Default)]
+struct Guarded {
+    known: std::sync::atomic::AtomicBool,
+}
+
+impl Server for Guarded {
+    fn version(&self) -> &str {
+        "1"
+    }
+
+    fn role(&self) -> Role {
+        match self.known.load(std::sync::atomic::Ordering::Relaxed) {
+            true => Role::Talk,
+            false => Role::Stranger,
+        }
+    }
+
+    async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
+        if request.token != "secret" {
+            return Err(Status::unauthorized("no such token"));
+        }
+        self.known.store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(WelcomeMsg::default())
+    }
+
+    async fn ping(&self, _: Ping) -> Result<(), Status> {
+        Ok(())
+    }
+
+    async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        Ok(SendResponse {
+            content: format!("{} bytes", request.content.len()),
+            ..SendResponse::default()
+        })
+    }
+}
+
+fn hello(token: &str) -> ClientMessage {
+    HelloMsg {
+        token: token.into(),
+        ..HelloMsg::default()
+    }
+    .into()
+}
+
+/// A connection that asks who it is.
+fn guarded() -> (DuplexStream, JoinSet<Result<(), Ended>>) {
+    let (client, ours) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(ours);
+    let mut running = JoinSet::new();
+    let token = CancellationToken::new();
+    let server = Guarded::default();
+    running.spawn(run(server, read, write, Place::uncounted(), token));
+    (client, running)
+}
+
+const LATE: &str = "401: nobody said within 5 s who this is; begin with `hello` and a token";
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_say_who_it_is_is_told_and_closed() {
+    let began = Instant::now();
+    let (mut client, mut running) = guarded();
+    assert_eq!(next(&mut client).await, LATE);
+    assert_eq!(next(&mut client).await, "closed");
+    assert_eq!(began.elapsed(), HANDSHAKE_TIME);
+    let ended = running.join_next().await.expect("one").expect("no panic");
+    assert!(matches!(ended, Err(Ended::Late)), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_gains_no_time_by_pings_and_wrong_tokens() {
+    let began = Instant::now();
+    let (mut client, _running) = guarded();
+    let mut answers = Vec::new();
+    loop {
+        let _ = client
+            .write_all(&frames([Ping {}.into(), hello("guess")]))
+            .await;
+        let answer = next(&mut client).await;
+        if answer == LATE {
+            break;
+        }
+        answers.push(answer);
+        answers.push(next(&mut client).await);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert_eq!(answers[..2], ["pong", "401: no such token"]);
+    assert!(began.elapsed() <= HANDSHAKE_TIME + Duration::from_millis(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_is_held_to_small_frames_and_little_else() {
+    let (mut client, _running) = guarded();
+    write(&mut client, &frames([send("hi")])).await;
+    let refused = next(&mut client).await;
+    assert!(
+        refused.starts_with("403: `send` needs the role talk"),
+        "{refused}"
+    );
+    // Its length is enough: not a byte of it is waited for.
+    write(&mut client, &4097_u32.to_be_bytes()).await;
+    let refused = next(&mut client).await;
+    assert_eq!(
+        refused,
+        "413: a frame of 4097 bytes is above the limit of 4096 bytes"
+    );
+    assert_eq!(next(&mut client).await, "closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_said_who_it_is_has_all_the_time_and_room() {
+    let (mut client, _running) = guarded();
+    // What follows at once counts as said by somebody known.
+    let both = frames([hello("secret"), send(&"x".repeat(10_000))]);
+    write(&mut client, &both).await;
+    let welcome = next(&mut client).await;
+    assert!(welcome.starts_with("Welcome"), "{welcome}");
+    assert_eq!(next(&mut client).await, "10000 bytes");
+    tokio::time::sleep(HANDSHAKE_TIME * 10).await;
+    write(&mut client, &frames([Ping {}.into()])).await;
+    assert_eq!(next(&mut client).await, "pong");
+}
+
+/// The owner's socket asks for nothing.
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_does_not_ask_waits() {
+    let mut fixture = Fixture::new();
+    tokio::time::sleep(HANDSHAKE_TIME * 10).await;
+    write(&mut fixture.client, &frames([send(&"x".repeat(10_000))])).await;
+    assert_eq!(next(&mut fixture.client).await.len(), 10_000);
 }

@@ -2,15 +2,25 @@ use super::*;
 
 const PLACES: usize = 64;
 
-fn enter(crowd: &Crowd, source: Source) -> Place {
-    crowd.enter(Some(source), PLACES).expect("a place").0
+fn of(places: usize) -> Crowd {
+    Crowd::new(Limits {
+        connections: places,
+        ..Limits::default()
+    })
+}
+
+fn enter(crowd: &Crowd, process: i32) -> Place {
+    crowd
+        .enter(Some(Source::Process(process)))
+        .expect("a place")
+        .0
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_source_leaves_places_to_others() {
-    let crowd = Crowd::default();
+    let crowd = of(PLACES);
     let flood: Vec<Place> = (0..56).map(|_| enter(&crowd, 1)).collect();
-    let refused = crowd.enter(Some(1), PLACES).expect_err("enough");
+    let refused = crowd.enter(Some(Source::Process(1))).expect_err("enough");
     assert_eq!(refused.code, 429);
     let other = enter(&crowd, 2);
     drop((flood, other));
@@ -19,17 +29,17 @@ async fn one_source_leaves_places_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_single_place_is_anybodys() {
-    let crowd = Crowd::default();
-    crowd.enter(Some(1), 1).expect("the only one");
+    let crowd = of(1);
+    crowd.enter(Some(Source::Process(1))).expect("the only one");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_too_fast_waits_and_is_then_refused_and_others_are_not() {
-    let crowd = Crowd::default();
+    let crowd = of(PLACES);
     let mut longest = Duration::ZERO;
     let mut came = 0;
     let refused = loop {
-        match crowd.enter(Some(1), PLACES) {
+        match crowd.enter(Some(Source::Process(1))) {
             Ok((_, wait)) => {
                 assert!(wait >= longest);
                 longest = wait;
@@ -41,16 +51,16 @@ async fn who_comes_too_fast_waits_and_is_then_refused_and_others_are_not() {
     assert_eq!(refused.code, 429);
     assert_eq!(longest, MAX_WAIT);
     assert_eq!(came, BURST + 1 + PER_SECOND);
-    let (_, wait) = crowd.enter(Some(2), PLACES).expect("a place");
+    let (_, wait) = crowd.enter(Some(Source::Process(2))).expect("a place");
     assert_eq!(wait, Duration::ZERO);
     // A refused one costs no turn: after the wait it goes on.
     tokio::time::advance(Duration::from_millis(1)).await;
-    crowd.enter(Some(1), PLACES).expect("its turn");
+    crowd.enter(Some(Source::Process(1))).expect("its turn");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_was_here_long_ago_is_forgotten() {
-    let crowd = Crowd::default();
+    let crowd = of(PLACES);
     for source in 0..100_000 {
         enter(&crowd, source);
         tokio::time::advance(Duration::from_millis(1)).await;
@@ -60,7 +70,7 @@ async fn who_was_here_long_ago_is_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn frames_that_are_not_complete_share_a_budget_and_leave_some_to_others() {
-    let crowd = Crowd::default();
+    let crowd = of(PLACES);
     let frame = 16 * 1024 * 1024;
     let mut flood: Vec<Place> = (0..4).map(|_| enter(&crowd, 1)).collect();
     for place in &mut flood[..3] {

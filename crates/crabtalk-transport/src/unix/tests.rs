@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::Scripted;
-use crate::{Limits, serve};
+use crate::{Crowd, serve};
 use crabtalk_proto::{Client, ClientError, Ping, Status};
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
@@ -38,12 +38,7 @@ async fn a_client_connects_asks_and_the_socket_goes_with_the_daemon() {
         Ok(Scripted::new().1)
     };
     let mut serving = JoinSet::new();
-    serving.spawn(serve(
-        listener,
-        Limits::default(),
-        session,
-        shutdown.clone(),
-    ));
+    serving.spawn(serve(listener, Crowd::default(), session, shutdown.clone()));
 
     let mut client = connect(&path).await.expect("connects");
     client.ping(Ping {}).await.expect("pong");
@@ -69,7 +64,7 @@ async fn a_refused_peer_reads_the_reason() {
     let mut serving = JoinSet::new();
     serving.spawn(serve(
         listener,
-        Limits::default(),
+        Crowd::default(),
         session,
         CancellationToken::new(),
     ));
@@ -170,12 +165,7 @@ async fn a_socket_that_somebody_removes_is_made_again() {
     let shutdown = CancellationToken::new();
     let mut serving = JoinSet::new();
     let session = |_| Ok(Scripted::new().1);
-    serving.spawn(serve(
-        listener,
-        Limits::default(),
-        session,
-        shutdown.clone(),
-    ));
+    serving.spawn(serve(listener, Crowd::default(), session, shutdown.clone()));
     let mut before = connect(&path).await.expect("connects");
     before.ping(Ping {}).await.expect("pong");
     for removal in [
