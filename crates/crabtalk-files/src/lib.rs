@@ -3,6 +3,7 @@
 //! ```text
 //! read     a regular file of a bounded size, opened without waiting
 //! replace  a file that a crash leaves old or new, never half of one
+//! yaml     what stands at the head of files, with positions
 //! ```
 //!
 //! Invariants: whatever lies where a file should be, a pipe, a device, a
@@ -14,6 +15,8 @@
 
 mod read;
 mod replace;
+
+pub mod yaml;
 
 pub use read::{Error, if_there, open, open_to_append, read, read_open, read_text, regular};
 pub use replace::{

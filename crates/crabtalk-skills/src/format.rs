@@ -6,7 +6,7 @@
 mod field;
 
 use crate::finding::{Finding, Level, Trouble};
-use crate::yaml;
+use crabtalk_files::yaml::{self, Bounds};
 use field::Judge;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,6 +18,14 @@ pub const MAX_SKILL_BYTES: u64 = 1024 * 1024;
 
 /// Largest frontmatter: a description has 1,024 characters at most.
 pub const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
+
+/// Six fields and some metadata need a few dozen values and two levels, other
+/// agents' extensions five or so; anchors are hardly needed at all.
+const BOUNDS: Bounds = Bounds {
+    nodes: 2_000,
+    depth: 16,
+    aliases: 16,
+};
 
 /// Longest body in lines that the format recommends.
 const ADVISED_LINES: usize = 500;
@@ -80,7 +88,7 @@ pub(crate) fn parse(bytes: &[u8], file: &Path) -> Result<(Document, Vec<Finding>
         judge.lines_before = parts.lines_before;
         let fields = read_yaml(front, &mut judge).map_err(|invalid| {
             refused(
-                Some(parts.lines_before + invalid.line),
+                Some(parts.lines_before + line(&invalid)),
                 Trouble::new(
                     format!("the frontmatter is refused: {}", invalid.message),
                     "write plain `key: value` lines, with quotes around values that hold `: `",
@@ -160,24 +168,42 @@ fn split<'a>(text: &'a str, judge: &mut Judge<'_>) -> Result<Parts<'a>, Trouble>
 
 /// Reads the frontmatter; failing that, once more with quotes around values
 /// that lack them, the one mistake that is common in skills written elsewhere.
-fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<yaml::Field>, yaml::Invalid> {
-    let invalid = match yaml::fields(front) {
+fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<yaml::Entry>, yaml::Invalid> {
+    let invalid = match fields(front) {
         Ok(fields) => return Ok(fields),
         Err(invalid) => invalid,
     };
     let Some(quoted) = quote_values(front) else {
         return Err(invalid);
     };
-    let Ok(fields) = yaml::fields(&quoted) else {
+    let Ok(fields) = fields(&quoted) else {
         return Err(invalid);
     };
     judge.say_in_front(
         Level::Wrong,
-        invalid.line,
+        line(&invalid),
         format!("not valid YAML: {}", invalid.message),
         "put quotes around the value",
     );
     Ok(fields)
+}
+
+fn fields(front: &str) -> Result<Vec<yaml::Entry>, yaml::Invalid> {
+    let node = yaml::tree(front, BOUNDS)?;
+    match node.value {
+        yaml::Value::Table(entries) => Ok(entries),
+        yaml::Value::Null
+        | yaml::Value::Text(_)
+        | yaml::Value::Scalar(_)
+        | yaml::Value::List(_) => Err(yaml::Invalid {
+            at: Some(node.at),
+            message: "expected `key: value` lines".to_owned(),
+        }),
+    }
+}
+
+fn line(invalid: &yaml::Invalid) -> usize {
+    invalid.at.map_or(1, |at| at.line)
 }
 
 /// Puts quotes around plain values that hold `: ` or end in a colon; `None`

@@ -25,7 +25,6 @@ mod finding;
 mod name;
 
 mod disk;
-mod yaml;
 
 mod format;
 mod tools;

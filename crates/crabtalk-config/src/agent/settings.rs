@@ -152,7 +152,7 @@ impl AgentSettings {
         if *self == Self::default() {
             return String::new();
         }
-        serde_saphyr::to_string(self).expect("string keys and finite numbers are YAML")
+        crabtalk_files::yaml::write(self)
     }
 }
 

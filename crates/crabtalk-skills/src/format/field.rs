@@ -2,8 +2,8 @@
 
 use super::Document;
 use crate::finding::{Finding, Level, Trouble};
-use crate::yaml::{Field, Value};
 use crate::{name, tools};
+use crabtalk_files::yaml::{Entry, Value};
 use std::path::Path;
 
 /// Longest description, in characters, by the format.
@@ -64,9 +64,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Reads every field into the document.
-    pub(super) fn fields(&mut self, fields: Vec<Field>, document: &mut Document) {
+    pub(super) fn fields(&mut self, fields: Vec<Entry>, document: &mut Document) {
         for field in fields {
-            let line = field.line;
+            let line = field.at.line;
             match field.key.as_str() {
                 "name" => {
                     document.name = self.text(field);
@@ -129,8 +129,8 @@ impl<'a> Judge<'a> {
         );
     }
 
-    fn limited(&mut self, field: Field, limit: usize) -> Option<String> {
-        let (key, line) = (field.key.clone(), field.line);
+    fn limited(&mut self, field: Entry, limit: usize) -> Option<String> {
+        let (key, line) = (field.key.clone(), field.at.line);
         let text = self.text(field)?;
         let count = text.chars().count();
         if count > limit {
@@ -144,17 +144,17 @@ impl<'a> Judge<'a> {
     }
 
     /// A field's text; numbers and the like are taken as such, with a finding.
-    fn text(&mut self, field: Field) -> Option<String> {
-        let (key, line) = (field.key, field.line);
-        let text = match field.value {
+    fn text(&mut self, field: Entry) -> Option<String> {
+        let (key, line) = (field.key, field.at.line);
+        let text = match field.node.value {
             Value::Text(text) => text,
-            Value::Scalar(text) => {
+            Value::Scalar(scalar) => {
                 self.wrong(
                     line,
                     format!("`{key}` is not a text"),
-                    format!("write `{key}: \"{text}\"`"),
+                    format!("write `{key}: \"{scalar}\"`"),
                 );
-                text
+                scalar.to_string()
             }
             Value::Null => String::new(),
             Value::List(_) | Value::Table(_) => {
@@ -178,29 +178,29 @@ impl<'a> Judge<'a> {
         Some(text.to_owned())
     }
 
-    fn metadata(&mut self, field: Field, document: &mut Document) {
-        let Value::Table(entries) = field.value else {
+    fn metadata(&mut self, field: Entry, document: &mut Document) {
+        let Value::Table(entries) = field.node.value else {
             self.wrong(
-                field.line,
+                field.at.line,
                 "`metadata` is not a table",
                 "put indented `key: \"value\"` lines below it",
             );
             return;
         };
-        for (key, value) in entries {
-            let text = match value {
+        for Entry { key, node, .. } in entries {
+            let text = match node.value {
                 Value::Text(text) => text,
-                Value::Scalar(text) => {
+                Value::Scalar(scalar) => {
                     self.wrong(
-                        field.line,
+                        field.at.line,
                         format!("`metadata.{key}` is not a text"),
-                        format!("write `{key}: \"{text}\"`"),
+                        format!("write `{key}: \"{scalar}\"`"),
                     );
-                    text
+                    scalar.to_string()
                 }
                 Value::Null | Value::List(_) | Value::Table(_) => {
                     self.wrong(
-                        field.line,
+                        field.at.line,
                         format!("`metadata.{key}` is not a text"),
                         "metadata has texts only",
                     );
@@ -211,13 +211,13 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn tools(&mut self, field: Field, document: &mut Document) {
-        let line = field.line;
-        let entries = match field.value {
+    fn tools(&mut self, field: Entry, document: &mut Document) {
+        let line = field.at.line;
+        let entries = match field.node.value {
             Value::Text(list) => tools::split(&list),
             Value::List(items) => items
                 .into_iter()
-                .filter_map(|item| match item {
+                .filter_map(|item| match item.value {
                     Value::Text(entry) => Some(entry.trim().to_owned()),
                     Value::Null | Value::Scalar(_) | Value::List(_) | Value::Table(_) => {
                         self.wrong(
