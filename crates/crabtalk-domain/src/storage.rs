@@ -18,8 +18,12 @@ pub struct Meta {
     pub created_at: String,
     /// Shown to people; empty until `set_title`.
     pub title: String,
-    /// Default working directory (CONV-6); empty in old logs.
+    /// Where it works unless its agent has a folder (CONV-6): what the message
+    /// that created it said. Empty in old logs.
     pub cwd: String,
+    /// Whether `cwd` was set for this conversation, and comes before the agent's
+    /// folder.
+    pub own_cwd: bool,
     /// Seconds that its runs took together.
     pub uptime_secs: u64,
 }
@@ -78,6 +82,8 @@ pub struct MetaRecord {
     pub title: Option<String>,
     /// New working directory.
     pub cwd: Option<String>,
+    /// Whether that is the conversation's own.
+    pub own_cwd: Option<bool>,
     /// New total.
     pub uptime_secs: Option<u64>,
     /// Number of the last run so far.

@@ -4,7 +4,8 @@
 //! swaps the whole and touches no run in flight.
 
 use crate::Error;
-use crabtalk_domain::{AgentConfig, AgentName};
+use crabtalk_domain::storage::Meta;
+use crabtalk_domain::{AgentConfig, AgentName, ConversationKey};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,6 +75,19 @@ impl Catalog {
             resume: false,
             limits: Limits::default(),
         }
+    }
+
+    /// Where a conversation's runs work unless their message says otherwise
+    /// (CONV-6): its own folder, else its agent's, else that of whoever began it,
+    /// else the user's home.
+    pub fn cwd(&self, key: &ConversationKey, meta: &Meta) -> PathBuf {
+        let stored = (!meta.cwd.is_empty()).then(|| PathBuf::from(&meta.cwd));
+        let of_agent = || self.agents.get(&key.agent)?.cwd.clone();
+        let own = stored.clone().filter(|_| meta.own_cwd);
+        own.or_else(of_agent)
+            .or(stored)
+            .or_else(|| self.user_home.clone())
+            .unwrap_or_else(|| PathBuf::from("/"))
     }
 
     /// Finds an agent; an empty name is the default one.

@@ -179,6 +179,7 @@ pub(crate) async fn compact(
         Record::Meta(MetaRecord {
             title: Some(meta.title),
             cwd: Some(meta.cwd),
+            own_cwd: Some(meta.own_cwd),
             uptime_secs: Some(meta.uptime_secs),
             last_run: Some(open.last_run),
             open_run: running,

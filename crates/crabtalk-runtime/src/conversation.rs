@@ -403,16 +403,13 @@ impl Conversation {
         ending.tell_of_panic(&self.shared).await;
     }
 
-    /// What the first message of a pair settles (CONV-6): the agent's folder
-    /// is where it works, wherever who speaks first happens to stand.
+    /// What the first message of a pair settles (CONV-6): where it works while
+    /// neither it nor its agent has a folder.
     fn creation(&self, request: &RunRequest) -> NewConversation {
         let catalog = self.rt.catalog.load();
-        let agent_cwd = catalog
-            .agents
-            .get(&self.shared.key.agent)
-            .and_then(|a| a.cwd.clone());
-        let cwd = agent_cwd
-            .or_else(|| request.cwd.clone())
+        let cwd = request
+            .cwd
+            .clone()
             .or_else(|| catalog.user_home.clone())
             .unwrap_or_else(|| PathBuf::from("/"));
         NewConversation {
@@ -520,6 +517,7 @@ pub(crate) async fn apply_change(shared: &Shared, change: &Change) -> Result<Pos
     let record = MetaRecord {
         title: change.title.clone(),
         cwd: cwd.clone(),
+        own_cwd: cwd.as_ref().map(|_| true),
         ..MetaRecord::default()
     };
     let at = shared.append(&[Record::Meta(record)])?;
@@ -532,6 +530,7 @@ pub(crate) async fn apply_change(shared: &Shared, change: &Change) -> Result<Pos
     }
     if let Some(cwd) = cwd {
         live.meta.cwd = cwd;
+        live.meta.own_cwd = true;
     }
     Ok(at)
 }

@@ -1,7 +1,8 @@
 //! Keeps a history valid for every provider (CONV-5, STORE-7).
 //!
-//! Invariant: after [`repair`], every tool call has exactly one result, the
-//! results follow their calls in the calls' order, and no result stands alone.
+//! Invariant: after [`repair`], every tool call has an id of its own and exactly one
+//! result, the results follow their calls in the calls' order, and no result stands
+//! alone.
 
 use crabtalk_domain::{Message, Role, ToolCall};
 use std::collections::HashSet;
@@ -42,6 +43,7 @@ pub(crate) fn repair(
 ) -> Repaired {
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut added = Vec::new();
+    let mut taken = HashSet::new();
     let mut rest = messages.into_iter().peekable();
     while let Some(mut message) = rest.next() {
         match message.role {
@@ -49,26 +51,30 @@ pub(crate) fn repair(
             Role::Tool => continue,
             Role::User => out.push(Arc::new(message)),
             Role::Assistant => {
-                name_calls(&mut message);
+                // Their results are found by the ids that the log has.
+                let logged: Vec<String> = ids(&message).map(str::to_owned).collect();
+                name_calls(&mut message, |id| taken.contains(id));
+                taken.extend(ids(&message).map(str::to_owned));
                 let calls = message.tool_calls.clone();
                 out.push(Arc::new(message));
                 let mut results = Vec::new();
                 while let Some(result) = rest.next_if(|m| m.role == Role::Tool) {
                     results.push(result);
                 }
-                for call in calls {
-                    let found = results.iter().position(|r| r.tool_call_id == call.id);
-                    out.push(match found {
-                        Some(at) => Arc::new(results.swap_remove(at)),
+                for (call, logged) in calls.into_iter().zip(logged) {
+                    let found = results.iter().position(|r| r.tool_call_id == logged);
+                    let mut result = match found {
+                        Some(at) => results.remove(at),
                         None => {
-                            let said = missing(&call);
-                            let synthetic = Arc::new(Message::tool(call.id, said, true));
+                            let synthetic = Message::tool(logged, missing(&call), true);
                             if rest.peek().is_none() {
-                                added.push(Arc::clone(&synthetic));
+                                added.push(Arc::new(synthetic.clone()));
                             }
                             synthetic
                         }
-                    });
+                    };
+                    result.tool_call_id = call.id;
+                    out.push(Arc::new(result));
                 }
             }
         }
@@ -79,16 +85,27 @@ pub(crate) fn repair(
     }
 }
 
-/// Gives every call of a message an id of its own, since some servers leave
-/// it out or repeat it within one answer.
-pub(crate) fn name_calls(message: &mut Message) {
-    let mut seen = HashSet::new();
-    for (index, call) in message.tool_calls.iter_mut().enumerate() {
-        if call.id.is_empty() || seen.contains(&call.id) {
-            call.id = format!("call_{index}_{}", call.id);
-        }
-        seen.insert(call.id.clone());
+/// Gives every call of a message an id of its own, which is not taken either: some
+/// servers leave it out, or repeat it within one answer or in each.
+pub(crate) fn name_calls(message: &mut Message, is_taken: impl Fn(&str) -> bool) {
+    let mut own = HashSet::new();
+    for call in &mut message.tool_calls {
+        let said = match call.id.as_str() {
+            "" => "call".to_owned(),
+            id => id.to_owned(),
+        };
+        let is_free = |id: &String| !own.contains(id) && !is_taken(id);
+        call.id = std::iter::once(said.clone())
+            .chain((2..).map(|n: u64| format!("{said}_{n}")))
+            .find(is_free)
+            .expect("the numbers do not end before the ids do");
+        own.insert(call.id.clone());
     }
+}
+
+/// The ids of a message's calls.
+pub(crate) fn ids(message: &Message) -> impl Iterator<Item = &str> {
+    message.tool_calls.iter().map(|call| call.id.as_str())
 }
 
 #[cfg(test)]
@@ -148,8 +165,25 @@ mod tests {
     #[test]
     fn calls_without_or_with_the_same_id_get_their_own() {
         let mut message = calls(&["", "x", "x"]);
-        name_calls(&mut message);
-        let ids: Vec<&str> = message.tool_calls.iter().map(|c| c.id.as_str()).collect();
-        assert_eq!(ids, ["call_0_", "x", "call_2_x"]);
+        name_calls(&mut message, |id| id == "x");
+        let ids: Vec<&str> = ids(&message).collect();
+        assert_eq!(ids, ["call", "x_2", "x_3"]);
+    }
+
+    #[test]
+    fn calls_of_a_log_that_repeats_their_ids_get_their_own_with_their_results() {
+        let log = vec![
+            calls(&["a", "a"]),
+            Message::tool("a", "1", false),
+            Message::tool("a", "2", false),
+            calls(&["a"]),
+            Message::tool("a", "3", false),
+            calls(&["a"]),
+        ];
+        let Repaired { history, added } = repair(log, |_| "?");
+        let want =
+            r#"assistant["a", "a_2"] a=1 a_2=2 assistant["a_3"] a_3=3 assistant["a_4"] a_4=?"#;
+        assert_eq!(show(&history), want);
+        assert_eq!(show(&added), "a=?", "as the log has it");
     }
 }

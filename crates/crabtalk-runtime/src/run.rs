@@ -88,6 +88,8 @@ enum Stop {
     OnlyToolCalls(String),
     /// The model gave an empty answer.
     Empty(String),
+    /// The model thought and said nothing.
+    OnlyThoughts(String),
     /// The same call with the same result over and over (MODEL-7).
     Repeated(String),
     Cancelled,
@@ -144,6 +146,10 @@ struct Run<'a> {
     repeats: Repeats,
     /// Whether the run has said anything yet.
     has_text: bool,
+    /// Of its calls, each of which has one of its own.
+    call_ids: Vec<String>,
+    /// Steering messages that were taken and are not in the log.
+    unkept: Vec<String>,
     usage: Usage,
     tally: Arc<Tally>,
     ending: Arc<Ending>,

@@ -142,6 +142,8 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
     struct MetaFields<'a> {
         title: &'a str,
         cwd: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        own_cwd: bool,
         uptime_secs: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         last_run: Option<u64>,
@@ -161,6 +163,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
     let meta = MetaFields {
         title: &known.title,
         cwd: &known.cwd,
+        own_cwd: known.own_cwd,
         uptime_secs: known.uptime_secs,
         last_run: record.last_run,
         open_run: record.open_run.as_ref().map(RunFields::from),

@@ -304,6 +304,7 @@ impl RawCall {
 struct RawMeta {
     title: Option<String>,
     cwd: Option<String>,
+    own_cwd: Option<bool>,
     uptime_secs: Option<u64>,
     last_run: Option<u64>,
     open_run: Option<RawRun>,
@@ -316,6 +317,7 @@ impl RawMeta {
         MetaRecord {
             title: self.title,
             cwd: self.cwd,
+            own_cwd: self.own_cwd,
             uptime_secs: self.uptime_secs,
             last_run: self.last_run.filter(|run| *run <= MAX_RUN),
             open_run: self.open_run.and_then(RawRun::into_record),

@@ -110,7 +110,8 @@ struct Reading {
     kept: Vec<Message>,
     marker: Option<(u64, Marker)>,
     title: Option<String>,
-    cwd: Option<String>,
+    /// With whether it is the conversation's own.
+    cwd: Option<(String, bool)>,
     uptime_secs: Option<u64>,
     last_run: u64,
     closed: HashSet<u64>,
@@ -220,7 +221,9 @@ impl Reading {
 
     fn take_meta(&mut self, meta: MetaRecord) {
         self.title = self.title.take().or(meta.title);
-        self.cwd = self.cwd.take().or(meta.cwd);
+        let is_own = meta.own_cwd.unwrap_or(false);
+        let cwd = meta.cwd.map(|cwd| (cwd, is_own));
+        self.cwd = self.cwd.take().or(cwd);
         self.uptime_secs = self.uptime_secs.or(meta.uptime_secs);
         self.last_run = self.last_run.max(meta.last_run.unwrap_or(0));
         self.waiting = self.waiting.take().or(meta.waiting);
@@ -284,6 +287,7 @@ impl Reading {
             history.extend(self.kept.drain(..).rev());
         }
         let messages = before.map(|n| n + self.after.len() as u64);
+        let (cwd, own_cwd) = self.cwd.unwrap_or_default();
         history.extend(self.after.drain(..).rev());
         let mut seen = HashSet::new();
         self.requests.retain(|(id, _)| seen.insert(id.clone()));
@@ -292,7 +296,8 @@ impl Reading {
         Ok(Loaded {
             meta: Meta {
                 title: self.title.unwrap_or_else(|| head.title.clone()),
-                cwd: self.cwd.unwrap_or_default(),
+                cwd,
+                own_cwd,
                 uptime_secs: self.uptime_secs.unwrap_or(head.uptime_secs),
                 created_at: head.created_at.clone(),
             },

@@ -10,12 +10,20 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file that is locked and holds the owner's pid.
 const PID_FILE: &str = "run/daemon.pid";
 
 /// A pid and its newline are shorter.
 const MAX_PID_BYTES: u64 = 32;
+
+/// How often a lock that is held is tried again: 300 ms in all, which a person
+/// hardly notices and a child on a busy machine needs to get to its program.
+const TRIES: u32 = 30;
+
+/// Between two of them.
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Why a home could not be taken.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +106,7 @@ impl HomeLock {
             Ok(()) | Err(_) => {}
         }
         let mut file = open(&path).map_err(io("open", &path))?;
-        match try_lock(&file) {
+        match patiently(|| try_lock(&file)) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::Held {
@@ -145,6 +153,18 @@ impl HomeLock {
         };
         Ok(Self { file, home, untold })
     }
+}
+
+/// Tries again for a moment while somebody holds the lock: a child of a daemon
+/// that was just killed has it until it runs its program.
+fn patiently(try_lock: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
+    for _ in 0..TRIES {
+        match try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            done => return done,
+        }
+    }
+    try_lock()
 }
 
 impl Drop for HomeLock {
@@ -203,6 +223,7 @@ fn pid(mut file: &File) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn a_second_daemon_learns_the_pid_of_the_first() {
@@ -223,6 +244,25 @@ mod tests {
             ""
         );
         HomeLock::acquire(home.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_lock_that_a_dying_daemons_child_still_holds_is_waited_for() {
+        let home = tempfile::tempdir().expect("temp dir");
+        std::fs::create_dir(home.path().join("run")).expect("dir");
+        let held = open(&home.path().join(PID_FILE)).expect("opens");
+        held.try_lock().expect("free");
+        // As the child does when it runs its program.
+        let (held, tries) = (Cell::new(Some(held)), Cell::new(0));
+        let lock = HomeLock::acquire_with(home.path(), |file| {
+            tries.set(tries.get() + 1);
+            if tries.get() == 3 {
+                drop(held.take());
+            }
+            file.try_lock()
+        });
+        drop(lock.expect("free by then"));
+        assert!(tries.get() >= 3);
     }
 
     #[test]

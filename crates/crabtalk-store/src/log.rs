@@ -289,6 +289,9 @@ impl Ledger {
         if let Some(cwd) = &record.cwd {
             self.meta.cwd.clone_from(cwd);
         }
+        if let Some(own_cwd) = record.own_cwd {
+            self.meta.own_cwd = own_cwd;
+        }
         if let Some(uptime_secs) = record.uptime_secs {
             self.meta.uptime_secs = uptime_secs;
         }

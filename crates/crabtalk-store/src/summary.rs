@@ -84,10 +84,12 @@ impl Digests {
             }
         }
         let (state, read) = last_state(file, path, floor, len, scans)?;
+        let (cwd, own_cwd) = state.cwd.unwrap_or_default();
         let meta = Meta {
             created_at: head.created_at,
             title: state.title.unwrap_or(head.title),
-            cwd: state.cwd.unwrap_or_default(),
+            cwd,
+            own_cwd,
             uptime_secs: state.uptime_secs.unwrap_or(head.uptime_secs),
         };
         let digest = Digest {
@@ -115,7 +117,8 @@ impl Digests {
 #[derive(Default)]
 struct LastState {
     title: Option<String>,
-    cwd: Option<String>,
+    /// With whether it is the conversation's own.
+    cwd: Option<(String, bool)>,
     uptime_secs: Option<u64>,
     /// Messages before the last line that says how many there are.
     before: Option<u64>,
@@ -172,7 +175,8 @@ fn last_state(
                     state.is_open = state.is_open.or(Some(meta.open_run.is_some()));
                 }
                 state.title = state.title.or(meta.title);
-                state.cwd = state.cwd.or(meta.cwd);
+                let is_own = meta.own_cwd.unwrap_or(false);
+                state.cwd = state.cwd.or(meta.cwd.map(|cwd| (cwd, is_own)));
                 state.uptime_secs = state.uptime_secs.or(meta.uptime_secs);
                 state.before = state.before.or(stamp.messages);
             }

@@ -386,6 +386,7 @@ pub fn request_problems(request: &Request) -> Vec<String> {
 pub fn history_problems(messages: &[&Message]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut open: BTreeSet<&str> = BTreeSet::new();
+    let mut called: BTreeSet<&str> = BTreeSet::new();
     match messages.first() {
         None => problems.push("there is no message".into()),
         Some(first) if first.role != Role::User => {
@@ -412,8 +413,10 @@ pub fn history_problems(messages: &[&Message]) -> Vec<String> {
         for call in &message.tool_calls {
             if call.id.is_empty() || call.name.is_empty() {
                 problems.push(format!("message {at}: a call without id or name"));
-            } else if !open.insert(&call.id) {
+            } else if !called.insert(&call.id) {
                 problems.push(format!("message {at}: call id {:?} twice", call.id));
+            } else {
+                open.insert(&call.id);
             }
         }
     }

@@ -262,6 +262,7 @@ impl Log {
         for record in &self.records {
             if let Record::Meta(change) = record {
                 meta.title = change.title.clone().unwrap_or(meta.title);
+                meta.own_cwd = change.own_cwd.unwrap_or(meta.own_cwd);
                 meta.cwd = change.cwd.clone().unwrap_or(meta.cwd);
                 meta.uptime_secs = change.uptime_secs.unwrap_or(meta.uptime_secs);
             }

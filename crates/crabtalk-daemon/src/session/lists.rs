@@ -107,7 +107,12 @@ impl Session {
                 queued: 0,
             })
         });
+        let catalog = self.node.runtime().catalog();
         let info = |live: LiveInfo| ActiveConversationInfo {
+            cwd: catalog
+                .cwd(&live.key, &live.meta)
+                .to_string_lossy()
+                .into_owned(),
             agent: live.key.agent.to_string(),
             sender: live.key.sender.to_string(),
             message_count: live.message_count,
@@ -116,7 +121,6 @@ impl Session {
             running: live.running,
             queued: u32::try_from(live.queued).unwrap_or(u32::MAX),
             asks: asks.remove(&live.key).unwrap_or_default(),
-            cwd: live.meta.cwd,
         };
         let mut all: Vec<LiveInfo> = stored.chain(unlisted.cloned()).collect();
         let more = cut(&mut all, request.limit) || unread;

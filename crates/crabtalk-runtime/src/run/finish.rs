@@ -7,6 +7,7 @@ use crate::history::CANCELLED;
 use crate::registry::Shared;
 use crate::runtime::Inner;
 use crate::spending::Tally;
+use crate::steers;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentEvent, Cost, End, Message, Origin, RunEnded, RunOutcome, Usage};
@@ -53,6 +54,10 @@ impl Stop {
                 ),
             ),
             Self::Empty(model) => (502, format!("{model} gave an empty answer; try again")),
+            Self::OnlyThoughts(model) => (
+                502,
+                format!("{model} thought and gave no answer; say \"go on\", or try again"),
+            ),
             Self::Cancelled => (499, "cancelled".into()),
             Self::ShuttingDown => (503, "the daemon is shutting down".into()),
         }
@@ -159,6 +164,7 @@ impl Ending {
             return log.refuse(crate::Error::Panicked);
         }
         if log.end().is_none() {
+            steers::tell_unkept(shared, &self.publisher, Vec::new());
             let end = End {
                 agent: self.speaker.clone(),
                 error: crate::Error::Panicked.to_string(),
@@ -189,6 +195,8 @@ impl Run<'_> {
         if let Some(error) = &failure {
             (code, message) = (storage_code(error), with_source(error));
             tracing::warn!(conversation = %self.shared.key, run = self.number, %error, "the log failed");
+            let unkept = std::mem::take(&mut self.unkept);
+            steers::tell_unkept(self.shared, &self.publisher, unkept);
         }
         let total = self.tally.total();
         self.log_line(code, &total.cost);
@@ -232,8 +240,10 @@ impl Run<'_> {
             }
         }
         let late = self.shared.live().steers.take();
-        let late = late.map(|mut steers| steers.take()).unwrap_or_default();
-        let late: Vec<Arc<Message>> = late
+        self.unkept = late.map(|mut steers| steers.take()).unwrap_or_default();
+        let late: Vec<Arc<Message>> = self
+            .unkept
+            .clone()
             .into_iter()
             .map(|content| {
                 let mut message = Message::user(content);
@@ -255,6 +265,7 @@ impl Run<'_> {
         };
         records.push(Record::Run(end.clone()));
         let position = self.shared.append(&records)?;
+        self.unkept.clear();
         self.open.last_end = Some(end);
         self.close_calls();
         let mut steered = Vec::with_capacity(late.len());

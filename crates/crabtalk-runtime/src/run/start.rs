@@ -12,7 +12,6 @@ use crate::steers::Steers;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, Usage};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(super) async fn start<'a>(
@@ -109,6 +108,8 @@ pub(super) async fn start<'a>(
         calls: None,
         repeats: Repeats::default(),
         has_text: false,
+        call_ids: Vec::new(),
+        unkept: Vec::new(),
         usage: Usage::default(),
         tally: Arc::clone(ending.tally()),
         ending,
@@ -136,7 +137,10 @@ fn facts(
         key: request.key.clone(),
         origin: request.origin.clone(),
         agent: Arc::clone(&speakers.speaker),
-        cwd: run_cwd(shared, request, catalog.user_home.as_deref()),
+        cwd: request
+            .cwd
+            .clone()
+            .unwrap_or_else(|| catalog.cwd(&shared.key, &shared.live().meta)),
         run: open.last_run + 1,
         for_owner: standing.is_owner && !standing.unattended,
         has_archives: open.has_archives(),
@@ -256,20 +260,6 @@ async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Erro
     let mut message = Message::user(content);
     message.at = rt.now();
     Ok(Arc::new(message))
-}
-
-/// CONV-6: the message's, else the conversation's, else the user's home.
-fn run_cwd(shared: &Shared, request: &RunRequest, user_home: Option<&std::path::Path>) -> PathBuf {
-    let of_conversation = || {
-        let cwd = shared.live().meta.cwd.clone();
-        (!cwd.is_empty()).then(|| PathBuf::from(cwd))
-    };
-    request
-        .cwd
-        .clone()
-        .or_else(of_conversation)
-        .or_else(|| user_home.map(PathBuf::from))
-        .unwrap_or_else(|| PathBuf::from("/"))
 }
 
 impl Open {

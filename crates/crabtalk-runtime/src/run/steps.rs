@@ -4,12 +4,14 @@ use super::answer::Answer;
 use super::people::Owner;
 use super::repeats::Repeats;
 use super::{Run, Stop};
+use crate::history::{ids, name_calls};
 use crate::spending::Account;
 use crate::steers::Steers;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
 use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -145,14 +147,26 @@ impl Run<'_> {
         Ok(response)
     }
 
-    fn message(&self, response: Response) -> Message {
+    fn message(&mut self, response: Response) -> Message {
         let mut message = Message::assistant(response.content);
         message.tool_calls = response.tool_calls;
         message.thinking = response.thinking;
         message.usage = response.usage;
         message.agent = self.request.guest.clone().unwrap_or_default();
         message.at = self.rt.now();
-        crate::history::name_calls(&mut message);
+        let history = &self.open.history;
+        let taken: HashSet<&str> = match message.tool_calls.is_empty() {
+            true => HashSet::new(),
+            // Those of the run too: it may have been compacted meanwhile.
+            false => history
+                .iter()
+                .flat_map(|m| ids(m))
+                .chain(self.call_ids.iter().map(String::as_str))
+                .collect(),
+        };
+        name_calls(&mut message, |id| taken.contains(id));
+        let named: Vec<String> = ids(&message).map(str::to_owned).collect();
+        self.call_ids.extend(named);
         message
     }
 
@@ -179,11 +193,14 @@ impl Run<'_> {
                 (false, _) => Err(Stop::Empty(self.model.clone())),
             };
         }
+        let is_answer = !response.content.is_empty() || self.has_text || self.is_after_tools();
         let message = self.message(response);
         let position = self.append(message)?;
         self.publisher.answer_stored(position);
         match stop {
             Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
+            // What was thought is kept, so that it can be gone on from.
+            _ if !is_answer => Err(Stop::OnlyThoughts(self.model.clone())),
             Some(StopReason::Done | StopReason::ToolCalls | StopReason::Length) | None => Ok(()),
         }
     }
@@ -239,10 +256,13 @@ impl Run<'_> {
             steers
         };
         let any = !steers.is_empty();
+        // Until they are in the log.
+        self.unkept.clone_from(&steers);
         for content in steers {
             let mut message = Message::user(content.clone());
             message.at = self.rt.now();
             let position = self.append(message)?;
+            self.unkept.remove(0);
             let synced = self.shared.synced(position);
             self.announcer
                 .after(synced, vec![AgentEvent::Steered(content)]);

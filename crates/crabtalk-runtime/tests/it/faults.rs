@@ -481,3 +481,60 @@ async fn a_dead_mount_costs_the_calls_that_need_it_and_holds_up_nobody_else() {
     assert_eq!(told.last().map(String::as_str), Some("end 0"));
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_steer_that_cannot_be_kept_is_told() {
+    for (left, taken_before) in [(0, false), (1, true)] {
+        let rig = rig(vec![Reply::tool("wait", json!({})), Reply::text("done")]);
+        let mut run = rig.submit("go");
+        read_until(&mut run, "tools").await;
+        rig.tools.until_waiting(1).await;
+        for content in ["left", "right"] {
+            let taken = rig.runtime.steer(&key(), content.into()).await;
+            taken.expect("running");
+        }
+        // Without room for the result the run ends before it takes them; with
+        // room for that alone, while it does.
+        rig.store.fail_after(Some(left));
+        rig.tools.release.notify_waiters();
+        let told = read(run).await;
+        for content in ["left", "right"] {
+            let notice =
+                format!("notice a message for the run was not kept, say it again: {content:?}");
+            assert!(told.contains(&notice), "{taken_before}: {told:?}");
+        }
+        let last = told.last().map(String::as_str).unwrap_or_default();
+        assert!(last.starts_with("end 5"), "{last}");
+        assert!(!told.iter().any(|event| event.starts_with("steered")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_thoughts_alone_is_a_failure_that_says_so() {
+    let thought = || Reply::text("").thinking("hm, well", "proof");
+    let after_a_tool = || Reply::tool("echo", json!({}));
+    let rig = rig(vec![
+        thought(),
+        Reply::text("here"),
+        after_a_tool(),
+        thought(),
+    ]);
+    let told = rig.run("think").await;
+    let end = "end 502 scripted thought and gave no answer; say \"go on\", or try again";
+    assert_eq!(told.last().map(String::as_str), Some(end));
+    assert!(told.contains(&"(hm, well)".to_owned()), "{told:?}");
+    let told = rig.run("go on").await;
+    assert_eq!(
+        told.last().map(String::as_str),
+        Some("end 0"),
+        "it goes on from there"
+    );
+    let told = rig.run("work").await;
+    let last = told.last().map(String::as_str);
+    assert_eq!(
+        last,
+        Some("end 0"),
+        "after its work a model may have nothing to add"
+    );
+    rig.model_was_content();
+}

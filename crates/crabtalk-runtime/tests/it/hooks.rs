@@ -6,9 +6,11 @@ use crabtalk_domain::{
     AgentConfig, AgentEvent, BoxFuture, ConversationKey, Hook, Message, People, Permission,
     Refusal, RunContext, ToolRegistry,
 };
+use crabtalk_runtime::{Catalog, RunRequest};
 use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
 use std::future::ready;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
@@ -156,4 +158,54 @@ async fn what_is_put_into_a_run_goes_through_the_hook_as_well() {
     rig.model.release();
     read_until(&mut run, "steered left, please").await;
     assert!(rig.lines().contains(&"user: left, please".to_owned()));
+}
+
+/// Notes where runs work.
+#[derive(Default)]
+struct Places(Mutex<Vec<String>>);
+
+impl Hook for Places {
+    fn on_before_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        _: &'a [Arc<Message>],
+        _: &'a dyn People,
+    ) -> BoxFuture<'a, Vec<Message>> {
+        let place = run.cwd.to_string_lossy().into_owned();
+        self.0.lock().expect("not poisoned").push(place);
+        Box::pin(std::future::ready(Vec::new()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agents_folder_acts_unless_the_conversation_has_one_of_its_own() {
+    let places = Arc::new(Places::default());
+    let model = ScriptedModel::new((0..6).map(|_| Reply::text("ok")).collect());
+    let rig = rig_with_hook(model, Arc::clone(&places) as Arc<dyn Hook>);
+    let agent_in = |folder: Option<&str>| {
+        let mut crab = agent("crab");
+        crab.cwd = folder.map(PathBuf::from);
+        rig.runtime.set_catalog(Catalog::of(crab));
+    };
+    let ask = async |cwd: Option<&str>| {
+        let mut request = RunRequest::new(key(), "hello");
+        request.cwd = cwd.map(PathBuf::from);
+        read(rig.try_submit(request).expect("accepted")).await;
+    };
+    ask(Some("/first")).await;
+    ask(None).await;
+    agent_in(Some("/agent"));
+    ask(None).await;
+    agent_in(Some("/moved"));
+    ask(None).await;
+    let (pair, own) = (key(), Some("/own".into()));
+    rig.runtime.set(&pair, None, own).await.expect("is set");
+    ask(None).await;
+    agent_in(None);
+    ask(Some("/once")).await;
+    let places = places.0.lock().expect("not poisoned");
+    assert_eq!(
+        *places,
+        ["/first", "/first", "/agent", "/moved", "/own", "/once"]
+    );
 }

@@ -7,6 +7,7 @@ fn meta(opened: &Opened) -> MetaRecord {
     MetaRecord {
         title: Some(opened.meta.title.clone()),
         cwd: Some(opened.meta.cwd.clone()),
+        own_cwd: Some(opened.meta.own_cwd),
         uptime_secs: Some(opened.meta.uptime_secs),
         last_run: Some(opened.last_run),
         open_run: opened.open_run.clone(),
@@ -157,6 +158,7 @@ async fn the_newest_state_wins_field_by_field() {
         let (title, cwd) = (title.map(String::from), cwd.map(String::from));
         Record::Meta(MetaRecord {
             title,
+            own_cwd: cwd.is_some().then_some(true),
             cwd,
             uptime_secs,
             ..MetaRecord::default()
@@ -171,13 +173,18 @@ async fn the_newest_state_wins_field_by_field() {
     let Meta {
         title,
         cwd,
+        own_cwd,
         uptime_secs,
         created_at,
     } = opened.meta;
     assert_eq!((&*title, &*cwd, uptime_secs), ("two", "/b", 5));
+    assert!(own_cwd, "it was set for this conversation");
     assert_eq!(created_at, "2026-11-01T00:00:00Z");
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!((&*list[0].meta.title, &*list[0].meta.cwd), ("two", "/b"));
+    assert!(list[0].meta.own_cwd);
+    let made = home.open("crab", "other").await.meta;
+    assert_eq!((&*made.cwd, made.own_cwd), ("/work", false));
 }
 
 #[tokio::test]

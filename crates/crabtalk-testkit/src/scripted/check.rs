@@ -114,6 +114,7 @@ fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         .as_str()
         .is_some_and(|m| m.contains("mistral"));
     let mut open: BTreeSet<&str> = BTreeSet::new();
+    let mut ever: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or_default();
         let before = at.checked_sub(1).map(|before| &messages[before]["role"]);
@@ -143,7 +144,8 @@ fn openai(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         unanswered(&mut open, at, found);
         for call in calls.into_iter().flatten() {
             let id = call["id"].as_str().unwrap_or_default();
-            if id.is_empty() || !open.insert(id) {
+            open.insert(id);
+            if id.is_empty() || !ever.insert(id) {
                 found.push(format!("message {at}: call id {id:?}"));
             }
             let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
@@ -179,6 +181,7 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
         found.push(format!("{marks} cache marks"));
     }
     let mut open: BTreeSet<&str> = BTreeSet::new();
+    let mut ever: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let want = if at % 2 == 0 { "user" } else { "assistant" };
         if message["role"] != want {
@@ -212,7 +215,8 @@ fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
                 }
                 "tool_use" => {
                     let id = block["id"].as_str().unwrap_or_default();
-                    if !is_plain(id) || !called.insert(id) || !block["input"].is_object() {
+                    called.insert(id);
+                    if !is_plain(id) || !ever.insert(id) || !block["input"].is_object() {
                         found.push(format!("message {at}: call {id:?} is wrong"));
                     }
                     if body["tools"].as_array().is_none_or(Vec::is_empty) {

@@ -1,6 +1,7 @@
 //! Providers and models as people and clients see them: chosen, changed while
 //! others stream, and paid for.
 
+mod call_ids;
 mod changes;
 mod endless;
 mod spending;

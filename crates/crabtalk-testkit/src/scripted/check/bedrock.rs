@@ -32,6 +32,7 @@ pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {
     too_many_images(body, "\"image\":{", &mut found);
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let mut open: BTreeSet<&str> = BTreeSet::new();
+    let mut ever: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let want = if at % 2 == 0 { "user" } else { "assistant" };
         if message["role"] != want {
@@ -59,7 +60,8 @@ pub(super) fn problems(path: &str, body: &Value) -> Vec<String> {
                 if specs.as_array().is_none_or(Vec::is_empty) {
                     found.push(format!("message {at}: a call, but no tools"));
                 }
-                if !called.insert(id) {
+                called.insert(id);
+                if !ever.insert(id) {
                     found.push(format!("message {at}: call id {id:?} twice"));
                 }
             }

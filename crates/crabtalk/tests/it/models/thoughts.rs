@@ -31,7 +31,13 @@ async fn a_conversation_goes_on_behind_an_answer_of_thoughts_alone() {
         env.agent("crab", "thinking: true");
         let daemon = env.daemon().await;
         let events = stream_to_end(&env, say("crab", "user", "think")).await;
-        assert_eq!(end_of(&events).code, 0, "{kind}: {events:?}");
+        let end = end_of(&events);
+        assert_eq!(end.code, 502, "{kind}: {events:?}");
+        assert!(
+            end.error.contains("gave no answer"),
+            "{kind}: {}",
+            end.error
+        );
         let events = stream_to_end(&env, say("crab", "user", "and?")).await;
         assert_eq!(chunks(&events), "first", "{kind}: {events:?}");
         env.run(&["compact", "--as", "user"]).await.ok();
