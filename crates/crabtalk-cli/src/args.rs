@@ -1,9 +1,11 @@
 //! The command line.
 
+mod cron;
 mod knowledge;
 mod models;
 mod rights;
 
+pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use rights::{Agents, Approvals};
@@ -160,6 +162,11 @@ pub(crate) enum Command {
     Providers {
         #[command(subcommand)]
         command: Option<Providers>,
+    },
+    /// Let agents run by themselves: on a schedule, or once at a time.
+    Cron {
+        #[command(subcommand)]
+        command: Option<Cron>,
     },
     /// Show the daemon's figures, and what was spent.
     Stats(Stats),

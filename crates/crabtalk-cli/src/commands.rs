@@ -5,6 +5,7 @@ mod approvals;
 mod archives;
 mod asks;
 mod conversations;
+mod cron;
 mod daemon;
 mod events;
 mod memory;
@@ -75,6 +76,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Providers { command } => {
             models::providers(context, command.unwrap_or(args::Providers::List)).await
         }
+        Command::Cron { command } => cron::run(context, command.unwrap_or(args::Cron::List)).await,
         Command::Stats(args) => stats::stats(context, args).await,
         // The command line was resolved before.
         Command::External(_) => Err(Error::Usage("there is no such command".to_owned())),

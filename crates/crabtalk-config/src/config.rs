@@ -13,7 +13,7 @@ pub use expand::MissingVariable;
 pub use provider::{Mcp, McpTransport, Model, Price, Provider, ProviderKind};
 
 use crate::file::read_limited;
-use crate::{Env, Error, Warning};
+use crate::{Env, Error, Secret, Warning};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +47,32 @@ pub struct Config {
     pub limits: Limits,
     /// `[skills]`.
     pub skills: Skills,
+    /// `[cron]`.
+    pub cron: Cron,
+    /// `[notify]`.
+    pub notify: Notify,
+}
+
+/// How cron entries run (CRON-1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cron {
+    /// Runs of entries at a time; what is due beside waits for its turn.
+    pub at_once: u32,
+    /// Failures in a row that pause an entry; 0 is never.
+    pub pause_after: u32,
+    /// Entries that one agent may make for itself.
+    pub per_agent: u32,
+}
+
+/// Who is told of what happens while nobody looks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notify {
+    /// A command of the shell, which gets what there is to say as JSON.
+    pub command: Option<String>,
+    /// An address that gets the same; it may hold a secret.
+    pub url: Option<Secret>,
+    /// Seconds until either is given up.
+    pub timeout_secs: u32,
 }
 
 /// What is remembered and recalled (MEM-1, MEM-2).

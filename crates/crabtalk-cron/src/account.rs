@@ -278,6 +278,12 @@ impl Account {
         if ended.unstarted {
             self.used = false;
         }
+        // What a crash left open was closed as interrupted, until the
+        // conversation's own log told how it ended.
+        let known = self.ended.as_ref().filter(|known| known.seq == ended.seq);
+        if known.is_some_and(|known| known.outcome == Outcome::Interrupted) {
+            self.failures = self.failures.saturating_sub(1);
+        }
         match ended.outcome {
             Outcome::Ok => self.failures = 0,
             // A person's own doing says nothing about the entry.

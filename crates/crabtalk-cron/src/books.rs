@@ -215,7 +215,10 @@ impl Books {
                     continue;
                 }
                 match line {
-                    Line::Ended(end) => drop(ended.insert(end.seq, Box::new(end))),
+                    // The last word on a run counts.
+                    Line::Ended(end) => {
+                        ended.entry(end.seq).or_insert_with(|| Box::new(end));
+                    }
                     Line::Fired(fired) => {
                         let end = ended.remove(&fired.seq);
                         rows.push(Row::Run(Box::new(fired), end));

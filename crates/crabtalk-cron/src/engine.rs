@@ -53,6 +53,8 @@ pub struct Fire {
     pub seq: u64,
     /// The due time; `None` for one that somebody wanted now.
     pub due: Option<Timestamp>,
+    /// When it began.
+    pub at: Timestamp,
     /// The entry.
     pub entry: Arc<entry::Entry>,
 }
@@ -258,7 +260,12 @@ impl Engine {
         slot.account.take(&line);
         slot.fired_key = Some(entry.key.clone());
         lines.push(line);
-        Some(Fire { seq, due, entry })
+        Some(Fire {
+            seq,
+            due,
+            at: now,
+            entry,
+        })
     }
 
     /// Starts an entry's run now, beside its due times. `None` if there is no
@@ -323,6 +330,18 @@ impl Engine {
         (lines, pause)
     }
 
+    /// How a run ended that was closed as interrupted: its line, if that is news.
+    pub fn corrected(&mut self, ended: Ended) -> Option<Line> {
+        let slot = self.slots.get_mut(&ended.id)?;
+        let known = slot.account.ended.as_ref()?;
+        if known.seq != ended.seq || known.outcome != Outcome::Interrupted {
+            return None;
+        }
+        let line = Line::Ended(ended);
+        slot.account.take(&line);
+        Some(line)
+    }
+
     /// Pauses an entry, or lets it go on. What was due meanwhile is not made up
     /// for.
     pub fn pause(&mut self, id: u64, paused: bool, now: Timestamp) -> Option<Line> {
@@ -349,6 +368,28 @@ impl Engine {
         let slot = self.slots.get(&id)?;
         let next = slot.waiting.or(slot.next);
         Some((slot.entry.as_ref()?, &slot.account, next))
+    }
+
+    /// Runs that go on, of entries that are still there.
+    pub fn running(&self) -> Vec<Fire> {
+        let running = self.slots.values().filter_map(|slot| {
+            let ((seq, at), entry) = slot.running.zip(slot.entry.clone())?;
+            Some(Fire {
+                seq,
+                due: slot.account.last.as_ref().and_then(|last| last.due),
+                at,
+                entry,
+            })
+        });
+        running.collect()
+    }
+
+    /// Entries that are used up, and may go: their run is over.
+    pub fn spent(&self) -> Vec<u64> {
+        let spent = self.slots.iter().filter(|(_, slot)| {
+            slot.entry.is_some() && slot.account.used && slot.running.is_none()
+        });
+        spent.map(|(id, _)| *id).collect()
     }
 
     /// Whether an entry's run goes on.

@@ -71,6 +71,10 @@ pub struct Draft {
     pub notify: String,
     pub paused: bool,
     pub by: String,
+    /// Made by its agent, not by a person.
+    pub by_agent: bool,
+    /// How many entries made each other above it.
+    pub chain: u32,
 }
 
 /// Why a draft is no entry.
@@ -323,6 +327,11 @@ impl Entry {
             said.push_str(content);
         }
         said
+    }
+
+    /// Whether these are its words, and they call a skill.
+    pub fn names_skill(&self, words: &str) -> bool {
+        !self.draft.skill.is_empty() && self.words() == words
     }
 
     /// Whether a run that started uses it up.

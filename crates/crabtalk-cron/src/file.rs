@@ -94,10 +94,12 @@ impl CronFile {
     pub fn read(path: &Path, around: Surroundings<'_>) -> Result<Read, FileError> {
         let text = text(path)?;
         let document = parse(path, text.as_deref().unwrap_or_default())?;
-        let raw = document.raw().to_owned();
+        let raw = document.raw().bytes().enumerate();
+        let ends = raw.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at);
+        let ends: Vec<usize> = ends.collect();
         let line_of = |span: Option<std::ops::Range<usize>>| {
             let at = span.map_or(0, |span| span.start);
-            1 + raw[..at].bytes().filter(|byte| *byte == b'\n').count()
+            1 + ends.partition_point(|end| *end < at)
         };
         let mut read = Read {
             text,
@@ -303,17 +305,27 @@ fn draft(table: &Table) -> (Draft, Result<(), String>) {
                 }
                 _ => Err("id is no number from 1 on".to_owned()),
             },
-            "once" | "paused" => match item.as_bool() {
-                Some(flag) if key == "once" => {
-                    draft.once = flag;
+            "chain" => match item.as_integer().map(u32::try_from) {
+                Some(Ok(chain)) => {
+                    draft.chain = chain;
                     Ok(())
                 }
-                Some(flag) => {
-                    draft.paused = flag;
-                    Ok(())
-                }
-                None => Err(format!("{key} is neither true nor false")),
+                _ => Err("chain is no number".to_owned()),
             },
+            "once" | "paused" | "by_agent" => {
+                let flag = match key {
+                    "once" => &mut draft.once,
+                    "paused" => &mut draft.paused,
+                    _ => &mut draft.by_agent,
+                };
+                match item.as_bool() {
+                    Some(value) => {
+                        *flag = value;
+                        Ok(())
+                    }
+                    None => Err(format!("{key} is neither true nor false")),
+                }
+            }
             _ => {
                 let mut texts = texts!(draft);
                 let known = texts.iter_mut().find(|(name, _)| *name == key);
@@ -340,10 +352,17 @@ fn table(draft: &Draft) -> Table {
     let mut table = Table::new();
     let id = i64::try_from(draft.id).unwrap_or(i64::MAX);
     table.insert("id", id.into());
-    for (key, flag) in [("once", draft.once), ("paused", draft.paused)] {
+    for (key, flag) in [
+        ("once", draft.once),
+        ("paused", draft.paused),
+        ("by_agent", draft.by_agent),
+    ] {
         if flag {
             table.insert(key, flag.into());
         }
+    }
+    if draft.chain > 0 {
+        table.insert("chain", i64::from(draft.chain).into());
     }
     for (key, text) in texts!(draft) {
         if !text.is_empty() {

@@ -5,6 +5,8 @@
 //! trusted their folder (MEM-4).
 
 use crate::accepted::Accepted;
+use crate::cron::Cron;
+use crate::notify::{Notice, Notifier};
 use crate::skills::Skills;
 use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
@@ -35,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) skills: Arc<Skills>,
     pub(crate) accepted: Accepted,
     pub(crate) surroundings: Arc<Surroundings>,
+    pub(crate) cron: Cron,
+    pub(crate) notifier: Notifier,
 }
 
 impl Hook for Context {
@@ -60,7 +64,18 @@ impl Hook for Context {
     ) -> BoxFuture<'a, Result<String, Refusal>> {
         Box::pin(async move {
             self.accepted.settle().await;
-            self.skills.resolve_slash(run, content).await
+            // Text that begins with a slash may mean itself; an entry that names
+            // a skill does not.
+            let entry = self.cron.entry_of(run.key);
+            let skill = entry.filter(|entry| entry.names_skill(&content));
+            let resolved = self.skills.resolve_slash(run, content.clone()).await?;
+            match skill {
+                Some(entry) if resolved == content => Err(Refusal {
+                    code: 404,
+                    message: format!("there is no skill {:?} here", entry.draft.skill),
+                }),
+                _ => Ok(resolved),
+            }
         })
     }
 
@@ -103,6 +118,11 @@ impl Hook for Context {
     fn on_event(&self, key: &ConversationKey, event: &AgentEvent) {
         if let AgentEvent::End(_) = event {
             self.skills.end_run(key);
+        }
+        if let AgentEvent::AskUser(ask) = event
+            && let Some(entry) = self.cron.entry_of(key)
+        {
+            self.notifier.tell(Notice::of_ask(key, entry.id, ask));
         }
         if let AgentEvent::Compacted { failed, .. } = event
             && failed.is_empty()

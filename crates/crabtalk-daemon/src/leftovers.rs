@@ -42,6 +42,7 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         home.memory_dir(),
         home.memory_dir().join("entries"),
         state.join("accepted"),
+        state.join("cron"),
         state.join("ledger"),
         state.join("recall"),
         state,

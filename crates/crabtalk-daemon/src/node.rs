@@ -8,8 +8,10 @@ use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::compose::InForce;
+use crate::cron::Cron;
 use crate::ledger::DayLedger;
 use crate::models::Models;
+use crate::notify::Notifier;
 use crate::services::Services;
 use crate::session::PartialAnswers;
 use crate::settings::Settings;
@@ -45,6 +47,8 @@ pub(crate) struct Node {
     partial_answers: PartialAnswers,
     crowd: Crowd,
     services: Services,
+    cron: Cron,
+    notifier: Notifier,
 }
 
 impl Node {
@@ -92,6 +96,20 @@ impl Node {
     /// Everybody who is connected, by whichever listener (WIRE-9).
     pub(crate) fn crowd(&self) -> &Crowd {
         &self.crowd
+    }
+
+    /// Entries that start runs on a schedule.
+    pub(crate) fn cron(&self) -> &Cron {
+        &self.cron
+    }
+
+    /// Who tells the owner what happens while nobody looks.
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
     }
 
     /// Every long task of the daemon.
@@ -148,7 +166,7 @@ impl Node {
         self.runtime.shutdown().await;
         let others = async {
             self.memory().archives().finish().await;
-            self.tools.shut_down().await;
+            tokio::join!(self.tools.shut_down(), self.notifier.shut_down());
             self.children.sweep().await;
         };
         // A disk that does not answer holds up neither.

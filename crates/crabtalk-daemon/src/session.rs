@@ -4,6 +4,7 @@
 //! under it; no path from a client reaches the file system unchecked; events
 //! that older clients do not know go only to those that showed they do.
 
+mod crons;
 mod events;
 mod history;
 mod knowledge;
@@ -293,6 +294,38 @@ impl Server for Session {
             .set(&key, title, cwd)
             .await
             .map_err(|e| status(&e))
+    }
+
+    async fn create_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Status> {
+        self.make_cron(request).await
+    }
+
+    async fn delete_cron(&self, request: DeleteCronMsg) -> Result<(), Status> {
+        self.node.cron().remove(request.id).await
+    }
+
+    async fn list_crons(&self, _: ListCronsMsg) -> Result<CronList, Status> {
+        self.crons().await
+    }
+
+    async fn run_cron(&self, request: RunCronMsg) -> Result<CronRun, Status> {
+        self.mark_modern();
+        self.fire_cron(request.id).await
+    }
+
+    async fn set_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
+        self.mark_modern();
+        self.change_cron(request).await
+    }
+
+    async fn list_cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Status> {
+        self.mark_modern();
+        self.cron_runs(request).await
+    }
+
+    async fn test_cron(&self, request: TestCronMsg) -> Result<CronTimes, Status> {
+        self.mark_modern();
+        crons::cron_times(&request)
     }
 
     async fn get_config(&self, _: GetConfig) -> Result<ConfigMsg, Status> {

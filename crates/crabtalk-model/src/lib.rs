@@ -41,6 +41,7 @@ mod claude;
 mod sight;
 mod signature;
 mod turns;
+mod webhook;
 
 mod offline;
 
@@ -55,6 +56,7 @@ pub use http::Proxies;
 pub use price::{Price, cost};
 pub use provider::ConfigError;
 pub use registry::{Error, ModelInfo, Registry};
+pub use webhook::post_json;
 
 #[cfg(test)]
 mod fuzz;

@@ -2,7 +2,7 @@
 
 use super::expand::{MissingVariable, expand};
 use super::models::read_models;
-use super::sections::{limits, memory, runs, skills, storage};
+use super::sections::{cron, limits, memory, runs, skills, storage};
 use super::*;
 use crate::name::{NAME_RULE, is_name};
 use crate::reader::{Section, Source};
@@ -15,6 +15,10 @@ const MAX_RETRIES: u32 = 2;
 
 /// MODEL-3.
 const TIMEOUT_SECS: u64 = 30;
+
+/// A program that rings somewhere does so in a moment; one that hangs holds up
+/// those that come after it.
+const NOTIFY_TIMEOUT_SECS: u32 = 30;
 
 /// Retries beyond this only hammer a server that is down.
 const MAX_MAX_RETRIES: u64 = 20;
@@ -74,7 +78,43 @@ impl Reader<'_> {
             sandbox: self.sandbox(root.section_or_empty("sandbox")?)?,
             limits: limits(root.section_or_empty("limits")?)?,
             skills: skills(root.section_or_empty("skills")?)?,
+            cron: cron(root.section_or_empty("cron")?)?,
+            notify: self.notify(root.section_or_empty("notify")?)?,
         })
+    }
+
+    fn notify(&self, mut section: Section<'_>) -> Result<Notify, Error> {
+        let url = match section.take("url") {
+            Some(entry) => {
+                let text = section.text("url", &entry.node)?;
+                match expand(&text, self.env) {
+                    Ok(url) if url.starts_with("http://") || url.starts_with("https://") => {
+                        Some(Secret::new(url))
+                    }
+                    Ok(_) => {
+                        return section.fail(
+                            entry.node.at,
+                            "url",
+                            "is no address: expected https://host/path",
+                        );
+                    }
+                    Err(variable) => {
+                        let message = format!("names ${{{variable}}}, which is not set");
+                        return section.fail(entry.node.at, "url", &message);
+                    }
+                }
+            }
+            None => None,
+        };
+        let notify = Notify {
+            command: section.string("command")?,
+            url,
+            timeout_secs: section
+                .count("timeout_secs", 1)?
+                .unwrap_or(NOTIFY_TIMEOUT_SECS),
+        };
+        section.finish();
+        Ok(notify)
     }
 
     /// `user` and the login name.

@@ -1,6 +1,6 @@
 //! The sections with a fixed set of keys, and their defaults.
 
-use super::{Limits, Memory, RecallScope, Resume, Runs, Skills, Storage, SyncPolicy};
+use super::{Cron, Limits, Memory, RecallScope, Resume, Runs, Skills, Storage, SyncPolicy};
 use crate::Error;
 use crate::reader::Section;
 
@@ -130,4 +130,25 @@ pub(super) fn skills(mut section: Section<'_>) -> Result<Skills, Error> {
     };
     section.finish();
     Ok(skills)
+}
+
+/// Enough for a machine with a few agents; a storm at midnight is spread by it
+/// over the minutes that its runs take.
+const CRONS_AT_ONCE: u32 = 4;
+
+/// One failure is bad luck, two are a pattern, the third was the last.
+const PAUSE_AFTER: u32 = 3;
+
+/// What an agent has in mind at a time; one that makes an entry with each run
+/// ends here.
+const CRONS_PER_AGENT: u32 = 10;
+
+pub(super) fn cron(mut section: Section<'_>) -> Result<Cron, Error> {
+    let cron = Cron {
+        at_once: section.count("at_once", 1)?.unwrap_or(CRONS_AT_ONCE),
+        pause_after: section.count("pause_after", 0)?.unwrap_or(PAUSE_AFTER),
+        per_agent: section.count("per_agent", 0)?.unwrap_or(CRONS_PER_AGENT),
+    };
+    section.finish();
+    Ok(cron)
 }

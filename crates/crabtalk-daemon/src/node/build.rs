@@ -7,11 +7,13 @@ use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::compose::{Composed, InForce, compose, sandbox, sync_policy};
 use crate::context::Context;
+use crate::cron::{Cron, ScheduleTool};
 use crate::delegates::DelegateFile;
 use crate::disk::LocalDisk;
 use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
+use crate::notify::Notifier;
 use crate::services::Services;
 use crate::session::PartialAnswers;
 use crate::settings::Settings;
@@ -22,7 +24,7 @@ use crabtalk_config::{Config, Home};
 use crabtalk_domain::SystemClock;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, ToolProvider};
-use crabtalk_guardian::{Children, GuardianCommand, child_environment};
+use crabtalk_guardian::{Children, Guardian, GuardianCommand, child_environment};
 use crabtalk_memory::ArchiveIndex;
 use crabtalk_model::detect;
 use crabtalk_runtime::{Parts, Runtime};
@@ -83,15 +85,21 @@ impl Node {
         let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
         let memory = memory(&home, &settings, &store, archives);
         let memory = Arc::new(ArcSwap::from_pointee(memory));
+        let numbers = home.state_dir().join("delegates");
+        let delegates = DelegateFile::new(numbers, Arc::clone(&store));
+        let ledger = ledger(&home, &settings, &models);
+        let cron = Cron::new(&home, accepted.clone(), Arc::clone(&settings));
+        let guardian = GuardianCommand::new(std::env::current_exe()?);
+        let guardian = Guardian::new(guardian, children.clone());
+        let notifier = Notifier::new(Arc::clone(&settings), guardian, open_files);
         let context = Context {
             memory: Arc::clone(&memory),
             skills: Arc::clone(&skills),
             accepted: accepted.clone(),
             surroundings: Surroundings::new(Arc::clone(&skills), home.user_home().map(Into::into)),
+            cron: cron.clone(),
+            notifier: notifier.clone(),
         };
-        let numbers = home.state_dir().join("delegates");
-        let delegates = DelegateFile::new(numbers, Arc::clone(&store));
-        let ledger = ledger(&home, &settings, &models);
         let runtime = Runtime::new(
             Parts {
                 model: Arc::new(Asked(Arc::clone(&models))),
@@ -103,6 +111,7 @@ impl Node {
                         memory: Arc::clone(&memory),
                         accepted: accepted.clone(),
                     }),
+                    Arc::new(ScheduleTool::new(cron.clone(), Arc::clone(&settings))),
                 ],
                 hook: Arc::new(context),
                 ledger: Arc::clone(&ledger) as _,
@@ -132,6 +141,8 @@ impl Node {
             partial_answers: PartialAnswers::default(),
             crowd,
             services: Services::new(Arc::new(SystemClock)),
+            cron,
+            notifier,
         })
     }
 }

@@ -19,6 +19,8 @@ pub(crate) fn start_all(node: &Arc<Node>) {
         memory_release(Arc::clone(node)),
         orphans(Arc::clone(node)),
         reload_signal(Arc::clone(node)),
+        cron(Arc::clone(node)),
+        notifications(Arc::clone(node)),
     ] {
         services.start(service);
     }
@@ -66,6 +68,24 @@ fn trash(node: Arc<Node>) -> Service {
         let node = Arc::clone(&node);
         async move {
             node.sweep().await;
+            Ok(())
+        }
+    })
+}
+
+/// Fires cron entries. Without their books it fires nothing, and tries again.
+fn cron(node: Arc<Node>) -> Service {
+    Service::restarted("cron", "cron", move |_| {
+        crate::cron::work(Arc::clone(&node))
+    })
+}
+
+/// Tells the owner what happens while nobody looks.
+fn notifications(node: Arc<Node>) -> Service {
+    Service::restarted("notifications", "notify", move |_| {
+        let notifier = node.notifier().clone();
+        async move {
+            notifier.work().await;
             Ok(())
         }
     })

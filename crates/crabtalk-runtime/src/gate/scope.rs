@@ -28,6 +28,10 @@ pub fn mcp_server(tool: &str) -> Option<&str> {
         .map(|(server, _)| server)
 }
 
+/// Tools that an agent has only if its scope names them, letter by letter: what
+/// they do goes on when nobody looks.
+const ON_REQUEST: &[&str] = &["schedule"];
+
 /// Whether the agent may use this tool. A tool of an MCP server must be in
 /// reach as a tool and its server in reach as a server; delegating needs
 /// members, as empty `members` means nobody.
@@ -41,6 +45,9 @@ pub fn allows_tool(scope: &Scope, tool: &str, memory_enabled: bool) -> bool {
     let server = mcp_server(tool);
     if server.is_some_and(|server| !allows_mcp(scope, server)) {
         return false;
+    }
+    if ON_REQUEST.contains(&tool) {
+        return scope.tools.iter().any(|named| named == tool);
     }
     if !scope.tools.is_empty() {
         return listed(&scope.tools, tool);

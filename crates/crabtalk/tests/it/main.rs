@@ -14,6 +14,7 @@ mod broken;
 mod cli;
 mod client;
 mod context;
+mod cron;
 mod crowd;
 mod daemon;
 mod disk;

@@ -1,0 +1,403 @@
+//! `cron`: what runs by itself.
+
+use super::Context;
+use crate::args::{Cron, CronAdd};
+use crate::error::Error;
+use crate::json;
+use crate::text::{money, summary};
+use crabtalk_proto::{
+    Client, CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, ListCronRunsMsg, ListCronsMsg,
+    RunCronMsg, SetCronMsg, TestCronMsg,
+};
+use serde_json::json;
+
+/// Characters of a prompt that a list shows.
+const MAX_SHOWN: usize = 40;
+
+pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Error> {
+    match command {
+        Cron::List => list(context).await,
+        Cron::Add(add) => self::add(context, *add).await,
+        Cron::Rm { id } => {
+            let request = DeleteCronMsg { id };
+            context.connection().await?.delete_cron(request).await?;
+            context.done(
+                json!({"removed": id}),
+                &format!("crabtalk: entry {id} is removed"),
+            )
+        }
+        Cron::Runs { id, limit } => runs(context, id, limit).await,
+        Cron::Run { id } => {
+            let request = RunCronMsg { id };
+            let run = context.connection().await?.run_cron(request).await?;
+            let said = format!(
+                "crabtalk: entry {id} runs in the conversation of {} with {}; see `crabtalk cron runs {id}`",
+                run.agent, run.sender
+            );
+            context.done(json::of(&run), &said)
+        }
+        Cron::Pause { id } => pause(context, id, true).await,
+        Cron::Resume { id } => pause(context, id, false).await,
+        Cron::Test {
+            schedule,
+            zone,
+            quiet,
+            count,
+        } => test(context, schedule, zone, quiet, count).await,
+    }
+}
+
+async fn pause(context: &mut Context, id: u64, paused: bool) -> Result<(), Error> {
+    let request = SetCronMsg {
+        id,
+        paused: Some(paused),
+    };
+    let info = context.connection().await?.set_cron(request).await?;
+    let said = match paused {
+        true => format!("crabtalk: entry {id} is paused"),
+        false => format!("crabtalk: entry {id} goes on, {}", info.next_in_words),
+    };
+    context.done(json::of(&info), &said)
+}
+
+/// `23:00-07:00` as its two ends.
+fn window(quiet: Option<String>) -> Result<(String, String), Error> {
+    let Some(quiet) = quiet else {
+        return Ok(Default::default());
+    };
+    let ends = quiet.split_once('-');
+    let ends = ends.map(|(from, to)| (from.trim().to_owned(), to.trim().to_owned()));
+    ends.ok_or_else(|| Error::Usage(format!("--quiet {quiet}: write it as 23:00-07:00")))
+}
+
+/// When, which skill, and what is said.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Said {
+    schedule: String,
+    skill: String,
+    content: String,
+}
+
+/// Makes out what the words of the command line are. A schedule comes first
+/// unless a time was given; a bare name that stands alone, or before a text that
+/// was quoted, is a skill.
+fn said(mut words: Vec<String>, timed: bool, skill: Option<String>) -> Result<Said, Error> {
+    let mut said = Said {
+        skill: skill.unwrap_or_default(),
+        ..Said::default()
+    };
+    if !timed {
+        if words.is_empty() {
+            let message =
+                "say when: `crabtalk cron add \"0 9 * * *\" \"a prompt\"`, or --in, or --at";
+            return Err(Error::Usage(message.into()));
+        }
+        let first = words.remove(0);
+        // Five fields without quotes are five words.
+        let fields = first.split_whitespace().count();
+        let is_field = |word: &String| {
+            word.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"*/,-".contains(&b))
+        };
+        said.schedule = first;
+        let unquoted = fields == 1 && !said.schedule.starts_with('@') && words.len() >= 4;
+        if unquoted && is_field(&said.schedule) && words[..4].iter().all(is_field) {
+            for field in words.drain(..4) {
+                said.schedule.push(' ');
+                said.schedule.push_str(&field);
+            }
+        }
+    }
+    let is_name = |word: &str| {
+        let name = word.strip_prefix('/').unwrap_or(word);
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    let names_skill = said.skill.is_empty()
+        && words.first().is_some_and(|first| {
+            let alone = words.len() == 1;
+            let quoted = words
+                .get(1)
+                .is_some_and(|next| next.contains(char::is_whitespace));
+            is_name(first) && (first.starts_with('/') || alone || quoted)
+        });
+    if names_skill {
+        said.skill = words.remove(0).trim_start_matches('/').to_owned();
+    }
+    said.content = words.join(" ");
+    if said.skill.is_empty() && said.content.trim().is_empty() {
+        return Err(Error::Usage(
+            "say what is to be done: a skill, a prompt, or both".into(),
+        ));
+    }
+    Ok(said)
+}
+
+async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
+    let at = add.after.map(|after| format!("in {after}")).or(add.at);
+    let said = said(add.text, at.is_some(), add.skill)?;
+    let (quiet_start, quiet_end) = window(add.quiet)?;
+    // The shell's folder says nothing about where something works in a week.
+    let cwd = match context.global.cwd {
+        Some(_) => context.cwd()?,
+        None => None,
+    };
+    let request = CreateCronMsg {
+        schedule: said.schedule,
+        skill: said.skill,
+        content: Some(said.content),
+        agent: context.agent(),
+        sender: add.sender.unwrap_or_default(),
+        by: context.global.sender.clone(),
+        at,
+        zone: add.zone,
+        cwd,
+        quiet_start: Some(quiet_start),
+        quiet_end: Some(quiet_end),
+        once: add.once,
+        missed: add.missed,
+        asks: add.asks,
+        notify: add.notify,
+        paused: Some(add.paused),
+        args: None,
+    };
+    let info = context.connection().await?.create_cron(request).await?;
+    let said = format!("crabtalk: entry {}, {}", info.id, info.next_in_words);
+    context.done(json::of(&info), &said)
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let listed = context
+        .connection()
+        .await?
+        .list_crons(ListCronsMsg {})
+        .await?;
+    if context.global.json {
+        for cron in &listed.crons {
+            context.console.screen.json(&json::of(cron))?;
+        }
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = listed.crons.iter().map(row).collect();
+    context.print_table(
+        &[
+            "id", "next", "what", "when", "agent", "last", "runs", "cost",
+        ],
+        rows,
+        "nothing runs by itself; see `crabtalk cron add --help`",
+    )?;
+    for cron in listed.crons.iter().filter(|cron| !cron.problem.is_empty()) {
+        context
+            .console
+            .screen
+            .problem(&format!("entry {}: {}", cron.id, cron.problem))?;
+    }
+    Ok(())
+}
+
+fn row(cron: &CronInfo) -> Vec<String> {
+    let when = if cron.at.is_empty() {
+        let zone = Some(&cron.zone).filter(|zone| !zone.is_empty());
+        match zone {
+            Some(zone) => format!("{} {zone}", cron.schedule),
+            None => cron.schedule.clone(),
+        }
+    } else {
+        "once".into()
+    };
+    let last = match cron.last_outcome.as_str() {
+        "" => "-".to_owned(),
+        outcome if cron.failures > 1 => format!("{outcome} ({} in a row)", cron.failures),
+        outcome => outcome.to_owned(),
+    };
+    vec![
+        cron.id.to_string(),
+        cron.next_in_words.clone(),
+        what(cron),
+        when,
+        format!(
+            "{}{}",
+            cron.agent,
+            if cron.by_agent { " (its own)" } else { "" }
+        ),
+        last,
+        match cron.skipped {
+            0 => cron.fired.to_string(),
+            skipped => format!("{}, {skipped} skipped", cron.fired),
+        },
+        cost(cron.tokens, cron.money),
+    ]
+}
+
+fn what(cron: &CronInfo) -> String {
+    let skill = match cron.skill.as_str() {
+        "" => String::new(),
+        skill => format!("/{skill} "),
+    };
+    let said = summary(&format!("{skill}{} {}", cron.args, cron.content));
+    let said = said.trim();
+    match said.char_indices().nth(MAX_SHOWN) {
+        Some((cut, _)) => format!("{}…", &said[..cut]),
+        None => said.to_owned(),
+    }
+}
+
+fn cost(tokens: u64, spent: Option<f64>) -> String {
+    match (tokens, spent) {
+        (0, None) => "-".into(),
+        (tokens, None) => format!("{tokens} tokens"),
+        (tokens, Some(spent)) => format!("{tokens} tokens, {}", money(spent)),
+    }
+}
+
+async fn runs(context: &mut Context, id: Option<u64>, limit: u32) -> Result<(), Error> {
+    let request = ListCronRunsMsg { id, limit };
+    let listed = context.connection().await?.list_cron_runs(request).await?;
+    if context.global.json {
+        for run in &listed.runs {
+            context.console.screen.json(&json::of(run))?;
+        }
+        return Ok(());
+    }
+    let rows = listed.runs.iter().map(run_row).collect();
+    context.print_table(
+        &["entry", "due", "began", "outcome", "took", "cost", "why"],
+        rows,
+        "nothing was due yet",
+    )
+}
+
+fn run_row(run: &CronRun) -> Vec<String> {
+    let due = match (run.due.as_str(), run.last_due.as_str()) {
+        ("", _) => "by hand".to_owned(),
+        (due, "") => due.to_owned(),
+        (due, last) => format!("{due} to {last}"),
+    };
+    let outcome = match run.count {
+        0 | 1 if run.late => format!("{}, late", run.outcome),
+        0 | 1 => run.outcome.clone(),
+        100 => format!("{} 100 times or more", run.outcome),
+        count => format!("{} {count} times", run.outcome),
+    };
+    let mut why = vec![run.reason.clone()];
+    why.extend(
+        run.refused
+            .iter()
+            .map(|refused| format!("refused {refused}")),
+    );
+    why.retain(|why| !why.is_empty());
+    vec![
+        run.id.to_string(),
+        due,
+        run.fired.clone(),
+        outcome,
+        match run.duration_ms {
+            0 => "-".into(),
+            ms => format!("{:.1} s", ms as f64 / 1000.0),
+        },
+        cost(run.tokens, run.money),
+        why.join("; "),
+    ]
+}
+
+async fn test(
+    context: &mut Context,
+    schedule: String,
+    zone: Option<String>,
+    quiet: Option<String>,
+    count: u32,
+) -> Result<(), Error> {
+    let (quiet_start, quiet_end) = window(quiet)?;
+    let request = TestCronMsg {
+        schedule,
+        zone: zone.unwrap_or_default(),
+        count,
+        quiet_start,
+        quiet_end,
+    };
+    let times = context.connection().await?.test_cron(request).await?;
+    if context.global.json {
+        for (time, words) in times.times.iter().zip(&times.words) {
+            let line = json!({"time": time, "words": words, "zone": times.zone});
+            context.console.screen.json(&line)?;
+        }
+        return Ok(());
+    }
+    let rows = times.times.into_iter().zip(times.words);
+    let rows = rows.map(|(time, words)| vec![time, words]).collect();
+    context.print_table(
+        &["time", "in words"],
+        rows,
+        "never: it has passed, or it is always quiet",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str], timed: bool) -> Result<(String, String, String), String> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let said = said(words, timed, None).map_err(|error| error.to_string())?;
+        Ok((said.schedule, said.skill, said.content))
+    }
+
+    #[test]
+    fn words_are_a_schedule_a_skill_and_a_prompt() {
+        for (given, timed, want) in [
+            (
+                &["0 9 * * 1-5", "review", "look at the open branches"][..],
+                false,
+                ("0 9 * * 1-5", "review", "look at the open branches"),
+            ),
+            (
+                &["0 9 * * *", "look at the open branches"],
+                false,
+                ("0 9 * * *", "", "look at the open branches"),
+            ),
+            (
+                &["@daily", "check-feeds"],
+                false,
+                ("@daily", "check-feeds", ""),
+            ),
+            (
+                &["@daily", "/review", "now"],
+                false,
+                ("@daily", "review", "now"),
+            ),
+            (
+                &["0", "9", "*", "*", "1-5", "/review"],
+                false,
+                ("0 9 * * 1-5", "review", ""),
+            ),
+            (
+                &["stretch", "your", "legs"],
+                true,
+                ("", "", "stretch your legs"),
+            ),
+            (&["stretch your legs"], true, ("", "", "stretch your legs")),
+            // Whatever it is, the daemon says what is wrong with it.
+            (
+                &["every monday", "review"],
+                false,
+                ("every monday", "review", ""),
+            ),
+        ] {
+            let (schedule, skill, content) = words(given, timed).unwrap();
+            assert_eq!((schedule.as_str(), skill.as_str(), content.as_str()), want);
+        }
+        assert!(words(&[], false).unwrap_err().contains("say when"));
+        assert!(words(&["@daily"], false).unwrap_err().contains("say what"));
+        assert!(words(&[], true).unwrap_err().contains("say what"));
+    }
+
+    #[test]
+    fn quiet_hours_are_two_times() {
+        let both = window(Some("23:00 - 07:00".into())).unwrap();
+        assert_eq!(both, ("23:00".to_owned(), "07:00".to_owned()));
+        assert!(window(Some("23:00".into())).is_err());
+        assert_eq!(window(None).unwrap(), Default::default());
+    }
+}

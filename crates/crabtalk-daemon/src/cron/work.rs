@@ -1,0 +1,362 @@
+//! The service that waits for what is due, starts it, and hears how it ended.
+
+use super::{Cron, request_id, unstarted};
+use crate::node::Node;
+use crate::notify::{Notice, Notifier};
+use crabtalk_cron::{Asks, Ended, Fire, Fired, Notify, Outcome, Tick, Usage};
+use crabtalk_domain::{BoxFuture, ConversationKey, Origin, RunOutcome};
+use crabtalk_runtime::gate::Standing;
+use crabtalk_runtime::{RunAnswer, RunRequest, Runtime};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest text of a result that is told.
+const MAX_TOLD: usize = 4000;
+
+/// What a task of the service came to.
+enum Over {
+    /// A run is over.
+    Run {
+        fire: Fire,
+        ended: Ended,
+        text: String,
+    },
+    /// How a run ended that the last daemon did not see the end of.
+    Cut(Ended),
+    /// Nothing more is known of it.
+    Unknown,
+}
+
+/// Fires what is due, for as long as the daemon serves.
+pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
+    let cron = node.cron().clone();
+    let mut tasks: FuturesUnordered<BoxFuture<'_, Over>> = FuturesUnordered::new();
+    cron.0.running().clear();
+    // The books have to be open for anything.
+    let (orphans, cut) = cron.left().await?;
+    for fire in orphans {
+        cron.0
+            .running()
+            .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
+        tasks.push(Box::pin(orphan(&node, fire)));
+    }
+    for fired in cut {
+        tasks.push(Box::pin(cut_off(&node, fired)));
+    }
+    cron.remove_spent().await;
+    loop {
+        let tick = cron.tick().await?;
+        for fire in tick.fires {
+            cron.0
+                .running()
+                .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
+            tasks.push(Box::pin(run(&node, fire)));
+        }
+        let nap = async {
+            match tick.wake {
+                Some(wake) => tokio::time::sleep(wake).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = nap => {}
+            () = cron.0.wake.notified() => {}
+            Some(over) = tasks.next(), if !tasks.is_empty() => match over {
+                Over::Run { fire, ended, text } => {
+                    cron.0.running().remove(&fire.entry.key);
+                    cron.end(&fire, ended, text, node.notifier()).await;
+                }
+                Over::Cut(ended) => cron.correct(ended).await,
+                Over::Unknown => {}
+            },
+        }
+    }
+}
+
+/// A run that an earlier life of the service had begun: its end is in the
+/// conversation's log, or comes there.
+async fn orphan(node: &Node, fire: Fire) -> Over {
+    let id = request_id(fire.seq, fire.at);
+    let ended = match node.runtime().outcome(&fire.entry.key, &id).await {
+        Ok(Some(outcome)) => of_outcome(fire.entry.id, fire.seq, outcome),
+        Ok(None) => unstarted(&fire, 500, "the scheduler failed before it began".into()),
+        Err(error) => unstarted(&fire, error.code(), error.to_string()),
+    };
+    let text = String::new();
+    Over::Run { fire, ended, text }
+}
+
+/// A run that was open when the last daemon ended. It may have come to its end
+/// before, or been carried on since.
+async fn cut_off(node: &Node, fired: Fired) -> Over {
+    let Ok(key) = ConversationKey::new(&fired.agent, &fired.sender) else {
+        return Over::Unknown;
+    };
+    let id = request_id(fired.seq, fired.at);
+    match node.runtime().outcome(&key, &id).await {
+        Ok(Some(outcome)) if !outcome.interrupted => {
+            Over::Cut(of_outcome(fired.id, fired.seq, outcome))
+        }
+        Ok(_) | Err(_) => Over::Unknown,
+    }
+}
+
+fn of_outcome(id: u64, seq: u64, outcome: RunOutcome) -> Ended {
+    Ended {
+        id,
+        seq,
+        at: Timestamp::now(),
+        outcome: match outcome.interrupted {
+            true => Outcome::Interrupted,
+            false => of_code(outcome.code),
+        },
+        code: outcome.code,
+        error: outcome.error,
+        ms: outcome.duration.unwrap_or_default().as_millis() as u64,
+        usage: Usage {
+            tokens: outcome.usage.unwrap_or_default().total_tokens(),
+            money: None,
+        },
+        run: Some(outcome.run),
+        refused: Vec::new(),
+        unstarted: false,
+    }
+}
+
+fn of_code(code: u32) -> Outcome {
+    match code {
+        0 => Outcome::Ok,
+        499 => Outcome::Killed,
+        // The daemon stops.
+        503 => Outcome::Interrupted,
+        _ => Outcome::Failed,
+    }
+}
+
+impl Cron {
+    /// Runs that an earlier life of the service had begun, and those of an
+    /// earlier daemon.
+    async fn left(&self) -> anyhow::Result<(Vec<Fire>, Vec<Fired>)> {
+        let left = self.with(|_, state| {
+            // What somebody wanted and nobody began is among those that go on.
+            let wanted = std::mem::take(&mut state.wanted);
+            let mut going = state.opened().engine.running();
+            going.retain(|fire| wanted.iter().all(|wanted| wanted.seq != fire.seq));
+            state.wanted = wanted;
+            Ok((going, std::mem::take(&mut state.cut)))
+        });
+        left.await
+            .map_err(|status| anyhow::Error::msg(status.message))
+    }
+
+    async fn correct(&self, ended: Ended) {
+        let id = ended.id;
+        let corrected = self.with(move |_, state| {
+            let open = state.opened_mut();
+            let line = open.engine.corrected(ended);
+            open.write(line.into_iter().collect());
+            Ok(())
+        });
+        if let Err(error) = corrected.await {
+            tracing::warn!(
+                cron = id,
+                error = error.message,
+                "an interrupted run stays so in the books"
+            );
+        }
+    }
+
+    async fn tick(&self) -> anyhow::Result<Tick> {
+        let tick = self.with(|inner, state| state.tick(inner)).await;
+        let tick = tick.map_err(|status| anyhow::Error::msg(status.message))?;
+        if let Some(jump) = tick.jump {
+            tracing::warn!(
+                seconds = jump.as_secs(),
+                "the clock was set, or the machine slept"
+            );
+        }
+        Ok(tick)
+    }
+
+    async fn end(&self, fire: &Fire, ended: Ended, text: String, notifier: &Notifier) {
+        let (id, told) = (fire.entry.id, ended.clone());
+        let paused = self
+            .with(move |_, state| Ok(state.opened_mut().end(ended)))
+            .await;
+        let paused = paused.unwrap_or_default();
+        tracing::info!(
+            cron = id,
+            outcome = told.outcome.as_str(),
+            code = told.code,
+            error = told.error,
+            refused = told.refused.len(),
+            "a run of a cron entry is over"
+        );
+        tell(notifier, fire, &told, text, paused);
+        if paused {
+            tracing::error!(cron = id, "the entry failed again and again, and is paused");
+            if let Err(error) = self.pause(id, true).await {
+                tracing::warn!(
+                    cron = id,
+                    error = error.message,
+                    "crons.toml does not say that it is paused"
+                );
+                // The books do, until a restart reads the file.
+            }
+        }
+        self.remove_spent().await;
+    }
+
+    /// Takes entries out of the file that a run has used up.
+    async fn remove_spent(&self) {
+        let spent = self
+            .with(|_, state| Ok(state.opened().engine.spent()))
+            .await;
+        if spent.is_ok_and(|spent| spent.is_empty()) {
+            return;
+        }
+        let removed = self.change(|inner, state| {
+            let mut file = state.edit(inner)?;
+            for id in state.opened().engine.spent() {
+                file.remove(id);
+            }
+            state.save(inner, file, Timestamp::now())
+        });
+        if let Err(error) = removed.await {
+            // It is used up all the same, as the books say.
+            tracing::warn!(
+                error = error.message,
+                "crons.toml still has entries that are used up"
+            );
+        }
+    }
+}
+
+/// Tells the owner what the entry wants told.
+fn tell(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: bool) {
+    let well = matches!(ended.outcome, Outcome::Ok | Outcome::Killed);
+    let wanted = match fire.entry.notify {
+        Notify::Nothing => paused,
+        Notify::Failures => !well || paused,
+        Notify::Results => true,
+    };
+    if !wanted {
+        return;
+    }
+    let words: String = fire.entry.words().chars().take(60).collect();
+    let id = fire.entry.id;
+    let (kind, title, mut text) = match ended.outcome {
+        _ if paused => (
+            "paused",
+            format!("cron {id} failed again and is paused: {words}"),
+            ended.error.clone(),
+        ),
+        Outcome::Ok | Outcome::Killed => ("result", format!("cron {id}: {words}"), text),
+        Outcome::Failed | Outcome::Interrupted => (
+            "failed",
+            format!("cron {id} {}: {words}", ended.outcome.as_str()),
+            ended.error.clone(),
+        ),
+    };
+    text.truncate(text.floor_char_boundary(MAX_TOLD));
+    notifier.tell(Notice {
+        kind,
+        title,
+        text,
+        cron: Some(id),
+        agent: fire.entry.key.agent.to_string(),
+        sender: fire.entry.key.sender.to_string(),
+        run: ended.run.unwrap_or_default(),
+        ask_id: String::new(),
+    });
+}
+
+/// One run, from its line in the books to its end.
+async fn run(node: &Node, fire: Fire) -> Over {
+    let began = Instant::now();
+    let answered = match request(node, &fire).await {
+        Ok(request) => start(node, request).await,
+        Err(error) => Err((400, error)),
+    };
+    let (ended, text) = match answered {
+        Ok(answer) => (ended(&fire, &answer, began.elapsed()), answer.text),
+        Err((code, error)) => (unstarted(&fire, code, error), String::new()),
+    };
+    Over::Run { fire, ended, text }
+}
+
+async fn start(node: &Node, request: RunRequest) -> Result<RunAnswer, (u32, String)> {
+    // A failure to find a model is the run's to tell.
+    let _ = node.models().find().await;
+    let runtime: &Runtime = node.runtime();
+    let run = runtime
+        .submit(request)
+        .map_err(|error| (error.code(), error.to_string()))?;
+    run.answer()
+        .await
+        .map_err(|error| (error.code(), error.to_string()))
+}
+
+/// What is asked of the runtime. The folder is looked at now, as is everything
+/// that the entry names.
+async fn request(node: &Node, fire: &Fire) -> Result<RunRequest, String> {
+    let entry = &fire.entry;
+    let cwd = match entry.draft.cwd.as_str() {
+        "" => None,
+        cwd => {
+            let path = node.home().expand_tilde(cwd);
+            // It may lie on a disk that does not answer.
+            let looked = node.skills().files().look(cwd, move || folder(path)).await;
+            Some(looked.map_err(|why| format!("the cwd {cwd}: {why}"))??)
+        }
+    };
+    let asks = Standing {
+        is_owner: false,
+        unattended: false,
+    };
+    Ok(RunRequest {
+        cwd,
+        origin: Origin::Cron {
+            id: entry.id,
+            by: entry.draft.by.clone(),
+        },
+        root: (entry.asks == Asks::Inbox).then_some(asks),
+        request_id: Some(request_id(fire.seq, fire.at)),
+        ..RunRequest::new(entry.key.clone(), entry.words())
+    })
+}
+
+fn folder(path: PathBuf) -> Result<PathBuf, String> {
+    let settled = path.canonicalize();
+    let settled = settled.map_err(|error| format!("the cwd {}: {error}", path.display()))?;
+    if settled.is_dir() {
+        Ok(settled)
+    } else {
+        Err(format!("the cwd {} is not a folder", path.display()))
+    }
+}
+
+fn ended(fire: &Fire, answer: &RunAnswer, took: Duration) -> Ended {
+    let end = &answer.end;
+    let usage = end.usage.unwrap_or_default();
+    Ended {
+        id: fire.entry.id,
+        seq: fire.seq,
+        at: Timestamp::now(),
+        outcome: of_code(end.code),
+        code: end.code,
+        error: end.error.clone(),
+        ms: took.as_millis() as u64,
+        usage: Usage {
+            tokens: usage.total_tokens(),
+            money: end.cost.money,
+        },
+        run: Some(answer.run),
+        refused: answer.denied.clone(),
+        unstarted: false,
+    }
+}

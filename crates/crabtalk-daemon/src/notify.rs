@@ -1,0 +1,219 @@
+//! Tells the owner what happens while nobody looks: a command, or an address.
+//!
+//! Invariants: whoever has something to say never waits; what cannot be told is
+//! logged and harms nobody; a command starts under a guardian, with none of the
+//! daemon's secrets, and ends with its time-out or with the daemon, and all that
+//! it started with it.
+
+use crate::settings::Settings;
+use crabtalk_domain::{Ask, ConversationKey};
+use crabtalk_guardian::{Command, End, Guardian, Run, Streams, child_environment};
+use crabtalk_model::{Proxies, post_json};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::Receiver;
+
+/// What waits to be told: with more, nobody is at the other end.
+const MAX_WAITING: usize = 100;
+
+/// Something to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// `failed`, `paused`, `result` or `ask`.
+    pub(crate) kind: &'static str,
+    pub(crate) title: String,
+    pub(crate) text: String,
+    /// The cron entry that it is about.
+    pub(crate) cron: Option<u64>,
+    pub(crate) agent: String,
+    pub(crate) sender: String,
+    pub(crate) run: u64,
+    /// What to answer an ask under.
+    pub(crate) ask_id: String,
+}
+
+impl Notice {
+    /// A run of a cron entry waits for the owner.
+    pub(crate) fn of_ask(key: &ConversationKey, cron: u64, ask: &Ask) -> Self {
+        let question = ask.questions.first().map(|q| q.question.clone());
+        Self {
+            kind: "ask",
+            title: format!(
+                "cron {cron} asks: {} {}",
+                ask.tool,
+                question.unwrap_or_default()
+            ),
+            text: ask.detail.clone(),
+            cron: Some(cron),
+            agent: key.agent.to_string(),
+            sender: key.sender.to_string(),
+            run: 0,
+            ask_id: ask.id.clone(),
+        }
+    }
+}
+
+/// Tells one notice after the other. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Notifier(Arc<Inner>);
+
+struct Inner {
+    settings: Arc<Settings>,
+    guardian: Guardian,
+    /// The limit of open files that commands get.
+    open_files: Option<u64>,
+    waiting: Mutex<VecDeque<Notice>>,
+    wake: tokio::sync::Notify,
+}
+
+impl Notifier {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        guardian: Guardian,
+        open_files: Option<u64>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            settings,
+            guardian,
+            open_files,
+            waiting: Mutex::default(),
+            wake: tokio::sync::Notify::new(),
+        }))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Notice>> {
+        let waiting = self.0.waiting.lock();
+        waiting.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something; who is not configured is told nothing.
+    pub(crate) fn tell(&self, notice: Notice) {
+        let config = self.0.settings.config();
+        if config.notify.command.is_none() && config.notify.url.is_none() {
+            return;
+        }
+        let mut waiting = self.waiting();
+        if waiting.len() >= MAX_WAITING {
+            tracing::warn!(
+                title = notice.title,
+                "too much waits to be told: this is left out"
+            );
+            return;
+        }
+        waiting.push_back(notice);
+        drop(waiting);
+        self.0.wake.notify_one();
+    }
+
+    /// Tells what waits, for as long as the daemon serves.
+    pub(crate) async fn work(&self) {
+        loop {
+            let next = self.waiting().pop_front();
+            match next {
+                Some(notice) => self.deliver(&notice).await,
+                None => self.0.wake.notified().await,
+            }
+        }
+    }
+
+    async fn deliver(&self, notice: &Notice) {
+        let config = self.0.settings.config();
+        let timeout = Duration::from_secs(config.notify.timeout_secs.into());
+        let value = json!({
+            "kind": notice.kind, "title": notice.title, "text": notice.text,
+            "cron": notice.cron, "agent": notice.agent, "sender": notice.sender,
+            "run": notice.run, "ask_id": notice.ask_id,
+        });
+        if let Some(command) = &config.notify.command {
+            let told = self.command(command, notice, value.to_string(), timeout);
+            if let Err(error) = told.await {
+                tracing::warn!(
+                    error,
+                    title = notice.title,
+                    "[notify] command: the owner was not told"
+                );
+            }
+        }
+        if let Some(url) = &config.notify.url {
+            let proxies = Proxies::from_variables(|name| std::env::var(name).ok());
+            let told = post_json(url.expose(), &value, proxies, timeout);
+            if let Err(error) = told.await {
+                tracing::warn!(
+                    error,
+                    title = notice.title,
+                    "[notify] url: the owner was not told"
+                );
+            }
+        }
+    }
+
+    async fn command(
+        &self,
+        command: &str,
+        notice: &Notice,
+        input: String,
+        timeout: Duration,
+    ) -> Result<(), String> {
+        let mut environment = child_environment(std::env::vars_os());
+        for (name, value) in [
+            ("CRABTALK_KIND", notice.kind),
+            ("CRABTALK_TITLE", &notice.title),
+            ("CRABTALK_TEXT", &notice.text),
+        ] {
+            environment.push((name.into(), without_nul(value).into()));
+        }
+        let command = Command {
+            run: Run::Shell(command.to_owned()),
+            environment,
+            cwd: "/".into(),
+            sandbox: None,
+            open_files: self.0.open_files,
+        };
+        let spawned = self.0.guardian.spawn(command, Streams::Three);
+        // Dropped, it ends with all that it started.
+        let mut child = spawned.map_err(|error| error.to_string())?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let told = async {
+            let write = async {
+                if let Some(mut stdin) = stdin {
+                    // One that reads nothing is told by its environment.
+                    let _ = stdin.write_all(input.as_bytes()).await;
+                }
+            };
+            // What it says is nobody's to read, and must not hold it up.
+            tokio::join!(write, discard(stdout), discard(stderr), child.wait()).3
+        };
+        match tokio::time::timeout(timeout, told).await {
+            Ok(End::Ended { code: Some(0), .. }) => Ok(()),
+            Ok(End::Ended {
+                code: Some(code), ..
+            }) => Err(format!("it ended with code {code}")),
+            Ok(End::Ended { signal, .. }) => {
+                Err(format!("signal {} ended it", signal.unwrap_or_default()))
+            }
+            Ok(End::NotStarted { why } | End::Lost { why }) => Err(why),
+            Ok(End::GuardianKilled) => Err("its guardian was killed".into()),
+            Err(_) => Err(format!("it did not end within {} s", timeout.as_secs())),
+        }
+    }
+
+    /// Ends a command that goes on.
+    pub(crate) async fn shut_down(&self) {
+        self.0.guardian.shut_down().await;
+    }
+}
+
+async fn discard(stream: Option<Receiver>) {
+    if let Some(mut stream) = stream {
+        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+    }
+}
+
+/// An environment takes no NUL.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', " ")
+}

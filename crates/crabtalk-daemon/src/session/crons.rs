@@ -1,0 +1,310 @@
+//! Cron entries by protocol (CRON-1).
+
+use super::Session;
+use crate::cron::{LOCAL_MAKER, Listed, local_zone};
+use crabtalk_cron::{
+    Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
+};
+use crabtalk_domain::stamp;
+use crabtalk_proto::*;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Rows that are answered when nobody says how many.
+const ROWS: usize = 50;
+
+/// Rows of one answer: a few hundred kilobytes.
+const MAX_ROWS: usize = 1000;
+
+/// Times that a test shows when nobody says how many.
+const TIMES: usize = 10;
+
+/// Times of one test.
+const MAX_TIMES: usize = 100;
+
+/// Tries until that many lie outside quiet hours: each minute of a day.
+const MAX_TRIES: usize = 1440 + MAX_TIMES;
+
+impl Session {
+    pub(super) async fn make_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Status> {
+        let or = |text: Option<String>| text.unwrap_or_default();
+        let agent = match request.agent.as_str() {
+            // Which one that is may change later: the entry keeps this one.
+            "" => self.node.config().default_agent.clone(),
+            agent => agent.to_owned(),
+        };
+        // A skill and a prompt are found when it fires; whom it is for is known.
+        let catalog = self.node.runtime().catalog();
+        catalog.agent(&agent).map_err(|e| super::status(&e))?;
+        drop(catalog);
+        let cwd = or(request.cwd);
+        if !cwd.is_empty() {
+            let expanded = self.node.home().expand_tilde(&cwd);
+            self.check_cwd(Some(&expanded.to_string_lossy())).await?;
+        }
+        let by = or(request.by);
+        let draft = Draft {
+            schedule: request.schedule,
+            at: or(request.at),
+            zone: or(request.zone),
+            agent,
+            sender: request.sender,
+            skill: request.skill,
+            args: or(request.args),
+            content: or(request.content),
+            cwd,
+            quiet_start: or(request.quiet_start),
+            quiet_end: or(request.quiet_end),
+            once: request.once,
+            missed: or(request.missed),
+            asks: or(request.asks),
+            notify: or(request.notify),
+            paused: request.paused.unwrap_or_default(),
+            by: if by.is_empty() {
+                LOCAL_MAKER.into()
+            } else {
+                by
+            },
+            ..Draft::default()
+        };
+        let listed = self.node.cron().add(draft).await?;
+        Ok(info(&listed, Timestamp::now()))
+    }
+
+    pub(super) async fn crons(&self) -> Result<CronList, Status> {
+        let (listed, findings) = self.node.cron().list().await?;
+        let now = Timestamp::now();
+        let mut crons: Vec<CronInfo> = listed.iter().map(|listed| info(listed, now)).collect();
+        crons.extend(findings.into_iter().map(broken));
+        crons.sort_by_key(|cron| cron.id);
+        Ok(CronList { crons })
+    }
+
+    pub(super) async fn change_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
+        let Some(paused) = request.paused else {
+            return Err(Status::bad_request("say whether it is paused"));
+        };
+        let listed = self.node.cron().pause(request.id, paused).await?;
+        Ok(info(&listed, Timestamp::now()))
+    }
+
+    pub(super) async fn fire_cron(&self, id: u64) -> Result<CronRun, Status> {
+        let fire = self.node.cron().run_now(id).await?;
+        Ok(CronRun {
+            id,
+            due: fire.due.map(stamp).unwrap_or_default(),
+            fired: stamp(fire.at),
+            outcome: "running".into(),
+            agent: fire.entry.key.agent.to_string(),
+            sender: fire.entry.key.sender.to_string(),
+            count: 1,
+            said: fire.entry.words(),
+            ..CronRun::default()
+        })
+    }
+
+    pub(super) async fn cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Status> {
+        let limit = match request.limit as usize {
+            0 => ROWS,
+            limit => limit.min(MAX_ROWS),
+        };
+        let rows = self.node.cron().rows(request.id, limit).await?;
+        Ok(CronRunList {
+            runs: rows.into_iter().map(row).collect(),
+        })
+    }
+}
+
+/// When an expression or a single time would be due.
+pub(super) fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Status> {
+    let bad = |error: String| Status::bad_request(error);
+    let zone = match request.zone.trim() {
+        "" => local_zone(),
+        name => zone(name).map_err(|e| bad(e.to_string()))?,
+    };
+    let given = |text: &'_ str| (!text.trim().is_empty()).then(|| text.to_owned());
+    let quiet = Quiet::parse(
+        given(&request.quiet_start).as_deref(),
+        given(&request.quiet_end).as_deref(),
+    )
+    .map_err(bad)?;
+    let count = match request.count as usize {
+        0 => TIMES,
+        count => count.min(MAX_TIMES),
+    };
+    let now = Timestamp::now();
+    let text = request.schedule.trim();
+    // What has fields is meant as an expression, and is told what is wrong as one.
+    let when = match Expression::parse(text) {
+        Ok(expression) => When::Schedule(expression),
+        Err(error) => match parse_at(text, now, &zone) {
+            Ok(at) => When::At(at),
+            Err(_) => return Err(bad(error.to_string())),
+        },
+    };
+    let mut times = CronTimes {
+        zone: name(&zone),
+        ..CronTimes::default()
+    };
+    let mut at = now;
+    for _ in 0..MAX_TRIES {
+        let Some(next) = when.next_after(at, &zone) else {
+            break;
+        };
+        at = next;
+        if quiet.is_some_and(|quiet| quiet.holds(at, &zone)) {
+            continue;
+        }
+        times.times.push(local(at, &zone));
+        times.words.push(in_words(at, now, &zone));
+        if times.times.len() == count {
+            break;
+        }
+    }
+    Ok(times)
+}
+
+fn name(zone: &TimeZone) -> String {
+    zone.iana_name().unwrap_or("local").to_owned()
+}
+
+/// RFC 3339 with the zone's offset.
+fn local(at: Timestamp, zone: &TimeZone) -> String {
+    let local = at.to_zoned(zone.clone());
+    local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+fn info(listed: &Listed, now: Timestamp) -> CronInfo {
+    let (entry, account) = (&listed.entry, &listed.account);
+    let ended = account.ended.as_ref();
+    let next_in_words = match listed.next {
+        _ if account.paused => "paused".to_owned(),
+        Some(next) if next <= now => "waits for its turn".to_owned(),
+        Some(next) => in_words(next, now, &entry.zone),
+        None if account.used => "used up".to_owned(),
+        None => "never: its time has passed".to_owned(),
+    };
+    CronInfo {
+        agent: entry.key.agent.to_string(),
+        sender: entry.key.sender.to_string(),
+        missed: match entry.missed {
+            Missed::Skip => "skip".into(),
+            Missed::Once => "once".into(),
+        },
+        asks: match entry.asks {
+            Asks::Refuse => "refuse".into(),
+            Asks::Inbox => "inbox".into(),
+        },
+        notify: match entry.notify {
+            Notify::Failures => "failures".into(),
+            Notify::Results => "results".into(),
+            Notify::Nothing => "nothing".into(),
+        },
+        once: entry.is_once(),
+        paused: account.paused,
+        next_fire: listed
+            .next
+            .map(|next| local(next, &entry.zone))
+            .unwrap_or_default(),
+        next_in_words,
+        last_outcome: match ended {
+            _ if listed.running => "running".into(),
+            Some(ended) => ended.outcome.as_str().into(),
+            None => String::new(),
+        },
+        last_error: ended.map(|ended| ended.error.clone()).unwrap_or_default(),
+        last_fired: account
+            .last
+            .as_ref()
+            .map(|last| stamp(last.at))
+            .unwrap_or_default(),
+        fired: account.fired,
+        skipped: account.skipped,
+        failures: account.failures,
+        running: listed.running,
+        tokens: account.usage.tokens,
+        money: account.usage.money,
+        ..written(&entry.draft)
+    }
+}
+
+/// What a draft says, whether it is an entry or not.
+fn written(draft: &Draft) -> CronInfo {
+    let draft = draft.clone();
+    CronInfo {
+        id: draft.id,
+        schedule: draft.schedule,
+        at: draft.at,
+        zone: draft.zone,
+        agent: draft.agent,
+        sender: draft.sender,
+        skill: draft.skill,
+        args: draft.args,
+        content: draft.content,
+        cwd: draft.cwd,
+        quiet_start: draft.quiet_start,
+        quiet_end: draft.quiet_end,
+        once: draft.once,
+        missed: draft.missed,
+        asks: draft.asks,
+        notify: draft.notify,
+        paused: draft.paused,
+        by: draft.by,
+        by_agent: draft.by_agent,
+        ..CronInfo::default()
+    }
+}
+
+/// An entry of the file that is not scheduled.
+fn broken(finding: Finding) -> CronInfo {
+    CronInfo {
+        problem: format!("crons.toml:{}: {}", finding.line, finding.why),
+        next_in_words: "never: it is not valid".into(),
+        ..written(&finding.draft)
+    }
+}
+
+fn row(row: Row) -> CronRun {
+    match row {
+        Row::Run(fired, ended) => {
+            let mut run = CronRun {
+                id: fired.id,
+                due: fired.due.map(stamp).unwrap_or_default(),
+                fired: stamp(fired.at),
+                outcome: "running".into(),
+                agent: fired.agent,
+                sender: fired.sender,
+                late: fired.late,
+                count: 1,
+                said: fired.words,
+                ..CronRun::default()
+            };
+            if let Some(ended) = ended {
+                run.ended = stamp(ended.at);
+                run.outcome = ended.outcome.as_str().into();
+                run.reason = ended.error;
+                run.code = ended.code;
+                run.duration_ms = ended.ms;
+                run.tokens = ended.usage.tokens;
+                run.money = ended.usage.money;
+                run.run = ended.run.unwrap_or_default();
+                run.refused = ended.refused;
+            }
+            run
+        }
+        Row::Skipped(skipped) => CronRun {
+            id: skipped.id,
+            due: stamp(skipped.due),
+            last_due: if skipped.last > skipped.due {
+                stamp(skipped.last)
+            } else {
+                String::new()
+            },
+            ended: stamp(skipped.at),
+            outcome: "skipped".into(),
+            reason: skipped.why.as_str().into(),
+            count: skipped.count,
+            ..CronRun::default()
+        },
+    }
+}

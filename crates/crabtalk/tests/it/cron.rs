@@ -1,0 +1,392 @@
+//! Cron entries with the real daemon: the clock is the machine's, so what has to
+//! be due is due in a second, or run by hand.
+
+mod clock;
+mod hostile;
+mod notified;
+mod tool;
+
+use crate::rig::{TestEnv, entries, eventually, within};
+use crabtalk_proto::{
+    Client, CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, KillMsg, ListCronRunsMsg,
+    ListCronsMsg, ReloadConfigMsg, RunCronMsg,
+};
+use std::fs;
+use std::path::PathBuf;
+
+fn crons_file(env: &TestEnv) -> PathBuf {
+    env.home.join("config/crons.toml")
+}
+
+async fn create(env: &TestEnv, request: CreateCronMsg) -> CronInfo {
+    let mut connection = env.connect().await;
+    within("an entry", connection.create_cron(request))
+        .await
+        .unwrap()
+}
+
+/// An entry that is due on New Year's Eve at the earliest.
+fn yearly(content: &str) -> CreateCronMsg {
+    CreateCronMsg {
+        schedule: "59 23 31 12 *".into(),
+        content: Some(content.into()),
+        ..CreateCronMsg::default()
+    }
+}
+
+async fn listed(env: &TestEnv) -> Vec<CronInfo> {
+    let mut connection = env.connect().await;
+    connection.list_crons(ListCronsMsg {}).await.unwrap().crons
+}
+
+async fn rows(env: &TestEnv, id: u64) -> Vec<CronRun> {
+    let mut connection = env.connect().await;
+    let request = ListCronRunsMsg {
+        id: Some(id),
+        limit: 0,
+    };
+    connection.list_cron_runs(request).await.unwrap().runs
+}
+
+async fn fire(env: &TestEnv, id: u64) {
+    let mut connection = env.connect().await;
+    connection.run_cron(RunCronMsg { id }).await.unwrap();
+}
+
+/// The last run of an entry, once it is over.
+async fn over(env: &TestEnv, id: u64) -> CronRun {
+    eventually("a run to end", async || {
+        let last = rows(env, id).await.into_iter().next()?;
+        (last.outcome != "running").then_some(last)
+    })
+    .await
+}
+
+/// Runs an entry by hand, to its end.
+async fn fired(env: &TestEnv, id: u64) -> CronRun {
+    fire(env, id).await;
+    over(env, id).await
+}
+
+async fn reload(env: &TestEnv) -> (Vec<String>, Vec<String>) {
+    let mut connection = env.connect().await;
+    let report = connection.reload_config(ReloadConfigMsg {}).await.unwrap();
+    (report.warnings, report.errors)
+}
+
+#[tokio::test]
+async fn an_entry_that_is_due_in_a_second_fires_once_and_goes() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let said = env
+        .run(&["cron", "add", "--in", "1s", "stretch", "your", "legs"])
+        .await;
+    assert!(
+        said.stderr.contains("entry 1, today at") || said.stderr.contains("tomorrow"),
+        "{}",
+        said.stderr
+    );
+    let run = eventually("the run", async || rows(&env, 1).await.into_iter().next()).await;
+    assert!(
+        !run.due.is_empty() && run.said == "stretch your legs",
+        "{run:?}"
+    );
+    let run = over(&env, 1).await;
+    assert_eq!((run.outcome.as_str(), run.run), ("ok", 1));
+    assert!(run.duration_ms > 0 && run.tokens > 0, "{run:?}");
+    eventually("the entry to go", async || {
+        listed(&env).await.is_empty().then_some(())
+    })
+    .await;
+    let file = fs::read_to_string(crons_file(&env)).unwrap();
+    assert!(!file.contains("[[cron]]"), "{file}");
+    let history = entries(&env, "crab", "cron").await;
+    assert_eq!(history[0].content, "stretch your legs");
+    // Its number is never given again.
+    assert_eq!(create(&env, yearly("x")).await.id, 2);
+}
+
+#[tokio::test]
+async fn the_command_line_says_what_runs_by_itself() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let folder = env.work.display().to_string();
+    let add = [
+        "cron",
+        "add",
+        "0 9 * * 1-5",
+        "review",
+        "--agent",
+        "crab",
+        "--cwd",
+        &folder,
+        "--zone",
+        "Europe/Berlin",
+        "--quiet",
+        "23:00-07:00",
+        "look at the open branches",
+    ];
+    let said = env.run(&add).await;
+    assert!(said.stderr.contains("entry 1, "), "{}", said.stderr);
+    let list = env.run(&["cron", "list"]).await.ok();
+    for want in [
+        "at 09:00 (in",
+        "/review look at the open branches",
+        "0 9 * * 1-5 Europe/Berlin",
+    ] {
+        assert!(list.contains(want), "{want}: {list}");
+    }
+    let file = fs::read_to_string(crons_file(&env)).unwrap();
+    for want in [
+        "skill = \"review\"",
+        "by = \"user\"",
+        "quiet_start = \"23:00\"",
+    ] {
+        assert!(file.contains(want), "{want}: {file}");
+    }
+    env.run(&["cron", "pause", "1"]).await;
+    let info = listed(&env).await.remove(0);
+    assert!(info.paused && info.next_fire.is_empty() && info.next_in_words == "paused");
+    let said = env.run(&["cron", "resume", "1"]).await;
+    assert!(said.stderr.contains("goes on, "), "{}", said.stderr);
+    let json = env.run(&["cron", "list", "--json"]).await.ok();
+    let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+    assert_eq!(json["cwd"].as_str(), Some(folder.as_str()));
+    env.run(&["cron", "rm", "1"]).await;
+    assert_eq!(listed(&env).await, []);
+    let none = env.run(&["cron", "rm", "1"]).await.fails(1);
+    assert!(none.contains("there is no cron entry 1"), "{none}");
+    let bad = env.run(&["cron", "add", "61 * * * *", "x"]).await.fails(1);
+    assert!(
+        bad.contains("the minute field") && bad.contains("0 to 59"),
+        "{bad}"
+    );
+}
+
+#[tokio::test]
+async fn a_schedule_can_be_tried_before_it_is_added() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let test = [
+        "cron",
+        "test",
+        "30 2 * * *",
+        "--zone",
+        "Europe/Berlin",
+        "--json",
+    ];
+    let times = env.run(&test).await.ok();
+    assert_eq!(times.lines().count(), 10, "{times}");
+    assert!(
+        times.lines().all(|line| line.contains("Europe/Berlin")),
+        "{times}"
+    );
+    let quiet = [
+        "cron",
+        "test",
+        "0 * * * *",
+        "--quiet",
+        "00:30-23:30",
+        "-n",
+        "3",
+    ];
+    let times = env.run(&quiet).await.ok();
+    assert_eq!(times.matches(" at 00:00").count(), 3, "{times}");
+    let never = env.run(&["cron", "test", "0 0 30 2 *"]).await.fails(1);
+    assert!(never.contains("never fires"), "{never}");
+}
+
+#[tokio::test]
+async fn what_a_run_may_not_do_is_refused_and_in_the_books() {
+    let env = TestEnv::new();
+    env.agent("careful", "permissions: { \"bash(echo *)\": allow }");
+    let _daemon = env.daemon().await;
+    let entry = |command: &str| CreateCronMsg {
+        agent: "careful".into(),
+        sender: "cron:a".into(),
+        ..yearly(&format!("/tool bash {{\"command\":\"{command}\"}}"))
+    };
+    let may = create(&env, entry("echo yes")).await.id;
+    let run = fired(&env, may).await;
+    assert_eq!(
+        (run.outcome.as_str(), run.refused.len()),
+        ("ok", 0),
+        "{run:?}"
+    );
+    let may_not = create(&env, entry("touch no")).await.id;
+    let run = fired(&env, may_not).await;
+    assert!(run.refused[0].starts_with("bash: denied"), "{run:?}");
+    let runs = env.run(&["cron", "runs", "2"]).await.ok();
+    assert!(runs.contains("refused bash: denied"), "{runs}");
+}
+
+#[tokio::test]
+async fn asks_wait_in_the_inbox_when_the_entry_says_so() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let entry = CreateCronMsg {
+        asks: Some("inbox".into()),
+        cwd: Some(env.work.display().to_string()),
+        ..yearly("/tool bash {\"command\":\"touch made\"}")
+    };
+    let id = create(&env, entry).await.id;
+    fire(&env, id).await;
+    eventually("the ask", async || {
+        let asks = env.run(&["asks"]).await.ok();
+        asks.contains("touch made").then_some(())
+    })
+    .await;
+    env.run(&["approve", "--yes"]).await;
+    assert_eq!(over(&env, id).await.outcome, "ok");
+    assert!(env.work.join("made").exists());
+}
+
+#[tokio::test]
+async fn skills_and_agents_are_looked_up_when_it_fires() {
+    let env = TestEnv::new();
+    env.agent("gone", "description: x");
+    let _daemon = env.daemon().await;
+    let skill = CreateCronMsg {
+        skill: "review".into(),
+        args: Some("the branches".into()),
+        content: None,
+        ..yearly("")
+    };
+    let id = create(&env, skill).await.id;
+    let run = fired(&env, id).await;
+    assert_eq!((run.outcome.as_str(), run.code), ("failed", 404), "{run:?}");
+    assert!(run.reason.contains("no skill \"review\""), "{run:?}");
+    env.write(
+        ".crabtalk/config/skills/review/SKILL.md",
+        "---\nname: review\ndescription: Reviews.\n---\nReview $ARGUMENTS well.\n",
+    );
+    let run = fired(&env, id).await;
+    assert_eq!(run.outcome, "ok", "{run:?}");
+    let history = entries(&env, "crab", "cron").await;
+    assert!(
+        history[0].content.contains("Review the branches well"),
+        "{history:?}"
+    );
+
+    let of_gone = CreateCronMsg {
+        agent: "gone".into(),
+        ..yearly("hello")
+    };
+    let id = create(&env, of_gone).await.id;
+    fs::remove_file(env.home.join("config/agents/gone.md")).unwrap();
+    reload(&env).await;
+    let run = fired(&env, id).await;
+    assert_eq!((run.outcome.as_str(), run.code), ("failed", 404), "{run:?}");
+    let info = listed(&env).await.pop().unwrap();
+    assert_eq!((info.last_outcome.as_str(), info.failures), ("failed", 1));
+    assert!(info.last_error.contains("gone"), "{info:?}");
+}
+
+#[tokio::test]
+async fn a_kill_between_begin_and_end_is_an_interruption_and_never_ok() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let id = create(&env, yearly("/slow 60000 a b c")).await.id;
+    fire(&env, id).await;
+    eventually("the run to begin", async || {
+        (!env.logs().is_empty()).then_some(())
+    })
+    .await;
+    assert_eq!(rows(&env, id).await[0].outcome, "running");
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    let run = over(&env, id).await;
+    assert_eq!(run.outcome, "interrupted", "{run:?}");
+    let info = listed(&env).await.remove(0);
+    assert_eq!((info.last_outcome.as_str(), info.fired), ("interrupted", 1));
+    assert_eq!(rows(&env, id).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_run_goes_on_is_told_and_is_not_begun_twice() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let id = create(&env, yearly("/slow 60000 a b c")).await.id;
+    fire(&env, id).await;
+    let mut connection = env.connect().await;
+    let twice = connection.run_cron(RunCronMsg { id }).await.unwrap_err();
+    assert_eq!(twice.code(), Some(409), "{twice}");
+    let kill = KillMsg {
+        agent: "crab".into(),
+        sender: "cron".into(),
+    };
+    eventually("the kill", async || {
+        connection.kill(kill.clone()).await.ok()
+    })
+    .await;
+    let run = over(&env, id).await;
+    assert_eq!((run.outcome.as_str(), run.code), ("killed", 499));
+}
+
+#[tokio::test]
+async fn three_failures_in_a_row_pause_the_entry_in_its_file_too() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let skill = CreateCronMsg {
+        skill: "none".into(),
+        ..yearly("x")
+    };
+    let id = create(&env, skill).await.id;
+    for _ in 0..3 {
+        fired(&env, id).await;
+    }
+    let info = eventually("the pause", async || {
+        listed(&env).await.pop().filter(|info| info.paused)
+    })
+    .await;
+    assert_eq!(info.next_in_words, "paused");
+    let file = fs::read_to_string(crons_file(&env)).unwrap();
+    assert!(file.contains("paused = true"), "{file}");
+    env.run(&["cron", "resume", &id.to_string()]).await;
+    let info = listed(&env).await.remove(0);
+    assert!(
+        !info.paused && !info.next_fire.is_empty() && info.failures == 0,
+        "{info:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_file_is_truth_and_whoever_edits_it_loses_nothing() {
+    let env = TestEnv::new();
+    let mine = "# mine\n[[cron]]\nid = 7 # lucky\nschedule = \"@daily\"\ncontent = \"look\"\n";
+    env.write(".crabtalk/config/crons.toml", mine);
+    let daemon = env.daemon().await;
+    let info = listed(&env).await.remove(0);
+    assert_eq!(
+        (info.id, info.schedule.as_str(), info.sender.as_str()),
+        (7, "@daily", "cron")
+    );
+    // Edited, and nobody said that it is finished.
+    let edited = mine.replace("@daily", "@weekly");
+    env.write(".crabtalk/config/crons.toml", &edited);
+    let mut connection = env.connect().await;
+    let refused = connection.create_cron(yearly("x")).await.unwrap_err();
+    assert_eq!(refused.code(), Some(409), "{refused}");
+    assert_eq!(fs::read_to_string(crons_file(&env)).unwrap(), edited);
+    assert_eq!(reload(&env).await, (vec![], vec![]));
+    assert_eq!(listed(&env).await[0].schedule, "@weekly");
+    assert_eq!(create(&env, yearly("x")).await.id, 8);
+    let file = fs::read_to_string(crons_file(&env)).unwrap();
+    assert!(
+        file.starts_with("# mine\n[[cron]]\nid = 7 # lucky\n"),
+        "{file}"
+    );
+    let mut connection = env.connect().await;
+    connection
+        .delete_cron(DeleteCronMsg { id: 8 })
+        .await
+        .unwrap();
+    assert_eq!(daemon.terminate().await.code(), Some(0));
+    let _daemon = env.daemon().await;
+    assert_eq!(listed(&env).await.len(), 1);
+    assert_eq!(
+        create(&env, yearly("y")).await.id,
+        9,
+        "a number is given once"
+    );
+}
