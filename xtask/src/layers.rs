@@ -38,7 +38,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-config",
             "crabtalk-domain",
             "crabtalk-files",
-            "crabtalk-fingerprint",
             "crabtalk-guardian",
             "crabtalk-heap",
             "crabtalk-runtime",
@@ -56,10 +55,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-runtime", &["crabtalk-domain"]),
     ("crabtalk-model", &["crabtalk-domain"]),
     ("crabtalk-store", &["crabtalk-domain", "crabtalk-files"]),
-    (
-        "crabtalk-memory",
-        &["crabtalk-domain", "crabtalk-files", "crabtalk-fingerprint"],
-    ),
+    ("crabtalk-memory", &["crabtalk-domain", "crabtalk-files"]),
     (
         "crabtalk-tools",
         &["crabtalk-domain", "crabtalk-files", "crabtalk-guardian"],
@@ -69,7 +65,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-proto", &[]),
     ("crabtalk-domain", &[]),
     ("crabtalk-files", &[]),
-    ("crabtalk-fingerprint", &[]),
     ("crabtalk-guardian", &[]),
     ("crabtalk-heap", &[]),
     ("crabtalk-config", &["crabtalk-files"]),

@@ -6,7 +6,7 @@
 //! answer costs a run what lies there, and some seconds.
 
 use crate::skills::Skills;
-use crabtalk_fingerprint::{Fingerprint, Trace};
+use crabtalk_files::{Fingerprint, Trace};
 use crabtalk_memory::Project;
 use crabtalk_skills::Summary;
 use std::collections::HashMap;

@@ -6,7 +6,7 @@
 
 use crate::Warning;
 use crabtalk_domain::tags;
-use crabtalk_fingerprint::Trace;
+use crabtalk_files::Trace;
 use std::path::{Path, PathBuf};
 
 /// Files that are read, in this order.

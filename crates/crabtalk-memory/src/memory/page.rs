@@ -3,7 +3,7 @@
 use crate::Warning;
 use crate::text::cut;
 use crabtalk_files::Error;
-use crabtalk_fingerprint::{Fingerprint, Trace};
+use crabtalk_files::{Fingerprint, Trace};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
