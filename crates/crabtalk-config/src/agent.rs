@@ -13,6 +13,7 @@ use crate::error::{Diagnostic, Error, Warning};
 use crate::file::read_limited;
 use crate::reader::{Section, Source};
 use crate::tree::{self, Language};
+use crabtalk_files::Frontmatter;
 use std::path::Path;
 
 /// Largest agent file: a prompt beyond it fits no model's window.
@@ -158,24 +159,17 @@ fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {
 
 /// Frontmatter and body. A file that does not begin with a fence is all body.
 fn split<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), Error> {
-    let first_end = text.find('\n').map_or(text.len(), |end| end + 1);
-    if text[..first_end].trim_end() != "---" {
-        return Ok(("", text));
+    match Frontmatter::of(text) {
+        Frontmatter::Missing => Ok(("", text)),
+        Frontmatter::Found { front, body } => Ok((front, body)),
+        Frontmatter::Unended => Err(Error::Invalid(Diagnostic {
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            message: "the frontmatter that begins here has no end: close it with a line `---`"
+                .into(),
+        })),
     }
-    let rest = &text[first_end..];
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return Ok((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    Err(Error::Invalid(Diagnostic {
-        file: file.to_owned(),
-        line: 1,
-        column: 1,
-        message: "the frontmatter that begins here has no end: close it with a line `---`".into(),
-    }))
 }
 
 #[cfg(test)]

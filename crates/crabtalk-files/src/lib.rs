@@ -11,18 +11,20 @@
 //! folder, opening it waits for nobody and reading it ends; of what a person or
 //! a program put there no more than the caller's limit reaches memory.
 //!
-//! Absent: what a file means, and anything asynchronous. A disk that does not
+//! Absent: what a file means but for where its frontmatter ends, and anything asynchronous. A disk that does not
 //! answer holds the thread that asks it: call from one that may wait. Only
 //! [`Fingerprint::holds`] may be asked on any: fingerprints are given out for files
 //! on local disks alone, where asking takes about a microsecond a file.
 
 mod fingerprint;
+mod frontmatter;
 mod read;
 mod replace;
 
 pub mod yaml;
 
 pub use fingerprint::{Fingerprint, Trace};
+pub use frontmatter::Frontmatter;
 pub use read::{Error, if_there, open, open_to_append, read, read_open, read_text, regular};
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,

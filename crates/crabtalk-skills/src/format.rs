@@ -6,6 +6,7 @@
 mod field;
 
 use crate::finding::{Finding, Level, Trouble};
+use crabtalk_files::Frontmatter;
 use crabtalk_files::yaml::{self, Bounds};
 use field::Judge;
 use std::borrow::Cow;
@@ -124,22 +125,15 @@ fn judge_body(body: &str, judge: &mut Judge<'_>) {
 
 fn split<'a>(text: &'a str, judge: &mut Judge<'_>) -> Result<Parts<'a>, Trouble> {
     let start = text.len() - text.trim_start_matches(['\n', ' ', '\t']).len();
-    let fence = |line: &str| line.trim_end() == "---";
-    let mut lines = text[start..].split_inclusive('\n');
-    if !lines.next().is_some_and(fence) {
+    let found = Frontmatter::of(&text[start..]);
+    if found == Frontmatter::Missing {
         judge.say(
             Level::Wrong,
             Some(1),
             "there is no frontmatter",
             "begin with a line `---`, then `name:` and `description:`, then a line `---`",
         );
-        return Ok(Parts {
-            front: None,
-            lines_before: 0,
-            body: text,
-        });
-    }
-    if start > 0 {
+    } else if start > 0 {
         judge.say(
             Level::Wrong,
             Some(1),
@@ -147,23 +141,22 @@ fn split<'a>(text: &'a str, judge: &mut Judge<'_>) -> Result<Parts<'a>, Trouble>
             "put `---` on the first line",
         );
     }
-    let rest = &text[start..];
-    let begin = rest.find('\n').map_or(rest.len(), |at| at + 1);
-    let mut at = begin;
-    for line in lines {
-        if fence(line) {
-            return Ok(Parts {
-                front: Some(&rest[begin..at]),
-                lines_before: 1 + text[..start].matches('\n').count(),
-                body: &rest[at + line.len()..],
-            });
-        }
-        at += line.len();
+    match found {
+        Frontmatter::Missing => Ok(Parts {
+            front: None,
+            lines_before: 0,
+            body: text,
+        }),
+        Frontmatter::Found { front, body } => Ok(Parts {
+            front: Some(front),
+            lines_before: 1 + text[..start].matches('\n').count(),
+            body,
+        }),
+        Frontmatter::Unended => Err(Trouble::new(
+            "the frontmatter has no end",
+            "put a line `---` after its last field",
+        )),
     }
-    Err(Trouble::new(
-        "the frontmatter has no end",
-        "put a line `---` after its last field",
-    ))
 }
 
 /// Reads the frontmatter; failing that, once more with quotes around values

@@ -1,5 +1,6 @@
 //! The text of an entry's file: frontmatter and content.
 
+use crabtalk_files::Frontmatter;
 use crabtalk_files::yaml::{self, Bounds};
 use serde::{Deserialize, Serialize};
 
@@ -69,10 +70,11 @@ pub(crate) fn parse(text: &str) -> Result<Entry, String> {
         .strip_prefix('\u{feff}')
         .unwrap_or(text)
         .replace("\r\n", "\n");
-    let body = text
-        .strip_prefix("---\n")
-        .ok_or("does not begin with a `---` line")?;
-    let (front, content) = split_end(body).ok_or("has no second `---` line")?;
+    let (front, content) = match Frontmatter::of(&text) {
+        Frontmatter::Found { front, body } => (front, body),
+        Frontmatter::Missing => return Err("does not begin with a `---` line".into()),
+        Frontmatter::Unended => return Err("has no second `---` line".into()),
+    };
     let fields = match yaml::read::<Option<Front>>(front, BOUNDS) {
         Ok(fields) => fields.unwrap_or_default(),
         Err(e) => return Err(format!("has a bad frontmatter: {e}")),
@@ -108,17 +110,6 @@ pub(super) fn render(entry: &Entry) -> String {
     });
     let (foreign, content) = (&entry.foreign, entry.content.trim());
     format!("---\n{front}{foreign}---\n\n{content}\n")
-}
-
-fn split_end(body: &str) -> Option<(&str, &str)> {
-    if let Some(content) = body.strip_prefix("---\n") {
-        return Some(("", content));
-    }
-    let at = body.match_indices("\n---").find(|(at, _)| {
-        let rest = &body[at + 4..];
-        rest.is_empty() || rest.starts_with('\n')
-    })?;
-    Some((&body[..=at.0], &body[at.0 + 4..]))
 }
 
 /// Fields that we do not know, with the lines that belong to them.
