@@ -1,10 +1,12 @@
 //! The command line.
 
+mod config;
 mod cron;
 mod knowledge;
 mod models;
 mod rights;
 
+pub(crate) use config::{Completions, Config, Man};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use models::{By, Models, Providers, Stats};
@@ -170,6 +172,15 @@ pub(crate) enum Command {
     },
     /// Show the daemon's figures, and what was spent.
     Stats(Stats),
+    /// Show and change the configuration.
+    Config {
+        #[command(subcommand)]
+        command: Option<Config>,
+    },
+    /// Print what a shell needs to complete commands.
+    Completions(Completions),
+    /// Print the manual.
+    Man(Man),
     /// A program of the name crabtalk-NAME, or a question.
     #[command(external_subcommand)]
     External(Vec<OsString>),
@@ -213,6 +224,8 @@ pub(crate) enum Daemon {
     Start,
     /// End it.
     Stop,
+    /// End it, if it runs, and start it.
+    Restart,
     /// Say whether it runs.
     Status,
     /// Read the configuration again.

@@ -16,6 +16,9 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     } else {
         String::new()
     };
+    if let Some(note) = stdin::note(&piped) {
+        context.console.screen.note(&note)?;
+    }
     let content = stdin::append(&question, &piped);
     if content.trim().is_empty() {
         return Err(Error::Usage(

@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod archives;
 mod asks;
+mod config;
 mod conversations;
 mod cron;
 mod daemon;
@@ -12,6 +13,7 @@ mod memory;
 mod models;
 mod runs;
 mod search;
+mod shell;
 mod skills;
 mod stats;
 mod trust;
@@ -78,6 +80,12 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         }
         Command::Cron { command } => cron::run(context, command.unwrap_or(args::Cron::List)).await,
         Command::Stats(args) => stats::stats(context, args).await,
+        Command::Config { command } => {
+            let command = command.unwrap_or(args::Config::Get { key: None });
+            config::run(context, command).await
+        }
+        Command::Completions(args) => shell::completions(context, &args),
+        Command::Man(args) => shell::man(context, &args),
         // The command line was resolved before.
         Command::External(_) => Err(Error::Usage("there is no such command".to_owned())),
     }

@@ -33,23 +33,33 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
     let argv: Vec<OsString> = args.into_iter().collect();
     let cli = match Cli::try_parse_from(&argv).map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
-        Ok(Err(error)) => return fail(&error),
+        Ok(Err(error)) => return fail(&error, wants_json(&argv)),
         Err(error) => {
             // Nobody is told of a closed standard output.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    let json = cli.global.json;
     match run(cli, run_daemon) {
         Ok(code) => code,
-        Err(error) => fail(&error),
+        Err(error) => fail(&error, json),
     }
 }
 
-fn fail(error: &Error) -> ExitCode {
+/// Whether `--json` is among options that could not be read.
+fn wants_json(argv: &[OsString]) -> bool {
+    argv.iter().any(|word| word == "--json")
+}
+
+fn fail(error: &Error, json: bool) -> ExitCode {
     if !error.is_silent() {
+        let mut screen = Screen::stdio();
         // A closed standard error hears nothing.
-        let _ = Screen::stdio().problem(&format!("crabtalk: {error}"));
+        let _ = match json {
+            true => screen.json_problem(&error.to_json()),
+            false => screen.problem(&format!("crabtalk: {error}")),
+        };
     }
     error.exit_code()
 }
@@ -79,17 +89,15 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     Cli::try_parse_from(&argv).map_err(|error| Error::Usage(error.render().to_string()))
 }
 
-/// Whether the words are something to ask, rather than a command misspelt.
+/// Whether the words are something to ask, rather than a command misspelt: one
+/// argument with white space in it, with options behind it at most.
 fn is_question(words: &[OsString]) -> bool {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let is_text = |word: &OsString| text(word).trim().contains(char::is_whitespace);
     match words {
+        [only] => is_text(only),
+        [first, option, ..] => is_text(first) && text(option).starts_with('-'),
         [] => false,
-        [first, ..] if text(first).trim().contains(char::is_whitespace) => true,
-        [_] => false,
-        [first, rest @ ..] => {
-            nearest_command(&text(first)).is_none()
-                && !rest.iter().any(|word| text(word).starts_with('-'))
-        }
     }
 }
 
@@ -253,11 +261,6 @@ mod tests {
                 "what is this",
                 true,
             ),
-            (
-                &["summarize", "this", "file"][..],
-                "summarize this file",
-                false,
-            ),
         ] {
             let cli = resolved(words).unwrap();
             assert_eq!(cli.global.json, json, "{words:?}");
@@ -282,6 +285,14 @@ mod tests {
             (
                 &["histroy", "crab"][..],
                 "there is no command `histroy`; did you mean `history`? A question goes in quotes.",
+            ),
+            (
+                &["summarize", "this", "file"][..],
+                "there is no command `summarize`; see `crabtalk --help` A question goes in quotes.",
+            ),
+            (
+                &["two words", "and more"][..],
+                "there is no command `two words`; see `crabtalk --help` A question goes in quotes.",
             ),
             (
                 &["frobnicate", "-n", "1"][..],

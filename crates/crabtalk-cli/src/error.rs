@@ -14,7 +14,15 @@ pub(crate) enum Error {
     /// There is no daemon, or it cannot be reached.
     #[error("{0}")]
     NoDaemon(String),
-    /// The daemon refused, or a run failed.
+    /// The daemon refused.
+    #[error("{message}")]
+    Refused {
+        /// The daemon's code (WIRE-3).
+        code: u32,
+        /// What it says.
+        message: String,
+    },
+    /// Something else failed.
     #[error("{0}")]
     Failed(String),
     /// The run failed, and its events have said so.
@@ -29,22 +37,58 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// For scripts: what happened, and the daemon's code if it was its doing.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let code = match self {
+            Self::Refused { code, .. } => Some(*code),
+            Self::Usage(_)
+            | Self::NoDaemon(_)
+            | Self::Failed(_)
+            | Self::RunFailed
+            | Self::Interrupted
+            | Self::Unread => None,
+        };
+        serde_json::json!({
+            "type": "error", "code": code, "exit": self.exit(), "message": self.to_string(),
+        })
+    }
+
     /// The exit code (interface.md).
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.exit())
+    }
+
+    fn exit(&self) -> u8 {
+        match self {
             Self::Unread => 0,
-            Self::Failed(_) | Self::RunFailed => 1,
+            Self::Failed(_) | Self::Refused { .. } | Self::RunFailed => 1,
             Self::Usage(_) => 2,
             Self::NoDaemon(_) => 3,
             Self::Interrupted => 130,
-        })
+        }
     }
 
     /// Whether it has been said already, or needs no words.
     pub(crate) fn is_silent(&self) -> bool {
         match self {
             Self::RunFailed | Self::Interrupted | Self::Unread => true,
-            Self::Usage(_) | Self::NoDaemon(_) | Self::Failed(_) => false,
+            Self::Usage(_) | Self::NoDaemon(_) | Self::Refused { .. } | Self::Failed(_) => false,
+        }
+    }
+
+    /// The same error with one more line.
+    #[must_use]
+    pub(crate) fn and(self, line: &str) -> Self {
+        let and = |message: String| format!("{message}\n{line}");
+        match self {
+            Self::Usage(message) => Self::Usage(and(message)),
+            Self::NoDaemon(message) => Self::NoDaemon(and(message)),
+            Self::Failed(message) => Self::Failed(and(message)),
+            Self::Refused { code, message } => Self::Refused {
+                code,
+                message: and(message),
+            },
+            Self::RunFailed | Self::Interrupted | Self::Unread => self,
         }
     }
 
@@ -85,9 +129,11 @@ impl From<client::Error> for Error {
             error @ client::Error::RunGone { .. } => {
                 Self::Failed(format!("{error}; `crabtalk history` has what was said"))
             }
-            error @ (client::Error::Refused(_) | client::Error::Unexpected(_)) => {
-                Self::Failed(error.to_string())
-            }
+            client::Error::Refused(status) => Self::Refused {
+                code: status.code,
+                message: status.message,
+            },
+            error @ client::Error::Unexpected(_) => Self::Failed(error.to_string()),
         }
     }
 }

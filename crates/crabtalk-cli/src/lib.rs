@@ -9,6 +9,7 @@
 //! follow    a run's events as they come, questions answered meanwhile
 //! prompt    a question or approval as people see and answer it
 //! view      a run's events on the screen; history the messages of before
+//! editor    text that a person writes in an editor, or gives as a file
 //! screen    standard output and error; terminal the controlling terminal
 //! ```
 //!
@@ -34,6 +35,7 @@ mod history;
 mod prompt;
 mod view;
 
+mod editor;
 mod json;
 mod screen;
 mod stdin;

@@ -93,6 +93,13 @@ impl Screen {
         self.out.flush()
     }
 
+    /// Something that went wrong, for scripts: on standard error, since no
+    /// answer is an error.
+    pub(crate) fn json_problem(&mut self, value: &serde_json::Value) -> io::Result<()> {
+        writeln!(self.err, "{value}")?;
+        self.err.flush()
+    }
+
     /// A remark beside the answer, dim.
     pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
         self.remark(text, Style::new().dimmed())

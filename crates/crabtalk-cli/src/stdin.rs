@@ -12,6 +12,9 @@ use std::os::fd::AsFd;
 /// it is beyond every model's window.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
+/// More than this costs noticeable money or does not fit: about 50,000 tokens.
+const MUCH_BYTES: usize = 200_000;
+
 /// Whether standard input is a pipe or a file.
 pub(crate) fn is_piped(input: impl AsFd) -> bool {
     rustix::fs::fstat(input).is_ok_and(|stat| {
@@ -35,7 +38,24 @@ pub(crate) fn read(input: impl Read) -> Result<String, Error> {
             "standard input has more than {limit} MiB: put it into a file and name the file in the question"
         )));
     }
+    if bytes.contains(&0) {
+        return Err(Error::Usage(
+            "standard input is no text: a model reads text only; put it into a file and name the \
+             file in the question"
+                .to_owned(),
+        ));
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A note for one who may not know how much they pipe in; `None` for less.
+pub(crate) fn note(piped: &str) -> Option<String> {
+    (piped.len() > MUCH_BYTES).then(|| {
+        format!(
+            "crabtalk: {} KB of standard input go to the model",
+            piped.len() / 1000
+        )
+    })
 }
 
 /// A question and what was piped in behind it.
@@ -70,5 +90,10 @@ mod tests {
         assert_eq!(read(&b"a\xffb"[..]).unwrap(), "a\u{fffd}b");
         let huge = std::io::repeat(b'x').take(MAX_BYTES + 1);
         assert!(matches!(read(huge), Err(Error::Usage(_))));
+        let binary = read(&b"\x7fELF\0\0"[..]).unwrap_err().to_string();
+        assert!(binary.starts_with("standard input is no text"), "{binary}");
+        assert_eq!(note(&"x".repeat(200_000)), None);
+        let much = note(&"x".repeat(312_000)).unwrap();
+        assert!(much.contains("312 KB"), "{much}");
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct View {
     calls: HashMap<String, String>,
     /// Reasoning that is not yet a line.
     thinking: String,
+    /// For scripts: the text of the last step, which is the answer.
+    answer: String,
 }
 
 impl View {
@@ -37,19 +39,34 @@ impl View {
             style,
             calls: HashMap::new(),
             thinking: String::new(),
+            answer: String::new(),
         }
     }
 
     /// Shows an event.
     pub(crate) fn event(&mut self, screen: &mut Screen, event: &StreamEvent) -> io::Result<()> {
         if self.style == Style::Json {
-            return screen.json(&json::stream_event(event));
+            return screen.json(&self.for_script(event));
         }
         match &event.event {
             Some(event) => self.known(screen, event),
             // An event of a newer daemon.
             None => Ok(()),
         }
+    }
+
+    /// The event, and with the End the whole answer.
+    fn for_script(&mut self, event: &StreamEvent) -> serde_json::Value {
+        use stream_event::Event;
+        let mut value = json::stream_event(event);
+        match &event.event {
+            Some(Event::Chunk(chunk)) => self.answer.push_str(&chunk.content),
+            // Another step follows.
+            Some(Event::ToolStart(_) | Event::UserSteered(_)) => self.answer.clear(),
+            Some(Event::End(_)) => value["text"] = std::mem::take(&mut self.answer).into(),
+            Some(_) | None => {}
+        }
+        value
     }
 
     fn known(&mut self, screen: &mut Screen, event: &stream_event::Event) -> io::Result<()> {

@@ -6,8 +6,10 @@
 
 use crate::compose;
 use crate::login;
-use crabtalk_config::{Config, ConfigFile, Error as ConfigError, Home, read_limited};
-use std::path::PathBuf;
+use crabtalk_config::{
+    Config, ConfigFile, Error as ConfigError, Home, Warning, read_limited, write_atomic,
+};
+use std::path::{Path, PathBuf};
 
 /// Largest configuration file, as for reading.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -60,6 +62,66 @@ pub(crate) fn text(home: &Home) -> Result<Option<String>, ConfigError> {
     read_limited(&home.config_file(), MAX_BYTES)
 }
 
+/// Puts a text in the place of the file, which has to be the one that `base`
+/// was read from. It need not be in force: whoever mends it has seen it.
+pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), EditError> {
+    let path = home.config_file();
+    if self::text(home)?.as_deref() != base {
+        return Err(ConfigError::Conflict { path }.into());
+    }
+    check(text, &path)?;
+    Ok(write_atomic(&path, text)?)
+}
+
+/// Whether a text would work as the configuration.
+fn check(text: &str, path: &Path) -> Result<Vec<Warning>, EditError> {
+    let (config, warnings) = Config::parse(text, path, &login::env)?;
+    let chosen = compose::chosen(&config).map_err(EditError::Invalid)?;
+    chosen.check().map_err(EditError::Invalid)?;
+    Ok(warnings)
+}
+
+/// Sets or removes what stands at a key with dots.
+pub(crate) fn set(
+    file: &mut ConfigFile,
+    key: &str,
+    value: Option<&serde_json::Value>,
+) -> Result<(), EditError> {
+    let path: Vec<&str> = key.split('.').collect();
+    if path.iter().any(|part| part.trim().is_empty()) {
+        return Err(EditError::Invalid(format!(
+            "{key:?} names no place in the configuration: write it with dots, as in limits.queued_runs"
+        )));
+    }
+    let known = |file: &ConfigFile| {
+        let (_, warnings) = Config::parse(&file.text(), Path::new("config.toml"), &login::env)?;
+        Ok::<_, ConfigError>(
+            warnings
+                .iter()
+                .map(|w| w.message.clone())
+                .collect::<Vec<_>>(),
+        )
+    };
+    let before = known(file)?;
+    match value {
+        Some(value) => file.set(&path, value)?,
+        None if file.remove(&path) => {}
+        None => {
+            return Err(EditError::NotFound(format!(
+                "config.toml does not say {key}: its default holds already"
+            )));
+        }
+    }
+    // What a file may have by accident, nobody sets on purpose.
+    match known(file)?
+        .into_iter()
+        .find(|warning| !before.contains(warning))
+    {
+        Some(warning) => Err(EditError::Invalid(warning)),
+        None => Ok(()),
+    }
+}
+
 /// Changes the file, whose text has to be `in_force`.
 pub(crate) fn edit(
     home: &Home,
@@ -74,9 +136,7 @@ pub(crate) fn edit(
     }
     let (before, _) = Config::parse(&file.text(), &path, &env)?;
     change(&mut file, &before)?;
-    let (after, _) = Config::parse(&file.text(), &path, &env)?;
-    let chosen = compose::chosen(&after).map_err(EditError::Invalid)?;
-    chosen.check().map_err(EditError::Invalid)?;
+    check(&file.text(), &path)?;
     file.save(&env)?;
     Ok(())
 }

@@ -414,6 +414,10 @@ impl Server for Session {
         self.remove_provider(request.name).await
     }
 
+    async fn set_config(&self, request: SetConfigMsg) -> Result<(), Status> {
+        self.change_config(request).await
+    }
+
     async fn set_active_model(&self, request: SetActiveModelMsg) -> Result<(), Status> {
         self.choose_model(request.model).await
     }

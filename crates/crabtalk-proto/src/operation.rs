@@ -114,6 +114,8 @@ macro_rules! operations {
                 publish_event: PublishEvent(PublishEventMsg) -> (), Operate;
                 /// Reads the effective configuration, secrets masked.
                 get_config: GetConfig(GetConfig) -> ConfigMsg, Admin;
+                /// Changes the configuration file, or replaces it (OPS-4).
+                set_config: SetConfig(SetConfigMsg) -> (), Admin;
                 /// Reads the configuration files again.
                 reload: Reload(ReloadMsg) -> (), Admin;
                 /// Reads them again, and tells what there is to say (OPS-4).

@@ -73,10 +73,6 @@ pub(crate) enum Ended {
 }
 
 /// What comes next on a connection.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart at once, and each request would pay for a box"
-)]
 enum Next {
     Request(Box<ClientMessage>),
     /// A request of a variant that is not known, with its number.

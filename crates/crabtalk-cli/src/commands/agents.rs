@@ -2,16 +2,16 @@
 
 use super::Context;
 use crate::args::Agents;
+use crate::editor::Written;
 use crate::error::Error;
-use crate::{json, stdin, table};
-use crabtalk_config::{AgentFile, write_atomic};
+use crate::{json, table};
+use crabtalk_config::AgentFile;
 use crabtalk_proto::{
     AgentInfo, AgentRights, Client, CreateAgentMsg, DeleteAgentMsg, GetAgentMsg, GetRightsMsg,
     ListAgentsMsg, UpdateAgentMsg,
 };
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 /// Where a new agent begins.
 const TEMPLATE: &str = "---\ndescription: \n---\nYou are \n";
@@ -21,15 +21,19 @@ pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Er
         Agents::List => list(context).await,
         Agents::Show { name } => show(context, name).await,
         Agents::New { name, file } => {
-            let text = text(context, file, &name, TEMPLATE)?;
-            write(context, true, name, text).await
+            let draft = format!("{name}.md");
+            let written = Written::get(&context.home, file, &draft, TEMPLATE)?;
+            let outcome = write(context, true, name, &written.text).await;
+            written.settle(outcome)
         }
         Agents::Edit { name, file } => {
             let request = GetAgentMsg { name: name.clone() };
             let info = context.connection().await?.get_agent(request).await?;
             let before = file_of(&info);
-            let text = text(context, file, &name, &before)?;
-            write(context, false, name, text).await
+            let draft = format!("{name}.md");
+            let written = Written::get(&context.home, file, &draft, &before)?;
+            let outcome = write(context, false, name, &written.text).await;
+            written.settle(outcome)
         }
         Agents::Rm { name } => {
             let request = DeleteAgentMsg { name: name.clone() };
@@ -127,72 +131,9 @@ fn file_of(info: &AgentInfo) -> String {
     format!("---\n{config}{newline}---\n{}\n", info.prompt.trim())
 }
 
-/// The text of an agent's file: of a file, of standard input, of the editor.
-fn text(
-    context: &Context,
-    file: Option<PathBuf>,
-    name: &str,
-    before: &str,
-) -> Result<String, Error> {
-    match file {
-        Some(file) if file.as_os_str() == "-" => stdin::read(std::io::stdin().lock()),
-        Some(file) => std::fs::read_to_string(&file)
-            .map_err(|e| Error::io(format_args!("read {}", file.display()), &e)),
-        None => {
-            let draft = format!("draft-{}-{}.md", std::process::id(), draft_name(name));
-            let draft = context.home.state_dir().join(draft);
-            let edited = editor().and_then(|editor| edit(&editor, &draft, before));
-            // It is only a draft; what was written is in the agent's file.
-            let _ = std::fs::remove_file(&draft);
-            edited
-        }
-    }
-}
-
-/// A name that makes a file name, whatever was typed.
-fn draft_name(name: &str) -> String {
-    let keep = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
-    name.chars().filter(keep).take(64).collect()
-}
-
-fn editor() -> Result<String, Error> {
-    let known = ["VISUAL", "EDITOR"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|editor| !editor.is_empty()));
-    known.ok_or_else(|| {
-        Error::Usage("no editor is known: set EDITOR, or give the text with --file".to_owned())
-    })
-}
-
-fn edit(editor: &str, draft: &Path, before: &str) -> Result<String, Error> {
-    write_atomic(draft, before)?;
-    // A shell, since people set EDITOR to a program with options.
-    let status = Command::new("sh")
-        .args(["-c", &format!("{editor} \"$1\""), "sh"])
-        .arg(draft)
-        .status()
-        .map_err(|e| Error::io(format_args!("start {editor}"), &e))?;
-    if !status.success() {
-        return Err(Error::Failed(format!(
-            "{editor} ended with {status}; nothing was changed"
-        )));
-    }
-    let after = std::fs::read_to_string(draft)
-        .map_err(|e| Error::io(format_args!("read {}", draft.display()), &e))?;
-    if after == before {
-        return Err(Error::Failed("nothing was changed".to_owned()));
-    }
-    Ok(after)
-}
-
-async fn write(
-    context: &mut Context,
-    create: bool,
-    name: String,
-    text: String,
-) -> Result<(), Error> {
+async fn write(context: &mut Context, create: bool, name: String, text: &str) -> Result<(), Error> {
     let path = PathBuf::from(format!("{name}.md"));
-    let (file, warnings) = AgentFile::parse(&text, &path)?;
+    let (file, warnings) = AgentFile::parse(text, &path)?;
     for warning in warnings {
         context
             .console
@@ -225,21 +166,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edited_draft_is_what_comes_back_and_an_unedited_one_is_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let draft = folder.path().join("draft.md");
+    fn an_agents_file_is_shown_as_it_is_written() {
         let info = AgentInfo {
             config: "# why\nmodel: m\n".into(),
             prompt: "You are.".into(),
             ..AgentInfo::default()
         };
-        let before = file_of(&info);
-        assert_eq!(before, "---\n# why\nmodel: m\n---\nYou are.\n");
-        let edited = |editor: &str| edit(editor, &draft, &before).map_err(|e| e.to_string());
-        let after = "---\n# why\nmodel: n\n---\nYou are.\n".to_owned();
-        assert_eq!(edited("sed -i s/:\\ m/:\\ n/"), Ok(after));
-        assert_eq!(edited("true"), Err("nothing was changed".into()));
-        assert!(edited("false").is_err_and(|e| e.contains("nothing was changed")));
-        assert_eq!(draft_name("../a b"), "ab");
+        assert_eq!(file_of(&info), "---\n# why\nmodel: m\n---\nYou are.\n");
+        let bare = AgentInfo::default();
+        assert_eq!(file_of(&bare), "---\n---\n\n");
     }
 }

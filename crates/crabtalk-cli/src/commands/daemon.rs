@@ -1,4 +1,4 @@
-//! `daemon start|stop|status|reload|logs`.
+//! `daemon start|stop|restart|status|reload|logs`.
 
 use super::Context;
 use crate::args::Daemon;
@@ -31,6 +31,7 @@ pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Er
         )),
         Daemon::Start => start(context).await,
         Daemon::Stop => stop(context).await,
+        Daemon::Restart => restart(context).await,
         Daemon::Status => status(context).await,
         Daemon::Reload => reload(context).await,
         Daemon::Logs { lines, follow } => logs(context, lines, follow).await,
@@ -65,8 +66,39 @@ async fn start(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn stop(context: &mut Context) -> Result<(), Error> {
+    match end(context).await? {
+        None => context.done(json!({"stopped": false}), "crabtalk: no daemon runs"),
+        Some(pid) => context.done(
+            json!({"stopped": true, "pid": pid}),
+            "crabtalk: the daemon has ended",
+        ),
+    }
+}
+
+/// Ends the daemon, and starts one of this program. Runs in flight are ended
+/// as by `stop`; with `resume = "auto"` they are carried on.
+async fn restart(context: &mut Context) -> Result<(), Error> {
+    let stats = context.known_client().call(GetStats::default()).await;
+    let running = stats.map_or(0, |stats| stats.running);
+    let ended = end(context).await?;
+    if running > 0 {
+        context.console.screen.note(&format!(
+            "crabtalk: {running} runs were in flight and are ended with it; see `crabtalk conversations`"
+        ))?;
+    }
+    context.start().await?;
+    let pid = daemon_pid(context).await;
+    if context.global.json {
+        let value = json!({"restarted": ended.is_some(), "pid": pid, "ended_runs": running});
+        return Ok(context.console.screen.json(&value)?);
+    }
+    Ok(())
+}
+
+/// Ends the daemon and waits until it has; which process it was.
+async fn end(context: &Context) -> Result<Option<i32>, Error> {
     let Some(pid) = daemon_pid(context).await else {
-        return context.done(json!({"stopped": false}), "crabtalk: no daemon runs");
+        return Ok(None);
     };
     // The kernel names the peer of the socket: the number is no guess.
     let process = Pid::from_raw(pid)
@@ -89,10 +121,7 @@ async fn stop(context: &mut Context) -> Result<(), Error> {
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    context.done(
-        json!({"stopped": true, "pid": pid}),
-        "crabtalk: the daemon has ended",
-    )
+    Ok(Some(pid))
 }
 
 /// Whether a process still does something. One that has ended, and whose

@@ -92,7 +92,9 @@ async fn a_refusal_is_the_daemons_words() {
     let refusal = Err(Status::not_found("nothing runs in (crab, user)"));
     fake.script.replies.lock().unwrap().push_back(refusal);
     match fake.at("kill").run().await {
-        Err(Error::Failed(message)) => assert_eq!(message, "nothing runs in (crab, user)"),
+        Err(Error::Refused { code: 404, message }) => {
+            assert_eq!(message, "nothing runs in (crab, user)");
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,15 +1,10 @@
 use super::*;
+use crate::screen::Screen;
+use crate::testing::Shared;
+use crate::view::{Style, View};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
 use std::path::Path;
-
-fn at(seq: u64, event: Event) -> String {
-    let event = StreamEvent {
-        event: Some(event),
-        seq,
-    };
-    stream_event(&event).to_string()
-}
 
 fn call() -> ToolCallInfo {
     ToolCallInfo {
@@ -123,6 +118,12 @@ fn events() -> Vec<String> {
         Event::Notice(NoticeEvent {
             text: "AGENTS.md was left out".into(),
         }),
+        Event::Chunk(StreamChunk {
+            content: "There are a ".into(),
+        }),
+        Event::Chunk(StreamChunk {
+            content: "and b.".into(),
+        }),
         Event::End(StreamEnd {
             agent: agent(),
             provider: "anthropic".into(),
@@ -138,8 +139,16 @@ fn events() -> Vec<String> {
             ..StreamEnd::default()
         }),
     ];
-    let numbered = events.into_iter().zip(1..);
-    numbered.map(|(event, seq)| at(seq, event)).collect()
+    let (out, mut view) = (Shared::default(), View::new(Style::Json));
+    let mut screen = Screen::test(out.clone(), Shared::default(), false);
+    for (event, seq) in events.into_iter().zip(1..) {
+        let event = StreamEvent {
+            event: Some(event),
+            seq,
+        };
+        view.event(&mut screen, &event).unwrap();
+    }
+    out.text().lines().map(str::to_owned).collect()
 }
 
 fn agent_event(kind: AgentEventKind) -> AgentEventMsg {

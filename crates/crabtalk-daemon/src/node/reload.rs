@@ -28,10 +28,28 @@ impl Node {
         &self,
         change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
     ) -> Result<(), EditError> {
+        self.write_config(move |home, in_force| edit::edit(home, in_force, change))
+            .await
+    }
+
+    /// Puts another text in the place of `config.toml` and takes it, or leaves
+    /// everything as it is.
+    pub(crate) async fn replace_config(
+        &self,
+        base: Option<String>,
+        text: String,
+    ) -> Result<(), EditError> {
+        self.write_config(move |home, _| edit::replace(home, base.as_deref(), &text))
+            .await
+    }
+
+    async fn write_config(
+        &self,
+        write: impl FnOnce(&Home, Option<&str>) -> Result<(), EditError> + Send + 'static,
+    ) -> Result<(), EditError> {
         let mut source = self.in_force.lock().await;
         let (home, in_force) = (self.home.clone(), source.text.clone());
-        let edited =
-            tokio::task::spawn_blocking(move || edit::edit(&home, in_force.as_deref(), change));
+        let edited = tokio::task::spawn_blocking(move || write(&home, in_force.as_deref()));
         self.accepted
             .change("config/config.toml", edited)
             .await

@@ -1,7 +1,7 @@
 //! Providers and models: lists, and changes to the configuration.
 
 use super::{Session, legacy};
-use crate::edit::EditError;
+use crate::edit::{self, EditError};
 use crate::models::Models;
 use crabtalk_config::{Config, ConfigFile, MASK, Provider, is_name, parse_section};
 use crabtalk_model::Kind;
@@ -211,6 +211,27 @@ impl Session {
             }
         }
         self.edit(move |file, _| Ok(file.set(&["model"], &model.into())?))
+            .await
+    }
+
+    /// One key of the configuration, or all of it.
+    pub(super) async fn change_config(&self, request: SetConfigMsg) -> Result<(), Status> {
+        let SetConfigMsg {
+            key,
+            value,
+            text,
+            base,
+        } = request;
+        if key.is_empty() {
+            let base = Some(base).filter(|base| !base.is_empty());
+            let replaced = self.node.replace_config(base, text).await;
+            return replaced.map_err(|e| refused(&e));
+        }
+        let value: Option<serde_json::Value> = value
+            .map(|value| serde_json::from_str(&value))
+            .transpose()
+            .map_err(|e| Status::bad_request(format!("the value of {key} is not JSON: {e}")))?;
+        self.edit(move |file, _| edit::set(file, &key, value.as_ref()))
             .await
     }
 

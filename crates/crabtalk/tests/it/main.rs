@@ -28,6 +28,7 @@ mod no_threads;
 mod offline;
 mod processes;
 mod rights;
+mod scripts;
 mod secrets;
 mod senders;
 mod settled;

@@ -125,7 +125,7 @@ async fn memory_is_written_forgotten_and_imported() {
     let refusal = Err(Status::forbidden("it is not yours"));
     fake.script.replies.lock().unwrap().push_back(refusal);
     match fake.at("memory rm k").run().await {
-        Err(Error::Failed(message)) => assert_eq!(message, "it is not yours"),
+        Err(Error::Refused { code: 403, message }) => assert_eq!(message, "it is not yours"),
         other => panic!("{other:?}"),
     }
     let notes = tempfile::tempdir().unwrap();

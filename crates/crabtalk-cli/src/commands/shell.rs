@@ -1,0 +1,50 @@
+//! `completions` and `man`: what shells and readers need to know of the
+//! commands, made from the command line itself.
+
+use super::Context;
+use crate::args::{Cli, Completions, Man};
+use crate::error::Error;
+use clap::CommandFactory;
+use serde_json::json;
+use std::path::Path;
+
+/// The program's name.
+const PROGRAM: &str = "crabtalk";
+
+pub(super) fn completions(context: &mut Context, args: &Completions) -> Result<(), Error> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), PROGRAM, &mut script);
+    print(context, &script)
+}
+
+pub(super) fn man(context: &mut Context, args: &Man) -> Result<(), Error> {
+    let Some(dir) = &args.dir else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command())
+            .render(&mut page)
+            .map_err(|e| Error::io("write the manual", &e))?;
+        return print(context, &page);
+    };
+    let failed = |e| Error::io(format_args!("write the manual to {}", dir.display()), &e);
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), dir).map_err(failed)?;
+    let count = pages(dir);
+    let said = format!("crabtalk: {count} pages are in {}", dir.display());
+    context.done(json!({"dir": dir, "pages": count}), &said)
+}
+
+fn pages(dir: &Path) -> usize {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let is_page = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with(PROGRAM) && name.ends_with(".1")
+    };
+    entries.filter(is_page).count()
+}
+
+fn print(context: &mut Context, text: &[u8]) -> Result<(), Error> {
+    let screen = &mut context.console.screen;
+    screen.answer(&String::from_utf8_lossy(text))?;
+    Ok(screen.end_line()?)
+}

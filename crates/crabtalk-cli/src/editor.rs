@@ -1,0 +1,140 @@
+//! Text from a file, from standard input, or from the person's editor.
+//!
+//! Invariant: what a person wrote in the editor is not lost: if it does not
+//! come to count, it is kept and its place is said.
+
+use crate::error::Error;
+use crate::stdin;
+use crabtalk_config::{Home, write_atomic};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A text that somebody wrote.
+pub(crate) struct Written {
+    pub(crate) text: String,
+    /// Where the editor left it.
+    draft: Option<PathBuf>,
+}
+
+impl Written {
+    /// The text of a file, of standard input (`-`), or of the editor, which
+    /// begins with `before`.
+    pub(crate) fn get(
+        home: &Home,
+        file: Option<PathBuf>,
+        draft_name: &str,
+        before: &str,
+    ) -> Result<Self, Error> {
+        let (text, draft) = match file {
+            Some(file) if file.as_os_str() == "-" => (stdin::read(std::io::stdin().lock())?, None),
+            Some(file) => (read(&file)?, None),
+            None => {
+                let name = format!("draft-{}-{}", std::process::id(), safe(draft_name));
+                let draft = home.state_dir().join(name);
+                let edited = editor().and_then(|editor| edit(&editor, &draft, before));
+                if edited.is_err() {
+                    // Nothing was written that differs.
+                    let _ = std::fs::remove_file(&draft);
+                }
+                (edited?, Some(draft))
+            }
+        };
+        Ok(Self { text, draft })
+    }
+
+    /// The draft goes when the text counts; else the error says where it is.
+    pub(crate) fn settle<T>(self, outcome: Result<T, Error>) -> Result<T, Error> {
+        let Some(draft) = self.draft else {
+            return outcome;
+        };
+        match outcome {
+            Ok(done) => {
+                // What was written is where it belongs.
+                let _ = std::fs::remove_file(&draft);
+                Ok(done)
+            }
+            Err(error) => Err(error.and(&format!(
+                "your text is kept in {}; mend it, and give it with --file",
+                draft.display()
+            ))),
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(file)
+        .map_err(|e| Error::io(format_args!("read {}", file.display()), &e))
+}
+
+/// A name that makes a file name, whatever was typed.
+fn safe(name: &str) -> String {
+    let keep = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name: String = name.chars().filter(keep).take(64).collect();
+    name.trim_start_matches('.').to_owned()
+}
+
+fn editor() -> Result<String, Error> {
+    let known = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|editor| !editor.is_empty()));
+    known.ok_or_else(|| {
+        Error::Usage("no editor is known: set EDITOR, or give the text with --file".to_owned())
+    })
+}
+
+fn edit(editor: &str, draft: &Path, before: &str) -> Result<String, Error> {
+    write_atomic(draft, before)?;
+    // A shell, since people set EDITOR to a program with options.
+    let status = Command::new("sh")
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(draft)
+        .status()
+        .map_err(|e| Error::io(format_args!("start {editor}"), &e))?;
+    if !status.success() {
+        return Err(Error::Failed(format!(
+            "{editor} ended with {status}; nothing was changed"
+        )));
+    }
+    let after = read(draft)?;
+    if after == before {
+        return Err(Error::Failed("nothing was changed".to_owned()));
+    }
+    Ok(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edited_draft_is_what_comes_back_and_an_unedited_one_is_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let draft = folder.path().join("draft.md");
+        let before = "---\n# why\nmodel: m\n---\nYou are.\n";
+        let edited = |editor: &str| edit(editor, &draft, before).map_err(|e| e.to_string());
+        let after = "---\n# why\nmodel: n\n---\nYou are.\n".to_owned();
+        assert_eq!(edited("sed -i s/:\\ m/:\\ n/"), Ok(after));
+        assert_eq!(edited("true"), Err("nothing was changed".into()));
+        assert!(edited("false").is_err_and(|e| e.contains("nothing was changed")));
+        assert_eq!(safe("../a b.md"), "ab.md");
+    }
+
+    #[test]
+    fn what_was_written_and_does_not_count_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let draft = folder.path().join("draft.md");
+        let written = || {
+            std::fs::write(&draft, "mine").unwrap();
+            Written {
+                text: "mine".into(),
+                draft: Some(draft.clone()),
+            }
+        };
+        let refused: Result<(), Error> = Err(Error::Failed("line 2 is wrong".into()));
+        let error = written().settle(refused).unwrap_err().to_string();
+        assert!(error.starts_with("line 2 is wrong\n"), "{error}");
+        assert!(error.contains(draft.to_str().unwrap()) && draft.exists());
+        written().settle(Ok(())).unwrap();
+        assert!(!draft.exists());
+    }
+}

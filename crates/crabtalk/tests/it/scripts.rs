@@ -1,0 +1,356 @@
+//! What people and scripts do with the command line beside talking: configure,
+//! write agents, restart, complete.
+
+use crate::rig::{CRABTALK, TestEnv, has_tools, stream_to_end, within};
+use crabtalk_proto::{Client, SetConfigMsg, StreamMsg};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// An editor that puts this text in the place of what it is given.
+fn editor(env: &mut TestEnv, text: &str) {
+    let wanted = env.root().join("wanted");
+    fs::write(&wanted, text).unwrap();
+    let editor = env.root().join("editor");
+    let script = format!("#!/bin/sh\ncp '{}' \"$1\"\n", wanted.display());
+    fs::write(&editor, script).unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    env.set("EDITOR", editor.to_str().unwrap());
+}
+
+/// The file that an error says it kept.
+fn kept(stderr: &str) -> PathBuf {
+    let (_, behind) = stderr.split_once("your text is kept in ").unwrap();
+    Path::new(behind.split(';').next().unwrap()).to_owned()
+}
+
+#[tokio::test]
+async fn a_value_is_set_beside_its_comment_and_in_force_at_once() {
+    let env = TestEnv::new();
+    env.config("# mine\n[limits] # of this machine\nqueued_runs = 3 # few\n");
+    let _daemon = env.daemon().await;
+    let path = env.home.join("config/config.toml");
+    let said = env.run(&["config", "path"]).await.ok();
+    assert_eq!(said.trim(), path.to_str().unwrap());
+    env.run(&["config", "set", "limits.queued_runs", "5"])
+        .await
+        .ok();
+    env.run(&["config", "set", "default_agent", "crab"])
+        .await
+        .ok();
+    let text = fs::read_to_string(&path).unwrap();
+    for kept in [
+        "# mine\n",
+        "[limits] # of this machine\n",
+        "queued_runs = 5 # few\n",
+    ] {
+        assert!(text.contains(kept), "{text}");
+    }
+    let get = async |key: &str| env.run(&["config", "get", key]).await.ok();
+    assert_eq!(get("limits.queued_runs").await, "5\n");
+    assert_eq!(get("default_agent").await, "crab\n");
+    env.run(&["config", "unset", "limits.queued_runs"])
+        .await
+        .ok();
+    assert_eq!(get("limits.queued_runs").await, "32\n");
+    let all: Value = serde_json::from_str(&env.run(&["config", "--json"]).await.ok()).unwrap();
+    assert_eq!(all["limits"]["queued_runs"], 32);
+}
+
+#[tokio::test]
+async fn what_would_not_work_is_refused_and_nothing_is_written() {
+    let env = TestEnv::new();
+    env.config("# mine\n");
+    let _daemon = env.daemon().await;
+    for (arguments, says) in [
+        (&["set", "limits.queud_runs", "5"][..], "queued_runs"),
+        (&["set", "limits.queued_runs", "many"], "number"),
+        (&["set", "modle", "x"], "model"),
+        (&["set", "limits..x", "1"], "no place"),
+        (&["unset", "model"], "default holds already"),
+        (&["get", "limts"], "did you mean `limits`?"),
+    ] {
+        let arguments = [&["config"], arguments].concat();
+        let error = env.run(&arguments).await.fails(1);
+        assert!(error.contains(says), "{arguments:?}: {error}");
+    }
+    let path = env.home.join("config/config.toml");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# mine\n");
+    // Somebody else was at it.
+    env.config("# theirs\n");
+    let error = env
+        .run(&["config", "set", "model", "offline"])
+        .await
+        .fails(1);
+    assert!(error.contains("reload"), "{error}");
+    let stale = SetConfigMsg {
+        text: "# new\n".into(),
+        base: "# mine\n".into(),
+        ..SetConfigMsg::default()
+    };
+    let error = env.connect().await.set_config(stale).await.unwrap_err();
+    assert_eq!(error.code(), Some(409));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# theirs\n");
+}
+
+#[tokio::test]
+async fn secrets_are_masked_and_set() {
+    let env = TestEnv::new();
+    env.config("[provider.p]\nkind = \"openai\"\napi_key = \"sk-old\"\nmodels = [\"m\"]\n");
+    let _daemon = env.daemon().await;
+    let key = "provider.p.api_key";
+    env.run(&["config", "set", key, "sk-new"]).await.ok();
+    let shown = env.run(&["config", "get", key]).await.ok();
+    assert_eq!(shown, "***\n");
+    let text = fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    assert!(
+        text.contains("sk-new") && !text.contains("sk-old"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn the_editor_changes_the_file_and_a_mistake_loses_nothing() {
+    let mut env = TestEnv::new();
+    env.config("# mine\n");
+    let path = env.home.join("config/config.toml");
+    let _daemon = env.daemon().await;
+    editor(&mut env, "# mine\n[limits]\nqueued_runs = \"x\"\n");
+    let error = env.run(&["config", "edit"]).await.fails(1);
+    assert!(error.contains("config.toml:3:"), "{error}");
+    let draft = kept(&error);
+    assert!(fs::read_to_string(&draft).unwrap().contains("\"x\""));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# mine\n");
+    fs::write(&draft, "# mine\n[limits]\nqueued_runs = 7\n").unwrap();
+    let file = draft.to_str().unwrap();
+    env.run(&["config", "edit", "--file", file]).await.ok();
+    let now = env.run(&["config", "get", "limits.queued_runs"]).await.ok();
+    assert_eq!(now, "7\n");
+
+    // A file that somebody broke by hand is mended the same way.
+    env.config("limits = broken");
+    env.run(&["daemon", "reload"]).await.fails(1);
+    editor(&mut env, "[limits]\nqueued_runs = 8\n");
+    env.run(&["config", "edit"]).await.ok();
+    let now = env.run(&["config", "get", "limits.queued_runs"]).await.ok();
+    assert_eq!(now, "8\n");
+    let drafts = fs::read_dir(env.home.join("state")).unwrap();
+    let drafts = drafts.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("draft-")
+    });
+    // The one that was kept is the person's.
+    assert_eq!(drafts.count(), 1);
+}
+
+#[tokio::test]
+async fn agents_are_made_shown_changed_and_removed() {
+    let mut env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let text = "---\ndescription: Reviews code.\n---\nYou review.\n";
+    let made = env.run_with(&["agents", "new", "reviewer", "--file", "-"], Some(text));
+    made.await.ok();
+    let listed = env.run(&["agents"]).await.ok();
+    // The built-in one stays beside it.
+    assert!(
+        listed.contains("\ncrab\n") && listed.contains("Reviews code."),
+        "{listed}"
+    );
+    let shown = env
+        .run(&["agents", "show", "reviewer", "--json"])
+        .await
+        .ok();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["prompt"], "You review.");
+    assert!(
+        shown["rights"]["tools"]
+            .as_array()
+            .is_some_and(|tools| !tools.is_empty())
+    );
+
+    let file = env.home.join("config/agents/reviewer.md");
+    editor(&mut env, "---\nmax_iterations: many\n---\nYou broke it.\n");
+    let error = env.run(&["agents", "edit", "reviewer"]).await.fails(1);
+    assert!(error.contains("reviewer.md:2:"), "{error}");
+    assert!(
+        fs::read_to_string(kept(&error))
+            .unwrap()
+            .contains("You broke it.")
+    );
+    assert!(fs::read_to_string(&file).unwrap().contains("You review."));
+
+    editor(
+        &mut env,
+        "---\n# in short\ndescription: Short.\n---\nYou are short.\n",
+    );
+    env.run(&["agents", "edit", "reviewer"]).await.ok();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("# in short\n") && text.contains("You are short."),
+        "{text}"
+    );
+    let answer = env.run(&["ask", "--agent", "reviewer", "hello"]).await.ok();
+    assert!(answer.contains("You told me: hello"), "{answer}");
+
+    env.run(&["agents", "rm", "reviewer"]).await.ok();
+    assert!(!file.exists());
+    let gone = env.run(&["agents", "show", "reviewer"]).await.fails(1);
+    assert!(gone.contains("there are: crab"), "{gone}");
+}
+
+#[tokio::test]
+async fn an_agents_broken_file_leaves_the_old_one_running_and_is_told_by_a_reload() {
+    let env = TestEnv::new();
+    env.agent("helper", "description: Helps.");
+    let _daemon = env.daemon().await;
+    env.write(
+        ".crabtalk/config/agents/helper.md",
+        "---\ntools: {\n---\nBroken.\n",
+    );
+    let said = env.run(&["daemon", "reload"]).await.fails(1);
+    assert!(said.contains("helper.md:"), "{said}");
+    assert!(said.contains("in force: "), "{said}");
+    let listed = env.run(&["agents"]).await.ok();
+    assert!(listed.contains("Helps."), "{listed}");
+}
+
+#[tokio::test]
+async fn a_restart_is_another_process_and_says_which_runs_it_ended() {
+    let env = TestEnv::new();
+    let first = env.run(&["daemon", "restart", "--json"]).await.ok();
+    let first: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(first["restarted"], false);
+    let slow = StreamMsg {
+        content: "/slow 60000 never to be said".into(),
+        ..StreamMsg::default()
+    };
+    let running = async {
+        let events = stream_to_end(&env, slow).await;
+        crate::rig::end_of(&events).code
+    };
+    let restart = async {
+        crate::rig::eventually("a run", async || {
+            let stats = env.run(&["stats", "--json"]).await.ok();
+            let stats: Value = serde_json::from_str(&stats).unwrap();
+            (stats["running"] == 1).then_some(())
+        })
+        .await;
+        env.run(&["daemon", "restart", "--json"]).await
+    };
+    let (code, again) = tokio::join!(running, within("a restart", restart));
+    assert_eq!(code, 503);
+    assert!(again.stderr.contains("1 runs were in flight"), "{again:?}");
+    let again: Value = serde_json::from_str(&again.ok()).unwrap();
+    assert_eq!(
+        (&again["restarted"], &again["ended_runs"]),
+        (&true.into(), &1.into())
+    );
+    assert!(again["pid"].is_number() && again["pid"] != first["pid"]);
+    env.run(&["daemon", "stop"]).await.ok();
+}
+
+#[tokio::test]
+async fn a_mistyped_command_reaches_no_model_and_starts_no_daemon() {
+    let env = TestEnv::new();
+    for (arguments, says) in [
+        (
+            &["sumarize", "this", "file"][..],
+            "A question goes in quotes",
+        ),
+        (&["confg", "get"], "did you mean `config`?"),
+        (&["daemon", "restrat"], "restart"),
+        (&["config", "sett", "a", "b"], "set"),
+    ] {
+        let usage = env.run(arguments).await.fails(2);
+        assert!(usage.contains(says), "{arguments:?}: {usage}");
+    }
+    assert!(!env.socket().exists() && !env.home.exists());
+}
+
+#[tokio::test]
+async fn shells_complete_commands_and_the_manual_has_a_page_of_each() {
+    let env = TestEnv::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = env.run(&["completions", shell]).await.ok();
+        for word in ["conversations", "restart", "--agent"] {
+            assert!(
+                script.contains(word.trim_start_matches("--")),
+                "{shell}: {word}"
+            );
+        }
+    }
+    let page = env.run(&["man"]).await.ok();
+    assert!(page.contains(".TH crabtalk 1"), "{page}");
+    let pages = env.root().join("man");
+    let made = env
+        .run(&["man", "--dir", pages.to_str().unwrap(), "--json"])
+        .await
+        .ok();
+    let made: Value = serde_json::from_str(&made).unwrap();
+    assert!(made["pages"].as_u64() > Some(40), "{made}");
+    assert!(pages.join("crabtalk-daemon-restart.1").exists());
+    // None of this needs a daemon or a home.
+    assert!(!env.home.exists());
+
+    if !has_tools("completing in bash", &["bash"]) {
+        return;
+    }
+    let script = format!(
+        "source <('{CRABTALK}' completions bash)\n\
+         COMP_WORDS=(crabtalk daemon rest); COMP_CWORD=2\n\
+         _crabtalk crabtalk rest daemon\n\
+         echo \"${{COMPREPLY[@]}}\""
+    );
+    let mut bash = env.program("bash");
+    bash.args(["-c", &script]);
+    let completed = within("bash", bash.output()).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "restart");
+}
+
+#[tokio::test]
+async fn an_error_is_json_for_who_wants_it_and_the_end_has_the_whole_text() {
+    let env = TestEnv::new();
+    env.agent("crab", "permissions: { bash: allow }");
+    let _daemon = env.daemon().await;
+    let error = async |arguments: &[&str], exit: i32| -> Value {
+        let stderr = env.run(arguments).await.fails(exit);
+        serde_json::from_str(stderr.lines().last().unwrap()).unwrap()
+    };
+    let refused = error(&["kill", "--json"], 1).await;
+    assert_eq!(
+        (&refused["type"], &refused["code"]),
+        (&"error".into(), &404.into())
+    );
+    assert!(
+        refused["message"]
+            .as_str()
+            .is_some_and(|said| !said.is_empty())
+    );
+    let usage = error(&["histroy", "--json"], 2).await;
+    assert_eq!((&usage["code"], &usage["exit"]), (&Value::Null, &2.into()));
+
+    let question = "/tool bash {\"command\":\"echo hi\"}";
+    let told = env.run(&["ask", "--json", question]).await.ok();
+    let lines: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_type = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
+    let pieces: String = of_type("chunk")
+        .map(|line| line["content"].as_str().unwrap())
+        .collect();
+    let end = of_type("end").next().unwrap();
+    assert!(!pieces.is_empty());
+    assert_eq!(end["text"], pieces.as_str());
+
+    let binary = env.run_with(&["ask", "what is this"], Some("a\0b")).await;
+    assert!(binary.fails(2).contains("no text"));
+    let much = "x ".repeat(110_000);
+    let noted = env.run_with(&["ask", "sum up"], Some(&much)).await;
+    assert!(
+        noted.stderr.contains("220 KB of standard input"),
+        "{}",
+        noted.stderr
+    );
+}
