@@ -1,7 +1,7 @@
 //! From a process to a serving daemon, and back to nothing.
 
 use crate::node::Node;
-use crate::old_socket::OldSocket;
+use crate::old_socket;
 use crate::services::{self, Service};
 use crate::session::Session;
 use crate::{leftovers, logging};
@@ -124,7 +124,7 @@ async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
-    let _old_socket = OldSocket::link(&home);
+    old_socket::link(&home);
     let node = Arc::new(Node::start(home, open_files).await?);
     let services = node.services();
     services.start(connections(&node, listener, peers));

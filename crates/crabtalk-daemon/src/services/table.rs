@@ -4,7 +4,9 @@ use super::Service;
 use crate::heap;
 use crate::memory::index_archives;
 use crate::node::Node;
+use crate::old_socket;
 use anyhow::Context;
+use crabtalk_config::Home;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -12,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) fn start_all(node: &Arc<Node>) {
     let services = node.services();
     for service in [
+        old_socket(node.home().clone()),
         interrupted_runs(Arc::clone(node)),
         held_changes(Arc::clone(node)),
         archive_index(Arc::clone(node)),
@@ -24,6 +27,18 @@ pub(crate) fn start_all(node: &Arc<Node>) {
     ] {
         services.start(service);
     }
+}
+
+/// Keeps the link by which clients of the 0.0.20 generation find the socket.
+/// Without it everything else works; whatever lies in its place may go.
+fn old_socket(home: Home) -> Service {
+    Service::restarted("old-socket", "transport", move |_| {
+        let kept = old_socket::keep(home.clone());
+        async {
+            kept.await
+                .context("clients of the 0.0.20 generation do not find the socket")
+        }
+    })
 }
 
 /// Carries on what a crash cut off (STORE-7). What fails here is carried on

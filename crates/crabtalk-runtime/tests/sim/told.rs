@@ -52,10 +52,11 @@ impl Heard {
         } else if let AgentEvent::TextEnd = next.event {
             self.speaking = false;
         } else if let AgentEvent::Text(text) = next.event {
-            // Text outside of a block is a notice of the daemon.
-            if self.speaking {
-                self.text.push_str(&text);
+            // Whatever the daemon has to say is an event of its own.
+            if !self.speaking {
+                return Err(format!("{text:?} stands outside of what the agent says"));
             }
+            self.text.push_str(&text);
         } else if let AgentEvent::ToolResult {
             call_id, output, ..
         } = next.event
@@ -289,6 +290,11 @@ impl Log {
                     }
                     if run.id <= last_run {
                         problems.push(format!("run {} behind run {last_run}", run.id));
+                    }
+                    // What it carries on may have said everything but its end.
+                    let said = log.answers.get(&last_run).filter(|_| run.tries > 0);
+                    if let Some(said) = said.cloned() {
+                        log.answers.insert(run.id, said);
                     }
                     last_run = run.id;
                 }
