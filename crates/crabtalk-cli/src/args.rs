@@ -1,11 +1,13 @@
 //! The command line.
 
+mod bus;
 mod config;
 mod cron;
 mod knowledge;
 mod models;
 mod rights;
 
+pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Man};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
@@ -150,6 +152,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Approvals>,
     },
+    /// Say which agents run when an event comes, and change that.
+    Subscriptions {
+        #[command(subcommand)]
+        command: Option<Subscriptions>,
+    },
+    /// Publish an event, which starts the agents that wait for it.
+    Publish(Publish),
     /// List, show, write and remove agents.
     Agents {
         #[command(subcommand)]

@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod archives;
 mod asks;
+mod bus;
 mod config;
 mod conversations;
 mod cron;
@@ -69,6 +70,10 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Approvals { command } => {
             approvals::run(context, command.unwrap_or(args::Approvals::List)).await
         }
+        Command::Subscriptions { command } => {
+            bus::run(context, command.unwrap_or(args::Subscriptions::List)).await
+        }
+        Command::Publish(args) => bus::publish(context, args).await,
         Command::Agents { command } => {
             agents::run(context, command.unwrap_or(args::Agents::List)).await
         }

@@ -152,6 +152,11 @@ impl Home {
         self.config_dir().join("crons.toml")
     }
 
+    /// `config/subscriptions.toml`.
+    pub fn subscriptions_file(&self) -> PathBuf {
+        self.config_dir().join("subscriptions.toml")
+    }
+
     /// `sessions/`: the conversations.
     pub fn sessions_dir(&self) -> PathBuf {
         self.root.join("sessions")

@@ -11,6 +11,7 @@
 mod accepted;
 mod agents;
 mod approvals;
+mod bus;
 mod compose;
 mod context;
 mod cron;

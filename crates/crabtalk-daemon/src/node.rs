@@ -7,6 +7,7 @@ mod reload;
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
+use crate::bus::Bus;
 use crate::compose::InForce;
 use crate::cron::Cron;
 use crate::ledger::DayLedger;
@@ -49,6 +50,7 @@ pub(crate) struct Node {
     services: Services,
     cron: Cron,
     notifier: Notifier,
+    bus: Bus,
 }
 
 impl Node {
@@ -110,6 +112,11 @@ impl Node {
 
     pub(crate) fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// Who is told of which events.
+    pub(crate) fn bus(&self) -> &Bus {
+        &self.bus
     }
 
     /// Every long task of the daemon.

@@ -4,6 +4,7 @@
 //! under it; no path from a client reaches the file system unchecked; events
 //! that older clients do not know go only to those that showed they do.
 
+mod bus;
 mod crons;
 mod events;
 mod history;
@@ -277,6 +278,29 @@ impl Server for Session {
 
     async fn list_skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
         self.skills(request).await
+    }
+
+    async fn subscribe_event(
+        &self,
+        request: SubscribeEventMsg,
+    ) -> Result<SubscriptionInfo, Status> {
+        self.subscribe(request).await
+    }
+
+    async fn unsubscribe_event(&self, request: UnsubscribeEventMsg) -> Result<(), Status> {
+        self.node.bus().unsubscribe(request.id).await
+    }
+
+    async fn list_subscriptions(
+        &self,
+        _: ListSubscriptionsMsg,
+    ) -> Result<SubscriptionList, Status> {
+        self.subscriptions().await
+    }
+
+    async fn publish_event(&self, request: PublishEventMsg) -> Result<(), Status> {
+        let bus = self.node.bus();
+        bus.publish(request.source, request.payload).await
     }
 
     async fn set_conversation(&self, request: SetConversationMsg) -> Result<(), Status> {

@@ -5,6 +5,7 @@ use super::reload::{folders, patiently, tell_of_skills};
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
+use crate::bus::Bus;
 use crate::compose::{Composed, InForce, compose, sandbox, sync_policy};
 use crate::context::Context;
 use crate::cron::{Cron, ScheduleTool};
@@ -100,6 +101,7 @@ impl Node {
             cron: cron.clone(),
             notifier: notifier.clone(),
         };
+        let bus = Bus::new(&home, accepted.clone(), Arc::clone(&settings));
         let runtime = Runtime::new(
             Parts {
                 model: Arc::new(Asked(Arc::clone(&models))),
@@ -115,7 +117,7 @@ impl Node {
                 ],
                 hook: Arc::new(context),
                 ledger: Arc::clone(&ledger) as _,
-                ends: vec![Arc::clone(&ledger) as _],
+                ends: vec![Arc::clone(&ledger) as _, Arc::new(bus.clone())],
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 disk: Arc::new(LocalDisk(files)),
@@ -143,6 +145,7 @@ impl Node {
             services: Services::new(Arc::new(SystemClock)),
             cron,
             notifier,
+            bus,
         })
     }
 }

@@ -81,6 +81,7 @@ impl Node {
             .look_in(folders(&self.home, &self.settings.config()));
         tell_of_skills(&self.skills, &mut report).await;
         self.cron.reload(&mut report).await;
+        self.bus.reload(&mut report).await;
         report.log();
         tracing::info!("configuration reloaded");
         Ok(report)

@@ -24,6 +24,7 @@ pub(crate) fn start_all(node: &Arc<Node>) {
         reload_signal(Arc::clone(node)),
         cron(Arc::clone(node)),
         notifications(Arc::clone(node)),
+        bus(Arc::clone(node)),
     ] {
         services.start(service);
     }
@@ -104,6 +105,11 @@ fn notifications(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
+}
+
+/// Fires what is published. Without its journal it fires nothing, and tries again.
+fn bus(node: Arc<Node>) -> Service {
+    Service::restarted("bus", "bus", move |_| crate::bus::work(Arc::clone(&node)))
 }
 
 /// Gives memory back to the system after a crowd.

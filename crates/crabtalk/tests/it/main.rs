@@ -11,6 +11,7 @@ mod rig;
 mod attach;
 mod bad_input;
 mod broken;
+mod bus;
 mod cli;
 mod client;
 mod context;

@@ -1,0 +1,36 @@
+//! Events, and who runs when they come.
+
+use clap::{Args, Subcommand};
+
+/// `subscriptions`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Subscriptions {
+    /// List them, with what became of their events since the daemon started.
+    List,
+    /// Run an agent when an event comes from a source.
+    Add {
+        /// The source; `*` and `?` stand for others, as in `build:*`.
+        source: String,
+        /// Only the next event.
+        #[arg(long)]
+        once: bool,
+    },
+    /// Remove one; what it started goes on.
+    Rm {
+        /// Its number.
+        id: u64,
+    },
+}
+
+/// `publish`
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// Where the event comes from, one word, as in `build:failed`.
+    pub(crate) source: String,
+    /// What agents are told; what is piped in is appended.
+    #[arg(trailing_var_arg = true)]
+    pub(crate) payload: Vec<String>,
+    /// Do not read standard input.
+    #[arg(long)]
+    pub(crate) no_stdin: bool,
+}

@@ -1,0 +1,106 @@
+//! `subscriptions` and `publish`: who runs when an event comes.
+
+use super::Context;
+use crate::args::{Publish, Subscriptions};
+use crate::error::Error;
+use crate::text::summary;
+use crate::{json, stdin};
+use crabtalk_proto::{
+    Client, ListSubscriptionsMsg, PublishEventMsg, SubscribeEventMsg, SubscriptionInfo,
+    UnsubscribeEventMsg, visible,
+};
+use serde_json::json;
+
+pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result<(), Error> {
+    match command {
+        Subscriptions::List => list(context).await,
+        Subscriptions::Add { source, once } => add(context, source, once).await,
+        Subscriptions::Rm { id } => {
+            let request = UnsubscribeEventMsg { id };
+            context
+                .connection()
+                .await?
+                .unsubscribe_event(request)
+                .await?;
+            let said = format!("crabtalk: subscription {id} is removed");
+            context.done(json!({"removed": id}), &said)
+        }
+    }
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let request = ListSubscriptionsMsg {};
+    let listed = context
+        .connection()
+        .await?
+        .list_subscriptions(request)
+        .await?;
+    if context.global.json {
+        for subscription in &listed.subscriptions {
+            context.console.screen.json(&json::of(subscription))?;
+        }
+        return Ok(());
+    }
+    if listed.subscriptions.is_empty() {
+        let said = "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`";
+        return Ok(context.console.screen.note(said)?);
+    }
+    for subscription in &listed.subscriptions {
+        context.console.screen.line(&entry(subscription))?;
+    }
+    Ok(())
+}
+
+/// A subscription in one line.
+fn entry(subscription: &SubscriptionInfo) -> String {
+    let mut text = format!(
+        "{}  {} runs {}",
+        subscription.id,
+        visible(&subscription.source),
+        visible(&subscription.target_agent),
+    );
+    if subscription.once {
+        text.push_str(", once");
+    }
+    if subscription.fired + subscription.failed > 0 {
+        let (fired, failed) = (subscription.fired, subscription.failed);
+        text.push_str(&format!("; {fired} started, {failed} failed"));
+        let last = summary(&subscription.last_outcome);
+        text.push_str(&format!(", the last: {last}"));
+    }
+    if subscription.dropped > 0 {
+        text.push_str(&format!("; {} left out", subscription.dropped));
+    }
+    text
+}
+
+async fn add(context: &mut Context, source: String, once: bool) -> Result<(), Error> {
+    let request = SubscribeEventMsg {
+        source,
+        // The agent of the command line; empty is the default one.
+        target_agent: context.global.agent.clone().unwrap_or_default(),
+        once,
+    };
+    let made = context.connection().await?.subscribe_event(request).await?;
+    if context.global.json {
+        return Ok(context.console.screen.json(&json::of(&made))?);
+    }
+    Ok(context.console.screen.line(&entry(&made))?)
+}
+
+/// `publish`
+pub(super) async fn publish(context: &mut Context, args: Publish) -> Result<(), Error> {
+    let input = std::io::stdin();
+    let piped = if !args.no_stdin && stdin::is_piped(&input) {
+        stdin::read(input.lock())?
+    } else {
+        String::new()
+    };
+    let request = PublishEventMsg {
+        source: args.source.clone(),
+        payload: stdin::append(&args.payload.join(" "), &piped),
+    };
+    context.connection().await?.publish_event(request).await?;
+    let said = format!("crabtalk: {} is published", visible(&args.source));
+    context.done(json!({"published": args.source}), &said)
+}

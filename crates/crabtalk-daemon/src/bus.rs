@@ -1,0 +1,404 @@
+//! The node's event bus: who subscribed, and what is published (BUS-1).
+//!
+//! Invariants: an event that fires something is in the journal before it is
+//! acknowledged, and leaves it when all that it fired has ended; whoever publishes
+//! waits for the disk and for no run; the file is truth at the start and at a
+//! reload, and a change by protocol is made to what was read or not at all.
+
+mod work;
+
+pub(crate) use work::work;
+
+use crate::accepted::Accepted;
+use crate::compose::Report;
+use crate::settings::Settings;
+use arc_swap::ArcSwapOption;
+use crabtalk_bus::{
+    Event, FileError, Journal, PublishError, Subscription, SubscriptionFile, check_source,
+};
+use crabtalk_config::Home;
+use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
+use crabtalk_proto::Status;
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Where it is, below the home.
+const FILE: &str = "config/subscriptions.toml";
+
+/// The sender of whoever subscribes over the local socket.
+const LOCAL_MAKER: &str = "user";
+
+/// Subscriptions, and events that wait. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Bus(Arc<Inner>);
+
+struct Inner {
+    file: PathBuf,
+    journal: PathBuf,
+    accepted: Accepted,
+    settings: Arc<Settings>,
+    /// Behind its lock stands a thread that may wait for a disk.
+    state: Mutex<State>,
+    /// The subscriptions in force, for a look that waits for nobody; `None` before
+    /// the first.
+    known: ArcSwapOption<Vec<Subscription>>,
+    counts: Mutex<HashMap<u64, Count>>,
+    /// Something was published.
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    journal: Option<Journal>,
+    /// The text of the file that is in force.
+    taken: Option<String>,
+    findings: Vec<String>,
+    /// Why the file as it is now is not in force.
+    broken: Option<String>,
+    /// Events that are being fired, by number.
+    firing: HashSet<u64>,
+}
+
+/// What became of a subscription's events since the daemon started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Runs that started.
+    pub(crate) fired: u64,
+    /// Runs that failed, or could not start.
+    pub(crate) failed: u64,
+    /// Events that were left out: too many waited, or the chain was too long.
+    pub(crate) dropped: u64,
+    /// How the last run came out: `ok`, or why not.
+    pub(crate) last: String,
+}
+
+fn refused(error: &FileError) -> Status {
+    let message = error.to_string();
+    match error {
+        FileError::Conflict(_) => Status::conflict(message),
+        FileError::Broken { .. } | FileError::Unreadable { .. } => Status::bad_request(message),
+        FileError::TooMany => Status::too_many(message),
+        FileError::Write { .. } => Status::internal(message),
+    }
+}
+
+impl Bus {
+    /// Nothing is read before somebody asks, or [`work`] begins.
+    pub(crate) fn new(home: &Home, accepted: Accepted, settings: Arc<Settings>) -> Self {
+        Self(Arc::new(Inner {
+            file: home.subscriptions_file(),
+            journal: home.state_dir().join("events.jsonl"),
+            accepted,
+            settings,
+            state: Mutex::default(),
+            known: ArcSwapOption::empty(),
+            counts: Mutex::default(),
+            wake: Notify::new(),
+        }))
+    }
+
+    /// Works on the state, where that may wait for a disk.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner, &mut State) -> Result<T, Status> + Send + 'static,
+    ) -> Result<T, Status> {
+        let inner = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || {
+            // What a panic left is as it was before the last line, or after it.
+            let mut state = inner.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.open(&inner)?;
+            work(&inner, &mut state)
+        });
+        done.await
+            .unwrap_or_else(|error| Err(Status::internal(error.to_string())))
+    }
+
+    /// As [`Bus::with`], for what writes the file.
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner, &mut State) -> Result<T, Status> + Send + 'static,
+    ) -> Result<T, Status> {
+        self.0.accepted.settle().await;
+        self.0.accepted.change(FILE, self.with(work)).await
+    }
+
+    /// Reads the file again; what is wrong is said in the report.
+    pub(crate) async fn reload(&self, report: &mut Report) {
+        let said = self
+            .with(|inner, state| {
+                state.read(inner);
+                Ok((state.broken.clone(), state.findings.clone()))
+            })
+            .await;
+        match said {
+            Ok((broken, found)) => {
+                if let Some(broken) = broken {
+                    report.errors.push(broken);
+                    report
+                        .kept
+                        .push("subscriptions are as they were before".into());
+                }
+                report.warnings.extend(found);
+            }
+            Err(error) => report.errors.push(error.message),
+        }
+    }
+
+    /// Adds a subscription and answers it; one that says the same is answered as it is.
+    pub(crate) async fn subscribe(
+        &self,
+        source: String,
+        agent: String,
+        once: bool,
+    ) -> Result<Subscription, Status> {
+        self.change(move |inner, state| {
+            let made = |id| Subscription::new(id, &source, &agent, once, LOCAL_MAKER);
+            let wanted = made(u64::MAX).map_err(|e| Status::bad_request(e.to_string()))?;
+            let known = inner.known();
+            let same = |one: &&Subscription| {
+                (&one.source, &one.agent, one.once) == (&wanted.source, &wanted.agent, once)
+            };
+            if let Some(same) = known.iter().find(same) {
+                return Ok(same.clone());
+            }
+            let mut file = state.edit(inner)?;
+            let ids = known.iter().map(|one| one.id);
+            let id = state.journal().new_subscription(ids);
+            let id =
+                id.map_err(|error| Status::internal(format!("the journal of events: {error}")))?;
+            let subscription = Subscription { id, ..wanted };
+            file.add(&subscription).map_err(|error| refused(&error))?;
+            state.save(inner, file)?;
+            Ok(subscription)
+        })
+        .await
+    }
+
+    /// Removes a subscription. What it fired goes on.
+    pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Status> {
+        self.change(move |inner, state| {
+            let mut file = state.edit(inner)?;
+            if !file.remove(id) {
+                let message = format!("there is no subscription {id}; list them");
+                return Err(Status::not_found(message));
+            }
+            state.save(inner, file)
+        })
+        .await
+    }
+
+    /// All subscriptions, with what became of their events.
+    pub(crate) async fn list(&self) -> Result<Vec<(Subscription, Count)>, Status> {
+        let known = self.with(|inner, _| Ok(inner.known())).await?;
+        let counts = self.0.counts();
+        let listed = known.iter().map(|one| {
+            let count = counts.get(&one.id).cloned().unwrap_or_default();
+            (one.clone(), count)
+        });
+        Ok(listed.collect())
+    }
+
+    /// Takes an event of a client, which fires what subscribed to its source.
+    pub(crate) async fn publish(&self, source: String, payload: String) -> Result<(), Status> {
+        check_source(&source, false).map_err(|e| Status::bad_request(e.to_string()))?;
+        self.take(Event {
+            id: 0,
+            source,
+            payload,
+            depth: 1,
+            fires: Vec::new(),
+            about: String::new(),
+        })
+        .await
+    }
+
+    /// Keeps an event for the runs that it fires, if it fires any.
+    async fn take(&self, event: Event) -> Result<(), Status> {
+        if self.0.known_to_fire(&event.source) == Some(false) {
+            return Ok(());
+        }
+        let taken = self
+            .with(move |inner, state| {
+                let known = inner.known();
+                let fires = known.iter().filter(|one| one.matches(&event.source));
+                let fires: Vec<u64> = fires.map(|one| one.id).collect();
+                let journal = state.journal();
+                let again = !event.about.is_empty() && journal.has(&event.about);
+                if fires.is_empty() || again {
+                    return Ok(());
+                }
+                let taken = journal.publish(Event {
+                    fires: fires.clone(),
+                    ..event
+                });
+                taken.map(drop).map_err(|error| {
+                    inner.drop_for(&fires);
+                    let message = error.to_string();
+                    match error {
+                        PublishError::TooLong(_) => Status::bad_request(message),
+                        PublishError::Full => Status::too_many(message),
+                        PublishError::Disk(_) => Status::internal(message),
+                    }
+                })
+            })
+            .await;
+        self.0.wake.notify_one();
+        taken
+    }
+}
+
+/// The end of a run is an event: `agent:NAME:done`.
+impl RunEnds for Bus {
+    fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // What goes on under another number has not ended; and what a run
+            // delegated is a part of that run, which has an end of its own.
+            let depth = match (&ended.origin, ended.carried_on_as) {
+                (Some(Origin::Client { .. } | Origin::Cron { .. }), None) => 1,
+                (Some(Origin::Event { depth, .. }), None) => depth.saturating_add(1),
+                (Some(Origin::Delegate { .. }) | None, _) | (_, Some(_)) => return,
+            };
+            let source = format!("agent:{}:done", ended.speaker);
+            if self.0.known_to_fire(&source) == Some(false) {
+                return;
+            }
+            let limit = self.0.settings.config().limits.chain_depth;
+            if depth > limit {
+                tracing::warn!(
+                    source,
+                    depth,
+                    "the chain of events is too long ([limits] chain_depth): this one fires nothing"
+                );
+                let known = self.0.known();
+                let fires = known.iter().filter(|one| one.matches(&source));
+                self.0
+                    .drop_for(&fires.map(|one| one.id).collect::<Vec<_>>());
+                return;
+            }
+            let event = Event {
+                id: 0,
+                payload: told(ended),
+                depth,
+                fires: Vec::new(),
+                about: format!(
+                    "{}/{}#{}",
+                    ended.key.agent, ended.key.sender, ended.outcome.run
+                ),
+                source,
+            };
+            if let Err(error) = self.take(event).await {
+                tracing::error!(
+                    error = error.message,
+                    "the end of a run fires nothing that subscribed to it"
+                );
+            }
+        })
+    }
+}
+
+/// What subscribers are told of a run that is over.
+fn told(ended: &RunEnded) -> String {
+    let outcome = &ended.outcome;
+    let word = match outcome.code {
+        _ if outcome.interrupted => "interrupted",
+        0 => "ok",
+        499 => "killed",
+        _ => "failed",
+    };
+    json!({
+        "agent": ended.speaker,
+        "conversation": { "agent": ended.key.agent.as_str(), "sender": ended.key.sender.as_str() },
+        "run": outcome.run,
+        "outcome": word,
+        "code": outcome.code,
+        "error": outcome.error,
+        "tokens": outcome.usage.map(|usage| usage.total_tokens()),
+        "duration_ms": outcome.duration.map(|took| took.as_millis() as u64),
+    })
+    .to_string()
+}
+
+impl Inner {
+    fn known(&self) -> Arc<Vec<Subscription>> {
+        self.known.load_full().unwrap_or_default()
+    }
+
+    /// Whether an event of this source fires anything; `None` before the file was
+    /// read.
+    fn known_to_fire(&self, source: &str) -> Option<bool> {
+        let known = self.known.load_full()?;
+        Some(known.iter().any(|one| one.matches(source)))
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<u64, Count>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, id: u64, change: impl FnOnce(&mut Count)) {
+        change(self.counts().entry(id).or_default());
+    }
+
+    fn drop_for(&self, subscriptions: &[u64]) {
+        for id in subscriptions {
+            self.count(*id, |count| count.dropped += 1);
+        }
+    }
+}
+
+impl State {
+    /// The journal and the file, read if nobody has yet.
+    fn open(&mut self, inner: &Inner) -> Result<(), Status> {
+        if self.journal.is_some() {
+            return Ok(());
+        }
+        let journal = Journal::open(&inner.journal).map_err(|error| {
+            let path = inner.journal.display();
+            Status::internal(format!(
+                "the journal of events {path} cannot be opened, and without it nothing fires: {error}"
+            ))
+        })?;
+        self.journal = Some(journal);
+        self.read(inner);
+        for said in self.broken.iter().chain(&self.findings) {
+            tracing::warn!("{said}");
+        }
+        Ok(())
+    }
+
+    fn journal(&mut self) -> &mut Journal {
+        self.journal.as_mut().expect("opened before any work")
+    }
+
+    /// Takes what the file says now; if it says nothing that can be read,
+    /// everything stays.
+    fn read(&mut self, inner: &Inner) {
+        match SubscriptionFile::read(&inner.file) {
+            Ok(read) => {
+                let path = inner.file.display();
+                let found = read.findings.iter();
+                self.findings = found
+                    .map(|finding| format!("{path}:{}: {}", finding.line, finding.why))
+                    .collect();
+                self.taken = read.text;
+                self.broken = None;
+                let ids = read.subscriptions.iter().map(|one| one.id);
+                self.journal().has_seen(ids);
+                inner.known.store(Some(Arc::new(read.subscriptions)));
+            }
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+    }
+
+    fn edit(&self, inner: &Inner) -> Result<SubscriptionFile, Status> {
+        SubscriptionFile::open(&inner.file, self.taken.as_deref()).map_err(|error| refused(&error))
+    }
+
+    fn save(&mut self, inner: &Inner, file: SubscriptionFile) -> Result<(), Status> {
+        file.save().map_err(|error| refused(&error))?;
+        self.read(inner);
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! The service that fires what events are for.
+
+use super::Bus;
+use crate::node::Node;
+use crabtalk_bus::{Event, Subscription};
+use crabtalk_domain::{BoxFuture, ConversationKey, Origin};
+use crabtalk_runtime::{Error, RunRequest};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use sha2::{Digest, Sha256};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Runs of events that go on at a time. A storm of them waits in the journal, and
+/// leaves the models and the machine to people.
+const AT_ONCE: usize = 16;
+
+/// An event that is being fired.
+struct Open {
+    /// Subscriptions whose runs have not ended.
+    left: usize,
+    /// Whether one of them has to be tried again after the next start.
+    again: bool,
+}
+
+/// How one subscription's run of an event came out.
+struct Fired {
+    event: u64,
+    subscription: u64,
+    /// The daemon stops: the run is tried after the next start.
+    again: bool,
+}
+
+/// Fires what is published, for as long as the daemon serves.
+pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
+    let bus = node.bus().clone();
+    bus.begin().await?;
+    let mut waiting: VecDeque<(Arc<Event>, u64)> = VecDeque::new();
+    let mut open: HashMap<u64, Open> = HashMap::new();
+    // Subscriptions that a run is using up.
+    let mut claimed: HashSet<u64> = HashSet::new();
+    let mut firing: FuturesUnordered<BoxFuture<'_, Fired>> = FuturesUnordered::new();
+    let mut published = true;
+    loop {
+        if std::mem::take(&mut published) {
+            for event in bus.fresh().await? {
+                let left = event.fires.len();
+                open.insert(event.id, Open { left, again: false });
+                let fires = event.fires.iter();
+                waiting.extend(fires.map(|id| (Arc::clone(&event), *id)));
+            }
+        }
+        while firing.len() < AT_ONCE
+            && let Some((event, id)) = waiting.pop_front()
+        {
+            // One that is gone, or being used up, fires nothing more.
+            let known = bus.0.known();
+            let subscription = known.iter().find(|one| one.id == id).cloned();
+            let free = subscription.filter(|one| !one.once || claimed.insert(id));
+            firing.push(Box::pin(fire(&node, event, id, free)));
+        }
+        tokio::select! {
+            () = bus.0.wake.notified() => published = true,
+            Some(fired) = firing.next(), if !firing.is_empty() => {
+                claimed.remove(&fired.subscription);
+                let Some(event) = open.get_mut(&fired.event) else { continue };
+                event.left -= 1;
+                event.again |= fired.again;
+                if event.left == 0 {
+                    let again = event.again;
+                    open.remove(&fired.event);
+                    if !again {
+                        bus.done(fired.event).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn fire(
+    node: &Node,
+    event: Arc<Event>,
+    id: u64,
+    subscription: Option<Subscription>,
+) -> Fired {
+    let mut again = false;
+    if let Some(subscription) = subscription {
+        let bus = node.bus();
+        let ran = run(node, &event, &subscription).await;
+        again = matches!(&ran, Err(error) if matches!(**error, Error::ShuttingDown));
+        let (failed, last) = match &ran {
+            Ok(error) if error.is_empty() => (false, "ok".to_owned()),
+            Ok(error) => (true, error.clone()),
+            Err(error) => (true, error.to_string()),
+        };
+        if failed && !again {
+            tracing::warn!(
+                subscription = id,
+                source = event.source,
+                agent = %subscription.agent,
+                error = last,
+                "a run of an event failed"
+            );
+        }
+        bus.0.count(id, |count| {
+            count.failed += u64::from(failed && !again);
+            count.last = last;
+        });
+    }
+    Fired {
+        event: event.id,
+        subscription: id,
+        again,
+    }
+}
+
+/// One run; the text is why it failed. An error means that it never started.
+async fn run(
+    node: &Node,
+    event: &Event,
+    subscription: &Subscription,
+) -> Result<String, Arc<Error>> {
+    let sender = format!("event:{}", event.source);
+    let key = ConversationKey::new(subscription.agent.as_str(), &sender);
+    let key = key.map_err(|error| Arc::new(Error::from(error)))?;
+    // Nothing said would be no message.
+    let content = match event.payload.trim() {
+        "" => &event.source,
+        _ => &event.payload,
+    };
+    let request = RunRequest {
+        origin: Origin::Event {
+            source: event.source.clone(),
+            depth: event.depth,
+        },
+        request_id: Some(request_id(event, subscription)),
+        ..RunRequest::new(key, content.as_str())
+    };
+    // A failure to find a model is the run's to tell.
+    let _ = node.models().find().await;
+    let mut run = node.runtime().submit(request).map_err(Arc::new)?;
+    run.next().await?;
+    let bus = node.bus();
+    bus.0.count(subscription.id, |count| count.fired += 1);
+    if subscription.once {
+        bus.use_up(subscription.id).await;
+    }
+    let answer = run.answer().await?;
+    Ok(match answer.end.code {
+        0 => String::new(),
+        code if answer.end.error.is_empty() => format!("code {code}"),
+        _ => answer.end.error,
+    })
+}
+
+/// The same event fires a subscription once, however often it is tried (CONV-9).
+fn request_id(event: &Event, subscription: &Subscription) -> String {
+    /// As much of a digest tells the runs of a node apart.
+    const DIGEST_BYTES: usize = 16;
+    match event.about.as_str() {
+        "" => format!("event:{}:{}", event.id, subscription.id),
+        about => {
+            // A conversation's name may be longer than an id should be.
+            let digest = Sha256::digest(about.as_bytes());
+            let digest: String = digest[..DIGEST_BYTES]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            format!("event:{digest}:{}", subscription.id)
+        }
+    }
+}
+
+impl Bus {
+    /// Opens the journal; everything in it is to be fired.
+    async fn begin(&self) -> anyhow::Result<()> {
+        let begun = self.with(|_, state| {
+            state.firing.clear();
+            Ok(())
+        });
+        begun
+            .await
+            .map_err(|status| anyhow::Error::msg(status.message))
+    }
+
+    /// Events that nobody fires yet, in their order.
+    async fn fresh(&self) -> anyhow::Result<Vec<Arc<Event>>> {
+        let fresh = self.with(|_, state| {
+            let pending: Vec<Arc<Event>> = state.journal().pending().cloned().collect();
+            let fresh = pending.into_iter();
+            Ok(fresh
+                .filter(|event| state.firing.insert(event.id))
+                .collect())
+        });
+        fresh
+            .await
+            .map_err(|status| anyhow::Error::msg(status.message))
+    }
+
+    /// All that an event fired has ended.
+    async fn done(&self, id: u64) {
+        let done = self.with(move |_, state| {
+            state.firing.remove(&id);
+            let done = state.journal().done(id);
+            done.map_err(|error| crabtalk_proto::Status::internal(error.to_string()))
+        });
+        if let Err(error) = done.await {
+            // After a restart it is tried again, and its runs are known again.
+            tracing::warn!(
+                event = id,
+                error = error.message,
+                "the journal does not say that an event has been fired"
+            );
+        }
+    }
+
+    /// Takes a subscription out of the file that a run has used up.
+    async fn use_up(&self, id: u64) {
+        let removed = self.change(move |inner, state| {
+            let mut file = state.edit(inner)?;
+            file.remove(id);
+            state.save(inner, file)
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(
+                subscription = id,
+                error = error.message,
+                "subscriptions.toml still has a subscription that is used up"
+            );
+            // For this life of the daemon it is gone all the same.
+            let known = self.0.known();
+            let left = known.iter().filter(|one| one.id != id).cloned();
+            self.0.known.store(Some(Arc::new(left.collect())));
+        }
+    }
+}

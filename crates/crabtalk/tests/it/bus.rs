@@ -1,0 +1,358 @@
+//! Events: what is published starts who subscribed, once, whatever happens
+//! meanwhile.
+
+use crate::rig::{TestEnv, eventually, stream_to_end, within};
+use crabtalk_proto::{
+    Client, HistoryEntry, ListSubscriptionsMsg, Ping, PublishEventMsg, SubscribeEventMsg,
+    SubscriptionInfo, UnsubscribeEventMsg,
+};
+use rustix::process::Signal;
+use std::fs;
+
+async fn subscribe(env: &TestEnv, source: &str, agent: &str, once: bool) -> SubscriptionInfo {
+    let request = SubscribeEventMsg {
+        source: source.into(),
+        target_agent: agent.into(),
+        once,
+    };
+    env.connect().await.subscribe_event(request).await.unwrap()
+}
+
+async fn publish(env: &TestEnv, source: &str, payload: &str) -> Result<(), u32> {
+    let request = PublishEventMsg {
+        source: source.into(),
+        payload: payload.into(),
+    };
+    let answer = env.connect().await.publish_event(request).await;
+    answer.map_err(|error| error.code())
+}
+
+async fn listed(env: &TestEnv) -> Vec<SubscriptionInfo> {
+    let request = ListSubscriptionsMsg {};
+    let list = env.connect().await.list_subscriptions(request).await;
+    list.unwrap().subscriptions
+}
+
+/// What was said in a conversation, oldest first; nothing where there is none.
+async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
+    let request = crabtalk_proto::GetHistoryMsg {
+        agent: agent.into(),
+        sender: sender.into(),
+        ..Default::default()
+    };
+    let page = env.connect().await.get_history(request).await;
+    let entries = page.map(|page| page.entries).unwrap_or_default();
+    let of_user = |entry: &HistoryEntry| entry.role == "user";
+    let entries = entries.into_iter().filter(of_user);
+    entries.map(|entry| entry.content).collect()
+}
+
+/// Waits until a subscription started so many runs.
+async fn fired(env: &TestEnv, id: u64, times: u64) {
+    eventually("runs of events", async || {
+        let list = listed(env).await;
+        list.iter()
+            .any(|one| one.id == id && one.fired >= times)
+            .then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_published_starts_who_subscribed() {
+    let env = TestEnv::new();
+    env.agent("builder", "description: Builds.");
+    let _daemon = env.daemon().await;
+    let all = subscribe(&env, "build:*", "builder", false).await;
+    let once = subscribe(&env, "build:failed", "crab", true).await;
+    let other = subscribe(&env, "deploy", "crab", false).await;
+    assert_eq!(
+        subscribe(&env, "deploy", "crab", false).await.id,
+        other.id,
+        "the same is one"
+    );
+    publish(&env, "build:failed", "main is red").await.unwrap();
+    publish(&env, "build:failed", "main is still red")
+        .await
+        .unwrap();
+    publish(&env, "nobody:cares", "x").await.unwrap();
+    fired(&env, all.id, 2).await;
+    let sender = "event:build:failed";
+    let told = said(&env, "builder", sender).await;
+    assert_eq!(told, ["main is red", "main is still red"]);
+    // Used up, and gone from the file.
+    eventually("the end of a subscription", async || {
+        (!listed(&env).await.iter().any(|one| one.id == once.id)).then_some(())
+    })
+    .await;
+    assert_eq!(said(&env, "crab", sender).await, ["main is red"]);
+    let file = fs::read_to_string(env.home.join("config/subscriptions.toml")).unwrap();
+    assert!(
+        !file.contains("once") && file.contains("by = \"user\""),
+        "{file}"
+    );
+    // A number is not given again.
+    let next = subscribe(&env, "x", "crab", false).await;
+    let request = UnsubscribeEventMsg { id: next.id };
+    env.connect()
+        .await
+        .unsubscribe_event(request)
+        .await
+        .unwrap();
+    assert!(subscribe(&env, "y", "crab", false).await.id > next.id);
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_is_an_event_and_a_chain_of_them_is_bounded() {
+    let env = TestEnv::new();
+    env.config("[limits]\nchain_depth = 3\n");
+    let _daemon = env.daemon().await;
+    let mine = subscribe(&env, "agent:crab:done", "crab", false).await;
+    stream_to_end(
+        &env,
+        crabtalk_proto::StreamMsg {
+            content: "hello".into(),
+            ..Default::default()
+        },
+    )
+    .await;
+    fired(&env, mine.id, 3).await;
+    eventually("what was left out", async || {
+        (listed(&env).await[0].dropped == 1).then_some(())
+    })
+    .await;
+    let told = said(&env, "crab", "event:agent:crab:done").await;
+    assert_eq!(told.len(), 3);
+    let first: serde_json::Value = serde_json::from_str(&told[0]).unwrap();
+    assert_eq!(first["outcome"], "ok");
+    assert_eq!(first["conversation"]["sender"], "user");
+    assert!(
+        first["tokens"].is_u64() && first["duration_ms"].is_u64(),
+        "{first}"
+    );
+    let logs: String = env
+        .logs()
+        .iter()
+        .map(|log| fs::read_to_string(log).unwrap())
+        .collect();
+    for origin in [
+        "\"event:agent:crab:done\"",
+        "\"event#2:agent:crab:done\"",
+        "\"event#3:agent:crab:done\"",
+    ] {
+        assert!(logs.contains(origin), "{origin} in {logs}");
+    }
+    assert!(!logs.contains("event#4"), "{logs}");
+}
+
+#[tokio::test]
+async fn an_acknowledged_event_outlives_a_crash_and_fires_once() {
+    const EVENTS: usize = 40;
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let one = subscribe(&env, "job", "crab", false).await;
+    // The first occupies the conversation; the others wait.
+    publish(&env, "job", "/slow 2000 one two three four five six")
+        .await
+        .unwrap();
+    for at in 1..EVENTS {
+        publish(&env, "job", &format!("job {at}")).await.unwrap();
+    }
+    fired(&env, one.id, 1).await;
+    daemon.crash(Signal::KILL).await;
+    let _daemon = env.daemon().await;
+    let told = eventually("all events", async || {
+        let told = said(&env, "crab", "event:job").await;
+        (told.len() >= EVENTS).then_some(told)
+    })
+    .await;
+    assert_eq!(told.len(), EVENTS, "{told:?}");
+    for at in 1..EVENTS {
+        let wanted = format!("job {at}");
+        assert_eq!(
+            told.iter().filter(|text| **text == wanted).count(),
+            1,
+            "{wanted}"
+        );
+    }
+    let journal = env.home.join("state/events.jsonl");
+    eventually("an empty journal", async || {
+        let text = fs::read_to_string(&journal).unwrap();
+        let count = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+        (count("{\"event\"") == count("{\"done\"")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_storm_is_refused_before_it_is_too_much() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    subscribe(&env, "storm:*", "crab", false).await;
+    let mut connection = env.connect().await;
+    let mut refused = 0;
+    // Each has a conversation of its own, so that nothing but the bus bounds them.
+    for at in 0..1100 {
+        let request = PublishEventMsg {
+            source: format!("storm:{at}"),
+            payload: "/slow 5000 a b c d e f g h".into(),
+        };
+        match connection.publish_event(request).await {
+            Ok(()) => {}
+            Err(error) => {
+                assert_eq!(error.code(), 429, "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(refused, 100);
+    within("a Ping", env.connect().await.ping(Ping {}))
+        .await
+        .unwrap();
+    let running = env
+        .connect()
+        .await
+        .list_active_conversations(Default::default())
+        .await;
+    let running = running.unwrap().conversations.len();
+    assert!((1..=16).contains(&running), "{running} run at a time");
+    assert_eq!(listed(&env).await[0].dropped, 100);
+}
+
+#[tokio::test]
+async fn the_file_is_a_persons_too() {
+    let env = TestEnv::new();
+    let path = ".crabtalk/config/subscriptions.toml";
+    let text =
+        "# mine\n[[subscription]]\nid = 7 # seven\nsource = \"a\"\ntarget_agent = \"crab\"\n";
+    env.write(path, text);
+    let _daemon = env.daemon().await;
+    assert_eq!(listed(&env).await[0].id, 7);
+    let made = subscribe(&env, "b", "crab", false).await;
+    assert!(made.id > 7, "{made:?}");
+    let file = env.user_home.join(path);
+    let now = fs::read_to_string(&file).unwrap();
+    assert!(
+        now.starts_with("# mine\n") && now.contains("# seven"),
+        "{now}"
+    );
+    // Somebody edits: a change by protocol waits for a reload.
+    fs::write(
+        &file,
+        format!("{now}\n[[subscription]]\nid = 1\nsource = \"a b\"\ntarget_agent = \"crab\"\n"),
+    )
+    .unwrap();
+    let conflict = env.run(&["subscriptions", "rm", "7"]).await.fails(1);
+    assert!(conflict.contains("edited since"), "{conflict}");
+    let reload = env.run(&["daemon", "reload"]).await;
+    let said = format!("{}{}", reload.stdout, reload.stderr);
+    assert!(
+        said.contains("subscriptions.toml:12") && said.contains("blanks"),
+        "{said}"
+    );
+    env.run(&["subscriptions", "rm", "7"]).await.ok();
+    assert_eq!(listed(&env).await.len(), 1);
+}
+
+#[tokio::test]
+async fn bad_input_says_what_is_wrong() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    for (source, code) in [("", 400), ("a b", 400), ("a:*", 400), ("a\n", 400)] {
+        assert_eq!(publish(&env, source, "x").await, Err(code), "{source:?}");
+    }
+    subscribe(&env, "big", "crab", false).await;
+    let long = "x".repeat(256 * 1024 + 1);
+    assert_eq!(publish(&env, "big", &long).await, Err(400));
+    let mut connection = env.connect().await;
+    let nobody = SubscribeEventMsg {
+        source: "a".into(),
+        target_agent: "nobody".into(),
+        once: false,
+    };
+    let error = connection.subscribe_event(nobody).await.unwrap_err();
+    assert_eq!(error.code(), 404, "{error}");
+    let gone = connection
+        .unsubscribe_event(UnsubscribeEventMsg { id: 99 })
+        .await;
+    assert_eq!(gone.unwrap_err().code(), 404);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_gone_fails_its_run_and_no_other() {
+    let env = TestEnv::new();
+    env.agent("helper", "description: Helps.");
+    let _daemon = env.daemon().await;
+    let helper = subscribe(&env, "a", "helper", false).await;
+    let crab = subscribe(&env, "a", "crab", false).await;
+    fs::remove_file(env.home.join("config/agents/helper.md")).unwrap();
+    env.run(&["daemon", "reload"]).await.ok();
+    publish(&env, "a", "go").await.unwrap();
+    fired(&env, crab.id, 1).await;
+    eventually("the failure", async || {
+        let list = listed(&env).await;
+        let failed = list
+            .into_iter()
+            .find(|one| one.id == helper.id && one.failed == 1)?;
+        Some(assert!(
+            failed.last_outcome.contains("helper"),
+            "{failed:?}"
+        ))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_is_done_by_commands_as_well() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let none = env.run(&["subscriptions"]).await;
+    assert!(none.stderr.contains("subscriptions add"), "{none:?}");
+    let added = env
+        .run(&["subscriptions", "add", "build:*", "--agent", "crab"])
+        .await
+        .ok();
+    assert!(added.contains("build:* runs crab"), "{added}");
+    env.run_with(
+        &["publish", "build:failed", "see", "below"],
+        Some("line 1\nline 2"),
+    )
+    .await
+    .ok();
+    let sender = "event:build:failed";
+    let told = eventually("the run", async || said(&env, "crab", sender).await.pop()).await;
+    assert!(
+        told.starts_with("see below") && told.contains("line 2"),
+        "{told}"
+    );
+    let json = env.run(&["subscriptions", "--json"]).await.ok();
+    let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+    assert_eq!(json["source"], "build:*");
+    env.run(&["subscriptions", "rm", "1"]).await.ok();
+    env.run(&["subscriptions", "rm", "1"]).await.fails(1);
+}
+
+/// Whatever lies in the file's place, nobody waits for it.
+#[tokio::test]
+async fn a_pipe_in_place_of_the_file_keeps_nobody_waiting() {
+    let env = TestEnv::new();
+    env.write(".crabtalk/config/x", "");
+    let path = env.home.join("config/subscriptions.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+    let _daemon = env.daemon().await;
+    within("a Ping", env.connect().await.ping(Ping {}))
+        .await
+        .unwrap();
+    let request = SubscribeEventMsg {
+        source: "a".into(),
+        target_agent: "crab".into(),
+        once: false,
+    };
+    let error = env
+        .connect()
+        .await
+        .subscribe_event(request)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("subscriptions.toml"), "{error}");
+}
