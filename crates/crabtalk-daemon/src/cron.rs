@@ -19,7 +19,7 @@ use crabtalk_cron::{
     Account, Books, CronFile, Draft, Ended, Engine, Entry, FileError, Finding, Fire, Fired, Line,
     Outcome, Row, Surroundings, Tick, Usage,
 };
-use crabtalk_domain::ConversationKey;
+use crabtalk_domain::{ConversationKey, Principal};
 use crabtalk_proto::Status;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -32,8 +32,15 @@ use tokio::sync::Notify;
 /// Where it is, below the home.
 const FILE: &str = "config/crons.toml";
 
-/// The sender of whoever makes an entry over the local socket.
-pub(crate) const LOCAL_MAKER: &str = "user";
+/// Who makes an entry, as its runs see what that one sees. Only the owner may say
+/// for whom; a token that speaks as somebody is a token all the same, and no
+/// configuration names it as an owner by accident.
+pub(crate) fn maker(principal: Option<&Principal>, sender: &str) -> String {
+    match principal {
+        Some(token @ Principal::Token(_)) => token.to_string(),
+        Some(Principal::Owner) | None => sender.to_owned(),
+    }
+}
 
 /// Entries, books and what is due. Cheap to clone.
 #[derive(Clone)]
@@ -463,5 +470,20 @@ fn unstarted(fire: &Fire, code: u32, error: String) -> Ended {
         run: None,
         refused: Vec::new(),
         unstarted: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_domain::TokenName;
+
+    #[test]
+    fn a_token_makes_entries_for_itself_alone() {
+        let token = Principal::Token(TokenName::new("phone").unwrap());
+        assert_eq!(maker(Some(&token), "user"), "token/phone");
+        assert_eq!(maker(Some(&Principal::Owner), "tg:1"), "tg:1");
+        // Of a run that the daemon itself began.
+        assert_eq!(maker(None, "tg:1"), "tg:1");
     }
 }

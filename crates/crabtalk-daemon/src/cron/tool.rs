@@ -5,7 +5,7 @@
 //! alone; their number is bounded, how soon they are due, and how many make each
 //! other in a chain.
 
-use super::{Cron, Listed};
+use super::{Cron, Listed, maker};
 use crate::settings::Settings;
 use crabtalk_cron::{Draft, Expression, in_words, parse_at};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
@@ -96,7 +96,10 @@ impl ScheduleTool {
                 return Err("only the run at the top may schedule something".into());
             }
             Origin::Cron { id, by } => (by.clone(), self.chain(*id).await + 1),
-            Origin::Client { .. } | Origin::Event { .. } => (call.key.sender.to_string(), 0),
+            Origin::Client { .. } | Origin::Event { .. } => {
+                let sender = call.key.sender.as_str();
+                (maker(call.origin.principal(), sender), 0)
+            }
         };
         let limit = self.settings.config().limits.chain_depth;
         if chain > limit {

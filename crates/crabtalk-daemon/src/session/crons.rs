@@ -1,7 +1,7 @@
 //! Cron entries by protocol (CRON-1).
 
-use super::Session;
-use crate::cron::{LOCAL_MAKER, Listed, local_zone};
+use super::{LOCAL_SENDER, Session};
+use crate::cron::{Listed, local_zone, maker};
 use crabtalk_cron::{
     Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
 };
@@ -60,11 +60,10 @@ impl Session {
             asks: or(request.asks),
             notify: or(request.notify),
             paused: request.paused.unwrap_or_default(),
-            by: if by.is_empty() {
-                LOCAL_MAKER.into()
-            } else {
-                by
-            },
+            by: maker(
+                Some(&self.principal),
+                if by.is_empty() { LOCAL_SENDER } else { &by },
+            ),
             ..Draft::default()
         };
         let listed = self.node.cron().add(draft).await?;

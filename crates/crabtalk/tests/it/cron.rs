@@ -302,6 +302,32 @@ async fn a_kill_between_begin_and_end_is_an_interruption_and_never_ok() {
     assert_eq!(rows(&env, id).await.len(), 1);
 }
 
+/// What a crash cut off and the next daemon carried on came to its end after all.
+#[tokio::test]
+async fn a_run_that_is_carried_on_ends_as_it_does_in_its_conversation() {
+    let env = TestEnv::new();
+    env.config("[runs]\nresume = \"auto\"\n");
+    let daemon = env.daemon().await;
+    let id = create(&env, yearly("/slow 200 a b c d e f g h i j"))
+        .await
+        .id;
+    fire(&env, id).await;
+    eventually("the run to begin", async || {
+        (!env.logs().is_empty()).then_some(())
+    })
+    .await;
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    let run = eventually("the books to know", async || {
+        rows(&env, id).await.pop().filter(|run| run.outcome == "ok")
+    })
+    .await;
+    assert!(run.run > 0, "{run:?}");
+    let info = listed(&env).await.remove(0);
+    assert_eq!((info.fired, info.failures), (1, 0), "{info:?}");
+    assert_eq!(rows(&env, id).await.len(), 1);
+}
+
 #[tokio::test]
 async fn a_run_goes_on_is_told_and_is_not_begun_twice() {
     let env = TestEnv::new();

@@ -85,4 +85,18 @@ async fn a_clock_that_is_put_forward_and_back_fires_nothing_twice() {
         (rows(&env, 1).await.len(), rows(&env, 2).await.len()),
         (1, 1)
     );
+    // A year back: the clock was wrong, or is wrong now. What is due fires.
+    set(&env, -365 * 86_400);
+    let year = crabtalk_proto::CreateCronMsg {
+        schedule: String::new(),
+        at: Some("in 1s".into()),
+        sender: "cron:year".into(),
+        ..super::yearly("x")
+    };
+    let year = super::create(&env, year).await.id;
+    eventually("the last one", async || rows(&env, year).await.pop()).await;
+    assert_eq!(over(&env, year).await.outcome, "ok");
+    let next = listed(&env).await.remove(0).next_fire;
+    let next: jiff::Timestamp = next.parse().unwrap();
+    assert!(next < jiff::Timestamp::now(), "{next} waits for a year");
 }
