@@ -5,9 +5,11 @@ use crate::args::Global;
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
 use crate::table;
+use crate::text;
 use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
 use crabtalk_config::Home;
+use jiff::Timestamp;
 
 /// What every command has at hand.
 pub(crate) struct Context {
@@ -160,6 +162,14 @@ impl Context {
             .console
             .screen
             .line(&table::table(header, rows, width))?)
+    }
+
+    /// An instant for people: how long ago at a terminal, else as it is.
+    pub(crate) fn when(&self, at: &str) -> String {
+        if self.console.screen.is_terminal() {
+            return text::ago(at, Timestamp::now());
+        }
+        at.to_owned()
     }
 
     /// Says that something was done; `what` is for scripts.

@@ -1,6 +1,7 @@
 //! Text of models, tools and other people, made safe and short for a terminal.
 
 use crabtalk_proto::{Image, visible, visible_prose};
+use jiff::Timestamp;
 use std::borrow::Cow;
 
 /// Characters of a one-line summary: fits a narrow terminal beside its label.
@@ -65,9 +66,39 @@ pub(crate) fn duration(secs: u64) -> String {
     }
 }
 
+/// An instant as people say it: how long ago. What is none stays as it is.
+pub(crate) fn ago(at: &str, now: Timestamp) -> String {
+    let Ok(then) = at.parse::<Timestamp>() else {
+        return at.to_owned();
+    };
+    match now.as_second() - then.as_second() {
+        // Clocks of two machines differ by a little.
+        secs @ -60..60 if secs < 5 => "now".to_owned(),
+        secs @ 0.. => format!("{} ago", duration(secs.unsigned_abs())),
+        secs => format!("in {}", duration(secs.unsigned_abs())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instants_are_told_by_how_long_ago_they_are() {
+        let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
+        for (at, want) in [
+            ("2026-11-22T11:59:58.123Z", "now"),
+            ("2026-11-22T12:00:03Z", "now"),
+            ("2026-11-22T11:59:20Z", "40 s ago"),
+            ("2026-11-22T14:30:00+02:00", "in 30 min"),
+            ("2026-11-22T10:30:00+00:00", "1 h 30 min ago"),
+            ("2026-11-01T12:00:00Z", "21 d 0 h ago"),
+            ("Yesterday", "Yesterday"),
+            ("", ""),
+        ] {
+            assert_eq!(ago(at, now), want, "{at}");
+        }
+    }
 
     #[test]
     fn money_is_never_rounded_to_nothing() {

@@ -70,6 +70,7 @@ impl Starter {
             Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
         })?;
         let Err(what) = wait(client, &mut child).await else {
+            give_way(client, &mut child).await;
             return Ok(());
         };
         let mut message = format!("the daemon {what}");
@@ -107,6 +108,18 @@ impl Starter {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
+    }
+}
+
+/// Ends our own daemon if a rival answers: it is still on its way, and would
+/// take the rival's place when that one is stopped.
+async fn give_way(client: &Client, child: &mut Child) {
+    let answers = client.endpoint().daemon_pid().await;
+    let is_rival = answers.is_some_and(|pid| u32::try_from(pid).is_ok_and(|pid| pid != child.id()));
+    if is_rival {
+        // It may have ended by itself; either way it is waited for at once.
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

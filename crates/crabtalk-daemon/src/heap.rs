@@ -20,6 +20,7 @@ pub(crate) async fn give_back(runtime: &Runtime) {
     let (mut most, mut looks) = (0, 0);
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
+        runtime.tidy_events();
         let (conversations, _) = runtime.load();
         most = most.max(conversations);
         looks += 1;

@@ -36,13 +36,14 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         return Ok(context.console.screen.note("nothing is allowed for good")?);
     }
     for approval in &approvals {
-        context.console.screen.line(&entry(approval))?;
+        let since = context.when(&approval.at);
+        context.console.screen.line(&entry(approval, &since))?;
     }
     Ok(())
 }
 
 /// An approval, whole.
-fn entry(approval: &ApprovalInfo) -> String {
+fn entry(approval: &ApprovalInfo, since: &str) -> String {
     let mut text = format!(
         "{}  {} by {} for {} in {}, since {}, said by {}",
         approval.index,
@@ -50,7 +51,7 @@ fn entry(approval: &ApprovalInfo) -> String {
         visible(&approval.agent),
         visible(&approval.sender),
         visible(&approval.cwd),
-        visible(&approval.at),
+        visible(since),
         visible(&approval.by),
     );
     for line in visible(&approval.exact).lines() {

@@ -21,13 +21,14 @@ pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
         return Ok(context.console.screen.note("nothing is waiting")?);
     }
     for pending in &asks {
-        context.console.screen.line(&entry(pending))?;
+        let asked = context.when(&pending.asked_at);
+        context.console.screen.line(&entry(pending, &asked))?;
     }
     Ok(())
 }
 
 /// An ask, whole.
-fn entry(pending: &PendingAsk) -> String {
+fn entry(pending: &PendingAsk, asked: &str) -> String {
     let ask = pending.ask.clone().unwrap_or_default();
     let agent = visible(&pending.agent);
     let mut text = format!(
@@ -35,7 +36,7 @@ fn entry(pending: &PendingAsk) -> String {
         visible(&ask.ask_id),
         visible(&ask.kind),
         visible(&pending.sender),
-        visible(&pending.asked_at)
+        visible(asked)
     );
     if is_approval(&ask) {
         text.push_str(&wanted(&ask, &agent));

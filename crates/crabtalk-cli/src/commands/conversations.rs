@@ -64,7 +64,7 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
             info.agent.clone(),
             info.sender.clone(),
             info.message_count.to_string(),
-            info.date.clone(),
+            context.when(&info.date),
             state.to_owned(),
             info.title.clone(),
         ]

@@ -17,6 +17,16 @@ async fn a_daemon_that_answers_is_ready() {
 }
 
 #[tokio::test]
+async fn one_that_comes_too_late_does_not_take_the_place_of_a_rival_later() {
+    let fake = Fake::start().await;
+    let mut late = child("exec sleep 600");
+    assert_eq!(wait(&fake.client(), &mut late).await, Ok(()));
+    give_way(&fake.client(), &mut late).await;
+    let ended = late.try_wait().unwrap();
+    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
+}
+
+#[tokio::test]
 async fn a_daemon_that_ends_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let client = Client::new(Endpoint::of_home(folder.path()), "test");

@@ -161,6 +161,19 @@ impl Hub {
         self.shared.changed.notify_waiters();
     }
 
+    /// Lets events go that nobody will come back for.
+    pub(crate) fn tidy(&self) {
+        let mut ring = self.shared.ring();
+        if !ring.is_wanted() {
+            ring.forget();
+        }
+    }
+
+    /// Bytes of the events that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shared.ring().bytes
+    }
+
     pub(crate) fn subscribe(&self) -> HubSubscription {
         self.subscribe_after(u64::MAX)
     }

@@ -109,6 +109,19 @@ async fn events_are_kept_by_their_bytes_and_one_who_lags_is_told_what_went() {
     assert_eq!(*seen.last().expect("the latest"), other.position());
 }
 
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_for_ever_for_watchers_who_have_gone() {
+    let rig = rig(replies(1));
+    let watch = rig.runtime.watch();
+    rig.run("one").await;
+    drop(watch);
+    advance(Duration::from_secs(299)).await;
+    assert!(rig.runtime.tidy_events() > 0, "one may come back");
+    advance(Duration::from_secs(2)).await;
+    // Also where nothing happens any more.
+    assert_eq!(rig.runtime.tidy_events(), 0);
+}
+
 #[tokio::test]
 async fn two_lives_differ() {
     let (one, two) = (rig(Vec::new()), rig(Vec::new()));

@@ -1,8 +1,8 @@
 //! What clients were told, and whether it is still there.
 
+use crabtalk_client::Connection;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{AskUserEvent, Client, ClientError, GetHistoryMsg, HistoryEntry, StreamEvent};
-use crabtalk_transport::UnixConnection;
 
 /// Entries of a page of history.
 const PAGE: u32 = 200;
@@ -160,7 +160,7 @@ fn as_told(entry: &HistoryEntry) -> Vec<Told> {
 
 /// A conversation's whole history.
 pub(crate) async fn history(
-    connection: &mut UnixConnection,
+    connection: &mut Connection,
     agent: &str,
     sender: &str,
 ) -> Result<Vec<HistoryEntry>, ClientError> {

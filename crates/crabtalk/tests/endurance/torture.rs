@@ -4,9 +4,9 @@
 
 use crate::told::{Said, Taken, Told, history};
 use crate::world::{Chance, World, setting};
+use crabtalk_client::Connection;
 use crabtalk_proto::{Client, StreamMsg};
 use crabtalk_testkit::scripted::{Action, Reply, Script, Server, openai};
-use crabtalk_transport::UnixConnection;
 use futures_util::StreamExt;
 use serde_json::json;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl User {
 }
 
 /// Reads a run. False when the daemon has gone.
-async fn follow(said: &mut Said, connection: &mut UnixConnection, request: StreamMsg) -> bool {
+async fn follow(said: &mut Said, connection: &mut Connection, request: StreamMsg) -> bool {
     let mut events = Box::pin(connection.stream(request));
     while let Some(Ok(event)) = events.next().await {
         if let Taken::Ended = said.take(event) {

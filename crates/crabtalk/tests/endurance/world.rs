@@ -1,7 +1,7 @@
 //! A home, a daemon on it that can be killed, and chance that can be repeated.
 
-use crabtalk_proto::{Client, HelloMsg, Ping};
-use crabtalk_transport::UnixConnection;
+use crabtalk_client::{Connection, Endpoint};
+use crabtalk_proto::{Client, Ping};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,15 +122,10 @@ impl World {
     }
 
     /// A connection of this generation, if somebody listens.
-    pub(crate) async fn try_connect(&self) -> Option<UnixConnection> {
-        let mut connection = crabtalk_transport::connect(&self.socket()).await.ok()?;
-        let hello = HelloMsg {
-            protocol_version: 1,
-            client: "endurance".into(),
-            ..HelloMsg::default()
-        };
-        connection.hello(hello).await.ok()?;
-        Some(connection)
+    pub(crate) async fn try_connect(&self) -> Option<Connection> {
+        let endpoint = Endpoint::of_home(self.home());
+        let client = crabtalk_client::Client::new(endpoint, "endurance");
+        client.connect().await.ok()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::told::{Said, Taken, history};
 use crate::world::World;
+use crabtalk_client::Connection;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
     ApprovalList, AskUserEvent, AttachMsg, Client, ClientError, CompactMsg, ConversationInfo,
@@ -12,7 +13,6 @@ use crabtalk_proto::{
     StreamMsg,
 };
 use crabtalk_testkit::scripted::{Script, openai};
-use crabtalk_transport::UnixConnection;
 use futures_util::StreamExt;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ pub(crate) async fn work(world: &World, account: &mut Account) -> Done {
     hands.forget().await
 }
 
-async fn connect(world: &World) -> Result<UnixConnection, ClientError> {
+async fn connect(world: &World) -> Result<Connection, ClientError> {
     let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
     let connection = world.try_connect().await;
     connection.ok_or_else(|| ClientError::Connection(gone().into()))
@@ -138,7 +138,7 @@ impl Hands<'_> {
         &mut self,
         fact: &'static str,
         holds: Holds,
-        work: impl AsyncFnOnce(UnixConnection) -> Result<T, ClientError>,
+        work: impl AsyncFnOnce(Connection) -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
         let connection = connect(self.world).await?;
         self.account.facts.insert(fact, Holds::Either);
@@ -154,7 +154,7 @@ impl Hands<'_> {
                 "api_key": "sk-spare", "models": ["spare-model"]})
             .to_string(),
         };
-        let work = async |mut connection: UnixConnection| connection.set_provider(set).await;
+        let work = async |mut connection: Connection| connection.set_provider(set).await;
         self.change(PROVIDER, Holds::Yes, work).await.map(drop)
     }
 
@@ -163,7 +163,7 @@ impl Hands<'_> {
             title: Some(TITLE.into()),
             ..SetConversationMsg::default()
         };
-        let work = async |mut connection: UnixConnection| connection.set_conversation(set).await;
+        let work = async |mut connection: Connection| connection.set_conversation(set).await;
         self.change(TITLE, Holds::Yes, work).await
     }
 
@@ -173,7 +173,7 @@ impl Hands<'_> {
             content: "The garden gate is green.".into(),
             ..RememberMsg::default()
         };
-        let work = async |mut connection: UnixConnection| connection.remember(note).await;
+        let work = async |mut connection: Connection| connection.remember(note).await;
         self.change(MEMORY, Holds::Yes, work).await
     }
 
@@ -182,17 +182,17 @@ impl Hands<'_> {
             name: MEMORY.into(),
             ..ForgetMsg::default()
         };
-        let work = async |mut connection: UnixConnection| connection.forget(note).await;
+        let work = async |mut connection: Connection| connection.forget(note).await;
         self.change(MEMORY, Holds::No, work).await?;
         let spare = DeleteProviderMsg {
             name: PROVIDER.into(),
         };
-        let work = async |mut connection: UnixConnection| connection.delete_provider(spare).await;
+        let work = async |mut connection: Connection| connection.delete_provider(spare).await;
         self.change(PROVIDER, Holds::No, work).await
     }
 
     async fn compact(&mut self) -> Done {
-        let work = async |mut connection: UnixConnection| {
+        let work = async |mut connection: Connection| {
             let answer = connection.compact(CompactMsg::default()).await?;
             assert_eq!(answer.summary, SUMMARY);
             Ok(())
@@ -212,14 +212,13 @@ impl Hands<'_> {
         };
         let runs = &mut self.account.runs;
         runs.retain(|(sender, _)| *sender != GUEST_OF_A_DAY);
-        let work =
-            async |mut connection: UnixConnection| connection.remove_conversation(remove).await;
+        let work = async |mut connection: Connection| connection.remove_conversation(remove).await;
         self.change(GUEST_OF_A_DAY, Holds::No, work).await
     }
 
     /// Takes back what was allowed for good.
     async fn take_back(&mut self) -> Done {
-        let work = async |mut connection: UnixConnection| {
+        let work = async |mut connection: Connection| {
             let all = approvals(&mut connection).await?.approvals;
             for approval in all {
                 let remove = RemoveApprovalMsg {
@@ -295,12 +294,12 @@ impl Hands<'_> {
             ask_id: Some(ask.ask_id),
             ..ReplyToAsk::default()
         };
-        let work = async |mut connection: UnixConnection| connection.reply_to_ask(reply).await;
+        let work = async |mut connection: Connection| connection.reply_to_ask(reply).await;
         self.change("approval", Holds::Yes, work).await
     }
 }
 
-async fn approvals(connection: &mut UnixConnection) -> Result<ApprovalList, ClientError> {
+async fn approvals(connection: &mut Connection) -> Result<ApprovalList, ClientError> {
     connection.list_approvals(ListApprovalsMsg::default()).await
 }
 
@@ -341,7 +340,7 @@ impl Account {
     async fn facts_now(
         &self,
         world: &World,
-        connection: &mut UnixConnection,
+        connection: &mut Connection,
     ) -> Vec<(&'static str, bool)> {
         let memory = connection.list_memory(ListMemoryMsg::default()).await;
         let memory = memory.unwrap();
@@ -369,7 +368,7 @@ impl Account {
     }
 
     /// Every conversation can be read, and every call in it has one result.
-    async fn check_conversations(&self, world: &World, connection: &mut UnixConnection) {
+    async fn check_conversations(&self, world: &World, connection: &mut Connection) {
         let all = ListConversationsMsg::default();
         let all = connection.list_conversations(all).await.unwrap();
         for of in all.conversations {
@@ -391,7 +390,7 @@ impl Account {
 
 /// Waits for the run that may be carried on, and opens a conversation, which
 /// makes it valid. A question of a life before is asked again.
-async fn follow_to_end(world: &World, connection: &mut UnixConnection, of: &ConversationInfo) {
+async fn follow_to_end(world: &World, connection: &mut Connection, of: &ConversationInfo) {
     let attach = AttachMsg {
         agent: of.agent.clone(),
         sender: of.sender.clone(),
