@@ -1,7 +1,8 @@
 //! What model calls cost, and the budgets that end them (MODEL-7).
 //!
-//! Invariants: a call counts at once and is in the day's file a moment later,
-//! so that a restart forgets nothing; nobody who counts waits for a disk; a file
+//! Invariants: a call counts at once and is in the day's file a moment later, that
+//! of a run before its end is told, so that a restart forgets nothing; nobody
+//! waits long for a disk that does not answer; a file
 //! that cannot be written stops no run, and the figures go on in memory; one that
 //! cannot be read closes the budgets; what is kept in memory and on disk is
 //! bounded.
@@ -152,12 +153,13 @@ impl Ledger for DayLedger {
 impl RunEnds for DayLedger {
     fn on_run_end<'a>(&'a self, ended: &'a RunEnded) -> BoxFuture<'a, ()> {
         // What a crash took the account of is not known to have cost nothing.
-        if let Some(total) = &ended.total {
-            let now = self.now();
-            let line = RunSum::new(&now, ended, total).line();
-            self.desk.add(now.date(), line);
-        }
-        Box::pin(ready(()))
+        let Some(total) = &ended.total else {
+            return Box::pin(ready(()));
+        };
+        let now = self.now();
+        let line = RunSum::new(&now, ended, total).line();
+        let number = self.desk.add(now.date(), line);
+        Box::pin(self.desk.written(number))
     }
 }
 

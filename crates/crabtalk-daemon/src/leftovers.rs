@@ -78,12 +78,9 @@ mod tests {
     fn what_was_left_half_written_goes_and_nothing_else_does() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
-        fs::create_dir(home.state_dir().join("recall")).unwrap();
-        fs::create_dir(home.state_dir().join("ledger")).unwrap();
-        fs::create_dir(home.state_dir().join("accepted")).unwrap();
-        fs::create_dir(home.memory_dir().join("entries")).unwrap();
         let folders = folders(&home);
         for folder in &folders {
+            fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(".crabtalk-AbC123.tmp"), "half").unwrap();
             fs::write(folder.join("kept.tmp"), "whole").unwrap();
         }

@@ -7,7 +7,7 @@
 use crate::error::is_unwritable;
 use crate::fs::{FileLayer, OsFiles};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl HomeLock {
             Ok(()) | Err(_) => {}
         }
         let mut file = open(&path).map_err(io("open", &path))?;
-        match patiently(|| try_lock(&file)) {
+        match patiently(&file, &try_lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Error::Held {
@@ -140,7 +140,8 @@ impl HomeLock {
             }
         }
         let write = file
-            .set_len(0)
+            .rewind()
+            .and_then(|()| file.set_len(0))
             .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
         let untold = match write {
             Err(error) if is_unwritable(&error) => Some(error),
@@ -155,16 +156,32 @@ impl HomeLock {
     }
 }
 
-/// Tries again for a moment while somebody holds the lock: a child of a daemon
-/// that was just killed has it until it runs its program.
-fn patiently(try_lock: impl Fn() -> Result<(), TryLockError>) -> Result<(), TryLockError> {
+/// Tries again for a moment while somebody holds the lock who is no daemon: a child
+/// of one that was just killed has it until it runs its program. A daemon that
+/// lives is not waited for, since it may be about to end.
+fn patiently(
+    file: &File,
+    try_lock: &impl Fn(&File) -> Result<(), TryLockError>,
+) -> Result<(), TryLockError> {
     for _ in 0..TRIES {
-        match try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+        match try_lock(file) {
+            Err(TryLockError::WouldBlock) if !is_alive(file) => std::thread::sleep(BETWEEN_TRIES),
             done => return done,
         }
     }
-    try_lock()
+    try_lock(file)
+}
+
+/// Whether the process lives whose pid is in the file.
+fn is_alive(file: &File) -> bool {
+    let pid = pid(file).and_then(|pid| i32::try_from(pid).ok());
+    let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else {
+        return false;
+    };
+    match rustix::process::test_kill_process(pid) {
+        Err(rustix::io::Errno::SRCH) => false,
+        Ok(()) | Err(_) => true,
+    }
 }
 
 impl Drop for HomeLock {
@@ -211,8 +228,10 @@ fn is_for_reading(error: &io::Error) -> bool {
         .is_some_and(|code| code == badf || code == invalid)
 }
 
+/// The pid that the file says now.
 fn pid(mut file: &File) -> Option<u32> {
     let mut text = String::new();
+    file.rewind().ok()?;
     Read::by_ref(&mut file)
         .take(MAX_PID_BYTES)
         .read_to_string(&mut text)
@@ -250,6 +269,8 @@ mod tests {
     fn a_lock_that_a_dying_daemons_child_still_holds_is_waited_for() {
         let home = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir(home.path().join("run")).expect("dir");
+        // Of the daemon that was killed.
+        std::fs::write(home.path().join(PID_FILE), "999999999\n").expect("stale");
         let held = open(&home.path().join(PID_FILE)).expect("opens");
         held.try_lock().expect("free");
         // As the child does when it runs its program.
@@ -261,8 +282,17 @@ mod tests {
             }
             file.try_lock()
         });
-        drop(lock.expect("free by then"));
+        let lock = lock.expect("free by then");
         assert!(tries.get() >= 3);
+        // A daemon that lives is told of at once.
+        let tries = Cell::new(0);
+        let second = HomeLock::acquire_with(home.path(), |file| {
+            tries.set(tries.get() + 1);
+            file.try_lock()
+        });
+        assert!(matches!(second, Err(Error::Held { .. })), "{second:?}");
+        assert_eq!(tries.get(), 1);
+        drop(lock);
     }
 
     #[test]

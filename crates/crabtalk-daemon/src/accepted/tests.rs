@@ -1,3 +1,4 @@
+use super::window::{MAX_HELD, ROOTS};
 use super::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
 

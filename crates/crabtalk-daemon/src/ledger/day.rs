@@ -45,14 +45,17 @@ impl Day {
         }
     }
 
-    pub(super) fn add(&mut self, entry: Entry) {
+    /// Counts something; whether it is to be written.
+    pub(super) fn add(&mut self, entry: Entry) -> bool {
         if self.unwritten.len() < MAX_UNWRITTEN {
-            return self.unwritten.push_back(entry);
+            self.unwritten.push_back(entry);
+            return true;
         }
         if !std::mem::replace(&mut self.told, true) {
             tracing::error!(day = %self.date, "the disk of the ledger does not answer; what is spent now counts until a restart");
         }
         self.sums.add(entry);
+        false
     }
 
     /// Whether its file is to be read.

@@ -19,6 +19,10 @@ use tokio::sync::Notify;
 /// How long a call that a budget decides over waits for the day's file.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long the end of a run waits for its lines: they are in the page cache in
+/// less than a millisecond.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(1);
+
 /// Days that wait for a disk at most; of an older one what is unwritten is lost.
 const MAX_DAYS: usize = 3;
 
@@ -38,6 +42,10 @@ struct Days {
     list: VecDeque<Day>,
     /// Whether a thread is at it.
     busy: bool,
+    /// Lines so far.
+    added: u64,
+    /// Of these, those that are written, or never will be.
+    written: u64,
 }
 
 /// What the thread does next.
@@ -72,10 +80,37 @@ impl Desk {
         look(self.days().at(date))
     }
 
-    /// Counts something, and has it written down.
-    pub(super) fn add(self: &Arc<Self>, date: Date, entry: Entry) {
-        self.with(date, |day| day.add(entry));
+    /// Counts something, and has it written down. Answers with the number of its
+    /// line.
+    pub(super) fn add(self: &Arc<Self>, date: Date, entry: Entry) -> u64 {
+        let line = {
+            let days = &mut *self.days();
+            days.added += 1;
+            if !days.at(date).add(entry) {
+                days.written += 1;
+            }
+            days.added
+        };
         self.begin();
+        line
+    }
+
+    /// Waits until a line is written, for a moment.
+    pub(super) async fn written(&self, line: u64) {
+        if self.days().written >= line {
+            return;
+        }
+        let writing = async {
+            loop {
+                let moved = self.moved.notified();
+                if self.days().written >= line {
+                    return;
+                }
+                moved.await;
+            }
+        };
+        // Why it takes longer is in the log, once the disk says it.
+        let _ = tokio::time::timeout(WRITTEN_WITHIN, writing).await;
     }
 
     /// Waits until a day's file is read. An error says why it is not.
@@ -188,10 +223,14 @@ impl Desk {
         for entry in entries {
             done = done.and(book.add(entry));
         }
-        let sums = self.with(book.date(), |day| {
+        let sums = {
+            let days = &mut *self.days();
+            days.written += entries.len() as u64;
+            let day = days.at(book.date());
             day.written(entries.len());
             book.is_full().then(|| day.written_sums())
-        });
+        };
+        self.moved.notify_waiters();
         if let Some(sums) = sums {
             done = done.and(book.rewrite(&sums));
         }

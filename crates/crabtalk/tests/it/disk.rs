@@ -2,12 +2,15 @@
 //! (STORE-5).
 
 use crate::rig::{
-    Daemon, ModelServer, TestEnv, chunks, end_of, entries, has_tools, skip, stream_to_end,
+    Daemon, ModelServer, TestEnv, can_slow_syncs, chunks, end_of, entries, eventually, has_tools,
+    skip, stream_to_end, within,
 };
-use crabtalk_proto::{Client, Ping, RemoveConversationMsg, StreamMsg};
+use crabtalk_proto::{Client, Ping, RemoveConversationMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Script, openai};
-use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use futures_util::StreamExt;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -24,6 +27,47 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
         ..getrlimit(Resource::Fsize)
     };
     prlimit(Some(daemon.pid()), Resource::Fsize, limit).unwrap();
+}
+
+/// What was said is in the page cache and survives the daemon; what waits for the
+/// disk was never announced.
+#[tokio::test]
+async fn a_sync_that_takes_nine_seconds_does_not_keep_the_daemon() {
+    let this = "a_sync_that_takes_nine_seconds_does_not_keep_the_daemon";
+    if !has_tools(this, &["strace"]) {
+        return;
+    }
+    if !can_slow_syncs() {
+        return skip(this, "no process may be traced here");
+    }
+    let env = TestEnv::new();
+    let daemon = env.daemon_on_a_slow_disk(Duration::from_secs(9)).await;
+    let mut connection = env.connect().await;
+    let mut events = std::pin::pin!(connection.stream(say("hello")));
+    // Text is told before it is durable.
+    let answered = async {
+        while let Some(event) = events.next().await {
+            if matches!(event.unwrap().event, Some(stream_event::Event::Chunk(_))) {
+                return;
+            }
+        }
+        panic!("the run ended before its log was synced");
+    };
+    within("an answer", answered).await;
+    let begun = Instant::now();
+    kill_process(daemon.pid(), Signal::TERM).unwrap();
+    // It is over when it gives its home back: the tracer keeps the process for as
+    // long as the call that it delays.
+    let pid_file = env.home.join("run/daemon.pid");
+    let given_back = async || std::fs::read(&pid_file).unwrap().is_empty().then_some(());
+    eventually("the daemon to end", given_back).await;
+    let took = begun.elapsed();
+    daemon.terminate().await;
+    // The promise is 5 seconds; a crowded machine may add to it, a sync would more.
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let _daemon = env.daemon().await;
+    let entries = entries(&env, "crab", "user").await;
+    assert_eq!(entries.first().map(|e| e.content.as_str()), Some("hello"));
 }
 
 #[tokio::test]

@@ -59,6 +59,59 @@ async fn a_slash_command_brings_the_skill_to_the_model() {
     );
 }
 
+/// Installed ones come first, then the folders of the configuration in their order,
+/// whatever their names (0036).
+#[tokio::test]
+async fn of_skills_of_one_name_that_of_the_first_folder_counts() {
+    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "description: all");
+    for folder in ["alpha", "zulu"] {
+        skill(
+            &env,
+            folder,
+            "greet",
+            &format!("---\nGreet as {folder} does.\n"),
+        );
+    }
+    skill(&env, "alpha", "wave", "---\nWave as alpha does.\n");
+    let config = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    let order = |first: &str, second: &str| {
+        let [first, second] = [first, second].map(|folder| env.user_home.join(folder));
+        env.config(&format!(
+            "{config}\n[skills]\npaths = [{first:?}, {second:?}]\n"
+        ));
+    };
+    order("zulu", "alpha");
+    let _daemon = env.daemon().await;
+    let told = async |content: &str| {
+        say(&env, "user", content).await;
+        told(model.requests().await.last().unwrap())
+    };
+    let greeting = told("/greet").await;
+    assert!(greeting.contains("Greet as zulu does."), "{greeting}");
+    let wave = told("/wave").await;
+    assert!(wave.contains("Wave as alpha does."), "{wave}");
+    // The other one is told.
+    let listed = env.run(&["skills"]).await;
+    let all = format!("{}{}", listed.stdout, listed.stderr);
+    assert!(
+        all.contains("alpha/greet") && all.contains("zulu/greet"),
+        "{all}"
+    );
+
+    order("alpha", "zulu");
+    let reloaded = env.run(&["daemon", "reload"]).await;
+    let all = format!("{}{}", reloaded.stdout, reloaded.stderr);
+    assert!(all.contains("greet"), "not by the list alone: {all}");
+    let greeting = told("/greet").await;
+    assert!(greeting.contains("Greet as alpha does."), "{greeting}");
+
+    skill(&env, INSTALLED, "greet", "---\nGreet as installed.\n");
+    let greeting = told("/greet").await;
+    assert!(greeting.contains("Greet as installed."), "{greeting}");
+}
+
 /// What became of a command that a run tried.
 #[derive(Debug, PartialEq, Eq)]
 enum Tried {
