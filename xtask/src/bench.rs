@@ -2,14 +2,13 @@
 //!
 //! Invariants: the model server is a process of its own; what is compared to
 //! reading that server directly is measured in pairs, one after the other in
-//! one run; the daemon is a release build.
+//! one run; the daemon is built as it is handed out.
 
 mod cases;
 mod client;
 mod daemon;
 mod direct;
 pub(crate) mod floor;
-pub(crate) mod order;
 pub(crate) mod server;
 mod stats;
 
@@ -18,8 +17,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Builds what is measured and what measures, and runs a chore of that.
-pub(crate) fn rebuilt(chore: &str, names: &[String]) -> anyhow::Result<()> {
+/// Builds what is measured and what measures, and measures.
+pub(crate) fn build_and_run(names: &[String]) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |arguments: &[&str], names: &[String]| {
         let status = Command::new(&cargo).args(arguments).args(names).status();
@@ -27,9 +26,12 @@ pub(crate) fn rebuilt(chore: &str, names: &[String]) -> anyhow::Result<()> {
         ensure!(status.success(), "cargo {} failed", arguments.join(" "));
         Ok(())
     };
-    run(&["build", "--release", "--package", "crabtalk"], &[])?;
-    let this = ["run", "--quiet", "--release", "--package", "xtask"];
-    run(&[&this[..], &["--", chore]].concat(), names)
+    run(
+        &["build", "--profile", "dist", "--package", "crabtalk"],
+        &[],
+    )?;
+    let this = ["run", "--quiet", "--profile", "dist", "--package", "xtask"];
+    run(&[&this[..], &["--", "bench-here"]].concat(), names)
 }
 
 /// Runs the cases of these names, or all.

@@ -16,8 +16,7 @@ const USAGE: &str = "usage: cargo xtask CHORE
   crash [POINTS [SEED]]     kill it at every call that changes a file
   soak [MINUTES]            let clients misbehave, and draw what that costs
   attack [MINUTES [SEED]]   run what rules allow beside a canary
-  draw                      draw docs/soak.csv again
-  order                     find out in which order functions are best linked";
+  draw                      draw docs/soak.csv again";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,8 +32,7 @@ fn main() -> anyhow::Result<()> {
             writeln!(std::io::stdout(), "every crate imports what it may")?;
             Ok(())
         }
-        ("bench", names) => bench::rebuilt("bench-here", names),
-        ("order", []) => bench::rebuilt("order-here", &[]),
+        ("bench", names) => bench::build_and_run(names),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),
         ("torture", [kills, seed]) => endurance::torture(Some(kills), Some(seed)),
@@ -47,9 +45,8 @@ fn main() -> anyhow::Result<()> {
         ("attack", [minutes]) => attack::run(Some(minutes), None),
         ("attack", [minutes, seed]) => attack::run(Some(minutes), Some(seed)),
         ("draw", []) => endurance::draw(),
-        // Of the two that follow, cargo runs the first and the first the second.
+        // `bench` has cargo run this, in a release build.
         ("bench-here", names) => bench::run(names),
-        ("order-here", []) => bench::order::write(),
         ("model-server", []) => bench::server::serve(),
         ("relay", [socket, server]) => bench::floor::serve(socket.as_ref(), server),
         _ => bail!("{USAGE}"),

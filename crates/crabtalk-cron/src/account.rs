@@ -32,7 +32,7 @@ pub enum Line {
         id: u64,
         /// Whether it is paused now.
         paused: bool,
-        /// When.
+        /// When it happened.
         at: Timestamp,
     },
     /// An entry is gone. Its number is never given again.
@@ -133,9 +133,9 @@ pub struct Ended {
     pub id: u64,
     /// The run's number in the books.
     pub seq: u64,
-    /// When.
+    /// When it was settled.
     pub at: Timestamp,
-    /// How.
+    /// What became of it.
     pub outcome: Outcome,
     /// The run's code, as the protocol has it.
     #[serde(default)]
@@ -194,7 +194,7 @@ pub struct Skipped {
     pub last: Timestamp,
     /// How many; the engine counts no further than it says.
     pub count: u64,
-    /// Why.
+    /// Why the run was started.
     pub why: Why,
     /// When that was decided.
     pub at: Timestamp,

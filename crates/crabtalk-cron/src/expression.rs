@@ -39,7 +39,7 @@ pub enum BadExpression {
     /// A field says something that it may not.
     #[error("the {field} field: {problem}; allowed are {allowed}")]
     Field {
-        /// Which.
+        /// The field that is wrong.
         field: &'static str,
         /// What is wrong with it.
         problem: String,

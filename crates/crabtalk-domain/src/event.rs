@@ -190,7 +190,7 @@ pub enum AgentEvent {
     AskSettled {
         /// Which one.
         id: String,
-        /// How.
+        /// How the ask ended.
         outcome: AskOutcome,
     },
     /// A steering message entered the history.

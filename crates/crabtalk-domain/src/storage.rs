@@ -313,7 +313,7 @@ pub enum Error {
     Unwritable {
         /// What could not be written.
         file: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: std::io::Error,
     },
     /// Anything else that the operating system said.

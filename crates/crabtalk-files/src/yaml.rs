@@ -41,9 +41,9 @@ pub struct Invalid {
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where.
+    /// Where the value stands in the text.
     pub at: Position,
-    /// What.
+    /// The value itself.
     pub value: Value,
 }
 

@@ -17,7 +17,7 @@ pub enum Error {
     TooLarge {
         /// `content` or `description`.
         what: &'static str,
-        /// Whose.
+        /// The entry's name.
         name: String,
         /// How large it is.
         bytes: usize,
@@ -27,7 +27,7 @@ pub enum Error {
     /// A sender without the owner's authority has enough.
     #[error("{sender:?} has {limit} memories, which is the limit; forget some first")]
     TooMany {
-        /// Who.
+        /// The sender who tried.
         sender: String,
         /// How many are allowed.
         limit: usize,
@@ -43,7 +43,7 @@ pub enum Error {
     Ambiguous {
         /// The name.
         name: String,
-        /// Whose.
+        /// The senders who caused the entry.
         senders: Vec<String>,
     },
     /// Something that only owners may do.

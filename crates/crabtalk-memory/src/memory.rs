@@ -77,7 +77,7 @@ pub enum Source {
     },
     /// A turn of an archive.
     Archive {
-        /// Whose.
+        /// The conversation whose archive it is.
         conversation: ConversationKey,
         /// Which, from 1.
         index: u32,
@@ -89,7 +89,7 @@ pub enum Source {
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Where.
+    /// Where it was found.
     pub source: Source,
     /// The entry's name or the archive's title.
     pub title: String,

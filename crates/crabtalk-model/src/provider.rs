@@ -37,7 +37,7 @@ pub enum ConfigError {
     /// Its address.
     #[error("provider {provider:?}: {source}")]
     BaseUrl {
-        /// Whose.
+        /// The provider's configured name.
         provider: String,
         /// What about it.
         source: base_url::Error,
@@ -45,15 +45,15 @@ pub enum ConfigError {
     /// A header that HTTP does not allow. Its value is not shown.
     #[error("provider {provider:?}: the header {header:?} has a name or value that HTTP forbids")]
     Header {
-        /// Whose.
+        /// The provider's configured name.
         provider: String,
-        /// Which.
+        /// The header's name.
         header: String,
     },
     /// A key with characters that HTTP does not allow.
     #[error("provider {provider:?}: the api_key has characters that HTTP forbids, a line break?")]
     Key {
-        /// Whose.
+        /// The provider's configured name.
         provider: String,
     },
 }

@@ -19,7 +19,7 @@ pub enum Error {
     /// There is one, and what is configured of it cannot be used.
     #[error("the agent {name} cannot be used: {why}")]
     AgentRefused {
-        /// Which.
+        /// The agent's name.
         name: AgentName,
         /// What is wrong, and where.
         why: String,

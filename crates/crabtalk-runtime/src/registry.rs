@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// What lists say of a conversation in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveInfo {
-    /// Which.
+    /// The conversation.
     pub key: ConversationKey,
     /// What it is called and where it works.
     pub meta: Meta,

@@ -53,7 +53,7 @@ pub struct Copied {
 pub struct Skipped {
     /// Where it is.
     pub from: PathBuf,
-    /// Why.
+    /// Why it was left out.
     pub reason: String,
 }
 

@@ -14,4 +14,5 @@ mod specs;
 
 pub use bash::CommandWatch;
 pub use file_work::FileWork;
+pub use files::unified_diff;
 pub use provider::{OpenPaths, OsTools, OsToolsConfig, outputs_of};

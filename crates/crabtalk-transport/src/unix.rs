@@ -84,7 +84,7 @@ pub enum Error {
     Listen {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
     /// Connecting failed.
@@ -92,7 +92,7 @@ pub enum Error {
     Connect {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// What the operating system answered.
         source: io::Error,
     },
 }

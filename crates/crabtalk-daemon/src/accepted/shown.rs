@@ -4,6 +4,7 @@
 
 use super::held::{Change, Held};
 use super::tree::{Item, Kind};
+use crabtalk_tools::unified_diff;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -46,8 +47,7 @@ pub(super) fn diff(
         match (old, new) {
             (Some(old), Some(new)) => {
                 let (old, new) = (mask(&old), mask(&new));
-                let compared = similar::TextDiff::from_lines(&old, &new);
-                line(&mut out, format_args!("{}", compared.unified_diff()));
+                line(&mut out, format_args!("{}", unified_diff(&old, &new)));
             }
             (old, new) => {
                 for (sign, side, text) in [('-', &change.before, old), ('+', &change.after, new)] {

@@ -1,9 +1,9 @@
 //! Signs requests as AWS wants it (Signature Version 4).
 //! Invariant: the secret itself is sent nowhere.
 
-use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use jiff::Timestamp;
+use ring::digest::{SHA256, digest};
+use ring::hmac::{HMAC_SHA256, Key, sign};
 use std::fmt::Write as _;
 
 const SERVICE: &str = "bedrock";

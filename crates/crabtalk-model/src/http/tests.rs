@@ -28,7 +28,7 @@ const STRANGER: &[u8] = include_bytes!("tests/stranger.cert.der");
 async fn server(tasks: &mut JoinSet<()>, of: Identity) -> u16 {
     let certificate = CertificateDer::from(of.0);
     let key = PrivatePkcs8KeyDer::from(of.1);
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("supported versions")

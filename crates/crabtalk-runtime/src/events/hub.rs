@@ -30,7 +30,7 @@ const LINGER: Duration = Duration::from_secs(300);
 pub struct HubEvent {
     /// Its number within the runtime's life, from 1; given by the hub.
     pub seq: u64,
-    /// Whose.
+    /// The conversation in which it happened.
     pub key: Arc<ConversationKey>,
     /// The run's number.
     pub run: u64,

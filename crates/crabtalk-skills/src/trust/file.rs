@@ -25,7 +25,7 @@ pub struct TrustedFolder {
     pub path: PathBuf,
     /// When, as it was passed in (RFC 3339).
     pub at: String,
-    /// Who.
+    /// The sender who trusted it.
     pub by: String,
 }
 
@@ -38,7 +38,7 @@ pub struct TrustedSkill {
     pub sha256: String,
     /// When, as it was passed in (RFC 3339).
     pub at: String,
-    /// Who.
+    /// The sender who trusted it.
     pub by: String,
 }
 

@@ -131,7 +131,9 @@ impl Change {
             (_, Content::Text(old)) if *old == after => {
                 (PreviewKind::Diff, String::new(), "nothing changes".into())
             }
-            (_, Content::Text(old)) => (PreviewKind::Diff, diff(old, &after), String::new()),
+            (_, Content::Text(old)) => {
+                (PreviewKind::Diff, unified_diff(old, &after), String::new())
+            }
             (Self::Edit(_), Content::None | Content::Other(..)) => {
                 unreachable!("an edit was made of a text")
             }
@@ -203,8 +205,9 @@ fn hash(text: &str) -> String {
     format!("sha256:{hash}")
 }
 
-/// All lines that differ, as `diff -u` shows them.
-fn diff(old: &str, new: &str) -> String {
+/// All lines that differ, as `diff -u` shows them; more than need be where
+/// finding out takes too long.
+pub fn unified_diff(old: &str, new: &str) -> String {
     let mut compare = similar::TextDiff::configure();
     let diff = compare
         .deadline(Instant::now() + COMPARE_TIME)

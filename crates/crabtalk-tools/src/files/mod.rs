@@ -15,6 +15,8 @@ mod read;
 mod resolve;
 mod write;
 
+pub use change::unified_diff;
+
 pub(crate) use change::Change;
 pub(crate) use open::open_folder;
 pub(crate) use read::{ReadArguments, read};

@@ -2,12 +2,11 @@
 
 use super::{SHORT, millis};
 use crate::bench::client::Client;
-use crate::bench::daemon::Home;
+use crate::bench::daemon::{Daemon, Home};
 use crate::bench::direct::{Direct, request};
 use crate::bench::server::{ModelServer, Plan};
 use crate::bench::stats::Row;
 use anyhow::Context;
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
@@ -15,8 +14,11 @@ use std::time::Duration;
 /// Archived bytes.
 const ARCHIVED: u64 = 500_000_000;
 
-/// Messages of the working history.
+/// Messages of a working history that was never compacted.
 const MESSAGES: usize = 10_000;
+
+/// Messages of a usual one.
+const USUAL: usize = 100;
 
 /// Daemons that open the conversation.
 const OPENS: usize = 7;
@@ -24,8 +26,11 @@ const OPENS: usize = 7;
 /// Turns after the first.
 const LATER: usize = 40;
 
-/// Turns whose time on processors is summed up: enough ticks of 10 ms.
-const TURNS: u32 = 200;
+/// Turns of one conversation: each makes it longer.
+const TURNS: u32 = 20;
+
+/// Conversations of a kind: enough turns in all for a clock of 10 ms.
+const ALIKE: u32 = 20;
 
 /// Rounds of them.
 const ROUNDS: usize = 5;
@@ -134,51 +139,50 @@ fn own_cpu() -> anyhow::Result<Duration> {
     Ok(Duration::from_nanos(nanos.parse()?))
 }
 
-pub(super) fn history(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let home = Home::new(server, "step", &[("crab", SHORT)])?;
-    let mut lines = String::new();
-    for number in 0..MESSAGES / 2 {
-        write!(lines, "{}", pair(number))?;
+/// Milliseconds of the daemon on processors for a turn with so much history.
+fn cpu_of_turn(
+    home: &Home,
+    daemon: &Daemon,
+    client: &mut Client,
+    messages: usize,
+    round: usize,
+) -> anyhow::Result<f64> {
+    let lines: String = (0..messages / 2).map(pair).collect();
+    let sender = |number| format!("of-{messages}-{round}-{number}");
+    for number in 0..ALIKE {
+        home.conversation("crab", &sender(number), &lines)?;
+        client.turn("crab", &sender(number))?;
     }
-    home.conversation("crab", "long", &lines)?;
-    home.conversation("crab", "short", &pair(0))?;
+    let before = daemon.cpu()?;
+    for turn in 0..TURNS * ALIKE {
+        client.turn("crab", &sender(turn % ALIKE))?;
+    }
+    Ok(millis((daemon.cpu()? - before) / (TURNS * ALIKE)))
+}
+
+pub(super) fn history(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let home = Home::new(server, "never", &[("crab", SHORT)])?;
     let daemon = home.start()?;
     let mut client = daemon.client()?;
     let mut direct = Direct::connect(&server.address)?;
-    let (mut ratios, mut of_turns, mut of_posts, mut of_short) = (vec![], vec![], vec![], vec![]);
-    client.turn("crab", "long")?;
-    client.turn("crab", "short")?;
-    for _ in 0..ROUNDS {
-        let before = daemon.cpu()?;
-        for _ in 0..TURNS {
-            client.turn("crab", "short")?;
-        }
-        let short = (daemon.cpu()? - before) / TURNS;
-        let before = daemon.cpu()?;
-        for _ in 0..TURNS {
-            client.turn("crab", "long")?;
-        }
-        let ours = (daemon.cpu()? - before) / TURNS;
+    let (mut of_short, mut of_usual, mut of_long, mut of_posts) = (vec![], vec![], vec![], vec![]);
+    for round in 0..ROUNDS {
+        let mut cpu = |messages| cpu_of_turn(&home, &daemon, &mut client, messages, round);
+        of_short.push(cpu(2)?);
+        of_usual.push(cpu(USUAL)?);
+        of_long.push(cpu(MESSAGES)?);
         let ready = request(SHORT, &server.last_body()?);
         let before = own_cpu()?;
-        for _ in 0..TURNS {
+        for _ in 0..TURNS * ALIKE {
             direct.turn(&ready)?;
         }
-        let theirs = (own_cpu()? - before) / TURNS;
-        of_turns.push(millis(ours));
-        of_posts.push(millis(theirs));
-        of_short.push(millis(short));
-        ratios.push(millis(ours) / millis(theirs));
+        of_posts.push(millis((own_cpu()? - before) / (TURNS * ALIKE)));
     }
+    let row = |what: &str, times| Row::beside(format!("CPU of a turn, {what}"), "ms", times);
     Ok(vec![
-        Row::at_most(
-            "10,000 messages of history: CPU of a turn to that of posting the ready bytes",
-            "",
-            1.25,
-            ratios,
-        ),
-        Row::beside("the same, CPU of a turn", "ms", of_turns),
-        Row::beside("the same, CPU of posting the ready bytes", "ms", of_posts),
-        Row::beside("CPU of a turn with a short history", "ms", of_short),
+        row("a short history", of_short),
+        row("100 messages of history", of_usual),
+        row("10,000 messages of history", of_long),
+        row("the same, only posting the ready bytes", of_posts),
     ])
 }

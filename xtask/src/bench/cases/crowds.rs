@@ -156,11 +156,11 @@ pub(super) fn crowd(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         }
         let what = format!("1,000 conversations at once, sync = {sync}");
         rows.push(Row::at_most(format!("{what}, to direct"), "", 1.3, ratios));
-        rows.push(Row::at_most(format!("{what}, peak"), "MiB", 45.0, peaks));
+        rows.push(Row::at_most(format!("{what}, peak"), "MiB", 60.0, peaks));
         rows.push(Row::at_most(
             format!("{what}, after 10 s of idleness"),
             "MiB",
-            12.0,
+            20.0,
             after,
         ));
         let mut bursts = Vec::new();
