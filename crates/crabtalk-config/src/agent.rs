@@ -11,7 +11,7 @@ pub use settings::{AgentBudget, AgentSettings, CompactThreshold, Permission, Per
 
 use crate::error::{Diagnostic, Error, Warning};
 use crate::file::read_limited;
-use crate::reader::{Section, Source};
+use crate::reader::{Section, TextFile};
 use crate::tree::{self, Language};
 use crabtalk_files::Frontmatter;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl AgentFile {
         let (frontmatter, prompt) = split(text, file)?;
         check_size(frontmatter, file)?;
         let tree = tree::from_yaml(frontmatter, file, 1)?;
-        let source = Source::new(file);
+        let source = TextFile::new(file);
         let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
         let file = Self {
             settings,
@@ -82,7 +82,7 @@ impl AgentText {
         let file = Path::new("config");
         check_size(text, file)?;
         let (tree, language) = tree::from_any(text, file)?;
-        let source = Source::new(file);
+        let source = TextFile::new(file);
         let settings = AgentSettings::read(Section::new(&source, "", &tree)?)?;
         let frontmatter = match language {
             // As given, comments and all, unless a file would end within it, as

@@ -10,12 +10,12 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// One text on its way to typed values.
-pub(crate) struct Source {
+pub(crate) struct TextFile {
     file: PathBuf,
     warnings: RefCell<Vec<Warning>>,
 }
 
-impl Source {
+impl TextFile {
     pub(crate) fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
@@ -51,7 +51,7 @@ impl Source {
 
 /// A table whose keys are taken one by one.
 pub(crate) struct Section<'a> {
-    source: &'a Source,
+    source: &'a TextFile,
     path: String,
     pub(crate) at: Position,
     entries: &'a [Entry],
@@ -60,7 +60,7 @@ pub(crate) struct Section<'a> {
 
 impl<'a> Section<'a> {
     pub(crate) fn new(
-        source: &'a Source,
+        source: &'a TextFile,
         path: impl Into<String>,
         node: &'a Node,
     ) -> Result<Self, Error> {
@@ -94,7 +94,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    pub(crate) fn source(&self) -> &'a Source {
+    pub(crate) fn source(&self) -> &'a TextFile {
         self.source
     }
 

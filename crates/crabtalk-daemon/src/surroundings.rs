@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
     use crabtalk_config::Config;
-    use crabtalk_skills::{Folder, Library, Source, TrustFile};
+    use crabtalk_skills::{Folder, Library, SkillSource, TrustFile};
     use crabtalk_tools::FileWork;
     use std::fs;
     use std::time::Duration;
@@ -147,7 +147,7 @@ mod tests {
             fs::write(at("home/repo/AGENTS.md"), "Be kind.").unwrap();
             let folder = Folder {
                 path: at("config/skills"),
-                source: Source::Home,
+                source: SkillSource::Home,
             };
             let (config, _) = Config::parse("", Path::new("config.toml"), &|_| None).unwrap();
             let skills = Skills::new(

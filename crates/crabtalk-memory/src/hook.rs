@@ -2,7 +2,7 @@
 
 use crate::memory::{Rank, UNASKED_POSTINGS, told};
 use crate::render::{self, Budget};
-use crate::{Hit, Memory, Source, Viewer};
+use crate::{FoundIn, Hit, Memory, Viewer};
 use crabtalk_domain::{AgentConfig, BoxFuture, Hook, Message, People, Role, RunContext, tags};
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ impl Memory {
 /// Whether the turn is still part of the working history: what follows a
 /// summary verbatim is archived all the same.
 fn stands_in(hit: &Hit, history: &[Arc<Message>]) -> bool {
-    matches!(hit.source, Source::Archive { .. })
+    matches!(hit.source, FoundIn::Archive { .. })
         && history
             .iter()
             .any(|m| !m.at.is_empty() && m.at == hit.at && m.role != Role::Tool)

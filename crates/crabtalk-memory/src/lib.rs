@@ -30,7 +30,9 @@ pub use archives::ArchiveIndex;
 pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 pub use error::{Error, Warning};
 pub use import::ImportReport;
-pub use memory::{Hit, MAX_HITS, Memory, NewEntry, Parts, RecallScope, Recalled, Settings, Source};
+pub use memory::{
+    FoundIn, Hit, MAX_HITS, Memory, NewEntry, Parts, RecallScope, Recalled, Settings,
+};
 pub use project::{Instruction, Project, Trusts};
 pub use view::{Owners, Viewer};
 

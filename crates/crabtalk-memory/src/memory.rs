@@ -69,7 +69,7 @@ impl Default for Settings {
 
 /// Where a hit comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum FoundIn {
     /// An entry.
     Entry {
         /// Who caused it; empty when a person wrote the file.
@@ -90,7 +90,7 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// Where it was found.
-    pub source: Source,
+    pub source: FoundIn,
     /// The entry's name or the archive's title.
     pub title: String,
     /// The words that were found, as they stand there.

@@ -3,7 +3,7 @@
 
 use crate::index::Query;
 use crate::text::{cut, sentences, terms};
-use crate::{Hit, Source};
+use crate::{FoundIn, Hit};
 use crabtalk_domain::tags::{escape, line};
 use std::collections::HashSet;
 
@@ -69,13 +69,13 @@ fn heading(hit: &Hit) -> String {
     let title = escape(&cut(&one_line(&hit.title), 200)).into_owned();
     let mut notes = Vec::new();
     let kind = match &hit.source {
-        Source::Entry { sender } => {
+        FoundIn::Entry { sender } => {
             if !sender.is_empty() {
                 notes.push(format!("from {}", escape(&cut(&one_line(sender), 80))));
             }
             "entry"
         }
-        Source::Archive {
+        FoundIn::Archive {
             speaker,
             conversation,
             ..

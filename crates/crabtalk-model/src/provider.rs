@@ -65,12 +65,12 @@ pub(crate) struct Shared {
 }
 
 /// An answer that has begun.
-pub(crate) enum Source {
+pub(crate) enum Opened {
     Answer(Box<Answer>),
     Offline(Offline),
 }
 
-impl Source {
+impl Opened {
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -143,7 +143,7 @@ impl Provider {
         model: &ModelConfig,
         request: &Request,
         known: &str,
-    ) -> Result<Source, Error> {
+    ) -> Result<Opened, Error> {
         if let Some(reason) = self.config.missing_key() {
             let name = &self.config.name;
             let message = format!("{reason}; set api_key of [provider.{name}] or its variable");
@@ -151,7 +151,7 @@ impl Provider {
         }
         let sight = Sight::new(self.config.kind, model);
         let Some(endpoint) = &self.endpoint else {
-            return Ok(Source::Offline(Offline::answer(request, &sight)));
+            return Ok(Opened::Offline(Offline::answer(request, &sight)));
         };
         let id = &model.id;
         let (body, format) = match self.config.kind {
@@ -184,7 +184,7 @@ impl Provider {
             self.peer.clone(),
             shared.random.clone(),
         );
-        Ok(Source::Answer(Box::new(answer)))
+        Ok(Opened::Answer(Box::new(answer)))
     }
 
     /// An error of this provider in general.

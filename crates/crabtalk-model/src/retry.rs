@@ -3,7 +3,7 @@
 //! errors end a model's turn at once; a model's turn precedes its fallback's.
 
 use crate::config::ModelConfig;
-use crate::provider::{Provider, Shared, Source};
+use crate::provider::{Opened, Provider, Shared};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request};
 use futures_core::Stream;
@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 /// An answer whose first content is there.
 pub(crate) struct Begun {
     chunks: VecDeque<Chunk>,
-    source: Source,
+    source: Opened,
 }
 
 impl Plan {

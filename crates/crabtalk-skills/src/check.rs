@@ -1,7 +1,7 @@
 //! The strict judgement on skills, for their authors: `skills check DIR`.
 
 use crate::finding::{Finding, Level, Trouble};
-use crate::skill::{Source, files_of, manifest, read};
+use crate::skill::{SkillSource, files_of, manifest, read};
 use crate::{Error, disk, scan};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub fn check(folder: &Path) -> Result<Report, Error> {
         }
     }
     for folder in &report.skills {
-        match read(folder, Source::External) {
+        match read(folder, SkillSource::External) {
             Ok(read) => report.findings.extend(read.findings),
             Err(findings) => report.findings.extend(findings),
         }

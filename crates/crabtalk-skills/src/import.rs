@@ -7,7 +7,7 @@
 use crate::disk::{self, MAX_FILE_BYTES};
 use crate::finding::{Finding, Level};
 use crate::scan::scan;
-use crate::skill::{Source, folder_name, manifest, read};
+use crate::skill::{SkillSource, folder_name, manifest, read};
 use crate::{Error, load};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -100,7 +100,7 @@ struct Taken {
 /// else stands in the way.
 fn taken_names(to: &Path) -> Vec<Taken> {
     let skills = scan(to).folders.into_iter().map(|folder| Taken {
-        name: match read(&folder, Source::Home) {
+        name: match read(&folder, SkillSource::Home) {
             Ok(read) => read.summary.name,
             Err(_) => folder_name(&folder).to_owned(),
         },
@@ -164,7 +164,7 @@ fn import_one(
     taken: &mut Vec<Taken>,
     replace: bool,
 ) -> Result<Copied, String> {
-    let skill = load(folder, Source::External).map_err(|e| e.to_string())?;
+    let skill = load(folder, SkillSource::External).map_err(|e| e.to_string())?;
     let name = skill.summary.name;
     let there = may_take(&name, folder, to, taken, replace)?;
     let tree = disk::tree(folder, |name| LEFT_OUT.contains(&name));

@@ -11,7 +11,7 @@
 mod catalog;
 
 use crate::finding::Finding;
-use crate::skill::{Skill, Source, Summary};
+use crate::skill::{Skill, SkillSource, Summary};
 use crate::{Error, TrustFile, block, name};
 use catalog::{Cache, Catalog};
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ pub struct Folder {
     /// Where it is; it need not be there.
     pub path: PathBuf,
     /// What its skills may claim.
-    pub source: Source,
+    pub source: SkillSource,
 }
 
 /// The skills in reach, and what is wrong around them.
@@ -207,7 +207,7 @@ impl Library {
             && let Some(root) = catalog.project_root(cwd)
             && roots.insert(root.clone())
         {
-            catalog.add(&root, Source::Project, &self.cache);
+            catalog.add(&root, SkillSource::Project, &self.cache);
             project = Some(fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));
         }
         (catalog, project)

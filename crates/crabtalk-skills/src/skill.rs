@@ -16,7 +16,7 @@ const LOWER_MANIFEST: &str = "skill.md";
 
 /// Where a skill comes from, which decides what it may claim (SKILL-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum SkillSource {
     /// `config/skills` of the home.
     Home,
     /// `.crabtalk/skills` of a run's cwd: whoever wrote the project wrote it.
@@ -36,7 +36,7 @@ pub struct Summary {
     /// Its folder, canonical.
     pub folder: PathBuf,
     /// Where it comes from.
-    pub source: Source,
+    pub source: SkillSource,
 }
 
 /// A skill as it was on disk when it was loaded.
@@ -78,7 +78,7 @@ pub fn files(folder: &Path) -> Result<Files, Error> {
 
 /// Loads the skill in a folder. What is wrong is in its warnings, as long as
 /// it can be used at all.
-pub fn load(folder: &Path, source: Source) -> Result<Skill, Error> {
+pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {
     let folder = disk::canonical_folder(folder)?;
     let read = read(&folder, source).map_err(|findings| Error::Refused {
         name: folder_name(&folder).to_owned(),
@@ -108,7 +108,7 @@ pub(crate) struct Read {
 }
 
 /// Reads the `SKILL.md` of a canonical folder.
-pub(crate) fn read(folder: &Path, source: Source) -> Result<Read, Vec<Finding>> {
+pub(crate) fn read(folder: &Path, source: SkillSource) -> Result<Read, Vec<Finding>> {
     let Some(manifest) = manifest(folder) else {
         let trouble = Trouble::new(
             format!("there is no {MANIFEST}"),

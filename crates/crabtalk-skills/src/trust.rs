@@ -13,7 +13,7 @@ pub use hash::content_hash;
 
 use crate::format;
 use crate::grants::grants;
-use crate::skill::{MANIFEST, Skill, Source};
+use crate::skill::{MANIFEST, Skill, SkillSource};
 use crate::tools::ToolPattern;
 
 impl Trust {
@@ -24,7 +24,7 @@ impl Trust {
     /// may have changed since.
     pub fn preapproved(&self, skill: &Skill) -> Vec<ToolPattern> {
         let summary = &skill.summary;
-        if summary.source != Source::Home || skill.allowed_tools.is_empty() {
+        if summary.source != SkillSource::Home || skill.allowed_tools.is_empty() {
             return Vec::new();
         }
         let Some(trusted) = self.skill(&summary.folder) else {

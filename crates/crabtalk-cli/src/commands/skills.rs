@@ -4,7 +4,7 @@ use super::Context;
 use crate::args::Skills;
 use crate::error::Error;
 use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SkillList, SkillTrust, SourceKind};
-use crabtalk_skills::{Finding, ImportReport, Level, Skill, Source};
+use crabtalk_skills::{Finding, ImportReport, Level, Skill, SkillSource};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -29,19 +29,19 @@ async fn known(context: &mut Context) -> Result<SkillList, Error> {
 }
 
 /// The kind of folder that a skill is in, as the daemon says it.
-fn source(skill: &SkillInfo) -> Source {
+fn source(skill: &SkillInfo) -> SkillSource {
     match skill.source_kind() {
-        SourceKind::External => Source::External,
-        SourceKind::Project => Source::Project,
-        SourceKind::Unknown | SourceKind::Local | SourceKind::Plugin => Source::Home,
+        SourceKind::External => SkillSource::External,
+        SourceKind::Project => SkillSource::Project,
+        SourceKind::Unknown | SourceKind::Local | SourceKind::Plugin => SkillSource::Home,
     }
 }
 
-fn kind(source: Source) -> &'static str {
+fn kind(source: SkillSource) -> &'static str {
     match source {
-        Source::Home => "installed",
-        Source::External => "external",
-        Source::Project => "project",
+        SkillSource::Home => "installed",
+        SkillSource::External => "external",
+        SkillSource::Project => "project",
     }
 }
 
@@ -66,7 +66,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         for skill in &skills {
             let value = json!({
                 "name": skill.name, "enabled": skill.enabled, "source": skill.source,
-                "external": source(skill) == Source::External, "kind": kind(source(skill)),
+                "external": source(skill) == SkillSource::External, "kind": kind(source(skill)),
                 "trusted": trusted(skill.trust()),
             });
             context.console.screen.json(&value)?;

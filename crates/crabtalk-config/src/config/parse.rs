@@ -5,7 +5,7 @@ use super::models::read_models;
 use super::sections::{cron, limits, memory, runs, skills, storage};
 use super::*;
 use crate::name::{NAME_RULE, is_name};
-use crate::reader::{Section, Source};
+use crate::reader::{Section, TextFile};
 use crate::tree::{Entry, from_toml};
 use crate::{Secret, Written, home::expand_tilde};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(super) fn parse(
     env: &Env<'_>,
 ) -> Result<(Config, Vec<Warning>), Error> {
     let tree = from_toml(text, file)?;
-    let source = Source::new(file);
+    let source = TextFile::new(file);
     let mut root = Section::new(&source, "", &tree)?;
     for (key, what) in [("tcp", "[tcp]"), ("token", "[token.*]")] {
         // Looked up, not taken: a refused key is nobody's nearest key.

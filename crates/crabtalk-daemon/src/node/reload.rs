@@ -6,7 +6,7 @@ use crate::edit::{self, EditError};
 use crate::memory::memory;
 use crate::skills::Skills;
 use crabtalk_config::{Config, ConfigFile, Home};
-use crabtalk_skills::{Folder, Source};
+use crabtalk_skills::{Folder, SkillSource};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,18 +121,18 @@ pub(super) async fn tell_of_skills(skills: &Arc<Skills>, report: &mut Report) {
 pub(super) fn folders(home: &Home, config: &Config) -> Vec<Folder> {
     let mut folders = vec![Folder {
         path: home.skills_dir(),
-        source: Source::Home,
+        source: SkillSource::Home,
     }];
     folders.extend(config.skills.paths.iter().map(|path| Folder {
         path: home.expand_tilde(path),
-        source: Source::External,
+        source: SkillSource::External,
     }));
     if config.skills.import
         && let Some(user_home) = home.user_home()
     {
         folders.push(Folder {
             path: user_home.join(".claude/skills"),
-            source: Source::External,
+            source: SkillSource::External,
         });
     }
     folders

@@ -2,10 +2,10 @@
 
 use super::{Session, status};
 use crabtalk_domain::ConversationKey;
-use crabtalk_memory::{Hit, Source};
+use crabtalk_memory::{FoundIn, Hit};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
-use crabtalk_skills::{Source as SkillSource, Summary, Trust, content_hash};
+use crabtalk_skills::{SkillSource, Summary, Trust, content_hash};
 use std::sync::Arc;
 
 /// Hits when the client does not say how many.
@@ -97,16 +97,16 @@ fn trust_of(skill: &Summary, trust: &Trust) -> SkillTrust {
 
 fn found(hit: Hit, asked: &ConversationKey) -> SearchHit {
     let source = match hit.source {
-        Source::Entry { sender } if sender.is_empty() => "memory".to_owned(),
-        Source::Entry { sender } => format!("memory, from {sender}"),
-        Source::Archive {
+        FoundIn::Entry { sender } if sender.is_empty() => "memory".to_owned(),
+        FoundIn::Entry { sender } => format!("memory, from {sender}"),
+        FoundIn::Archive {
             conversation,
             index,
             ..
         } if conversation == *asked => {
             format!("archive {index}")
         }
-        Source::Archive {
+        FoundIn::Archive {
             conversation,
             index,
             ..

@@ -1,7 +1,7 @@
 //! What a search found, before the texts of turns are read.
 
 use super::inner::MAX_SNIPPET_BYTES;
-use super::{Hit, Source};
+use super::{FoundIn, Hit};
 use crate::archives::{Turn, text_hash};
 use crate::index::Query;
 use crate::render;
@@ -70,7 +70,7 @@ impl FoundTurn {
         }
         let passage = turn.text.get(self.passage.clone())?;
         Some(Hit {
-            source: Source::Archive {
+            source: FoundIn::Archive {
                 conversation: key.clone(),
                 index: self.archive,
                 speaker: turn.speaker,

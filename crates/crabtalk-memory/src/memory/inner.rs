@@ -2,7 +2,7 @@
 
 use super::found::{Candidate, FoundTurn, Rank};
 use super::page::Page;
-use super::{Hit, NewEntry, Parts, Source};
+use super::{FoundIn, Hit, NewEntry, Parts};
 use crate::archives::{self, Searched, Segment};
 use crate::entries::{Entries, Entry, Slot};
 use crate::index::{DocId, Features, Level, Query, Scratch, Shard, search, search_all};
@@ -253,7 +253,7 @@ fn entry_hit(entries: &Entries, doc: DocId, query: &Query, rank: Rank) -> Option
         }
     };
     Some(Hit {
-        source: Source::Entry {
+        source: FoundIn::Entry {
             sender: slot.sender.clone(),
         },
         title: entry.name,

@@ -86,7 +86,7 @@ enum Block<'a> {
         cache_control: Mark,
     },
     Image {
-        source: Source<'a>,
+        source: ImageSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Mark,
     },
@@ -110,7 +110,7 @@ enum Block<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Source<'a> {
+enum ImageSource<'a> {
     Base64 {
         media_type: &'static str,
         data: &'a str,
@@ -247,7 +247,7 @@ fn blocks(message: &Message, has_guests: bool, as_text: bool) -> Vec<Block<'_>> 
 
 fn result<'a>(message: &'a Message, content: Cow<'a, str>, as_text: bool) -> Vec<Block<'a>> {
     let images = message.images.iter().map(|image| Block::Image {
-        source: Source::Base64 {
+        source: ImageSource::Base64 {
             media_type: image.media_type().as_str(),
             data: image.base64(),
         },

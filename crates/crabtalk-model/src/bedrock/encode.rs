@@ -141,7 +141,7 @@ enum Block<'a> {
     ReasoningContent(Reasoning<'a>),
     Image {
         format: &'static str,
-        source: Source<'a>,
+        source: ImageSource<'a>,
     },
     #[serde(rename_all = "camelCase")]
     ToolUse {
@@ -167,7 +167,7 @@ enum Reasoning<'a> {
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct ImageSource<'a> {
     bytes: &'a str,
 }
 
@@ -284,7 +284,7 @@ fn result<'a>(message: &'a Message, content: Cow<'a, str>, as_text: bool) -> Vec
             ImageType::Gif => "gif",
             ImageType::Webp => "webp",
         },
-        source: Source {
+        source: ImageSource {
             bytes: image.base64(),
         },
     });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::skill::{Files, Source};
+use crate::skill::{Files, SkillSource};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ fn skill(body: &str, paths: &[&str]) -> Skill {
             name: "s".into(),
             description: String::new(),
             folder: "/skills/s".into(),
-            source: Source::Home,
+            source: SkillSource::Home,
         },
         body: body.into(),
         license: None,

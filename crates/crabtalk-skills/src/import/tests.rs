@@ -43,7 +43,7 @@ impl Disk {
     }
 
     fn body(&self, name: &str) -> String {
-        load(&self.to.join(name), Source::Home).unwrap().body
+        load(&self.to.join(name), SkillSource::Home).unwrap().body
     }
 }
 

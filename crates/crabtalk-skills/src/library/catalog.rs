@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::finding::{Finding, Level, Trouble};
 use crate::scan::scan;
-use crate::skill::{self, Skill, Source, Summary, folder_name, manifest, read};
+use crate::skill::{self, Skill, SkillSource, Summary, folder_name, manifest, read};
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -110,7 +110,7 @@ pub(super) struct Catalog {
 
 impl Catalog {
     /// Adds the skills below a canonical root.
-    pub(super) fn add(&mut self, root: &Path, source: Source, cache: &Cache) {
+    pub(super) fn add(&mut self, root: &Path, source: SkillSource, cache: &Cache) {
         let scan = scan(root);
         self.warnings.extend(scan.findings);
         self.looked_at.extend(scan.looked_into);
@@ -182,7 +182,7 @@ impl Catalog {
 
     /// Leaves out what of a project is not trusted.
     pub(super) fn leave_out(&mut self, project: &Path, trusts: &dyn Fn(&Path) -> bool) {
-        let out = |skill: &Summary| skill.source == Source::Project && !trusts(&skill.folder);
+        let out = |skill: &Summary| skill.source == SkillSource::Project && !trusts(&skill.folder);
         let (left, kept) = std::mem::take(&mut self.skills).into_iter().partition(out);
         self.skills = kept;
         let left: Vec<Summary> = left;
@@ -277,7 +277,7 @@ impl Catalog {
 }
 
 /// What the cache keeps of a skill.
-fn parse(folder: &Path, source: Source) -> (Result<Summary, ()>, Vec<Finding>) {
+fn parse(folder: &Path, source: SkillSource) -> (Result<Summary, ()>, Vec<Finding>) {
     match read(folder, source) {
         Ok(read) => {
             let mut findings = read.findings;

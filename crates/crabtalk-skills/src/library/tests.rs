@@ -35,8 +35,8 @@ impl Disk {
             source,
         };
         Library::new(vec![
-            folder("home", Source::Home),
-            folder("external", Source::External),
+            folder("home", SkillSource::Home),
+            folder("external", SkillSource::External),
         ])
     }
 
@@ -74,10 +74,10 @@ fn folders_count_in_order_and_the_first_of_a_name_wins() {
     assert_eq!(
         skills,
         [
-            ("b", Source::Home),
-            ("a", Source::Home),
-            ("c", Source::External),
-            ("d", Source::Project),
+            ("b", SkillSource::Home),
+            ("a", SkillSource::Home),
+            ("c", SkillSource::External),
+            ("d", SkillSource::Project),
         ]
     );
     let second: Vec<String> = listing
@@ -346,12 +346,12 @@ fn a_project_that_is_also_a_configured_folder_counts_once() {
     fs::create_dir_all(disk.cwd()).unwrap();
     let library = Library::new(vec![Folder {
         path: disk.cwd().join(".crabtalk/skills"),
-        source: Source::Home,
+        source: SkillSource::Home,
     }]);
     disk.write(&format!("{PROJECT}/a"), "x", "x");
     let listing = library.list(Some(&disk.cwd()), &all);
     assert_eq!(listing.skills.len(), 1);
-    assert_eq!(listing.skills[0].source, Source::Home);
+    assert_eq!(listing.skills[0].source, SkillSource::Home);
     assert_eq!(listing.warnings, []);
 }
 

@@ -24,7 +24,7 @@ fn a_skill_brings_its_files() {
         fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
         fs::write(folder.join(path), "x").unwrap();
     }
-    let skill = load(&folder, Source::Home).unwrap();
+    let skill = load(&folder, SkillSource::Home).unwrap();
     assert_eq!(
         skill.files.paths,
         [
@@ -48,7 +48,7 @@ fn bundled_files_that_leave_or_are_huge_are_named_and_left() {
         .unwrap()
         .set_len(10 * 1024 * 1024)
         .unwrap();
-    let skill = load(&folder, Source::Home).unwrap();
+    let skill = load(&folder, SkillSource::Home).unwrap();
     assert!(skill.files.paths.is_empty());
     let texts: Vec<String> = skill.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(texts.len(), 2, "{texts:?}");
@@ -85,7 +85,7 @@ fn the_folder_names_the_skill() {
     ] {
         let text = format!("---\n{stated}description: d\n---\nx");
         let (_temp, path) = skill(folder, &text);
-        let texts = match (load(&path, Source::Home), name) {
+        let texts = match (load(&path, SkillSource::Home), name) {
             (Ok(skill), Some(name)) => {
                 assert_eq!(skill.summary.name, name);
                 format!(
@@ -110,7 +110,7 @@ fn a_manifest_that_leaves_or_is_huge_is_refused_by_name() {
     let (temp, folder) = skill("feeds", TEXT);
     let manifest = folder.join(MANIFEST);
     let refused = |part: &str| {
-        let error = load(&folder, Source::Home).unwrap_err().to_string();
+        let error = load(&folder, SkillSource::Home).unwrap_err().to_string();
         assert!(
             error.starts_with("the skill \"feeds\" cannot be loaded: "),
             "{error}"
@@ -135,14 +135,14 @@ fn a_manifest_that_leaves_or_is_huge_is_refused_by_name() {
     fs::remove_dir(&manifest).unwrap();
     fs::write(folder.join("text.md"), TEXT).unwrap();
     symlink("text.md", &manifest).unwrap();
-    assert_eq!(load(&folder, Source::Home).unwrap().body, "Do it.");
+    assert_eq!(load(&folder, SkillSource::Home).unwrap().body, "Do it.");
 }
 
 #[test]
 fn a_lower_case_manifest_is_understood() {
     let (_temp, folder) = skill("feeds", TEXT);
     fs::rename(folder.join(MANIFEST), folder.join(LOWER_MANIFEST)).unwrap();
-    let skill = load(&folder, Source::Home).unwrap();
+    let skill = load(&folder, SkillSource::Home).unwrap();
     assert_eq!(skill.warnings.len(), 1);
     assert!(
         skill.warnings[0]
@@ -156,10 +156,10 @@ fn a_lower_case_manifest_is_understood() {
 fn there_is_nothing_without_a_manifest() {
     let (_temp, folder) = skill("feeds", TEXT);
     fs::remove_file(folder.join(MANIFEST)).unwrap();
-    let error = load(&folder, Source::Home).unwrap_err().to_string();
+    let error = load(&folder, SkillSource::Home).unwrap_err().to_string();
     assert!(error.contains("there is no SKILL.md"), "{error}");
     assert!(matches!(
-        load(&folder.join("x"), Source::Home),
+        load(&folder.join("x"), SkillSource::Home),
         Err(Error::Io { .. })
     ));
 }

@@ -67,7 +67,7 @@ impl Offer {
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = canonical_folder(folder)?;
         let before = content_hash(&path)?;
-        let skill = crate::load(&path, crate::Source::Home)?;
+        let skill = crate::load(&path, crate::SkillSource::Home)?;
         let sha256 = content_hash(&path)?;
         if sha256 != before {
             let error = io::Error::other("it changes while it is looked at");

@@ -16,7 +16,7 @@ fn home() -> (tempfile::TempDir, PathBuf, TrustFile) {
     (temp, skill, file)
 }
 
-fn preapproved(file: &TrustFile, folder: &Path, source: Source) -> Vec<String> {
+fn preapproved(file: &TrustFile, folder: &Path, source: SkillSource) -> Vec<String> {
     let skill = load(folder, source).unwrap();
     let rules = file.load().unwrap().preapproved(&skill);
     rules.iter().map(ToString::to_string).collect()
@@ -89,21 +89,21 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
     let (_temp, skill, file) = home();
     let rules = ["bash(git)", "bash(git *)", "read"];
     let none: [&str; 0] = [];
-    assert_eq!(preapproved(&file, &skill, Source::Home), none);
+    assert_eq!(preapproved(&file, &skill, SkillSource::Home), none);
     let trusted = file
         .add_skill(&skill, "2026-11-01T00:00:00Z", "user")
         .unwrap();
     assert_eq!(trusted.sha256, content_hash(&skill).unwrap());
-    assert_eq!(preapproved(&file, &skill, Source::Home), rules);
-    assert_eq!(preapproved(&file, &skill, Source::Project), none);
-    assert_eq!(preapproved(&file, &skill, Source::External), none);
+    assert_eq!(preapproved(&file, &skill, SkillSource::Home), rules);
+    assert_eq!(preapproved(&file, &skill, SkillSource::Project), none);
+    assert_eq!(preapproved(&file, &skill, SkillSource::External), none);
 
-    let loaded = load(&skill, Source::Home).unwrap();
+    let loaded = load(&skill, SkillSource::Home).unwrap();
     fs::write(skill.join("scripts/run.sh"), "rm").unwrap();
-    assert_eq!(preapproved(&file, &skill, Source::Home), none);
+    assert_eq!(preapproved(&file, &skill, SkillSource::Home), none);
     assert!(file.load().unwrap().preapproved(&loaded).is_empty());
     fs::write(skill.join("scripts/run.sh"), "echo").unwrap();
-    assert_eq!(preapproved(&file, &skill, Source::Home), rules);
+    assert_eq!(preapproved(&file, &skill, SkillSource::Home), rules);
 
     // Trusted as it is now, yet what was loaded said something else.
     fs::write(skill.join("SKILL.md"), TEXT.replace("Read", "Write")).unwrap();
@@ -112,7 +112,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
 
     assert!(file.remove_skill(&skill).unwrap());
     assert!(!file.remove_skill(&skill).unwrap());
-    assert_eq!(preapproved(&file, &skill, Source::Home), none);
+    assert_eq!(preapproved(&file, &skill, SkillSource::Home), none);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_copy_of_a_trusted_skill_is_not_trusted() {
     file.add_skill(&skill, "t", "user").unwrap();
     let copy = temp.path().join("s");
     fs::rename(&skill, &copy).unwrap();
-    assert!(preapproved(&file, &copy, Source::Home).is_empty());
+    assert!(preapproved(&file, &copy, SkillSource::Home).is_empty());
     // Its entry can still be removed.
     assert!(file.remove_skill(&skill).unwrap());
 }

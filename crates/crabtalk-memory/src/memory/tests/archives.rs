@@ -54,7 +54,7 @@ async fn archives_are_read_once_and_only_what_was_said() {
         .recall(&viewer("user"), "what did Ada say about helium", 1)
         .await
         .hits;
-    let Source::Archive {
+    let FoundIn::Archive {
         speaker, index: 1, ..
     } = &ada[0].source
     else {
@@ -218,7 +218,7 @@ async fn many_small_archives_become_few_files_and_stay_findable() {
             (hits[0].title.clone(), &hits[0].snippet),
             (format!("Archive {}", n + 1), &said_in(n))
         );
-        let Source::Archive { speaker, .. } = &hits[0].source else {
+        let FoundIn::Archive { speaker, .. } = &hits[0].source else {
             panic!("{hits:?}")
         };
         assert_eq!(speaker, ["ada", "bo"][n % 2]);

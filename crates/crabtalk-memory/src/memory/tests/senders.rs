@@ -43,8 +43,8 @@ async fn visibility(recall_scope: RecallScope) -> String {
             .hits
         {
             let what = match &hit.source {
-                Source::Entry { .. } => hit.title,
-                Source::Archive { conversation, .. } => {
+                FoundIn::Entry { .. } => hit.title,
+                FoundIn::Archive { conversation, .. } => {
                     format!("Archive of {}", conversation.sender)
                 }
             };
