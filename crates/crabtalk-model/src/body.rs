@@ -3,8 +3,8 @@
 //! same bytes at the same place, so that providers' caches hit; messages
 //! therefore come last.
 //!
-//! A body is written anew for each request. For a hundred messages of 400 bytes that
-//! takes a tenth of what the turn takes.
+//! A body is written anew for each request: with a hundred messages of 400
+//! bytes that takes a quarter of the turn's time on the processor.
 
 use bytes::Bytes;
 use crabtalk_domain::{Message, Role, ToolCall};
