@@ -289,17 +289,13 @@ async fn an_agent_that_is_gone_fails_its_run_and_no_other() {
     env.run(&["daemon", "reload"]).await.ok();
     publish(&env, "a", "go").await.unwrap();
     fired(&env, crab.id, 1).await;
-    eventually("the failure", async || {
+    let failed = eventually("the failure", async || {
         let list = listed(&env).await;
-        let failed = list
-            .into_iter()
-            .find(|one| one.id == helper.id && one.failed == 1)?;
-        Some(assert!(
-            failed.last_outcome.contains("helper"),
-            "{failed:?}"
-        ))
+        list.into_iter()
+            .find(|one| one.id == helper.id && one.failed == 1)
     })
     .await;
+    assert!(failed.last_outcome.contains("helper"), "{failed:?}");
 }
 
 #[tokio::test]
