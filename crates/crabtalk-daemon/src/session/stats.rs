@@ -6,16 +6,19 @@ use crate::services;
 use crabtalk_proto::*;
 use crabtalk_runtime::Catalog;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 impl Session {
     pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
         let ledger = Arc::clone(self.node.ledger());
         ledger.know_today().await;
         // Files of earlier days are read for it.
-        let report = tokio::task::spawn_blocking(move || ledger.report(request.days));
-        let report = report
+        let files = self.node.skills().files();
+        let read = move |_: &AtomicBool| Ok::<_, String>(ledger.report(request.days));
+        let report = files
+            .run("the ledger", read)
             .await
-            .map_err(|_| Status::internal("the ledger could not be read"))?;
+            .map_err(|why| Status::internal(format!("the ledger could not be read: {why}")))?;
         let runtime = self.node.runtime();
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (conversations, running) = runtime.load();
