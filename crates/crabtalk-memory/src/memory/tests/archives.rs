@@ -229,8 +229,13 @@ async fn many_small_archives_become_few_files_and_stay_findable() {
 async fn what_a_search_indexes_is_in_few_files_too() {
     let world = World::new();
     world.archive("user", &long_ago(3_000));
-    let found = world.titles("user", WALRUS).await;
-    assert!(!found.is_empty());
+    // On a busy machine one question's patience ends before the index does; each goes on
+    // where the last one stopped.
+    let mut asked = 0;
+    while world.titles("user", WALRUS).await.is_empty() {
+        asked += 1;
+        assert!(asked < 20, "nothing is found");
+    }
     // Eight of one size become one; a turn opens them all.
     let files = world.index_files().len();
     assert!((1..=8).contains(&files), "{files} files");
