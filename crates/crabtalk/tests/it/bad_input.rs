@@ -93,13 +93,10 @@ async fn a_frame_that_cannot_be_read_is_400_and_the_connection_lives() {
         assert_eq!(pong.fields(), [2]);
     }
     // Known, but not built: named.
-    const PUBLISH_EVENT: u64 = 43;
-    let (code, message) = client
-        .ask(PUBLISH_EVENT, Fields::default().text(1, "x"))
-        .await
-        .error();
+    const LIST_MCPS: u64 = 13;
+    let (code, message) = client.ask(LIST_MCPS, Fields::default()).await.error();
     assert_eq!(code, 501, "{message}");
-    assert!(message.contains("publish_event"), "{message}");
+    assert!(message.contains("list_mcps"), "{message}");
 }
 
 #[tokio::test]
