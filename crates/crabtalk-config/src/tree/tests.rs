@@ -84,7 +84,7 @@ fn bombs_are_refused_quickly() {
         let begun = Instant::now();
         assert!(from_yaml(&bomb, Path::new("f"), 0).is_err());
         assert!(
-            begun.elapsed() < Duration::from_secs(1),
+            begun.elapsed() < Duration::from_secs(10),
             "{:?}",
             begun.elapsed()
         );

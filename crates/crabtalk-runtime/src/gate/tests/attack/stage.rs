@@ -33,7 +33,7 @@ pub(super) fn found(program: &str) -> Option<PathBuf> {
 }
 
 /// How long a command may go on: what it did until then counts.
-const SECONDS_TO_RUN: &str = "5";
+const SECONDS_TO_RUN: &str = "30";
 
 pub(super) struct Stage {
     pub(super) programs: Programs,
