@@ -120,7 +120,10 @@ async fn toolchains_of_the_person_work_inside() {
         ),
         ("node", "node -e 'console.log(1)'", "1\n"),
     ] {
-        if !has_tools(test, &[tool]) {
+        // Another user has other toolchains, and a machine need not have all.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()) {
+            lacks_here(test, &format!("{tool} is not there for this user"));
             continue;
         }
         for namespaces in [Namespaces::None, Namespaces::BuiltIn] {
