@@ -279,6 +279,9 @@ impl Conversation {
             // It never runs twice (CONV-9).
             Some(run) => {
                 let told = self.rt.storage.trace(&self.shared.key, run).await?;
+                // Whoever wrote it may have been killed before it was durable.
+                let end = self.shared.append(&[])?;
+                self.shared.synced_at_end(end).await?;
                 // Out of flight before its End is read.
                 self.shared.forget_current();
                 replay::tell(run, told.unwrap_or_default(), &job);

@@ -44,6 +44,9 @@ pub(crate) struct SyncState {
     unsynced: Vec<u8>,
     /// Whether anybody will ever ask.
     off: bool,
+    /// What stood there on opening may not be durable: whoever wrote it may have
+    /// been killed before its sync.
+    inherited: bool,
     /// The file's name is not durable yet.
     name_dirty: bool,
     waiters: Vec<(u64, oneshot::Sender<Result<(), Error>>)>,
@@ -55,10 +58,11 @@ pub(crate) struct SyncState {
 
 impl SyncState {
     /// A log that ends at `end` on opening. What another process left there is
-    /// durable with our first sync, and was never announced by us.
+    /// durable with our first sync, which whoever tells of it again asks for.
     pub(crate) fn opened(end: u64, off: bool) -> Self {
         Self {
             synced: end,
+            inherited: true,
             off,
             ..Self::default()
         }
@@ -105,6 +109,7 @@ impl SyncState {
             self.unsynced.drain(..gone);
         }
         self.synced = self.synced.max(upto);
+        self.inherited = false;
     }
 }
 
@@ -158,7 +163,7 @@ impl Syncer {
         let (tell, told) = oneshot::channel();
         let enqueue = {
             let mut state = log.lock();
-            if upto <= state.sync.synced {
+            if upto <= state.sync.synced && !state.sync.inherited {
                 return Box::pin(ready(Ok(())));
             }
             state.sync.waiters.push((upto, tell));
