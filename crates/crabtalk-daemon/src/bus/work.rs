@@ -2,6 +2,7 @@
 
 use super::Bus;
 use crate::node::Node;
+use crate::notify::Notice;
 use crabtalk_bus::{Event, Subscription};
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin};
 use crabtalk_runtime::{Error, RunRequest};
@@ -26,7 +27,8 @@ struct Open {
 /// How one subscription's run of an event came out.
 struct Fired {
     event: u64,
-    subscription: u64,
+    /// A subscription that this run would have used up, and whose claim ends.
+    claim: Option<u64>,
     /// The daemon stops: the run is tried after the next start.
     again: bool,
 }
@@ -57,12 +59,14 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
             let known = bus.0.known();
             let subscription = known.iter().find(|one| one.id == id).cloned();
             let free = subscription.filter(|one| !one.once || claimed.insert(id));
-            firing.push(Box::pin(fire(&node, event, id, free)));
+            firing.push(Box::pin(fire(&node, event, free)));
         }
         tokio::select! {
             () = bus.0.wake.notified() => published = true,
             Some(fired) = firing.next(), if !firing.is_empty() => {
-                claimed.remove(&fired.subscription);
+                if let Some(claim) = fired.claim {
+                    claimed.remove(&claim);
+                }
                 let Some(event) = open.get_mut(&fired.event) else { continue };
                 event.left -= 1;
                 event.again |= fired.again;
@@ -78,14 +82,11 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
     }
 }
 
-async fn fire(
-    node: &Node,
-    event: Arc<Event>,
-    id: u64,
-    subscription: Option<Subscription>,
-) -> Fired {
-    let mut again = false;
+async fn fire(node: &Node, event: Arc<Event>, subscription: Option<Subscription>) -> Fired {
+    let (mut again, mut claim) = (false, None);
     if let Some(subscription) = subscription {
+        let id = subscription.id;
+        claim = subscription.once.then_some(id);
         let bus = node.bus();
         let ran = run(node, &event, &subscription).await;
         again = matches!(&ran, Err(error) if matches!(**error, Error::ShuttingDown));
@@ -102,6 +103,7 @@ async fn fire(
                 error = last,
                 "a run of an event failed"
             );
+            node.notifier().tell(failure(&event, &subscription, &last));
         }
         bus.0.count(id, |count| {
             count.failed += u64::from(failed && !again);
@@ -110,9 +112,28 @@ async fn fire(
     }
     Fired {
         event: event.id,
-        subscription: id,
+        claim,
         again,
     }
+}
+
+/// What the owner is told of a run that failed while nobody looked.
+fn failure(event: &Event, subscription: &Subscription, why: &str) -> Notice {
+    Notice {
+        kind: "failed",
+        title: format!("{} could not answer {}", subscription.agent, event.source),
+        text: why.to_owned(),
+        cron: None,
+        agent: subscription.agent.to_string(),
+        sender: sender(event),
+        run: 0,
+        ask_id: String::new(),
+    }
+}
+
+/// Who speaks to agents for an event.
+fn sender(event: &Event) -> String {
+    format!("event:{}", event.source)
 }
 
 /// One run; the text is why it failed. An error means that it never started.
@@ -121,8 +142,7 @@ async fn run(
     event: &Event,
     subscription: &Subscription,
 ) -> Result<String, Arc<Error>> {
-    let sender = format!("event:{}", event.source);
-    let key = ConversationKey::new(subscription.agent.as_str(), &sender);
+    let key = ConversationKey::new(subscription.agent.as_str(), &sender(event));
     let key = key.map_err(|error| Arc::new(Error::from(error)))?;
     // Nothing said would be no message.
     let content = match event.payload.trim() {

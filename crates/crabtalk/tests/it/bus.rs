@@ -103,6 +103,28 @@ async fn what_is_published_starts_who_subscribed() {
 }
 
 #[tokio::test]
+async fn once_is_once_however_many_events_come_before_its_run_begins() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    // Both speak in one conversation, so that the second waits while the first is slow.
+    let each = subscribe(&env, "x", "crab", false).await;
+    let once = subscribe(&env, "x", "crab", true).await;
+    publish(&env, "x", "/slow 10 a b c d").await.unwrap();
+    publish(&env, "x", "two").await.unwrap();
+    publish(&env, "x", "three").await.unwrap();
+    fired(&env, each.id, 3).await;
+    eventually("an empty journal", async || {
+        let text = fs::read_to_string(env.home.join("state/events.jsonl")).unwrap();
+        let done = text.lines().filter(|line| line.starts_with("{\"done\""));
+        (done.count() == 3).then_some(())
+    })
+    .await;
+    let told = said(&env, "crab", "event:x").await;
+    assert_eq!(told.len(), 4, "three for one, one for the other: {told:?}");
+    assert!(listed(&env).await.iter().all(|one| one.id != once.id));
+}
+
+#[tokio::test]
 async fn the_end_of_a_run_is_an_event_and_a_chain_of_them_is_bounded() {
     let env = TestEnv::new();
     env.config("[limits]\nchain_depth = 3\n");
@@ -282,6 +304,11 @@ async fn bad_input_says_what_is_wrong() {
 async fn an_agent_that_is_gone_fails_its_run_and_no_other() {
     let env = TestEnv::new();
     env.agent("helper", "description: Helps.");
+    let told = env.work.join("told");
+    env.config(&format!(
+        "[notify]\ncommand = 'cat >> {}'\n",
+        told.display()
+    ));
     let _daemon = env.daemon().await;
     let helper = subscribe(&env, "a", "helper", false).await;
     let crab = subscribe(&env, "a", "crab", false).await;
@@ -296,6 +323,15 @@ async fn an_agent_that_is_gone_fails_its_run_and_no_other() {
     })
     .await;
     assert!(failed.last_outcome.contains("helper"), "{failed:?}");
+    let notice = eventually("a notice", async || {
+        let text = fs::read_to_string(&told).ok()?;
+        serde_json::from_str::<serde_json::Value>(&text).ok()
+    })
+    .await;
+    assert_eq!(
+        (&notice["kind"], &notice["agent"]),
+        (&"failed".into(), &"helper".into())
+    );
 }
 
 #[tokio::test]
