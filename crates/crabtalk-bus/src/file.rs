@@ -4,10 +4,9 @@
 //! never written over; a file that changed since it was taken is a conflict.
 
 use crate::Subscription;
-use crabtalk_files::Existing;
-use std::io;
-use std::path::{Path, PathBuf};
-use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table};
+use crabtalk_files::tables::{Kind, TablesEdit, TablesError, id_of};
+use std::path::Path;
+use toml_edit::Table;
 
 /// Largest file: as many subscriptions as there may be, with remarks.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -22,24 +21,21 @@ const ENTRIES: &str = "subscription";
 const HEAD: &str = "# Which agents run when an event comes. `crabtalk subscriptions` lists and changes them;\n\
      # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
 
+/// `[[subscription]]` tables.
+const KIND: Kind = Kind {
+    key: ENTRIES,
+    head: HEAD,
+    limit: MAX_BYTES,
+};
+
 /// Why the file was not read or written.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum FileError {
-    #[error("{}: {why}", path.display())]
-    Unreadable { path: PathBuf, why: String },
-    #[error("{}:{line}: {why}", path.display())]
-    Broken {
-        path: PathBuf,
-        line: usize,
-        why: String,
-    },
-    #[error("{} was edited since it was read: reload, and do it again", .0.display())]
-    Conflict(PathBuf),
+    #[error(transparent)]
+    Tables(#[from] TablesError),
     #[error("there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: remove one")]
     TooMany,
-    #[error("cannot write {}: {error}", path.display())]
-    Write { path: PathBuf, error: io::Error },
 }
 
 /// Something in the file that is not taken.
@@ -64,11 +60,7 @@ pub struct Read {
 
 /// The file, open for a change.
 #[derive(Debug)]
-pub struct SubscriptionFile {
-    path: PathBuf,
-    before: Option<String>,
-    document: DocumentMut,
-}
+pub struct SubscriptionFile(TablesEdit);
 
 impl SubscriptionFile {
     /// Reads the whole file. One that does not exist is empty.
@@ -76,26 +68,21 @@ impl SubscriptionFile {
     /// # Errors
     /// A file that is no TOML, or no text at all.
     pub fn read(path: &Path) -> Result<Read, FileError> {
-        let text = text(path)?;
-        let document = parse(path, text.as_deref().unwrap_or_default())?;
-        let raw = document.raw().to_owned();
-        let line_of = |span: Option<std::ops::Range<usize>>| {
-            let at = span.map_or(0, |span| span.start);
-            1 + raw[..at].bytes().filter(|byte| *byte == b'\n').count()
-        };
+        let tables = KIND.read(path)?;
+        let line_of = |span| tables.line_of(span);
         let mut read = Read {
-            text,
+            text: tables.text.clone(),
             ..Read::default()
         };
-        for (key, item) in document.as_table().iter() {
-            let Some(tables) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+        for (key, item) in tables.document.as_table().iter() {
+            let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
                 read.findings.push(Finding {
                     line: line_of(item.span()),
                     why: format!("{key:.64?} is unknown: subscriptions are [[{ENTRIES}]]"),
                 });
                 continue;
             };
-            for table in tables {
+            for table in entries {
                 let known = |id| read.subscriptions.iter().any(|s| s.id == id);
                 let taken = match subscription(table) {
                     Ok(subscription) if known(subscription.id) => Err(format!(
@@ -124,16 +111,7 @@ impl SubscriptionFile {
     /// # Errors
     /// [`FileError::Conflict`] if that is not what the file says.
     pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
-        let before = text(path)?;
-        if before.as_deref() != taken {
-            return Err(FileError::Conflict(path.to_owned()));
-        }
-        let document = parse(path, before.as_deref().unwrap_or_default())?;
-        Ok(Self {
-            path: path.to_owned(),
-            before,
-            document: document.into_mut(),
-        })
+        Ok(Self(KIND.edit(path, taken)?))
     }
 
     /// Adds a subscription behind the others.
@@ -142,17 +120,7 @@ impl SubscriptionFile {
     /// The limit, and subscriptions that are written otherwise than as
     /// `[[subscription]]`.
     pub fn add(&mut self, subscription: &Subscription) -> Result<(), FileError> {
-        let item = self
-            .document
-            .entry(ENTRIES)
-            .or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-        let Some(tables) = item.as_array_of_tables_mut() else {
-            return Err(FileError::Unreadable {
-                path: self.path.clone(),
-                why: format!("{ENTRIES} has to be written as [[{ENTRIES}]]"),
-            });
-        };
-        if tables.len() >= MAX_SUBSCRIPTIONS {
+        if self.0.count() >= MAX_SUBSCRIPTIONS {
             return Err(FileError::TooMany);
         }
         let mut table = Table::new();
@@ -166,63 +134,22 @@ impl SubscriptionFile {
         if !subscription.by.is_empty() {
             table.insert("by", subscription.by.as_str().into());
         }
-        if self.before.is_none() && tables.is_empty() {
-            table.decor_mut().set_prefix(HEAD);
-        }
-        tables.push(table);
-        Ok(())
+        Ok(self.0.add(table)?)
     }
 
     /// Removes every subscription of a number; whether there was one.
     pub fn remove(&mut self, id: u64) -> bool {
-        let tables = self.document.get_mut(ENTRIES);
-        let Some(tables) = tables.and_then(Item::as_array_of_tables_mut) else {
-            return false;
-        };
-        let before = tables.len();
-        tables.retain(|table| id_of(table) != Some(id));
-        before != tables.len()
+        self.0.remove(id)
     }
 
     /// Replaces the file, if it is as it was when it was opened.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] if somebody was faster.
+    /// [`TablesError::Conflict`] if somebody was faster.
     pub fn save(self) -> Result<(), FileError> {
-        if text(&self.path)? != self.before {
-            return Err(FileError::Conflict(self.path));
-        }
-        let now = self.document.to_string();
-        let written = crabtalk_files::write(&self.path, now.as_bytes(), Existing::Replace);
-        written.map_err(|error| FileError::Write {
-            path: self.path,
-            error,
-        })
+        self.0.save()?;
+        Ok(())
     }
-}
-
-fn text(path: &Path) -> Result<Option<String>, FileError> {
-    let read = crabtalk_files::if_there(crabtalk_files::read_text(path, MAX_BYTES));
-    read.map_err(|error| FileError::Unreadable {
-        path: path.to_owned(),
-        why: error.to_string(),
-    })
-}
-
-fn parse(path: &Path, text: &str) -> Result<Document<String>, FileError> {
-    Document::parse(text.to_owned()).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start).min(text.len());
-        let before = text.as_bytes()[..at].iter();
-        FileError::Broken {
-            path: path.to_owned(),
-            line: 1 + before.filter(|byte| **byte == b'\n').count(),
-            why: error.message().to_owned(),
-        }
-    })
-}
-
-fn id_of(table: &Table) -> Option<u64> {
-    u64::try_from(table.get("id")?.as_integer()?).ok()
 }
 
 /// What a table says.
@@ -248,6 +175,7 @@ fn subscription(table: &Table) -> Result<Subscription, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -302,7 +230,10 @@ mod tests {
         let taken = SubscriptionFile::read(&path).expect("read").text;
         std::fs::write(&path, format!("{TWO}# later\n")).expect("edited");
         let late = SubscriptionFile::open(&path, taken.as_deref());
-        assert!(matches!(late, Err(FileError::Conflict(_))));
+        assert!(matches!(
+            late,
+            Err(FileError::Tables(TablesError::Conflict(_)))
+        ));
     }
 
     #[test]
@@ -323,7 +254,10 @@ mod tests {
         let (_folder, path) = file("\n[[subscription]\n");
         let broken = SubscriptionFile::read(&path);
         assert!(
-            matches!(broken, Err(FileError::Broken { line: 2, .. })),
+            matches!(
+                broken,
+                Err(FileError::Tables(TablesError::Broken { line: 2, .. }))
+            ),
             "{broken:?}"
         );
     }

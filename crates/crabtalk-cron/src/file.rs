@@ -5,13 +5,12 @@
 //! not a casualty.
 
 use crate::entry::{Draft, Entry};
-use crabtalk_files::Existing;
+use crabtalk_files::tables::{Kind, TablesEdit};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;
-use std::io;
-use std::path::{Path, PathBuf};
-use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table, Value};
+use std::path::Path;
+use toml_edit::{Item, Table, Value};
 
 /// Largest file: ten thousand entries with a prompt of some lines each.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -24,22 +23,14 @@ const HEAD: &str = "# Entries that start runs on a schedule. `crabtalk cron` lis
      # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
 
 /// Why the file was not read or written.
-#[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum FileError {
-    #[error("{}: {why}", path.display())]
-    Unreadable { path: PathBuf, why: String },
-    #[error("{}:{line}: {why}", path.display())]
-    Broken {
-        path: PathBuf,
-        line: usize,
-        why: String,
-    },
-    #[error("{} was edited since it was read: reload, and do it again", .0.display())]
-    Conflict(PathBuf),
-    #[error("cannot write {}: {error}", path.display())]
-    Write { path: PathBuf, error: io::Error },
-}
+pub use crabtalk_files::tables::TablesError as FileError;
+
+/// `[[cron]]` tables.
+const KIND: Kind = Kind {
+    key: ENTRIES,
+    head: HEAD,
+    limit: MAX_BYTES,
+};
 
 /// Something in the file that is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +71,7 @@ pub struct Surroundings<'a> {
 
 /// The file, open for a change.
 #[derive(Debug)]
-pub struct CronFile {
-    path: PathBuf,
-    before: Option<String>,
-    document: DocumentMut,
-}
+pub struct CronFile(TablesEdit);
 
 impl CronFile {
     /// Reads the whole file. One that does not exist is empty.
@@ -92,22 +79,15 @@ impl CronFile {
     /// # Errors
     /// A file that is no TOML, or no text at all.
     pub fn read(path: &Path, around: Surroundings<'_>) -> Result<Read, FileError> {
-        let text = text(path)?;
-        let document = parse(path, text.as_deref().unwrap_or_default())?;
-        let raw = document.raw().bytes().enumerate();
-        let ends = raw.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at);
-        let ends: Vec<usize> = ends.collect();
-        let line_of = |span: Option<std::ops::Range<usize>>| {
-            let at = span.map_or(0, |span| span.start);
-            1 + ends.partition_point(|end| *end < at)
-        };
+        let tables = KIND.read(path)?;
+        let line_of = |span| tables.line_of(span);
         let mut read = Read {
-            text,
+            text: tables.text.clone(),
             ..Read::default()
         };
         let mut ids = HashSet::new();
-        for (key, item) in document.as_table().iter() {
-            let Some(tables) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
+        for (key, item) in tables.document.as_table().iter() {
+            let Some(entries) = item.as_array_of_tables().filter(|_| key == ENTRIES) else {
                 read.findings.push(Finding {
                     line: line_of(item.span()),
                     id: None,
@@ -116,7 +96,7 @@ impl CronFile {
                 });
                 continue;
             };
-            for table in tables {
+            for table in entries {
                 let line = line_of(table.span());
                 let (draft, problem) = draft(table);
                 let id = Some(draft.id).filter(|id| *id > 0);
@@ -154,16 +134,7 @@ impl CronFile {
     /// # Errors
     /// [`FileError::Conflict`] if that is not what the file says.
     pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
-        let before = text(path)?;
-        if before.as_deref() != taken {
-            return Err(FileError::Conflict(path.to_owned()));
-        }
-        let document = parse(path, before.as_deref().unwrap_or_default())?;
-        Ok(Self {
-            path: path.to_owned(),
-            before,
-            document: document.into_mut(),
-        })
+        KIND.edit(path, taken).map(Self)
     }
 
     /// Adds an entry behind the others.
@@ -171,40 +142,17 @@ impl CronFile {
     /// # Errors
     /// Entries that are written otherwise than as `[[cron]]`.
     pub fn add(&mut self, entry: &Entry) -> Result<(), FileError> {
-        let item = self
-            .document
-            .entry(ENTRIES)
-            .or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-        let Some(tables) = item.as_array_of_tables_mut() else {
-            return Err(FileError::Unreadable {
-                path: self.path.clone(),
-                why: format!("{ENTRIES} has to be written as [[{ENTRIES}]]"),
-            });
-        };
-        let mut table = table(&entry.draft);
-        if self.before.is_none() && tables.is_empty() {
-            table.decor_mut().set_prefix(HEAD);
-        }
-        tables.push(table);
-        Ok(())
+        self.0.add(table(&entry.draft))
     }
 
     /// Removes every entry of a number; whether there was one.
     pub fn remove(&mut self, id: u64) -> bool {
-        let Some(tables) = self.entries() else {
-            return false;
-        };
-        let before = tables.len();
-        tables.retain(|table| id_of(table) != Some(id));
-        before != tables.len()
+        self.0.remove(id)
     }
 
     /// Pauses an entry, or lets it go on; whether there is one.
     pub fn pause(&mut self, id: u64, paused: bool) -> bool {
-        let Some(tables) = self.entries() else {
-            return false;
-        };
-        let Some(table) = tables.iter_mut().find(|table| id_of(table) == Some(id)) else {
+        let Some(table) = self.0.table(id) else {
             return false;
         };
         match table.get_mut("paused") {
@@ -219,53 +167,14 @@ impl CronFile {
         true
     }
 
-    fn entries(&mut self) -> Option<&mut ArrayOfTables> {
-        self.document.get_mut(ENTRIES)?.as_array_of_tables_mut()
-    }
-
     /// Replaces the file, if it is as it was when it was opened; answers what
     /// it says now.
     ///
     /// # Errors
     /// [`FileError::Conflict`] if somebody was faster.
     pub fn save(self) -> Result<String, FileError> {
-        let now = self.document.to_string();
-        if text(&self.path)? != self.before {
-            return Err(FileError::Conflict(self.path));
-        }
-        let written = crabtalk_files::write(&self.path, now.as_bytes(), Existing::Replace);
-        match written {
-            Ok(()) => Ok(now),
-            Err(error) => Err(FileError::Write {
-                path: self.path,
-                error,
-            }),
-        }
+        self.0.save()
     }
-}
-
-fn text(path: &Path) -> Result<Option<String>, FileError> {
-    let read = crabtalk_files::if_there(crabtalk_files::read_text(path, MAX_BYTES));
-    read.map_err(|error| FileError::Unreadable {
-        path: path.to_owned(),
-        why: error.to_string(),
-    })
-}
-
-fn parse(path: &Path, text: &str) -> Result<Document<String>, FileError> {
-    Document::parse(text.to_owned()).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start).min(text.len());
-        let before = text.as_bytes()[..at].iter();
-        FileError::Broken {
-            path: path.to_owned(),
-            line: 1 + before.filter(|byte| **byte == b'\n').count(),
-            why: error.message().to_owned(),
-        }
-    })
-}
-
-fn id_of(table: &Table) -> Option<u64> {
-    u64::try_from(table.get("id")?.as_integer()?).ok()
 }
 
 /// The texts of a draft under their keys, in the order in which they are

@@ -76,12 +76,9 @@ pub(crate) struct Count {
 }
 
 fn refused(error: &FileError) -> Status {
-    let message = error.to_string();
     match error {
-        FileError::Conflict(_) => Status::conflict(message),
-        FileError::Broken { .. } | FileError::Unreadable { .. } => Status::bad_request(message),
-        FileError::TooMany => Status::too_many(message),
-        FileError::Write { .. } => Status::internal(message),
+        FileError::Tables(error) => crate::cron::refused(error),
+        FileError::TooMany => Status::too_many(error.to_string()),
     }
 }
 

@@ -92,7 +92,8 @@ pub(crate) fn local_zone() -> TimeZone {
     TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }
 
-fn refused(error: &FileError) -> Status {
+/// What a client is told of a file that was not read or written.
+pub(crate) fn refused(error: &FileError) -> Status {
     let message = error.to_string();
     match error {
         FileError::Conflict(_) => Status::conflict(message),

@@ -4,6 +4,7 @@
 //! read         a regular file of a bounded size, opened without waiting
 //! replace      a file that a crash leaves old or new, never half of one
 //! fingerprint  whether files are as they were when something was made of them
+//! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         what stands at the head of files, with positions
 //! ```
 //!
@@ -21,6 +22,7 @@ mod frontmatter;
 mod read;
 mod replace;
 
+pub mod tables;
 pub mod yaml;
 
 pub use fingerprint::{Fingerprint, Trace};

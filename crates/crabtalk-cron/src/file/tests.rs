@@ -1,4 +1,5 @@
 use super::*;
+use std::path::PathBuf;
 
 const NOW: &str = "2026-11-22T10:00:00Z";
 
