@@ -109,7 +109,7 @@ impl SubscriptionFile {
     /// Opens the file for a change. `taken` is the text that is in force.
     ///
     /// # Errors
-    /// [`FileError::Conflict`] if that is not what the file says.
+    /// [`FileError::Tables`] if that is not what the file says.
     pub fn open(path: &Path, taken: Option<&str>) -> Result<Self, FileError> {
         Ok(Self(KIND.edit(path, taken)?))
     }
