@@ -28,7 +28,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("crabtalk-client", &["crabtalk-proto", "crabtalk-transport"]),
-    ("crabtalk-nexus", &["crabtalk-proto", "crabtalk-client"]),
+    (
+        "crabtalk-nexus",
+        &[
+            "crabtalk-proto",
+            "crabtalk-client",
+            "crabtalk-files",
+            "crabtalk-backend",
+            "crabtalk-terminal",
+        ],
+    ),
+    // Neither knows the supervisor: it drives them through the port.
+    (
+        "crabtalk-terminal",
+        &["crabtalk-backend", "crabtalk-files", "crabtalk-guardian"],
+    ),
+    ("crabtalk-backend", &[]),
     ("crabtalk-transport", &["crabtalk-proto"]),
     (
         "crabtalk-daemon",

@@ -1,0 +1,24 @@
+//! A tool prompt that waits for an answer.
+
+use serde::{Deserialize, Serialize};
+
+/// Something that an agent asks before it goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// Names this one prompt among all of this agent: `ask_id` of the daemon, or
+    /// whatever a terminal's backend compares before it presses a key. The same
+    /// question asked later has another id.
+    pub id: String,
+    /// The tool, as rules name it: `bash`, `edit`, `write`, `server__tool`.
+    /// Empty where that cannot be told, so that no narrow rule allows it.
+    pub tool: String,
+    /// What would be done, whole: the command, the path, the arguments. Rules are
+    /// held against it. If it could not be read whole, it is empty.
+    pub subject: String,
+    /// The question as a person reads it, with what would be written.
+    pub text: String,
+    /// Whether it is a question to a person and no approval: no rule answers it.
+    pub is_question: bool,
+    /// Labels that are offered, where there are some.
+    pub options: Vec<String>,
+}
