@@ -61,7 +61,9 @@ pub trait Backend: Send + Sync {
     /// is how a supervisor that was killed in mid-delivery neither loses nor
     /// doubles a message. What an earlier try left in the composer is taken
     /// away first. Either way one [`crate::What::Seen`] with this id is told
-    /// when the turn is in the transcript, never because the screen changed.
+    /// when the turn is in the transcript, never because the screen changed. The
+    /// [`crate::What::TurnEnded`] of that turn follows in any case, with its
+    /// output: when it ends, or at once if it ended while no NEXUS was there.
     fn submit(&self, message: Submission) -> Call<'_, Submitted>;
 
     /// Allows what the prompt asks, this one time. A compare-and-swap: the answer

@@ -98,7 +98,7 @@ pub enum What {
         how: String,
     },
     /// A turn ended: once for each [`What::TurnBegan`], also where it failed or
-    /// was cancelled.
+    /// was cancelled. Never before the [`What::Seen`] of the message that began it.
     TurnEnded(Turn),
     /// Nothing was heard for the configured while. Told once; anything else
     /// that happens arms it again. Not told while a prompt waits, nor between
