@@ -5,8 +5,8 @@ use crate::json;
 use crate::screen::Screen;
 use crate::text::{call_summary, duration, image_note, money, summary};
 use crabtalk_proto::{
-    AskOutcome, AskSettledEvent, StreamEnd, StreamEvent, ToolCallInfo, ToolResultEvent, code,
-    stream_event,
+    AskOutcome, AskSettledEvent, StreamEnd, StreamEvent, ToolCallInfo, ToolProgressEvent,
+    ToolResultEvent, code, stream_event,
 };
 use std::collections::HashMap;
 use std::io;
@@ -105,6 +105,7 @@ impl View {
             )),
             Event::AskSettled(e) => screen.note(&format!("crabtalk: {}", settled(e))),
             Event::Notice(e) => screen.note(&format!("crabtalk: {}", e.text)),
+            Event::ToolProgress(e) => self.progress(screen, e),
             Event::AskUser(_)
             | Event::ToolsComplete(_)
             | Event::TextStart(_)
@@ -139,6 +140,20 @@ impl View {
             call.name,
             call_summary(&call.arguments)
         ))
+    }
+
+    fn progress(&self, screen: &mut Screen, event: &ToolProgressEvent) -> io::Result<()> {
+        if self.style != Style::Chat {
+            return Ok(());
+        }
+        let name = self.calls.get(&event.call_id);
+        let name = name.map_or("tool", String::as_str);
+        let far = match event.total {
+            Some(total) => format!("{} of {total}", event.progress),
+            None => event.progress.to_string(),
+        };
+        let said = format!("  {name}: {far} {}", summary(&event.message));
+        screen.note(said.trim_end())
     }
 
     fn result(&mut self, screen: &mut Screen, result: &ToolResultEvent) -> io::Result<()> {

@@ -106,6 +106,8 @@ wrap_responses! {
     MemoryEntry(MemoryEntry);
     ReloadReport(ReloadReport);
     MemoryImport(MemoryImport);
+    ComponentList(ComponentList);
+    McpTest(McpTest);
 }
 
 /// What was done and has no answer beyond that is answered by a Pong.

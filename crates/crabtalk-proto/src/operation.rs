@@ -86,6 +86,14 @@ macro_rules! operations {
                 list_mcps: ListMcps(ListMcpsMsg) -> McpList, Operate;
                 /// Replaces the configured MCP servers.
                 set_local_mcps: SetLocalMcps(SetLocalMcpsMsg) -> (), Admin;
+                /// Adds or replaces one MCP server.
+                set_mcp: SetMcp(SetMcpMsg) -> (), Admin;
+                /// Removes one MCP server.
+                delete_mcp: DeleteMcp(DeleteMcpMsg) -> (), Admin;
+                /// Connects to a server and tells what came of it.
+                test_mcp: TestMcp(TestMcpMsg) -> McpTest, Admin;
+                /// Lists components and MCP servers (COMP-1).
+                list_components: ListComponents(ListComponentsMsg) -> ComponentList, Operate;
                 /// Lists skills.
                 list_skills: ListSkills(ListSkillsMsg) -> SkillList, Talk;
                 /// Switches a resource on or off.

@@ -80,6 +80,7 @@ impl Said {
             | Event::Interrupted(_)
             | Event::Waiting(_)
             | Event::AskSettled(_)
+            | Event::ToolProgress(_)
             | Event::Notice(_) => {}
         }
         Taken::More
