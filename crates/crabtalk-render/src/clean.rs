@@ -1,0 +1,128 @@
+//! Makes text of others harmless on a terminal.
+//!
+//! Invariants: nothing is dropped but what [`output`] says; what comes out
+//! holds no control character but newline and tab, no mark of direction, and
+//! none of the heavy lines that frames of the terminal are drawn with.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// What stands for a tab where no columns are counted.
+pub(crate) const PLAIN_TAB: &str = "    ";
+
+/// Text with what could drive a terminal or reorder a line made visible, as in
+/// `<U+202E>`, and with heavy box lines made light.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(|c| is_hostile(c) || light(c).is_some()) else {
+        return Cow::Borrowed(text);
+    };
+    let mut shown = String::with_capacity(text.len() + 64);
+    shown.push_str(&text[..first]);
+    let mut rest = text[first..].chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '\r' && rest.peek() == Some(&'\n') {
+            continue;
+        }
+        if let Some(light) = light(c) {
+            shown.push(light);
+        } else if is_hostile(c) {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Output of a program as a terminal would show it in the end: without its
+/// colours, and of a line that was written over the last state.
+pub fn output(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    let mut line = 0;
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => match rest.next() {
+                // Up to the byte that ends a control sequence.
+                Some('[') => while rest.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+                // A title and the like, up to a bell or another escape.
+                Some(']') => while rest.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
+                Some(_) | None => {}
+            },
+            '\r' if !matches!(rest.peek(), Some('\n') | None) => plain.truncate(line),
+            '\r' => {}
+            '\u{8}' => {
+                if plain.len() > line {
+                    plain.pop();
+                }
+            }
+            c => {
+                plain.push(c);
+                if c == '\n' {
+                    line = plain.len();
+                }
+            }
+        }
+    }
+    clean(&plain).into_owned()
+}
+
+/// Drives a terminal, or changes the order in which a line is read.
+fn is_hostile(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Marks and embeddings of direction; separators of lines that are none.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' => true,
+        // Isolates and deprecated controls of shaping.
+        '\u{2066}'..='\u{206f}' => true,
+        // Interlinear annotations; tags, which spell text that no font shows.
+        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// What stands for a character of frames.
+fn light(c: char) -> Option<char> {
+    Some(match c {
+        '\u{2501}' | '\u{2505}' | '\u{2509}' | '\u{254d}' | '\u{2578}' | '\u{257a}' => '\u{2500}',
+        '\u{2503}' | '\u{2507}' | '\u{250b}' | '\u{254f}' | '\u{2579}' | '\u{257b}' => '\u{2502}',
+        '\u{250d}'..='\u{250f}' => '\u{250c}',
+        '\u{2511}'..='\u{2513}' => '\u{2510}',
+        '\u{2515}'..='\u{2517}' => '\u{2514}',
+        '\u{2519}'..='\u{251b}' => '\u{2518}',
+        '\u{251d}'..='\u{2523}' => '\u{251c}',
+        '\u{2525}'..='\u{252b}' => '\u{2524}',
+        '\u{252d}'..='\u{2533}' => '\u{252c}',
+        '\u{2535}'..='\u{253b}' => '\u{2534}',
+        '\u{253d}'..='\u{254b}' => '\u{253c}',
+        // Blocks that look like the edge of a frame.
+        '\u{2588}'..='\u{2590}' => '\u{2502}',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_drives_a_terminal_is_shown_by_its_code() {
+        assert_eq!(clean("a\x1b[2Jb\r\nc\td"), "a<U+001B>[2Jb\nc\td");
+        assert_eq!(clean("rm \u{202e}x"), "rm <U+202E>x");
+        assert_eq!(clean("漢字 👩‍🚀"), "漢字 👩‍🚀");
+    }
+
+    #[test]
+    fn no_text_has_the_lines_of_frames() {
+        assert_eq!(clean("┏━┓┃┗┛▌█"), "┌─┐│└┘││");
+        assert_eq!(clean("┌─┐"), "┌─┐");
+    }
+
+    #[test]
+    fn output_is_as_a_terminal_would_leave_it() {
+        let text = "\x1b[1;32mok\x1b[0m\r\n 10%\r 20%\rdone\r\n\x1b]0;title\x07end";
+        assert_eq!(output(text), "ok\ndone\nend");
+        assert_eq!(output("ab\u{8}c"), "ac");
+    }
+}

@@ -1,0 +1,123 @@
+//! A line of styled text, as wide as it says.
+//!
+//! Invariant: what is in a line holds no character that moves a cursor, turns
+//! a line's direction or ends it, and none that frames are drawn with.
+
+use crate::clean::{PLAIN_TAB, clean};
+use anstyle::Style;
+use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr;
+
+/// A text in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    text: String,
+    style: Style,
+}
+
+impl Span {
+    /// A text, cleaned.
+    pub fn new(text: impl AsRef<str>, style: Style) -> Self {
+        Self {
+            text: clean(text.as_ref()).replace(['\n', '\t'], PLAIN_TAB),
+            style,
+        }
+    }
+
+    /// A text of a span that there is.
+    pub(crate) fn known(text: &str, style: Style) -> Self {
+        Self {
+            text: text.to_owned(),
+            style,
+        }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its style.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Columns that it takes.
+    pub fn width(&self) -> usize {
+        self.text.width()
+    }
+
+    pub(crate) fn append(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+}
+
+/// A line: spans side by side.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Line {
+    spans: Vec<Span>,
+}
+
+impl Line {
+    /// A line in one style.
+    pub fn styled(text: impl AsRef<str>, style: Style) -> Self {
+        Self::from(vec![Span::new(text, style)])
+    }
+
+    /// A line without style.
+    pub fn plain(text: impl AsRef<str>) -> Self {
+        Self::styled(text, Style::new())
+    }
+
+    /// Its spans.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Adds a span.
+    pub fn push(&mut self, span: Span) {
+        self.spans.push(span);
+    }
+
+    /// The same line with more behind it.
+    #[must_use]
+    pub fn with(mut self, text: impl AsRef<str>, style: Style) -> Self {
+        self.push(Span::new(text, style));
+        self
+    }
+
+    /// Columns that it takes.
+    pub fn width(&self) -> usize {
+        self.spans.iter().map(Span::width).sum()
+    }
+
+    /// Its text alone.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(Span::text).collect()
+    }
+
+    /// The line with spans before it.
+    #[must_use]
+    pub fn behind(mut self, spans: &[Span]) -> Self {
+        self.spans.splice(0..0, spans.iter().cloned());
+        self
+    }
+
+    /// Adds the line's text, with its styles as escape sequences if wanted.
+    pub fn write(&self, out: &mut String, styles: bool) {
+        for span in &self.spans {
+            if styles && span.style != Style::new() {
+                // Writing to a string does not fail.
+                let _ = write!(out, "{}{}{:#}", span.style, span.text, span.style);
+            } else {
+                out.push_str(&span.text);
+            }
+        }
+    }
+}
+
+impl From<Vec<Span>> for Line {
+    fn from(spans: Vec<Span>) -> Self {
+        Self { spans }
+    }
+}

@@ -1,0 +1,223 @@
+//! Breaks lines where they may be broken: between words, between wide
+//! characters, and within a word that no line holds.
+//!
+//! Invariants: no line is wider than it may be; no grapheme is split; beside
+//! white space at the break nothing is lost.
+
+use crate::line::{Line, Span};
+use anstyle::Style;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Wide marks that stay with what is before them.
+const CLOSING: &str = "、。，．！？）」』】〉》：；";
+
+/// Fits spans into lines of a width, broken between words. A newline character
+/// cannot be in a span; `None` in place of one ends a line.
+pub(crate) fn words(spans: &[Option<Span>], width: usize) -> Vec<Line> {
+    let mut wrap = Wrap {
+        width: width.max(2),
+        ..Wrap::default()
+    };
+    for span in spans {
+        let Some(span) = span else {
+            wrap.end_word();
+            wrap.end_line();
+            continue;
+        };
+        for_graphemes(span.text(), |text, width| {
+            wrap.take(text, width, span.style());
+        });
+    }
+    wrap.end_word();
+    if !wrap.line.is_empty() || wrap.lines.is_empty() {
+        wrap.end_line();
+    }
+    wrap.lines
+}
+
+/// Breaks a line where it is full, whatever stands there.
+pub fn cut(line: &Line, width: usize) -> Vec<Line> {
+    let width = width.max(2);
+    if line.width() <= width {
+        return vec![line.clone()];
+    }
+    let (mut lines, mut row, mut used) = (Vec::new(), Vec::new(), 0);
+    for span in line.spans() {
+        for_graphemes(span.text(), |text, columns| {
+            if used + columns > width {
+                lines.push(Line::from(std::mem::take(&mut row)));
+                used = 0;
+            }
+            add(&mut row, text, span.style());
+            used += columns;
+        });
+    }
+    lines.push(Line::from(row));
+    lines
+}
+
+/// The line as far as it fits, with an ellipsis where it does not.
+pub fn shorten(line: &Line, width: usize) -> Line {
+    if line.width() <= width {
+        return line.clone();
+    }
+    let room = width.saturating_sub(1);
+    let mut row = match cut(line, room).into_iter().next() {
+        Some(first) if room >= 2 => first,
+        Some(_) | None => Line::default(),
+    };
+    row.push(Span::new("\u{2026}", Style::new()));
+    row
+}
+
+#[derive(Default)]
+struct Wrap {
+    width: usize,
+    lines: Vec<Line>,
+    line: Vec<Span>,
+    line_width: usize,
+    word: Vec<Span>,
+    word_width: usize,
+    /// Whether the word is of wide characters.
+    wide: bool,
+    /// A space that comes before the next word, unless the line ends.
+    space: Option<Style>,
+}
+
+impl Wrap {
+    fn take(&mut self, text: &str, width: usize, style: Style) {
+        if text == " " {
+            self.end_word();
+            if !self.line.is_empty() {
+                self.space = Some(style);
+            }
+            return;
+        }
+        let wide = width > 1;
+        if (wide || self.wide) && !CLOSING.contains(text) {
+            self.end_word();
+        }
+        if self.word_width + width > self.width {
+            self.break_word();
+        }
+        self.wide = wide;
+        add(&mut self.word, text, style);
+        self.word_width += width;
+    }
+
+    /// A word that no line holds goes on in the next one.
+    fn break_word(&mut self) {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.line = std::mem::take(&mut self.word);
+        self.word_width = 0;
+        self.end_line();
+    }
+
+    fn end_word(&mut self) {
+        if self.word.is_empty() {
+            return;
+        }
+        let space = usize::from(self.space.is_some());
+        if self.line_width + space + self.word_width > self.width {
+            self.end_line();
+        }
+        if let Some(style) = self.space.take()
+            && !self.line.is_empty()
+        {
+            add(&mut self.line, " ", style);
+            self.line_width += 1;
+        }
+        for span in self.word.drain(..) {
+            match self.line.last_mut() {
+                Some(last) if last.style() == span.style() => last.append(span.text()),
+                Some(_) | None => self.line.push(span),
+            }
+        }
+        self.line_width += self.word_width;
+        self.word_width = 0;
+    }
+
+    fn end_line(&mut self) {
+        self.lines.push(Line::from(std::mem::take(&mut self.line)));
+        self.line_width = 0;
+        self.space = None;
+    }
+}
+
+fn add(row: &mut Vec<Span>, text: &str, style: Style) {
+    match row.last_mut() {
+        Some(last) if last.style() == style => last.append(text),
+        Some(_) | None => row.push(Span::known(text, style)),
+    }
+}
+
+/// What a reader takes for one character each, with the columns that it takes.
+fn for_graphemes(text: &str, mut take: impl FnMut(&str, usize)) {
+    if text.is_ascii() {
+        for at in 0..text.len() {
+            take(&text[at..=at], 1);
+        }
+        return;
+    }
+    for grapheme in text.graphemes(true) {
+        take(grapheme, grapheme.width());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::{BOLD, PLAIN};
+
+    fn wrapped(text: &str, width: usize) -> Vec<String> {
+        let spans = [Some(Span::new(text, PLAIN))];
+        words(&spans, width).iter().map(Line::text).collect()
+    }
+
+    #[test]
+    fn words_stay_whole_where_a_line_holds_them() {
+        assert_eq!(
+            wrapped("the quick  brown fox", 10),
+            ["the quick", "brown fox"]
+        );
+        assert_eq!(
+            wrapped("a 0123456789abc b", 10),
+            ["a", "0123456789", "abc b"]
+        );
+        assert_eq!(wrapped("", 10), [""]);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_break_anywhere() {
+        assert_eq!(
+            wrapped("漢字仮名交じり文。", 8),
+            ["漢字仮名", "交じり", "文。"]
+        );
+        assert_eq!(wrapped("👩‍🚀👩‍🚀👩‍🚀", 4), ["👩‍🚀👩‍🚀", "👩‍🚀"]);
+        assert_eq!(
+            wrapped("e\u{301}e\u{301}e\u{301}", 2),
+            ["e\u{301}e\u{301}", "e\u{301}"]
+        );
+    }
+
+    #[test]
+    fn a_word_of_two_styles_is_one_word() {
+        let spans = ["see b", "ol", "d now"]
+            .map(|t| Some(Span::new(t, if t == "ol" { BOLD } else { PLAIN })));
+        let lines = words(&spans, 6);
+        let lines: Vec<String> = lines.iter().map(Line::text).collect();
+        assert_eq!(lines, ["see", "bold", "now"]);
+    }
+
+    #[test]
+    fn a_line_is_cut_or_shortened_by_columns() {
+        let line = Line::plain("ab漢字cd");
+        let texts = |lines: Vec<Line>| lines.iter().map(Line::text).collect::<Vec<_>>();
+        assert_eq!(texts(cut(&line, 3)), ["ab", "漢", "字c", "d"]);
+        assert_eq!(shorten(&line, 5).text(), "ab漢…");
+        assert_eq!(shorten(&line, 8).text(), "ab漢字cd");
+    }
+}
