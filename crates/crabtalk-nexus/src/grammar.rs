@@ -1,0 +1,340 @@
+//! The message line: `@FROM → @TO [TOPIC]: text`.
+//!
+//! Invariants: whatever [`Message::new`] makes is read back as it was from what
+//! it prints; no body that is passed on has a line that would be taken for a
+//! header; nothing that an output holds makes reading it fail.
+
+use crate::name::{Name, Topic};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Most bytes of a message's body: more is a file, and belongs into one.
+pub const MAX_BODY: usize = 64 * 1024;
+
+/// What may stand before a header: terminals draw the beginning of an answer
+/// with one of these.
+const BULLETS: [char; 12] = ['•', '●', '⏺', '○', '◦', '▪', '·', '✦', '›', '-', '*', '+'];
+
+/// How soon a message goes.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// Before all others; written `!`.
+    Urgent,
+    /// In its turn.
+    #[default]
+    Normal,
+    /// After all others; written `-`.
+    Low,
+}
+
+/// Who says something to whom, and about what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Who says it.
+    pub from: Name,
+    /// To whom, at least one.
+    pub to: Vec<Name>,
+    /// About what; `None` is refused unless lenience is configured.
+    pub topic: Option<Topic>,
+    /// How soon.
+    pub priority: Priority,
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{} →", self.from)?;
+        for (index, name) in self.to.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma} @{name}")?;
+        }
+        if let Some(topic) = &self.topic {
+            let mark = match self.priority {
+                Priority::Urgent => "!",
+                Priority::Normal => "",
+                Priority::Low => "-",
+            };
+            write!(f, " [{topic}]{mark}")?;
+        }
+        f.write_str(":")
+    }
+}
+
+/// A message: its header, and what is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who, to whom, about what.
+    pub header: Header,
+    /// What is said.
+    pub body: String,
+}
+
+impl Message {
+    /// A message that can be passed on: control characters are gone, lines that
+    /// look like headers are quoted.
+    pub fn new(header: Header, body: &str) -> Self {
+        let mut header = header;
+        if header.topic.is_none() {
+            header.priority = Priority::Normal;
+        }
+        let body = passed_on(&clean(body));
+        Self { header, body }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.body.is_empty() {
+            write!(f, "{}", self.header)
+        } else {
+            write!(f, "{} {}", self.header, self.body)
+        }
+    }
+}
+
+/// What an agent's output holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its messages, in order.
+    pub messages: Vec<Message>,
+    /// Lines that begin like a header and are none.
+    pub malformed: Vec<String>,
+    /// Whether something stands before the first header.
+    pub prose: bool,
+}
+
+/// Reads an output.
+pub fn read(output: &str) -> Output {
+    let text = without_ansi(output);
+    let mut found = Output::default();
+    let mut fence = Fence::default();
+    let mut open: Option<(Header, Vec<&str>)> = None;
+    let mut ends_in_malformed = false;
+    for line in text.lines() {
+        let inside = fence.takes(line);
+        let parsed = if inside { Line::Text } else { Line::of(line) };
+        match parsed {
+            Line::Header(header, first) => {
+                found.messages.extend(open.take().map(finish));
+                open = Some((header, vec![first]));
+                ends_in_malformed = false;
+            }
+            Line::Malformed => {
+                found.messages.extend(open.take().map(finish));
+                found.malformed.push(line.trim().to_owned());
+                ends_in_malformed = true;
+            }
+            Line::Text => match &mut open {
+                Some((_, lines)) => lines.push(line),
+                None if ends_in_malformed || line.trim().is_empty() => {}
+                None => found.prose = true,
+            },
+        }
+    }
+    found.messages.extend(open.take().map(finish));
+    found
+}
+
+/// Reads one message, as a person writes it on a command line.
+pub fn read_one(text: &str) -> Option<Message> {
+    let Line::Header(header, first) = Line::of(text.lines().next()?) else {
+        return None;
+    };
+    let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+    let body = if rest.is_empty() {
+        first.to_owned()
+    } else {
+        format!("{first}\n{rest}")
+    };
+    Some(Message::new(header, &body))
+}
+
+fn finish((header, lines): (Header, Vec<&str>)) -> Message {
+    let body = clean(&lines.join("\n"));
+    Message { header, body }
+}
+
+/// Without control characters, but for newlines and tabs, and without an end of
+/// nothing but white space.
+fn clean(text: &str) -> String {
+    let text = without_ansi(text).replace("\r\n", "\n").replace('\r', "\n");
+    let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    let kept: String = text.chars().filter(is_kept).collect();
+    kept.trim_end().to_owned()
+}
+
+/// A body with its header-like lines quoted.
+fn passed_on(body: &str) -> String {
+    let mut fence = Fence::default();
+    let mut lines = Vec::new();
+    // The first line stands behind the header, where nothing is a header.
+    for (index, line) in body.split('\n').enumerate() {
+        let inside = index > 0 && fence.takes(line);
+        let is_text = index == 0 || inside || matches!(Line::of(line), Line::Text);
+        lines.push(if is_text {
+            line.to_owned()
+        } else {
+            format!("> {line}")
+        });
+    }
+    lines.join("\n")
+}
+
+enum Line<'a> {
+    Header(Header, &'a str),
+    /// It begins as one: a name and an arrow.
+    Malformed,
+    Text,
+}
+
+impl<'a> Line<'a> {
+    fn of(line: &'a str) -> Self {
+        let line = line.trim_start();
+        let line = line.strip_prefix(BULLETS).map_or(line, str::trim_start);
+        let Some((from, rest)) = name(line) else {
+            return Self::Text;
+        };
+        let Some(rest) = arrow(rest) else {
+            return Self::Text;
+        };
+        match header(from, rest) {
+            Some((header, text)) => Self::Header(header, text),
+            None => Self::Malformed,
+        }
+    }
+}
+
+/// `@NAME`, and what follows.
+fn name(text: &str) -> Option<(Name, &str)> {
+    let text = text.strip_prefix('@')?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    Some((Name::new(&text[..end])?, &text[end..]))
+}
+
+/// White space and an arrow, and what follows. Without white space the hyphen of
+/// `->` would belong to the name.
+fn arrow(text: &str) -> Option<&str> {
+    let rest = blanks(text);
+    if rest.len() == text.len() {
+        return None;
+    }
+    rest.strip_prefix('→').or_else(|| rest.strip_prefix("->"))
+}
+
+fn blanks(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t'])
+}
+
+fn header(from: Name, rest: &str) -> Option<(Header, &str)> {
+    let mut to = Vec::new();
+    let mut rest = rest;
+    loop {
+        let (one, behind) = name(blanks(rest))?;
+        if !to.contains(&one) {
+            to.push(one);
+        }
+        match blanks(behind).strip_prefix(',') {
+            Some(more) => rest = more,
+            None => {
+                rest = blanks(behind);
+                break;
+            }
+        }
+    }
+    let mut topic = None;
+    let mut priority = Priority::Normal;
+    if let Some(behind) = rest.strip_prefix('[') {
+        let (text, behind) = behind.split_once(']')?;
+        topic = Some(Topic::new(text)?);
+        rest = behind;
+        if let Some(behind) = rest.strip_prefix('!') {
+            (priority, rest) = (Priority::Urgent, behind);
+        } else if let Some(behind) = rest.strip_prefix('-') {
+            (priority, rest) = (Priority::Low, behind);
+        }
+    }
+    let text = blanks(rest).strip_prefix(':')?;
+    let text = text.strip_prefix(' ').unwrap_or(text);
+    let header = Header {
+        from,
+        to,
+        topic,
+        priority,
+    };
+    Some((header, text))
+}
+
+/// A code block of Markdown.
+#[derive(Default)]
+struct Fence(Option<(char, usize)>);
+
+impl Fence {
+    /// Whether a line belongs to a code block, its fences included.
+    fn takes(&mut self, line: &str) -> bool {
+        let line = line.trim();
+        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let count = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
+        match (self.0, mark) {
+            (None, Some(mark)) if count >= 3 => {
+                // Code within a line is no block: "```x``` is ..".
+                let is_block = mark == '~' || !line[count..].contains('`');
+                if is_block {
+                    self.0 = Some((mark, count));
+                }
+                is_block
+            }
+            (None, _) => false,
+            (Some((open, least)), Some(mark))
+                if mark == open && count >= least && line.chars().count() == count =>
+            {
+                self.0 = None;
+                true
+            }
+            (Some(_), _) => true,
+        }
+    }
+}
+
+/// A text without the sequences that drive a terminal.
+fn without_ansi(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            out.push(c);
+            continue;
+        }
+        match rest.peek() {
+            // CSI: parameters, then one letter.
+            Some('[') => {
+                rest.next();
+                while let Some(c) = rest.next_if(|c| ('\u{20}'..='\u{7e}').contains(c)) {
+                    if ('\u{40}'..='\u{7e}').contains(&c) {
+                        break;
+                    }
+                }
+            }
+            // OSC: up to BEL or ST, within a line.
+            Some(']') => {
+                while let Some(c) = rest.next_if(|c| *c != '\n' && *c != '\u{1b}') {
+                    if c == '\u{7}' {
+                        break;
+                    }
+                }
+                let _ = rest.next_if_eq(&'\u{1b}');
+                let _ = rest.next_if_eq(&'\\');
+            }
+            Some(c) if !c.is_control() => {
+                rest.next();
+            }
+            Some(_) | None => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

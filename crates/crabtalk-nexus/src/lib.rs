@@ -1,0 +1,3 @@
+//! NEXUS: keeps a team of agents working.
+pub mod grammar;
+pub mod name;
