@@ -1,0 +1,328 @@
+//! The states of an agent: what happened in, what is to be done out.
+//!
+//! Invariants: total, so every trigger in every state is answered; pure, so the
+//! same agent and trigger give the same; no prompt is answered that does not
+//! wait, and none twice; no Enter without a draft that a probe saw; nothing is
+//! sent to an agent that works; from every state a trigger leads on.
+//!
+//! Absent: mail, files, time but for the `now` that is handed in.
+
+mod admin;
+mod life;
+mod watch;
+
+use crate::agent::{Agent, Ms, State, Step};
+use crabtalk_backend::Prompt;
+use serde::{Deserialize, Serialize};
+
+/// How long things may take; all of it configurable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Times {
+    /// Until a working agent of which nothing is heard is looked at.
+    pub silent_secs: u64,
+    /// For BOOTSTRAP to be answered, and for a launch.
+    pub bootstrap_secs: u64,
+    /// Until an agent without work is asked to reflect.
+    pub reflection_secs: u64,
+    /// For readiness after a notice of compression.
+    pub readiness_secs: u64,
+    /// For readiness after the one reminder.
+    pub reminder_secs: u64,
+    /// Starts again within [`RESTART_WINDOW_MS`].
+    pub restarts: usize,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            silent_secs: 120,
+            bootstrap_secs: 180,
+            reflection_secs: 30 * 60,
+            readiness_secs: 10 * 60,
+            reminder_secs: 5 * 60,
+            restarts: 3,
+        }
+    }
+}
+
+/// Within which starts are counted.
+pub const RESTART_WINDOW_MS: Ms = 5 * 60 * 1000;
+
+/// Pause before the first start again; each further one waits five times longer.
+const BACKOFF_MS: Ms = 1000;
+
+/// How often BOOTSTRAP is repeated.
+const BOOTSTRAPS: u32 = 2;
+
+/// Probes in a row that see nothing move, until an agent that never rang counts
+/// as stuck: a long build is silent for some minutes, too.
+const SAME_PROBES: u32 = 5;
+
+/// Between the two looks that tell whether anything moves.
+const SECOND_LOOK_MS: Ms = 5000;
+
+/// Until compression is tried again after it came to nothing.
+const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
+
+/// What rules say of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Press.
+    Allow,
+    /// Refuse, with a reason.
+    Deny(String),
+    /// ADMIN has to say.
+    Ask,
+}
+
+/// How a turn ended, as far as states care.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Whether it confirmed the identity that was asked for.
+    pub identity: bool,
+    /// Whether it said that it is ready for compression.
+    pub ready: bool,
+}
+
+/// What a probe found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether the agent runs.
+    pub alive: bool,
+    /// What was seen, in short.
+    pub digest: String,
+    /// What stands in the composer.
+    pub draft: Option<String>,
+}
+
+/// What there is to do for an idle agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Offer {
+    /// A letter.
+    Letter(u64),
+    /// Compression, and why.
+    Compression(String),
+    /// Reflection.
+    Reflection,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trigger {
+    /// ADMIN: run it.
+    Start,
+    /// ADMIN: end it.
+    Stop,
+    /// ADMIN: end it and run it again.
+    Restart,
+    /// ADMIN: nothing new for it.
+    Pause,
+    /// ADMIN: go on.
+    Resume,
+    /// ADMIN: look into silence, or do not.
+    Monitor(bool),
+    /// ADMIN: compress it; forced, without waiting for the end of the turn.
+    Compress {
+        /// Whether the turn in flight is cancelled for it.
+        forced: bool,
+    },
+    /// ADMIN: yes, to the prompt of this id, the oldest, or the compression.
+    Approve(Option<String>),
+    /// ADMIN: no, likewise, with a reason.
+    Deny(Option<String>, String),
+    /// ADMIN: no compression; or the turn in flight ends.
+    Cancel,
+    /// NEXUS was started again: what was known is from before.
+    Recover,
+    /// It could not be started.
+    LaunchFailed(String),
+    /// It takes messages.
+    Ready {
+        /// Its session.
+        session: String,
+        /// Whether a turn is in flight.
+        busy: bool,
+    },
+    /// Its session has another name.
+    Session(String),
+    /// A turn began.
+    TurnBegan,
+    /// A letter stands in the transcript.
+    Seen(u64),
+    /// It moves.
+    Progress,
+    /// It rang, with no prompt that waits.
+    Bell,
+    /// It waits for an answer, and this is what rules say.
+    Prompted(Prompt, Verdict),
+    /// A prompt waits no more.
+    PromptGone(String),
+    /// A turn ended, and its output was read.
+    Ended(Ending),
+    /// Nothing was heard of it for long.
+    Silent,
+    /// A person is at its window, or not any more.
+    Held(bool),
+    /// It ended by itself.
+    Died(String),
+    /// It was ended.
+    Stopped,
+    /// A prompt was answered: it was live (true) or gone before.
+    Pressed(String, bool),
+    /// An answer to a prompt failed.
+    PressFailed(String),
+    /// A probe's findings but for prompts and ends, which come as such.
+    Probed(Finding),
+    /// Its readiness was checked.
+    Verified(Result<(), String>),
+    /// Compression answered with the session from now on.
+    Compressed(Result<String, String>),
+    /// A letter cannot be delivered at all.
+    Undeliverable(u64),
+    /// A message for it was put into its mailbox.
+    Routed,
+    /// There is something to do for it.
+    Offered(Offer),
+    /// The state's time is up.
+    Due,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Start it, take its session up, or find it.
+    Launch,
+    /// Send BOOTSTRAP.
+    Bootstrap,
+    /// Send REFLECTION.
+    Reflect,
+    /// Send the notice of COMPRESSION.
+    Notice,
+    /// Send the reminder of it.
+    Remind,
+    /// Say why its readiness was refused.
+    NotReady(String),
+    /// Say that the compression is called off.
+    CalledOff,
+    /// Submit a letter.
+    Send(u64),
+    /// Submit the letter in flight again, if the transcript lacks it.
+    SendAgain(u64),
+    /// The letter in flight goes back into the mailbox.
+    Requeue(u64),
+    /// Allow a prompt.
+    Allow(Prompt),
+    /// Refuse a prompt.
+    Deny(Prompt, String),
+    /// Ask ADMIN about a prompt.
+    AskAdmin(Prompt),
+    /// Look at everything, type nothing.
+    Probe,
+    /// One Enter for a draft.
+    Nudge(String),
+    /// Check the readiness that it claims.
+    Verify,
+    /// Compress it.
+    Compress,
+    /// End the turn in flight.
+    CancelTurn,
+    /// End the agent.
+    StopAgent,
+    /// Commit its files.
+    Checkpoint(String),
+    /// Tell ADMIN.
+    Tell(String),
+}
+
+impl Agent {
+    /// Takes in what happened and says what is to be done.
+    pub fn on(&mut self, now: Ms, trigger: Trigger, times: &Times) -> Vec<Act> {
+        let before = self.state;
+        let acts = Turning { now, times }.on(self, trigger);
+        if self.state != before {
+            self.since = now;
+        }
+        acts
+    }
+
+    fn go(&mut self, state: State, step: Step, deadline: Option<Ms>) {
+        self.state = state;
+        self.step = step;
+        self.deadline = deadline;
+    }
+}
+
+/// One step of the machine.
+struct Turning<'a> {
+    now: Ms,
+    times: &'a Times,
+}
+
+impl Turning<'_> {
+    fn in_secs(&self, secs: u64) -> Option<Ms> {
+        Some(self.now.saturating_add(secs.saturating_mul(1000)))
+    }
+
+    fn on(&self, agent: &mut Agent, trigger: Trigger) -> Vec<Act> {
+        match trigger {
+            Trigger::Start => self.start(agent),
+            Trigger::Stop => self.stop(agent),
+            Trigger::Restart => self.restart(agent),
+            Trigger::Pause => {
+                agent.paused = true;
+                Vec::new()
+            }
+            Trigger::Resume => {
+                agent.paused = false;
+                self.start(agent)
+            }
+            Trigger::Monitor(on) => {
+                agent.monitor = on;
+                Vec::new()
+            }
+            Trigger::Compress { forced } => self.compress(agent, forced),
+            Trigger::Approve(id) => self.approve(agent, id.as_deref()),
+            Trigger::Deny(id, reason) => self.deny(agent, id.as_deref(), reason),
+            Trigger::Cancel => self.cancel(agent),
+            Trigger::Recover => self.recover(agent),
+            Trigger::LaunchFailed(why) => self.launch_failed(agent, &why),
+            Trigger::Ready { session, busy } => self.ready(agent, session, busy),
+            Trigger::Session(session) => {
+                agent.session = Some(session);
+                Vec::new()
+            }
+            Trigger::TurnBegan => self.began(agent),
+            Trigger::Seen(letter) => self.seen(agent, letter),
+            Trigger::Progress => {
+                self.moved(agent);
+                Vec::new()
+            }
+            Trigger::Bell => {
+                agent.quiet.rang = true;
+                Vec::new()
+            }
+            Trigger::Prompted(prompt, verdict) => self.prompted(agent, prompt, verdict),
+            Trigger::PromptGone(id) => self.prompt_gone(agent, &id),
+            Trigger::Ended(ending) => self.ended(agent, ending),
+            Trigger::Silent => self.silent(agent),
+            Trigger::Held(held) => self.held(agent, held),
+            Trigger::Died(why) => self.died(agent, &why),
+            Trigger::Stopped => self.stopped(agent),
+            Trigger::Pressed(id, live) => self.pressed(agent, &id, live),
+            Trigger::PressFailed(id) => self.press_failed(agent, &id),
+            Trigger::Probed(finding) => self.probed(agent, finding),
+            Trigger::Verified(result) => self.verified(agent, result),
+            Trigger::Compressed(result) => self.compressed(agent, result),
+            Trigger::Undeliverable(letter) => self.undeliverable(agent, letter),
+            Trigger::Routed => self.routed(agent),
+            Trigger::Offered(offer) => self.offered(agent, offer),
+            Trigger::Due => self.due(agent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

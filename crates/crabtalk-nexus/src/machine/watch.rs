@@ -1,0 +1,274 @@
+//! Prompts, bells, silence, and times that are up.
+
+use super::{Act, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict};
+use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
+use crabtalk_backend::Prompt;
+
+impl Turning<'_> {
+    /// Something moved: a silence that was looked into is over.
+    pub(super) fn moved(&self, agent: &mut Agent) {
+        agent.quiet = Quiet {
+            probing: agent.quiet.probing,
+            ..Quiet::default()
+        };
+        match agent.state {
+            State::Stuck => {
+                let (working, step) = (agent.working(), agent.step);
+                let until = match working {
+                    State::Active => self.look_at(),
+                    _ => agent.deadline,
+                };
+                agent.go(working, step, until);
+            }
+            State::Active => agent.deadline = self.look_at(),
+            State::Offline
+            | State::Initialization
+            | State::Idle
+            | State::Approval
+            | State::PreCompression
+            | State::AwaitAdmin
+            | State::Failed => {}
+        }
+    }
+
+    pub(super) fn prompted(&self, agent: &mut Agent, prompt: Prompt, verdict: Verdict) -> Vec<Act> {
+        if matches!(agent.state, State::Offline | State::Failed)
+            || agent.step == Step::Backoff
+            || agent
+                .waiting
+                .iter()
+                .any(|known| known.prompt.id == prompt.id)
+        {
+            return Vec::new();
+        }
+        agent.quiet = Quiet::default();
+        if agent.state == State::Idle {
+            agent.busy = true;
+            agent.step = Step::Plain;
+        }
+        agent.go(State::Approval, agent.step, agent.deadline);
+        agent.note = format!("it asks: {} {}", prompt.tool, first_line(&prompt.subject));
+        let (standing, reason) = match verdict {
+            Verdict::Allow => (Standing::Allow, String::new()),
+            Verdict::Deny(reason) => (Standing::Deny, reason),
+            Verdict::Ask => (Standing::Asked, String::new()),
+        };
+        let asked = standing == Standing::Asked;
+        agent.waiting.push(Waiting {
+            prompt: prompt.clone(),
+            standing,
+            reason,
+        });
+        if asked {
+            return vec![Act::AskAdmin(prompt)];
+        }
+        self.press(agent)
+    }
+
+    /// Answers what is decided, each prompt once, unless a person is at it.
+    pub(super) fn press(&self, agent: &mut Agent) -> Vec<Act> {
+        if agent.held || agent.adopting {
+            return Vec::new();
+        }
+        let mut acts = Vec::new();
+        for waiting in &mut agent.waiting {
+            match waiting.standing {
+                Standing::Allow => acts.push(Act::Allow(waiting.prompt.clone())),
+                Standing::Deny => {
+                    acts.push(Act::Deny(waiting.prompt.clone(), waiting.reason.clone()))
+                }
+                Standing::Asked | Standing::Pressed => continue,
+            }
+            waiting.standing = Standing::Pressed;
+        }
+        acts
+    }
+
+    pub(super) fn prompt_gone(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
+        agent.waiting.retain(|waiting| waiting.prompt.id != id);
+        agent.quiet = Quiet::default();
+        if agent.state == State::Approval && agent.waiting.is_empty() {
+            let working = agent.working();
+            let until = match working {
+                State::Active => self.look_at(),
+                _ => agent.deadline,
+            };
+            agent.go(working, agent.step, until);
+            agent.note.clear();
+        }
+        Vec::new()
+    }
+
+    pub(super) fn pressed(&self, agent: &mut Agent, id: &str, live: bool) -> Vec<Act> {
+        let was_there = agent.waiting.iter().any(|w| w.prompt.id == id);
+        self.prompt_gone(agent, id);
+        if live || !was_there {
+            return Vec::new();
+        }
+        self.probe(agent)
+    }
+
+    /// It is not known whether the answer counts: look, and let ADMIN say.
+    pub(super) fn press_failed(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
+        let Some(waiting) = agent.waiting.iter_mut().find(|w| w.prompt.id == id) else {
+            return Vec::new();
+        };
+        waiting.standing = Standing::Asked;
+        let mut acts = vec![Act::AskAdmin(waiting.prompt.clone())];
+        acts.extend(self.probe(agent));
+        acts
+    }
+
+    pub(super) fn probe(&self, agent: &mut Agent) -> Vec<Act> {
+        if agent.quiet.probing || matches!(agent.state, State::Offline | State::Failed) {
+            return Vec::new();
+        }
+        agent.quiet.probing = true;
+        vec![Act::Probe]
+    }
+
+    pub(super) fn silent(&self, agent: &mut Agent) -> Vec<Act> {
+        if !agent.monitor {
+            return Vec::new();
+        }
+        match agent.state {
+            State::Active | State::Stuck | State::PreCompression | State::Initialization => {
+                self.probe(agent)
+            }
+            State::Offline | State::Idle | State::Approval | State::AwaitAdmin | State::Failed => {
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn held(&self, agent: &mut Agent, held: bool) -> Vec<Act> {
+        agent.held = held;
+        if held {
+            return Vec::new();
+        }
+        // The person may have answered: what waits is compared before a key goes.
+        self.press(agent)
+    }
+
+    pub(super) fn probed(&self, agent: &mut Agent, finding: Finding) -> Vec<Act> {
+        agent.quiet.probing = false;
+        if matches!(agent.state, State::Offline | State::Failed) {
+            return Vec::new();
+        }
+        if !finding.alive {
+            return self.died(agent, "a probe finds it ended");
+        }
+        if !matches!(agent.state, State::Active | State::Stuck) {
+            return Vec::new();
+        }
+        if let Some(draft) = finding.draft
+            && !agent.quiet.nudged
+            && !agent.held
+            && agent.monitor
+        {
+            agent.quiet.nudged = true;
+            agent.deadline = Some(self.now.saturating_add(SECOND_LOOK_MS));
+            return vec![Act::Nudge(draft)];
+        }
+        let same = agent.quiet.digest.as_deref() == Some(finding.digest.as_str());
+        agent.quiet.digest = Some(finding.digest);
+        if !same {
+            agent.quiet.same = 0;
+            // After a bell the second look comes soon.
+            agent.deadline = if agent.quiet.rang {
+                Some(self.now.saturating_add(SECOND_LOOK_MS))
+            } else {
+                self.look_at()
+            };
+            return Vec::new();
+        }
+        agent.quiet.same += 1;
+        let is_stuck = agent.quiet.rang || agent.quiet.same >= SAME_PROBES;
+        if !is_stuck {
+            agent.deadline = self.look_at();
+            return Vec::new();
+        }
+        self.stuck(agent)
+    }
+
+    fn stuck(&self, agent: &mut Agent) -> Vec<Act> {
+        let known = agent.state == State::Stuck;
+        let rang = agent.quiet.rang;
+        let (step, note) = (
+            agent.step,
+            if rang {
+                "it rang, then nothing moved: no prompt, no end, no draft"
+            } else {
+                "nothing moved for long: no prompt, no end, no draft"
+            },
+        );
+        agent.go(State::Stuck, step, None);
+        agent.monitor = false;
+        agent.note = note.into();
+        if known {
+            return Vec::new();
+        }
+        vec![Act::Tell(format!(
+            "it seems stuck: {note}. It is not looked after until the next message for it; \
+             `attach`, `cancel` or `restart` it"
+        ))]
+    }
+
+    /// A message for it came: it is looked after again.
+    pub(super) fn routed(&self, agent: &mut Agent) -> Vec<Act> {
+        let was_off = !std::mem::replace(&mut agent.monitor, true);
+        if was_off && agent.state == State::Stuck {
+            agent.quiet.digest = None;
+            agent.quiet.same = 0;
+            return self.probe(agent);
+        }
+        Vec::new()
+    }
+
+    pub(super) fn due(&self, agent: &mut Agent) -> Vec<Act> {
+        if agent.deadline.is_none_or(|at| at > self.now) {
+            return Vec::new();
+        }
+        agent.deadline = None;
+        match (agent.state, agent.step) {
+            (State::Initialization, Step::Backoff) => self.launch(agent),
+            // Who waits for ADMIN is not late.
+            (_, Step::Launching | Step::Bootstrapping) if !agent.waiting.is_empty() => {
+                agent.deadline = self.in_secs(self.times.bootstrap_secs);
+                Vec::new()
+            }
+            (_, Step::Launching) => {
+                let mut acts = vec![Act::StopAgent];
+                acts.extend(self.died(agent, "it was not ready in time"));
+                acts
+            }
+            (_, Step::Bootstrapping) => {
+                agent.flight = None;
+                self.not_proved(agent, "no answer to BOOTSTRAP in time")
+            }
+            (_, Step::Noticed) => self.remind(agent),
+            (State::Active | State::Stuck, _) => {
+                if agent.monitor {
+                    self.probe(agent)
+                } else {
+                    Vec::new()
+                }
+            }
+            // That an agent has nothing to do is looked at by who has the work.
+            (State::Idle, _) => Vec::new(),
+            (
+                State::Offline
+                | State::Initialization
+                | State::Approval
+                | State::PreCompression
+                | State::AwaitAdmin
+                | State::Failed,
+                _,
+            ) => Vec::new(),
+        }
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

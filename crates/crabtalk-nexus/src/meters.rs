@@ -1,0 +1,228 @@
+//! What is measured of an agent, and when that makes compression due.
+
+use crate::agent::Ms;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Turns over which the median of now is taken, and that of the beginning.
+const TURNS: usize = 5;
+
+/// Turns among which errors of form are counted.
+const FORM_TURNS: usize = 10;
+
+/// When compression is due.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Thresholds {
+    /// Bytes of the transcript since the last compression.
+    pub transcript_bytes: u64,
+    /// Part of the model's window that is used, in percent.
+    pub tokens_percent: u64,
+    /// The same, from which it is urgent.
+    pub urgent_percent: u64,
+    /// Bytes of context.md and scratch.md together.
+    pub files_bytes: u64,
+    /// Age of the session, in hours, which counts beside [`Self::turns`].
+    pub age_hours: u64,
+    /// Turns of the session, which count beside [`Self::age_hours`].
+    pub turns: u64,
+    /// By how much answers take longer than at the beginning.
+    pub slower: f64,
+    /// Errors of form in ten turns.
+    pub format_errors: usize,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            transcript_bytes: 2_000_000,
+            tokens_percent: 66,
+            urgent_percent: 85,
+            files_bytes: 64 * 1024,
+            age_hours: 8,
+            turns: 50,
+            slower: 2.5,
+            format_errors: 3,
+        }
+    }
+}
+
+/// What is measured since the session began or was compressed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meters {
+    /// Since when.
+    pub since: Ms,
+    /// Turns.
+    pub turns: u64,
+    /// Tokens of the last request.
+    pub tokens: Option<u64>,
+    /// The model's window.
+    pub window: Option<u64>,
+    /// Bytes of the transcript.
+    pub transcript_bytes: Option<u64>,
+    /// Bytes of context.md and scratch.md.
+    pub files_bytes: u64,
+    /// Milliseconds of the first turns.
+    pub first: Vec<Ms>,
+    /// Milliseconds of the last turns.
+    pub last: VecDeque<Ms>,
+    /// Whether each of the last turns had an error of form.
+    pub form: VecDeque<bool>,
+}
+
+/// That compression is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Why.
+    pub why: String,
+    /// Whether it goes before mail that is not urgent.
+    pub urgent: bool,
+}
+
+impl Meters {
+    /// A session begins, or goes on compressed.
+    pub fn begin(&mut self, now: Ms) {
+        *self = Self {
+            since: now,
+            files_bytes: self.files_bytes,
+            window: self.window,
+            ..Self::default()
+        };
+    }
+
+    /// A turn of so many milliseconds ended.
+    pub fn turn(&mut self, took: Ms, bad_form: bool) {
+        self.turns += 1;
+        if self.first.len() < TURNS {
+            self.first.push(took);
+        }
+        push(&mut self.last, took, TURNS);
+        push(&mut self.form, bad_form, FORM_TURNS);
+    }
+
+    /// How much of the window is used, in percent.
+    pub fn percent(&self) -> Option<u64> {
+        let window = self.window.filter(|window| *window > 0)?;
+        Some(self.tokens?.saturating_mul(100) / window)
+    }
+
+    /// Whether compression is due.
+    pub fn due(&self, limits: &Thresholds, now: Ms) -> Option<Due> {
+        let percent = self.percent();
+        let urgent = percent.is_some_and(|percent| percent >= limits.urgent_percent);
+        let why = self.why(limits, now, percent)?;
+        Some(Due { why, urgent })
+    }
+
+    fn why(&self, limits: &Thresholds, now: Ms, percent: Option<u64>) -> Option<String> {
+        if let Some(percent) = percent.filter(|percent| *percent >= limits.tokens_percent) {
+            return Some(format!("{percent} % of the model's window are used"));
+        }
+        if let Some(bytes) = self
+            .transcript_bytes
+            .filter(|b| *b >= limits.transcript_bytes)
+        {
+            return Some(format!("the transcript has grown by {bytes} bytes"));
+        }
+        if self.files_bytes >= limits.files_bytes {
+            let bytes = self.files_bytes;
+            return Some(format!("context.md and scratch.md have {bytes} bytes"));
+        }
+        let hours = now.saturating_sub(self.since) / 3_600_000;
+        if hours >= limits.age_hours && self.turns >= limits.turns {
+            let turns = self.turns;
+            return Some(format!(
+                "the session is {hours} hours and {turns} turns old"
+            ));
+        }
+        self.degraded(limits)
+    }
+
+    fn degraded(&self, limits: &Thresholds) -> Option<String> {
+        let errors = self.form.iter().filter(|bad| **bad).count();
+        if errors >= limits.format_errors {
+            return Some(format!("{errors} of its last outputs had no valid form"));
+        }
+        // Ten turns at least, so that the two medians share none.
+        if self.turns < 2 * TURNS as u64 {
+            return None;
+        }
+        let before = median(self.first.iter().copied())?;
+        let now = median(self.last.iter().copied())?;
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds, compared roughly")]
+        let slower = before > 0 && now as f64 >= limits.slower * before as f64;
+        slower.then(|| format!("it answers in {now} ms, at first it was {before} ms"))
+    }
+}
+
+fn push<T>(queue: &mut VecDeque<T>, item: T, most: usize) {
+    if queue.len() >= most {
+        queue.pop_front();
+    }
+    queue.push_back(item);
+}
+
+fn median(values: impl Iterator<Item = Ms>) -> Option<Ms> {
+    let mut values: Vec<Ms> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(meters: &Meters, now: Ms) -> Option<String> {
+        meters.due(&Thresholds::default(), now).map(|due| due.why)
+    }
+
+    #[test]
+    fn each_threshold_makes_compression_due() {
+        assert_eq!(due(&Meters::default(), 0), None);
+        let of_tokens = |tokens| Meters {
+            tokens: Some(tokens),
+            window: Some(1000),
+            ..Meters::default()
+        };
+        assert_eq!(due(&of_tokens(659), 0), None);
+        let limits = Thresholds::default();
+        assert!(!of_tokens(660).due(&limits, 0).unwrap().urgent);
+        assert!(of_tokens(850).due(&limits, 0).unwrap().urgent);
+        let bytes = Meters {
+            transcript_bytes: Some(2_000_000),
+            ..Meters::default()
+        };
+        assert!(due(&bytes, 0).unwrap().contains("transcript"));
+        let files = Meters {
+            files_bytes: 64 * 1024,
+            ..Meters::default()
+        };
+        assert!(due(&files, 0).unwrap().contains("context.md"));
+        let old = Meters {
+            turns: 50,
+            ..Meters::default()
+        };
+        let hours = 8 * 3_600_000;
+        assert_eq!(due(&old, hours - 1), None);
+        assert!(due(&old, hours).unwrap().contains("8 hours"));
+        assert_eq!(due(&Meters::default(), hours), None, "few turns");
+    }
+
+    #[test]
+    fn degradation_is_slow_answers_or_bad_form() {
+        let mut meters = Meters::default();
+        (0..5).for_each(|_| meters.turn(1000, false));
+        (0..4).for_each(|_| meters.turn(2500, false));
+        assert_eq!(due(&meters, 0), None);
+        meters.turn(2500, false);
+        assert!(due(&meters, 0).unwrap().contains("2500 ms"));
+        let mut meters = Meters::default();
+        (0..3).for_each(|_| meters.turn(1000, true));
+        assert!(due(&meters, 0).unwrap().contains("form"));
+        (0..10).for_each(|_| meters.turn(1000, false));
+        assert_eq!(due(&meters, 0), None, "that is long ago");
+        meters.begin(7);
+        assert_eq!(meters.turns, 0);
+    }
+}
