@@ -538,6 +538,33 @@ fn a_supervisor_that_comes_back_finds_its_agents() {
     );
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "only keys are looked at")]
+fn keys_have_reasons(
+    before: &Agent,
+    after: &Agent,
+    acts: &[Act],
+    asked: Option<&str>,
+    drafted: bool,
+) {
+    for act in acts {
+        match act {
+            Act::Allow(prompt) | Act::Deny(prompt, _) => {
+                let known = before.waiting.iter().find(|w| w.prompt.id == prompt.id);
+                let lives = known.map_or(asked == Some(&prompt.id), |waiting| {
+                    waiting.standing != Standing::Pressed
+                });
+                assert!(lives && !after.held, "{before:?}");
+            }
+            Act::Nudge(_) => assert!(drafted && !after.held),
+            Act::Send(_) | Act::Reflect => assert!(before.is_free()),
+            Act::Compress => {
+                assert!(after.plan.as_ref().is_some_and(|plan| plan.approved) && !after.busy);
+            }
+            _ => {}
+        }
+    }
+}
+
 fn any_trigger() -> impl Strategy<Value = Trigger> {
     let id = || prop::sample::select(vec!["p1", "p2", "p3"]).prop_map(str::to_owned);
     let letter = || 100_u64..104;
@@ -606,9 +633,6 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
 fn leads_home(mut driven: Driven) {
     driven.agent.paused = false;
     driven.on(Trigger::Held(false));
-    // Whatever was on its way is answered first.
-    let mut todo = driven.acts.clone();
-    todo.extend([Act::Probe]);
     for _ in 0..60 {
         if driven.agent.is_free() {
             return;
@@ -643,7 +667,7 @@ fn leads_home(mut driven: Driven) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
     #[test]
     fn walks_press_nothing_without_a_live_prompt_and_end_nowhere(
         triggers in prop::collection::vec((any_trigger(), 0_u64..400), 1..60),
@@ -653,32 +677,13 @@ proptest! {
             let before = driven.agent.clone();
             driven.now += secs * 1000;
             let drafted = matches!(&trigger, Trigger::Probed(f) if f.draft.is_some());
-            let asked = match &trigger {
-                Trigger::Prompted(prompt, _) => Some(prompt.id.clone()),
-                _ => None,
+            let asked = if let Trigger::Prompted(prompt, _) = &trigger {
+                Some(prompt.id.clone())
+            } else {
+                None
             };
             let acts = driven.on(trigger).to_vec();
-            for act in acts {
-                match act {
-                    Act::Allow(prompt) | Act::Deny(prompt, _) => {
-                        let known = before.waiting.iter().find(|w| w.prompt.id == prompt.id);
-                        prop_assert!(
-                            known.map_or(asked.as_ref() == Some(&prompt.id), |waiting| {
-                                waiting.standing != Standing::Pressed
-                            }),
-                            "{:?}", before
-                        );
-                        prop_assert!(!driven.agent.held);
-                    }
-                    Act::Nudge(_) => prop_assert!(drafted && !driven.agent.held),
-                    Act::Send(_) | Act::Reflect => prop_assert!(before.is_free()),
-                    Act::Compress => prop_assert!(
-                        driven.agent.plan.as_ref().is_some_and(|plan| plan.approved)
-                            && !driven.agent.busy
-                    ),
-                    _ => {}
-                }
-            }
+            keys_have_reasons(&before, &driven.agent, &acts, asked.as_deref(), drafted);
             if driven.agent.state == State::Approval {
                 prop_assert!(!driven.agent.waiting.is_empty(), "{:?}", driven.agent);
             }

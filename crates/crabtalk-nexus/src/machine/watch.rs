@@ -14,9 +14,10 @@ impl Turning<'_> {
         match agent.state {
             State::Stuck => {
                 let (working, step) = (agent.working(), agent.step);
-                let until = match working {
-                    State::Active => self.look_at(),
-                    _ => agent.deadline,
+                let until = if working == State::Active {
+                    self.look_at()
+                } else {
+                    agent.deadline
                 };
                 agent.go(working, step, until);
             }
@@ -89,9 +90,10 @@ impl Turning<'_> {
         agent.quiet = Quiet::default();
         if agent.state == State::Approval && agent.waiting.is_empty() {
             let working = agent.working();
-            let until = match working {
-                State::Active => self.look_at(),
-                _ => agent.deadline,
+            let until = if working == State::Active {
+                self.look_at()
+            } else {
+                agent.deadline
             };
             agent.go(working, agent.step, until);
             agent.note.clear();

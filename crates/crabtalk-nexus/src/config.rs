@@ -1,0 +1,240 @@
+//! `config/nexus.toml`: the team.
+
+use crate::machine::Times;
+use crate::meters::Thresholds;
+use crate::name::Name;
+use crate::rules::Rules;
+use crabtalk_backend::Compression;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Longest file: thousands of agents.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// Agents at most: each has a process or a conversation of its own.
+pub const MAX_AGENTS: usize = 256;
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: crabtalk_files::Error,
+    },
+    /// There is none.
+    #[error("there is no {}; `crabtalk nexus init` writes one", .0.display())]
+    Absent(PathBuf),
+    /// It is not what it should be.
+    #[error("{path}: {message}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        message: String,
+    },
+}
+
+/// Who approves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approve {
+    /// Rules, then ADMIN.
+    #[default]
+    Rules,
+    /// Every prompt is answered with `1`, unless a rule refuses or asks.
+    All,
+}
+
+/// Who lets a context be compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compress {
+    /// ADMIN.
+    #[default]
+    Ask,
+    /// Nobody has to.
+    Auto,
+}
+
+/// The team.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Team {
+    /// The git repository in which it works.
+    pub root: PathBuf,
+    /// Whether a message without a topic is taken, as `[GENERAL]`.
+    pub lenient: bool,
+    /// Who lets contexts be compressed.
+    pub compress: Compress,
+    /// How long things may take.
+    pub times: Times,
+    /// When compression is due.
+    pub thresholds: Thresholds,
+    /// Rules for all.
+    pub rules: Rules,
+    /// The agents by name.
+    #[serde(rename = "agent")]
+    pub agents: BTreeMap<Name, Member>,
+    /// Kinds of terminal agents, as they are written; who drives terminals
+    /// reads them.
+    #[serde(rename = "kind")]
+    pub kinds: BTreeMap<String, toml::Table>,
+}
+
+/// An agent of the team.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Member {
+    /// The daemon's agent; its own name in lower case if neither is given.
+    pub agent: Option<String>,
+    /// The kind of terminal agent.
+    pub kind: Option<String>,
+    /// Its identity, below the root; `NAME/AGENT.md` else.
+    pub identity: Option<PathBuf>,
+    /// Who approves.
+    pub approve: Approve,
+    /// Who lets its context be compressed; as for the team else.
+    pub compress: Option<Compress>,
+    /// What makes its context small.
+    pub compression: Compression,
+    /// Whether it is not started with NEXUS.
+    pub manual: bool,
+    /// Allowed without asking.
+    pub allow: Vec<crate::rules::Rule>,
+    /// ADMIN's to decide.
+    pub ask: Vec<crate::rules::Rule>,
+    /// Refused.
+    pub deny: Vec<crate::rules::Rule>,
+}
+
+impl Team {
+    /// Reads the file of a home. `user_home` is what `~` means.
+    pub fn read(path: &Path, user_home: &Path) -> Result<Self, Error> {
+        let text = crabtalk_files::read_text(path, MAX_FILE).map_err(|source| {
+            if source.is_absent() {
+                return Error::Absent(path.to_owned());
+            }
+            let path = path.to_owned();
+            Error::Read { path, source }
+        })?;
+        Self::parse(&text, user_home).map_err(|message| Error::Invalid {
+            path: path.to_owned(),
+            message,
+        })
+    }
+
+    fn parse(text: &str, user_home: &Path) -> Result<Self, String> {
+        let mut team: Self = toml::from_str(text).map_err(|e| e.to_string())?;
+        if let Ok(below) = team.root.strip_prefix("~") {
+            team.root = user_home.join(below);
+        }
+        if !team.root.is_absolute() {
+            return Err("`root` has to be an absolute path, or begin with `~`".into());
+        }
+        if team.agents.len() > MAX_AGENTS {
+            return Err(format!("more than {MAX_AGENTS} agents"));
+        }
+        for (name, member) in &team.agents {
+            if name.is_reserved() {
+                return Err(format!("[agent.{name}]: no agent may have this name"));
+            }
+            if member.agent.is_some() && member.kind.is_some() {
+                return Err(format!(
+                    "[agent.{name}] has both `agent` (of the daemon) and `kind` (in a terminal)"
+                ));
+            }
+            let outside = member.identity.as_ref().is_some_and(|path| {
+                path.is_absolute() || path.components().any(|part| part.as_os_str() == "..")
+            });
+            if outside {
+                return Err(format!("[agent.{name}]: `identity` lies below the root"));
+            }
+        }
+        Ok(team)
+    }
+
+    /// The rules for an agent: its own, then those for all.
+    pub fn rules_of(&self, name: &Name) -> (Rules, bool) {
+        let Some(member) = self.agents.get(name) else {
+            return (self.rules.clone(), false);
+        };
+        let own = Rules {
+            allow: member.allow.clone(),
+            ask: member.ask.clone(),
+            deny: member.deny.clone(),
+        };
+        (own.and(&self.rules), member.approve == Approve::All)
+    }
+
+    /// Whether nobody has to approve its compression.
+    pub fn compresses_by_itself(&self, name: &Name) -> bool {
+        let own = self.agents.get(name).and_then(|member| member.compress);
+        own.unwrap_or(self.compress) == Compress::Auto
+    }
+
+    /// Where its identity lies, below the root.
+    pub fn identity_of(&self, name: &Name) -> PathBuf {
+        let own = self.agents.get(name).and_then(|m| m.identity.clone());
+        own.unwrap_or_else(|| PathBuf::from(name.folder()).join("AGENT.md"))
+    }
+}
+
+impl Member {
+    /// Whether it is an agent of the daemon.
+    pub fn is_of_daemon(&self) -> bool {
+        self.kind.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Team, String> {
+        Team::parse(text, Path::new("/home/me"))
+    }
+
+    #[test]
+    fn a_team_is_read_with_what_is_usual() {
+        let team = parse(
+            "root = \"~/team\"\n[rules]\nallow = [\"read\"]\n[agent.builder]\n\
+             allow = [\"bash(cargo *)\"]\n[agent.REVIEW]\nkind = \"codex\"\napprove = \"all\"\n\
+             [kind.codex]\nlaunch = [\"codex\"]\n",
+        )
+        .unwrap();
+        assert_eq!(team.root, Path::new("/home/me/team"));
+        let builder = Name::new("builder").unwrap();
+        let (rules, all) = team.rules_of(&builder);
+        assert_eq!((rules.allow.len(), all), (2, false));
+        assert_eq!(team.identity_of(&builder), Path::new("builder/AGENT.md"));
+        assert_eq!(team.times.silent_secs, 120);
+        assert!(team.rules_of(&Name::new("review").unwrap()).1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (text, says) in [
+            ("root = 7\n", "line 1, column 8"),
+            ("root = \"/a\"\n[agent.B]\nalow = []\n", "allow"),
+            ("root = \"a\"\n", "absolute"),
+            ("root = \"/a\"\n[agent.NEXUS]\n", "no agent may"),
+            ("root = \"/a\"\n[agent.\"a b\"]\n", "no name"),
+            (
+                "root = \"/a\"\n[rules]\nallow = [\"bash(x\"]\n",
+                "parenthesis",
+            ),
+            (
+                "root = \"/a\"\n[agent.B]\nidentity = \"../x\"\n",
+                "below the root",
+            ),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

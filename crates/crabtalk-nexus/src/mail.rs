@@ -1,0 +1,368 @@
+//! Letters and mailboxes: what waits for whom, and in which order it goes.
+//!
+//! Invariants: a letter is never lost, it is answered or dead with a reason;
+//! within a priority letters between two names keep their order; a letter's
+//! text never changes.
+
+use crate::agent::Ms;
+use crate::grammar::{Header, Message, Priority};
+use crate::name::{Name, Topic};
+use crate::texts;
+use crabtalk_backend::Mark;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a letter is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// From one of the team to another.
+    Plain,
+    /// A task of the queue, with its number.
+    Task(u64),
+    /// BOOTSTRAP.
+    Bootstrap,
+    /// REFLECTION.
+    Reflection,
+    /// The notice of COMPRESSION, its reminder, or a refusal.
+    Compression,
+    /// A correction of form.
+    Format,
+    /// Something that needs no answer.
+    Status,
+}
+
+impl Kind {
+    /// Whether it is part of a flow of NEXUS that begins anew after a crash of
+    /// the agent, so that it has no sense then.
+    fn ends_with_its_session(self) -> bool {
+        match self {
+            Self::Bootstrap | Self::Reflection | Self::Compression | Self::Format => true,
+            Self::Plain | Self::Task(_) | Self::Status => false,
+        }
+    }
+}
+
+/// A letter's text and addresses, which never change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mail {
+    /// Who wrote it.
+    pub from: Name,
+    /// Who gets this copy.
+    pub to: Name,
+    /// All who get one.
+    pub all: Vec<Name>,
+    /// About what.
+    pub topic: Option<Topic>,
+    /// How soon.
+    pub priority: Priority,
+    /// What it says.
+    pub body: String,
+    /// What it is for.
+    pub kind: Kind,
+    /// How many letters led to it, one by the other.
+    pub depth: u32,
+    /// When it was written.
+    pub at: Ms,
+}
+
+impl Mail {
+    /// A letter of NEXUS.
+    pub fn own(to: &Name, topic: Topic, kind: Kind, body: String, at: Ms) -> Self {
+        Self {
+            from: Name::nexus(),
+            to: to.clone(),
+            all: vec![to.clone()],
+            topic: Some(topic),
+            priority: Priority::Normal,
+            body,
+            kind,
+            depth: 0,
+            at,
+        }
+    }
+
+    /// As it is delivered.
+    pub fn text(&self) -> String {
+        self.message(&self.body).to_string()
+    }
+
+    /// What is delivered instead where the session has the letter already.
+    pub fn carry_on(&self) -> String {
+        let mut mail = self.message(&texts::carry_on(&self.from));
+        mail.header.from = Name::nexus();
+        mail.header.to = vec![self.to.clone()];
+        mail.to_string()
+    }
+
+    fn message(&self, body: &str) -> Message {
+        let header = Header {
+            from: self.from.clone(),
+            to: self.all.clone(),
+            topic: self.topic.clone(),
+            priority: self.priority,
+        };
+        Message::new(header, body)
+    }
+
+    /// Its addresses, in short.
+    pub fn line(&self) -> String {
+        let topic = self.topic.as_ref().map_or("", Topic::as_str);
+        format!("@{} → @{} [{topic}]", self.from, self.to)
+    }
+}
+
+/// How far a letter is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It waits.
+    #[default]
+    Queued,
+    /// It was typed or sent; whether it arrived is not known.
+    Injected,
+    /// It stands in the transcript.
+    Acked,
+    /// The turn that it began has ended.
+    Answered,
+    /// It is not delivered, for this reason.
+    Dead(String),
+}
+
+/// The course of a letter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Course {
+    /// How far it is.
+    pub fate: Fate,
+    /// Where the transcript ended before it was first typed.
+    pub mark: Option<Mark>,
+    /// Deliveries of it that an end of the agent interrupted.
+    pub resumed: u32,
+    /// The session that has it.
+    pub seen_in: Option<String>,
+    /// Tries that failed, and turns of it that did.
+    pub failed: u32,
+    /// It is not tried before.
+    pub not_before: Ms,
+}
+
+/// A letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Letter {
+    /// What it says, and to whom.
+    pub mail: Mail,
+    /// How far it is.
+    pub course: Course,
+}
+
+impl Letter {
+    /// Whether nothing will become of it any more.
+    pub fn is_over(&self) -> bool {
+        match self.course.fate {
+            Fate::Queued | Fate::Injected | Fate::Acked => false,
+            Fate::Answered | Fate::Dead(_) => true,
+        }
+    }
+
+    /// What names this delivery of it.
+    pub fn submission(&self, id: u64) -> String {
+        match self.course.resumed {
+            0 => format!("m{id}"),
+            count => format!("m{id}-{count}"),
+        }
+    }
+
+    /// What is submitted to an agent in this session.
+    pub fn text_for(&self, session: Option<&str>) -> String {
+        let has_it = self.course.seen_in.is_some() && self.course.seen_in.as_deref() == session;
+        if has_it && self.course.resumed > 0 {
+            self.mail.carry_on()
+        } else {
+            self.mail.text()
+        }
+    }
+}
+
+/// The letter that a submission's name means.
+pub fn letter_of(submission: &str) -> Option<u64> {
+    let text = submission.strip_prefix('m')?;
+    let (id, _) = text.split_once('-').unwrap_or((text, ""));
+    id.parse().ok()
+}
+
+/// All mailboxes.
+#[derive(Debug, Clone, Default)]
+pub struct Mailbox {
+    letters: BTreeMap<u64, Letter>,
+    last: u64,
+    fresh: BTreeSet<u64>,
+    changed: BTreeSet<u64>,
+}
+
+impl Mailbox {
+    /// Those that wait or are on their way.
+    pub fn letters(&self) -> &BTreeMap<u64, Letter> {
+        &self.letters
+    }
+
+    /// One of them.
+    pub fn get(&self, id: u64) -> Option<&Letter> {
+        self.letters.get(&id)
+    }
+
+    /// Puts a letter into its recipient's mailbox.
+    pub fn post(&mut self, mail: Mail) -> u64 {
+        self.last += 1;
+        let course = Course::default();
+        self.letters.insert(self.last, Letter { mail, course });
+        self.fresh.insert(self.last);
+        self.last
+    }
+
+    /// Changes a letter's course.
+    pub fn change(&mut self, id: u64, change: impl FnOnce(&mut Course)) {
+        if let Some(letter) = self.letters.get_mut(&id) {
+            change(&mut letter.course);
+            self.changed.insert(id);
+        }
+    }
+
+    /// The letter that goes next to somebody: the most urgent, then the oldest.
+    pub fn next_for(&self, to: &Name, now: Ms) -> Option<(u64, Priority)> {
+        let waits = |letter: &Letter| {
+            letter.mail.to == *to
+                && letter.course.fate == Fate::Queued
+                && letter.course.not_before <= now
+        };
+        self.letters
+            .iter()
+            .filter(|(_, letter)| waits(letter))
+            // Letters are in the order of their numbers, and the first of equals is taken.
+            .min_by_key(|(_, letter)| letter.mail.priority)
+            .map(|(id, letter)| (*id, letter.mail.priority))
+    }
+
+    /// How many wait for somebody.
+    pub fn waiting_for(&self, to: &Name) -> usize {
+        let waits = |l: &&Letter| l.mail.to == *to && l.course.fate == Fate::Queued;
+        self.letters.values().filter(waits).count()
+    }
+
+    /// An agent ended with the letter: it goes on afterwards, or has no sense.
+    pub fn requeue(&mut self, id: u64) {
+        let Some(letter) = self.letters.get(&id) else {
+            return;
+        };
+        let over = letter.mail.kind.ends_with_its_session();
+        let touched = letter.course.fate != Fate::Queued;
+        self.change(id, |course| {
+            if over {
+                course.fate = Fate::Dead("the agent ended before it answered".into());
+                return;
+            }
+            course.fate = Fate::Queued;
+            if touched {
+                course.resumed += 1;
+                course.mark = None;
+            }
+        });
+    }
+
+    /// What changed since the last call: whole letters, and courses of known
+    /// ones. What is over is forgotten here; the log has it.
+    pub fn take_changes(&mut self) -> (BTreeMap<u64, Letter>, BTreeMap<u64, Course>) {
+        let fresh = std::mem::take(&mut self.fresh);
+        let changed = std::mem::take(&mut self.changed);
+        let of = |id: &u64| self.letters.get(id).map(|letter| (*id, letter.clone()));
+        let new: BTreeMap<u64, Letter> = fresh.iter().filter_map(of).collect();
+        let courses = changed.difference(&fresh).filter_map(of);
+        let courses = courses.map(|(id, letter)| (id, letter.course)).collect();
+        self.letters.retain(|_, letter| !letter.is_over());
+        (new, courses)
+    }
+
+    /// Takes in what [`Self::take_changes`] gave once.
+    pub fn restore(&mut self, letters: BTreeMap<u64, Letter>, courses: BTreeMap<u64, Course>) {
+        for (id, letter) in letters {
+            self.last = self.last.max(id);
+            self.letters.insert(id, letter);
+        }
+        for (id, course) in courses {
+            if let Some(letter) = self.letters.get_mut(&id) {
+                letter.course = course;
+            }
+        }
+        self.letters.retain(|_, letter| !letter.is_over());
+    }
+
+    /// The number of the last letter.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Goes on behind this number.
+    pub fn go_on_behind(&mut self, last: u64) {
+        self.last = self.last.max(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mail(from: &str, priority: Priority, body: &str) -> Mail {
+        let to = Name::new("b").unwrap();
+        Mail {
+            from: Name::new(from).unwrap(),
+            priority,
+            body: body.into(),
+            ..Mail::own(&to, Topic::own("T"), Kind::Plain, String::new(), 0)
+        }
+    }
+
+    #[test]
+    fn urgent_letters_go_first_and_the_order_is_kept() {
+        let mut mailbox = Mailbox::default();
+        let b = Name::new("b").unwrap();
+        for (priority, body) in [
+            (Priority::Low, "5"),
+            (Priority::Normal, "3"),
+            (Priority::Urgent, "1"),
+            (Priority::Normal, "4"),
+            (Priority::Urgent, "2"),
+        ] {
+            mailbox.post(mail("a", priority, body));
+        }
+        let mut order = Vec::new();
+        while let Some((id, _)) = mailbox.next_for(&b, 0) {
+            order.push(mailbox.get(id).unwrap().mail.body.clone());
+            mailbox.change(id, |course| course.fate = Fate::Answered);
+            mailbox.take_changes();
+        }
+        assert_eq!(order, ["1", "2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn an_interrupted_letter_comes_back_and_is_not_told_twice() {
+        let mut mailbox = Mailbox::default();
+        let id = mailbox.post(mail("a", Priority::Normal, "work"));
+        mailbox.change(id, |course| {
+            course.fate = Fate::Acked;
+            course.seen_in = Some("s1".into());
+        });
+        mailbox.requeue(id);
+        let letter = mailbox.get(id).unwrap();
+        assert_eq!(letter.course.fate, Fate::Queued);
+        assert!(letter.text_for(Some("s1")).contains("interrupted"));
+        assert!(letter.text_for(Some("s2")).ends_with("work"));
+        assert_eq!(letter.submission(id), "m1-1");
+        assert_eq!(letter_of("m1-1"), Some(1));
+        let own = mailbox.post(Mail {
+            kind: Kind::Bootstrap,
+            ..mail("a", Priority::Normal, "x")
+        });
+        mailbox.requeue(own);
+        assert!(mailbox.get(own).unwrap().is_over());
+    }
+}

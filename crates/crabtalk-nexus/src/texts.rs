@@ -1,0 +1,184 @@
+//! What NEXUS says, word for word, and what it listens for.
+//!
+//! Invariant: the three lines of the session flow are exactly those that the
+//! protocols in `gov/` tell agents to expect.
+
+use crate::name::{Name, Topic};
+
+/// The protocol that BOOTSTRAP names.
+pub const COMPRESSION_PROTOCOL: &str = "gov/context_compression_protocol.md";
+
+/// The protocol that the other two lines name.
+pub const CONSOLIDATION_PROTOCOL: &str = "gov/context_consolidation_protocol.md";
+
+/// `BOOTSTRAP`.
+pub fn bootstrap_topic() -> Topic {
+    Topic::own("BOOTSTRAP")
+}
+
+/// `REFLECTION`.
+pub fn reflection_topic() -> Topic {
+    Topic::own("REFLECTION")
+}
+
+/// `COMPRESSION`.
+pub fn compression_topic() -> Topic {
+    Topic::own("COMPRESSION")
+}
+
+/// `FORMAT`.
+pub fn format_topic() -> Topic {
+    Topic::own("FORMAT")
+}
+
+/// What BOOTSTRAP says. Its `@file` stands in the middle, so that no completion
+/// swallows the Enter.
+pub fn bootstrap(agent: &Name) -> String {
+    format!(
+        "@{COMPRESSION_PROTOCOL} completed for @{agent}.md agent - please reload all relevant \
+         agent context for continuation"
+    )
+}
+
+/// What REFLECTION says.
+pub fn reflection() -> String {
+    format!(
+        "No active work detected. Please perform context consolidation per \
+         @{CONSOLIDATION_PROTOCOL}"
+    )
+}
+
+/// What the notice of COMPRESSION says.
+pub fn compression() -> String {
+    format!(
+        "External compression scheduled. Please consolidate per @{CONSOLIDATION_PROTOCOL} and \
+         confirm readiness."
+    )
+}
+
+/// The reminder of it.
+pub fn reminder() -> String {
+    "External compression is still scheduled. Please commit your changes and confirm: Context \
+     consolidated. Changes committed. Ready for compression."
+        .into()
+}
+
+/// Why a claim of readiness is refused.
+pub fn not_ready(why: &str) -> String {
+    format!(
+        "Not ready for compression: {why}. Please mend that and confirm again: Context \
+         consolidated. Changes committed. Ready for compression."
+    )
+}
+
+/// That a compression is called off.
+pub fn called_off() -> String {
+    "The compression is called off. Please carry on. This message needs no answer beyond a line."
+        .into()
+}
+
+/// What a bad form is answered with.
+pub fn correction(agent: &Name, what: &str, line: &str) -> String {
+    format!(
+        "Your last output was not delivered: {what}. It begins: {}. Please send it again in this \
+         form, from the beginning of a line: @{agent} → @RECIPIENT [TOPIC]: message",
+        quoted(line)
+    )
+}
+
+/// For an agent whose session was interrupted behind a message.
+pub fn carry_on(from: &Name) -> String {
+    format!(
+        "Your session was interrupted while you worked on the message from @{from} above. Please \
+         carry on with it and answer it."
+    )
+}
+
+/// For an agent that has nothing to do while a task of it is open.
+pub fn task_reminder() -> String {
+    "This task is still open. If it is done, please answer it to @NEXUS; if not, carry on or say \
+     what is missing."
+        .into()
+}
+
+/// Whether an answer to BOOTSTRAP confirms the identity.
+pub fn confirms_identity(text: &str) -> bool {
+    format!(" {} ", words(text)).contains(" identity confirmed ")
+}
+
+/// Whether an answer to the notice says that all is ready.
+pub fn is_ready(text: &str) -> bool {
+    let words = format!(" {} ", words(text));
+    words.contains(" ready for compression ") && !words.contains(" not ready for compression ")
+}
+
+/// The words of a text, without case and punctuation.
+fn words(text: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric();
+    let words = text.split(|c| !is_part(c)).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// A line as a quote within a sentence, 200 characters at most.
+fn quoted(line: &str) -> String {
+    let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
+    format!("\"{}\"", line.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::{Header, Message, Priority};
+
+    fn line(topic: Topic, body: &str) -> String {
+        let header = Header {
+            from: Name::nexus(),
+            to: vec![Name::new("builder").unwrap()],
+            topic: Some(topic),
+            priority: Priority::Normal,
+        };
+        Message::new(header, body).to_string()
+    }
+
+    #[test]
+    fn check_1_bootstrap_is_the_exact_line() {
+        let builder = Name::new("builder").unwrap();
+        assert_eq!(
+            line(bootstrap_topic(), &bootstrap(&builder)),
+            "@NEXUS → @BUILDER [BOOTSTRAP]: @gov/context_compression_protocol.md completed for \
+             @BUILDER.md agent - please reload all relevant agent context for continuation"
+        );
+    }
+
+    #[test]
+    fn reflection_is_the_exact_line() {
+        assert_eq!(
+            line(reflection_topic(), &reflection()),
+            "@NEXUS → @BUILDER [REFLECTION]: No active work detected. Please perform context \
+             consolidation per @gov/context_consolidation_protocol.md"
+        );
+    }
+
+    #[test]
+    fn compression_is_the_exact_line() {
+        assert_eq!(
+            line(compression_topic(), &compression()),
+            "@NEXUS → @BUILDER [COMPRESSION]: External compression scheduled. Please consolidate \
+             per @gov/context_consolidation_protocol.md and confirm readiness."
+        );
+    }
+
+    #[test]
+    fn identity_and_readiness_are_heard_without_case_and_punctuation() {
+        assert!(confirms_identity(
+            "Identity confirmed. Context loaded. All well"
+        ));
+        assert!(confirms_identity("IDENTITY: confirmed!"));
+        assert!(!confirms_identity("identity not confirmed"));
+        assert!(is_ready(
+            "Context consolidated. Changes committed. Ready for compression."
+        ));
+        assert!(!is_ready("I am not ready for compression"));
+        assert!(!is_ready("compression is ready"));
+    }
+}
