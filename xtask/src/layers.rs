@@ -88,6 +88,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-component", &[]),
+    // Components are programs of their own: nothing of the daemon is in them.
+    ("crabtalk-fetch", &["crabtalk-component"]),
+    (
+        "crabtalk-webhook",
+        &["crabtalk-component", "crabtalk-client"],
+    ),
     // A client, to measure the daemon from outside.
     ("xtask", &["crabtalk-proto"]),
 ];

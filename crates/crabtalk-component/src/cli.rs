@@ -121,6 +121,8 @@ fn serve<S: Service>(service: S, home: Home) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        // Told to a standard error that is closed, it would end the task at hand.
+        .log_internal_errors(false)
         .init();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

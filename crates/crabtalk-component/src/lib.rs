@@ -40,18 +40,22 @@
 
 mod cli;
 mod component;
+mod gate;
 mod home;
 mod mcp;
 mod peer;
 mod port;
+mod seen;
 mod serve;
 mod service;
 
 pub use cli::{Action, DryRun, run, run_action};
 pub use component::{Component, InvalidName};
+pub use gate::serve_http;
 pub use home::Home;
 pub use mcp::Mcp;
 pub use port::{Announced, InvalidPort, MAX_PORT_FILE_BYTES, PortFile};
+pub use seen::Seen;
 pub use serve::{McpService, Service, run_mcp, stop_signal};
 pub use service::{Definition, Manager, Plan};
 

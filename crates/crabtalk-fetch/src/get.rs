@@ -1,0 +1,441 @@
+//! One page: the request, its redirects, and the limits of both.
+
+use crate::address::Kind;
+use crate::connect::{Connector, Resolve, System};
+use crate::settings::Settings;
+use crate::{charset, html};
+use bytes::Bytes;
+use http::Request;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use url::Url;
+
+/// What the server is told of who asks.
+const USER_AGENT: &str = concat!("crabtalk-fetch/", env!("CARGO_PKG_VERSION"));
+
+/// Longest address of a page: what browsers and servers agree on.
+const MAX_URL_BYTES: usize = 8 * 1024;
+
+/// How much a server may say before the page begins.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// How much of a complaint is read, and how much of it is told.
+const MAX_COMPLAINT_BYTES: usize = 16 * 1024;
+const MAX_COMPLAINT_CHARS: usize = 300;
+
+/// A page as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Where it was found at last, after redirects.
+    pub url: String,
+    /// Its type, such as `text/html`.
+    pub content_type: String,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// What it says.
+    pub text: String,
+    /// Whether the server had more than is read.
+    pub cut: bool,
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It is no address that is fetched.
+    #[error("cannot fetch `{url}`: {why}")]
+    Url {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The name has no address.
+    #[error("cannot find `{host}`: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The address is in a network of somebody's own.
+    #[error(
+        "`{host}` is at {address}, {}, which is not fetched from; the owner may allow it in \
+         config/fetch.toml: allow = [\"{address}\"]", kind.name()
+    )]
+    Forbidden {
+        /// The name, or the address itself.
+        host: String,
+        /// Where it leads.
+        address: IpAddr,
+        /// What that is.
+        kind: Kind,
+    },
+    /// Nobody answers there.
+    #[error("cannot connect to `{host}`: {source}")]
+    Connect {
+        /// The name.
+        host: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The connection is not secure.
+    #[error("no secure connection to `{host}`: {why}")]
+    Tls {
+        /// The name.
+        host: String,
+        /// Why not.
+        why: String,
+    },
+    /// The server does not speak as it should.
+    #[error("`{host}` broke off: {source}")]
+    Http {
+        /// The name.
+        host: String,
+        /// What went wrong.
+        source: hyper::Error,
+    },
+    /// The server answered, and not with the page.
+    #[error("{url} answered {status}: {text}")]
+    Status {
+        /// The page.
+        url: String,
+        /// The code and its meaning.
+        status: http::StatusCode,
+        /// The beginning of what it said.
+        text: String,
+    },
+    /// It was sent on and on.
+    #[error("{url} redirects more than {most} times")]
+    Redirects {
+        /// The last page.
+        url: String,
+        /// The limit.
+        most: u32,
+    },
+    /// It is nothing to read.
+    #[error("{url} is `{content_type}`, which is no text")]
+    NotText {
+        /// The page.
+        url: String,
+        /// Its type, or how it is packed.
+        content_type: String,
+    },
+    /// It took too long.
+    #[error("{url} took longer than {secs} s")]
+    Timeout {
+        /// The page.
+        url: String,
+        /// The limit.
+        secs: u64,
+    },
+}
+
+/// Fetches pages.
+pub struct Fetcher {
+    settings: Settings,
+    connector: Connector,
+}
+
+impl std::fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetcher")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fetcher {
+    /// One that asks the system for the addresses of names.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self::with_resolver(settings, System)
+    }
+
+    /// One that asks somebody else.
+    #[must_use]
+    pub fn with_resolver(settings: Settings, resolve: impl Resolve) -> Self {
+        let connector = Connector::new(resolve);
+        Self {
+            settings,
+            connector,
+        }
+    }
+
+    /// The limits that hold.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The page at an address, as text; `raw` leaves HTML as it is.
+    pub async fn fetch(&self, url: &str, raw: bool) -> Result<Page, Error> {
+        let first = checked(url)?;
+        let within = self.settings.timeout();
+        match tokio::time::timeout(within, self.follow(first, raw)).await {
+            Ok(done) => done,
+            Err(_) => Err(Error::Timeout {
+                url: url.to_owned(),
+                secs: within.as_secs(),
+            }),
+        }
+    }
+
+    async fn follow(&self, mut url: Url, raw: bool) -> Result<Page, Error> {
+        for _ in 0..=self.settings.max_redirects {
+            let mut exchange = Exchange::begin(&self.connector, &self.settings, &url).await?;
+            if exchange.head.status.is_redirection() {
+                url = next(&url, &exchange.head)?;
+                continue;
+            }
+            return self.read(&url, &mut exchange, raw).await;
+        }
+        Err(Error::Redirects {
+            url: url.to_string(),
+            most: self.settings.max_redirects,
+        })
+    }
+
+    async fn read(&self, url: &Url, exchange: &mut Exchange, raw: bool) -> Result<Page, Error> {
+        let head = &exchange.head;
+        let status = head.status;
+        let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+        let content_type = header(CONTENT_TYPE).unwrap_or("text/plain").to_owned();
+        let essence = essence(&content_type);
+        let not_text = |content_type: &str| Error::NotText {
+            url: url.to_string(),
+            content_type: content_type.to_owned(),
+        };
+        match header(CONTENT_ENCODING).map(str::trim) {
+            None | Some("" | "identity") => {}
+            // We asked for none.
+            Some(packed) => return Err(not_text(packed)),
+        }
+        if !status.is_success() {
+            let (bytes, cut) = exchange.body(url, MAX_COMPLAINT_BYTES).await?;
+            let text = charset::decode(&bytes, &content_type, cut);
+            return Err(Error::Status {
+                url: url.to_string(),
+                status,
+                text: complaint(&text, is_html(&essence), url),
+            });
+        }
+        if !is_text(&essence) {
+            return Err(not_text(&essence));
+        }
+        let (bytes, cut) = exchange.body(url, self.settings.max_bytes).await?;
+        let decoded = charset::decode(&bytes, &content_type, cut);
+        let (title, text) = match is_html(&essence) && !raw {
+            true => html::to_markdown(&decoded, url),
+            false => (None, decoded),
+        };
+        Ok(Page {
+            url: url.to_string(),
+            content_type: essence,
+            title,
+            text: text.chars().filter(|c| is_shown(*c)).collect(),
+            cut,
+        })
+    }
+}
+
+/// One request and its answer, on a connection of its own.
+struct Exchange {
+    head: http::response::Parts,
+    body: Incoming,
+    /// What moves the bytes; `None` once it has ended.
+    connection: Option<Connection>,
+}
+
+type Connection = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
+
+impl Exchange {
+    async fn begin(connector: &Connector, settings: &Settings, url: &Url) -> Result<Self, Error> {
+        let stream = connector.open(url, settings).await?;
+        let failed = |source| broke_off(url, source);
+        let (mut sender, connection) = http1::Builder::new()
+            .max_buf_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(failed)?;
+        let mut connection: Option<Connection> = Some(Box::pin(connection));
+        let answer = sender.send_request(request(url)?);
+        tokio::pin!(answer);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => break answer.map_err(failed)?,
+                ended = driven(&mut connection) => ended.map_err(failed)?,
+            }
+        };
+        let (head, body) = answer.into_parts();
+        Ok(Self {
+            head,
+            body,
+            connection,
+        })
+    }
+
+    /// What comes, up to a limit, and whether there is more.
+    async fn body(&mut self, url: &Url, most: usize) -> Result<(Vec<u8>, bool), Error> {
+        let mut bytes = Vec::new();
+        loop {
+            let frame = tokio::select! {
+                biased;
+                frame = self.body.frame() => frame,
+                ended = driven(&mut self.connection) => {
+                    ended.map_err(|source| broke_off(url, source))?;
+                    continue;
+                }
+            };
+            let Some(frame) = frame else {
+                return Ok((bytes, false));
+            };
+            let frame = frame.map_err(|source| broke_off(url, source))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            let room = most - bytes.len();
+            bytes.extend_from_slice(&data[..data.len().min(room)]);
+            if data.len() > room {
+                return Ok((bytes, true));
+            }
+        }
+    }
+}
+
+/// Moves a connection's bytes until it ends; never resolves after that.
+async fn driven(connection: &mut Option<Connection>) -> hyper::Result<()> {
+    let Some(running) = connection else {
+        return std::future::pending().await;
+    };
+    let ended = running.await;
+    *connection = None;
+    ended
+}
+
+fn broke_off(url: &Url, source: hyper::Error) -> Error {
+    Error::Http {
+        host: url.host_str().unwrap_or_default().to_owned(),
+        source,
+    }
+}
+
+/// The address of a page, if it is one that is fetched.
+fn checked(text: &str) -> Result<Url, Error> {
+    let failed = |why: &str| Error::Url {
+        url: text.chars().take(200).collect(),
+        why: why.to_owned(),
+    };
+    if text.len() > MAX_URL_BYTES {
+        return Err(failed("it is longer than servers read"));
+    }
+    let mut url = Url::parse(text.trim()).map_err(|e| failed(&e.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(failed("only http and https are fetched"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(failed("it holds a name or a password, which is never sent"));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(failed("it names no server"));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Where a redirect leads.
+fn next(from: &Url, head: &http::response::Parts) -> Result<Url, Error> {
+    let target = head.headers.get(LOCATION).map(|to| to.as_bytes());
+    let target = target.and_then(|to| std::str::from_utf8(to).ok());
+    let Some(target) = target else {
+        return Err(Error::Status {
+            url: from.to_string(),
+            status: head.status,
+            text: "it does not say where to".to_owned(),
+        });
+    };
+    let joined = from.join(target).map_err(|e| Error::Url {
+        url: target.chars().take(200).collect(),
+        why: e.to_string(),
+    })?;
+    checked(joined.as_str())
+}
+
+fn request(url: &Url) -> Result<Request<Empty<Bytes>>, Error> {
+    let host = match url.port() {
+        Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
+        None => url.host_str().unwrap_or_default().to_owned(),
+    };
+    Request::get(&url[url::Position::BeforePath..])
+        .header("host", host)
+        .header("user-agent", USER_AGENT)
+        .header(
+            "accept",
+            "text/html, text/markdown, text/plain, application/json, */*;q=0.5",
+        )
+        .header("accept-encoding", "identity")
+        .body(Empty::new())
+        .map_err(|e| Error::Url {
+            url: url.to_string(),
+            why: e.to_string(),
+        })
+}
+
+/// A type without its parameters, in small letters.
+fn essence(content_type: &str) -> String {
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
+}
+
+fn is_html(essence: &str) -> bool {
+    matches!(essence, "text/html" | "application/xhtml+xml")
+}
+
+/// Whether something of this type can be read as it is.
+fn is_text(essence: &str) -> bool {
+    let (kind, name) = essence.split_once('/').unwrap_or((essence, ""));
+    let known = [
+        "json",
+        "xml",
+        "javascript",
+        "ecmascript",
+        "yaml",
+        "x-yaml",
+        "toml",
+        "sql",
+        "graphql",
+        "x-sh",
+        "x-ndjson",
+        "jsonl",
+        "rtf",
+    ];
+    let suffix = name.rsplit_once('+').map(|(_, suffix)| suffix);
+    kind == "text" || known.contains(&name) || suffix.is_some_and(|s| known.contains(&s))
+}
+
+/// The beginning of what a server says is wrong, in one line.
+fn complaint(text: &str, is_html: bool, url: &Url) -> String {
+    let text = match is_html {
+        true => html::to_markdown(text, url).1,
+        false => text.to_owned(),
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    line.chars()
+        .filter(|c| is_shown(*c))
+        .take(MAX_COMPLAINT_CHARS)
+        .collect()
+}
+
+/// Whether a character is text: nothing that moves a terminal's cursor.
+fn is_shown(c: char) -> bool {
+    !c.is_control() || matches!(c, '\n' | '\t')
+}

@@ -1,0 +1,162 @@
+//! Takes requests, judges them, hands them on.
+
+use crate::settings::{Hook, Settings};
+use crate::verify::verify;
+use anyhow::Context;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use crabtalk_client::{Client, Endpoint, Error, PublishEventMsg, RunNews, StreamMsg, stream_event};
+use crabtalk_component::{Home, Seen, axum, serve_http};
+use futures_util::StreamExt;
+use ring::hmac;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// What the daemon takes as an event's payload.
+const MAX_BODY_BYTES: usize = 256 * 1024;
+
+type Answer = (StatusCode, &'static str);
+
+struct Gateway {
+    client: Client,
+    hooks: BTreeMap<String, (hmac::Key, Hook)>,
+    books: Mutex<Books>,
+}
+
+/// What requests change.
+struct Books {
+    seen: Seen,
+    /// Those that are being handed on.
+    under_way: HashSet<String>,
+    /// The minute that is counted, and how many each hook took in it.
+    minute: u64,
+    taken: BTreeMap<String, u32>,
+}
+
+pub(crate) async fn serve(
+    home: &Home,
+    settings: Settings,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut hooks = BTreeMap::new();
+    for (name, hook) in settings.hooks {
+        let key = hook.key().with_context(|| format!("hook `{name}`"))?;
+        hooks.insert(name, (key, hook));
+    }
+    let folder = home.state("webhook");
+    home.make(&folder)?;
+    let books = Books {
+        seen: Seen::open(&folder.join("seen"), now())?,
+        under_way: HashSet::new(),
+        minute: 0,
+        taken: BTreeMap::new(),
+    };
+    let gateway = Gateway {
+        client: Client::new(Endpoint::of_home(home.path()), "webhook")
+            .with_patience(Duration::ZERO),
+        hooks,
+        books: Mutex::new(books),
+    };
+    let router = axum::Router::new()
+        .route("/hook/{name}", post(take))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(Arc::new(gateway));
+    let listener = TcpListener::bind(settings.listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {}", settings.listen))?;
+    serve_http(listener, router, stop).await
+}
+
+/// A request whose body is text of a bounded size.
+async fn take(
+    State(gateway): State<Arc<Gateway>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: String,
+) -> Answer {
+    let answer = gateway.judge(&name, &headers, body).await;
+    let (status, text) = answer.unwrap_or_else(|refused| refused);
+    tracing::info!(hook = name, status = status.as_u16(), text, "request");
+    (status, text)
+}
+
+impl Gateway {
+    async fn judge(&self, name: &str, headers: &HeaderMap, body: String) -> Result<Answer, Answer> {
+        let unknown = (StatusCode::NOT_FOUND, "there is no such hook");
+        let (key, hook) = self.hooks.get(name).ok_or(unknown)?;
+        let unsigned = (StatusCode::UNAUTHORIZED, "it is not signed, or not of now");
+        let signed = verify(key, hook.scheme, headers, body.as_bytes(), now()).ok_or(unsigned)?;
+        let id = format!("{name}/{}", signed.id);
+        self.begin(name, hook, &id)?;
+        let handed = self.hand_on(name, hook, &id, body).await;
+        let mut books = self.books();
+        books.under_way.remove(&id);
+        let done = handed.map_err(anyhow::Error::from);
+        if let Err(e) = done.and_then(|()| books.seen.remember(&id, signed.until)) {
+            tracing::warn!(hook = name, error = %e, "a request was not taken");
+            return Err((StatusCode::SERVICE_UNAVAILABLE, "try again later"));
+        }
+        Ok((StatusCode::ACCEPTED, "taken"))
+    }
+
+    /// Whether a signed request may go on: it is new, and there is room for it.
+    fn begin(&self, name: &str, hook: &Hook, id: &str) -> Result<(), Answer> {
+        let (mut books, now) = (self.books(), now());
+        if books.seen.knows(id) {
+            // Who sends again because our answer was lost shall stop.
+            return Err((StatusCode::OK, "it was taken before"));
+        }
+        if books.minute != now / 60 {
+            books.minute = now / 60;
+            books.taken.clear();
+        }
+        let taken = books.taken.entry(name.to_owned()).or_default();
+        *taken = taken.saturating_add(1);
+        if *taken > hook.per_minute || books.seen.make_room(now).is_err() {
+            return Err((StatusCode::TOO_MANY_REQUESTS, "too many"));
+        }
+        match books.under_way.insert(id.to_owned()) {
+            true => Ok(()),
+            false => Err((StatusCode::CONFLICT, "it is being taken")),
+        }
+    }
+
+    async fn hand_on(&self, name: &str, hook: &Hook, id: &str, text: String) -> Result<(), Error> {
+        if let Some(source) = hook.event.clone() {
+            let event = PublishEventMsg {
+                source,
+                payload: text,
+            };
+            return self.client.call(event).await;
+        }
+        let sender = hook.sender.clone();
+        // The run belongs to its conversation: it goes on without its reader.
+        let mut run = self.client.stream(StreamMsg {
+            agent: hook.agent.clone().unwrap_or_default(),
+            sender: Some(sender.unwrap_or_else(|| format!("webhook/{name}"))),
+            content: text,
+            request_id: Some(id.to_owned()),
+            ..StreamMsg::default()
+        });
+        while let Some(news) = run.next().await {
+            if let RunNews::Event(event) = news?
+                && matches!(event.event, Some(stream_event::Event::Start(_)))
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,82 @@
+//! `config/webhook.toml`: where requests come in, and what leads where.
+
+use anyhow::{Context, ensure};
+use crabtalk_component::Home;
+use ring::hmac;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A shorter secret can be guessed by whoever has one signed request.
+const MIN_SECRET_BYTES: usize = 16;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Where requests come in. What encrypts them stands before it.
+    pub(crate) listen: SocketAddr,
+    #[serde(rename = "hook")]
+    pub(crate) hooks: BTreeMap<String, Hook>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hook {
+    secret_file: PathBuf,
+    /// How requests are signed.
+    #[serde(default)]
+    pub(crate) scheme: Scheme,
+    /// The event that a request becomes.
+    pub(crate) event: Option<String>,
+    /// The agent that gets it as a message instead, and as whose.
+    pub(crate) agent: Option<String>,
+    pub(crate) sender: Option<String>,
+    /// How many are taken in a minute; each may start a run, which costs money.
+    #[serde(default = "per_minute")]
+    pub(crate) per_minute: u32,
+}
+
+/// How a request proves who sent it.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scheme {
+    /// The one of standardwebhooks.com: id, time and body are signed.
+    #[default]
+    Standard,
+    /// The one of GitHub and many others: the body is signed.
+    Github,
+}
+
+fn per_minute() -> u32 {
+    30
+}
+
+impl Settings {
+    pub(crate) fn read(home: &Home) -> anyhow::Result<Self> {
+        let path = home.path().join("config/webhook.toml");
+        let failed = || format!("cannot use {}", path.display());
+        let text = std::fs::read_to_string(&path).with_context(failed)?;
+        toml::from_str(&text).with_context(failed)
+    }
+}
+
+impl Hook {
+    /// What requests are signed with; fails if the hook makes no sense.
+    pub(crate) fn key(&self) -> anyhow::Result<hmac::Key> {
+        ensure!(
+            self.event.is_some() != self.agent.is_some(),
+            "it needs `event` or `agent`, and not both"
+        );
+        let path = self.secret_file.display();
+        let text = std::fs::read_to_string(&self.secret_file);
+        let text = text.with_context(|| format!("cannot read {path}"))?;
+        let secret = match text.trim().strip_prefix("whsec_") {
+            Some(encoded) => crate::verify::from_base64(encoded).unwrap_or_default(),
+            None => text.trim().as_bytes().to_vec(),
+        };
+        let long = secret.len() >= MIN_SECRET_BYTES;
+        ensure!(long, "{path} holds no secret of {MIN_SECRET_BYTES} bytes");
+        Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+    }
+}

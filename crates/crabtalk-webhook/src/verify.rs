@@ -1,0 +1,79 @@
+//! Who may say it: the signature and the time of a request.
+
+use crate::settings::Scheme;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crabtalk_component::axum::http::HeaderMap;
+use ring::{digest, hmac};
+
+/// How far a request's time may be from ours: clocks differ, and mail takes a while.
+pub(crate) const TOLERANCE_SECS: u64 = 300;
+
+/// How long a request without a time is remembered. Who signs none sends again for
+/// days where nobody answered.
+const REMEMBERED_SECS: u64 = 7 * 24 * 3600;
+
+/// A request that its sender signed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Signed {
+    /// What tells it from others, of which nothing is unsigned.
+    pub(crate) id: String,
+    /// Until when it has to be known again; later its time alone refuses it.
+    pub(crate) until: u64,
+}
+
+/// Checks a request at a time; `None` if it is not signed with this key.
+pub(crate) fn verify(
+    key: &hmac::Key,
+    scheme: Scheme,
+    headers: &HeaderMap,
+    body: &[u8],
+    now: u64,
+) -> Option<Signed> {
+    let header = |name: &str| headers.get(name)?.to_str().ok();
+    match scheme {
+        Scheme::Standard => {
+            let (id, time) = (header("webhook-id")?, header("webhook-timestamp")?);
+            let at: u64 = time.parse().ok().filter(|_| time.len() < 12)?;
+            let signed = [id.as_bytes(), b".", time.as_bytes(), b".", body].concat();
+            let mut given = header("webhook-signature")?.split(' ');
+            // Several while a secret is being changed; the library compares in a
+            // time that tells nothing.
+            let fits = given.any(|one| {
+                let tag = one.strip_prefix("v1,").and_then(from_base64);
+                tag.is_some_and(|tag| hmac::verify(key, &signed, &tag).is_ok())
+            });
+            let id = hex(digest::digest(&digest::SHA256, id.as_bytes()).as_ref());
+            let until = at + TOLERANCE_SECS;
+            (fits && now.abs_diff(at) <= TOLERANCE_SECS).then_some(Signed { id, until })
+        }
+        Scheme::Github => {
+            let tag = header("x-hub-signature-256")?.strip_prefix("sha256=")?;
+            let tag = from_hex(tag)?;
+            // The delivery's id is not signed, so the signature is the id.
+            hmac::verify(key, body, &tag).ok()?;
+            let until = now + REMEMBERED_SECS;
+            Some(Signed {
+                id: hex(&tag),
+                until,
+            })
+        }
+    }
+}
+
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.is_ascii() && text.len().is_multiple_of(2);
+    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    digits.then(|| (0..text.len()).step_by(2).map(pair).collect())?
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;
