@@ -5,10 +5,10 @@
 //! a wildcard after its name; what it runs is found where it can be, so that
 //! refusing rules reach it.
 
-mod tables;
-
+use super::plain::Word;
+use crate::gate::options;
 use crate::gate::pattern::{HOLE, Holes, command};
-use tables::{EDITORS, INTERPRETERS, LEADING, SHELLS, STATEFUL, VALUE_OPTIONS, find_runner};
+use crate::gate::programs::{self, Check, Kind, Program};
 
 /// What is behind a command.
 pub(super) struct Found {
@@ -44,40 +44,28 @@ pub(super) fn shown(name: &str) -> String {
 
 /// Looks behind a command. `stdin` is what a here-document feeds it.
 pub(super) fn look(base: &str, args: &[String], stdin: Option<&str>) -> Option<Found> {
-    if SHELLS.contains(&base) {
-        return guarded("runs a script", vec![shell(args, stdin)]);
+    let program = programs::find(base)?;
+    match program.kind {
+        Kind::Shell => return guarded("runs a script", vec![shell(args, stdin)]),
+        Kind::Builtin => return guarded("changes what later commands do", stateful(base, args)),
+        Kind::Wrapper => return guarded("runs another command", leading(program, base, args)),
+        Kind::Editor => return unknown("can run any command"),
+        Kind::Listed | Kind::Other => {}
     }
-    if STATEFUL.contains(&base) {
-        return guarded("changes what later commands do", stateful(base, args));
+    if !program.program_text.is_empty() {
+        return interpreter(&program.program_text, args);
     }
-    if LEADING.contains(&base) {
-        return guarded("runs another command", leading(base, args));
-    }
-    if EDITORS.contains(&base) {
-        return guarded("can run any command", vec![Behind::Unknown]);
-    }
-    let is_interpreter = |(name, _): &&(&str, &str)| {
-        base.strip_prefix(name)
-            .is_some_and(|version| version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
-    };
-    if let Some((_, letters)) = INTERPRETERS.iter().find(is_interpreter) {
-        return interpreter(letters, args);
-    }
-    match base {
-        "git" => git(args),
-        "find" => find(args),
-        "awk" | "gawk" | "mawk" | "nawk" => awk(args),
-        "sed" | "gsed" => sed(args),
-        "make" | "gmake" => dangerous_word(args, |w| w.contains('=') && !w.starts_with('-'))
-            .or_else(|| runner(base, args)),
-        "less" | "more" | "man" => {
-            dangerous_word(args, |w| w.starts_with('+')).or_else(|| runner(base, args))
+    if program.evaluates {
+        let behind: Vec<Behind> = evaluated(args).collect();
+        if !behind.is_empty() {
+            return guarded("evaluates what it is given", behind);
         }
-        "test" | "[" | "printf" => match evaluated(args).collect::<Vec<_>>() {
-            behind if behind.is_empty() => runner(base, args),
-            behind => guarded("evaluates what it is given", behind),
-        },
-        _ => runner(base, args),
+    }
+    match program.check {
+        Some(Check::Git) => git(program, args),
+        Some(Check::Find) => find(args),
+        Some(Check::Awk | Check::Sed) => text(program, args),
+        _ => runner(program, args),
     }
 }
 
@@ -91,11 +79,6 @@ fn guarded(why: &str, behind: Vec<Behind>) -> Option<Found> {
 
 fn unknown(why: &str) -> Option<Found> {
     guarded(why, vec![Behind::Unknown])
-}
-
-fn dangerous_word(args: &[String], is: impl Fn(&str) -> bool) -> Option<Found> {
-    let word = args.iter().find(|w| is(w) || w.starts_with(HOLE))?;
-    unknown(&format!("can run other commands with `{}`", visible(word)))
 }
 
 /// A word for a message, holes shown as dots.
@@ -186,11 +169,7 @@ fn evaluated(args: &[String]) -> impl Iterator<Item = Behind> {
 }
 
 /// A command that begins with another one's name after options.
-fn leading(base: &str, args: &[String]) -> Vec<Behind> {
-    let takes_value = VALUE_OPTIONS
-        .iter()
-        .find(|(name, _)| *name == base)
-        .map_or("", |(_, o)| o);
+fn leading(program: &Program, base: &str, args: &[String]) -> Vec<Behind> {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
         let is_assignment = base == "env" && arg.contains('=');
@@ -202,37 +181,25 @@ fn leading(base: &str, args: &[String]) -> Vec<Behind> {
             break;
         }
         // `-n 5` takes the next word, `-n5` does not.
-        let alone = arg.len() == 2 && arg.chars().last().is_some_and(|c| takes_value.contains(c));
+        let alone = arg.len() == 2
+            && arg
+                .chars()
+                .last()
+                .is_some_and(|c| program.values.contains(c));
         at += usize::from(alone);
     }
     // `timeout 5 cmd`, `chroot DIR cmd`, `flock FILE cmd`, `taskset MASK cmd`.
-    at += usize::from(matches!(
-        base,
-        "timeout" | "chroot" | "flock" | "taskset" | "chrt" | "setarch" | "ssh" | "mosh" | "su"
-    ));
+    at += usize::from(program.operand_first);
     let mut command = args.get(at..).unwrap_or_default().to_vec();
-    if matches!(base, "xargs" | "parallel") && !command.is_empty() {
+    if program.adds_words && !command.is_empty() {
         command.push(HOLE.to_string());
     }
     let mut behind = Vec::new();
-    if matches!(
-        base,
-        "ssh" | "mosh" | "watch" | "su" | "runuser" | "script" | "flock" | "env"
-    ) {
-        // These join their words, or one of them, to shell text.
-        behind.extend(
-            args.iter()
-                .filter(|a| a.contains(' '))
-                .cloned()
-                .map(Behind::Script),
-        );
+    if program.joins_words {
+        let texts = args.iter().filter(|a| a.contains(' '));
+        behind.extend(texts.cloned().map(Behind::Script));
     }
-    if command.is_empty()
-        || matches!(
-            base,
-            "at" | "batch" | "crontab" | "parallel" | "tmux" | "screen"
-        )
-    {
+    if command.is_empty() || program.hides {
         behind.push(Behind::Unknown);
     }
     behind.push(Behind::Words(command));
@@ -267,7 +234,7 @@ fn interpreter(letters: &str, args: &[String]) -> Option<Found> {
     unknown("runs program text")
 }
 
-fn git(args: &[String]) -> Option<Found> {
+fn git(program: &Program, args: &[String]) -> Option<Found> {
     const RUNS: [&str; 5] = ["-c", "--config-env*", "--exec-path=*", "--git-dir*", "-C*"];
     let mut at = 0;
     let mut why = None;
@@ -290,14 +257,11 @@ fn git(args: &[String]) -> Option<Found> {
     }
     let rest = args.get(at..).unwrap_or_default();
     let sub = rest.first().map_or("", String::as_str);
-    let hidden = tables::GIT.iter().find(|(name, words)| {
-        *name == sub
-            && (words.is_empty()
-                || rest[1..]
-                    .iter()
-                    .any(|arg| words.iter().any(|w| option_is(arg, w))))
-    });
-    if hidden.is_some() {
+    let runs = |row: &Program| {
+        let mut options = row.runs.split_ascii_whitespace();
+        options.any(|o| o == "*" || rest[1..].iter().any(|arg| option_is(arg, o)))
+    };
+    if program.subcommand(sub).is_some_and(runs) {
         why.get_or_insert_with(|| format!("can run other commands with `{sub}`"));
     }
     if why.is_none() && at == 0 {
@@ -351,123 +315,38 @@ fn find(args: &[String]) -> Option<Found> {
     })
 }
 
-/// An awk program that only selects and prints runs nothing.
-fn awk(args: &[String]) -> Option<Found> {
-    let risky = |w: &str| {
-        w.contains(['|', '>', '@', HOLE])
-            || ["system", "getline", "close", "print >"]
-                .iter()
-                .any(|f| w.contains(f))
-            || ["-f", "-e", "-i", "-l", "-E", "--"]
-                .iter()
-                .any(|o| w.starts_with(o))
-    };
-    let word = args.iter().find(|w| risky(w))?;
-    unknown(&format!("can run other commands with `{}`", visible(word)))
-}
-
-/// A sed script is harmless when it is one of the usual short forms.
-fn sed(args: &[String]) -> Option<Found> {
-    const FLAGS: [&str; 14] = [
-        "-n", "-E", "-r", "-u", "-s", "-z", "-nE", "-En", "-nr", "-rn", "--posix", "--debug",
-        "--quiet", "--silent",
-    ];
-    let mut has_script = args.iter().any(|arg| arg == "-e");
-    let mut script_next = false;
-    for arg in args {
-        let harmless = if std::mem::take(&mut script_next) {
-            plain_sed(arg)
-        } else if arg == "-e" {
-            script_next = true;
-            true
-        } else if arg.starts_with(['-', HOLE]) && arg != "-" {
-            FLAGS.contains(&arg.as_str())
-        } else if !has_script {
-            has_script = true;
-            plain_sed(arg)
-        } else {
-            true
-        };
-        if !harmless {
-            return unknown(&format!("can run or write with `{}`", visible(arg)));
-        }
-    }
-    None
-}
-
-/// `10,20p`, `$d`, `/text/p`, `s/a/b/g`, and lists of these.
-fn plain_sed(script: &str) -> bool {
-    let mut rest = script.trim();
-    if rest.contains(HOLE) {
-        return false;
-    }
-    while !rest.is_empty() {
-        rest = rest.trim_start_matches([' ', ';', '\n']);
-        for _ in 0..2 {
-            rest = after_address(rest).trim_start_matches([' ', ',', '!', '~', '+']);
-        }
-        let mut chars = rest.chars();
-        rest = match chars.next() {
-            None => return true,
-            Some('p' | 'd' | 'q' | '=') => chars.as_str(),
-            Some(which @ ('s' | 'y')) => match chars.next() {
-                Some(mark) if !mark.is_alphanumeric() && !" \n\\;".contains(mark) => {
-                    let tail = after_mark(chars.as_str(), mark).and_then(|t| after_mark(t, mark));
-                    match tail {
-                        Some(tail) if which == 's' => tail.trim_start_matches(|c: char| {
-                            "gpiIM".contains(c) || c.is_ascii_digit()
-                        }),
-                        Some(tail) => tail,
-                        None => return false,
-                    }
-                }
-                _ => return false,
-            },
-            Some(_) => return false,
-        };
-        if !rest.is_empty() && !rest.starts_with([';', '\n', ' ']) {
-            return false;
-        }
-        if rest.starts_with(' ') && !rest.trim_start().starts_with([';', '\n']) {
-            return rest.trim().is_empty();
-        }
-    }
-    true
-}
-
-fn after_address(text: &str) -> &str {
-    if let Some(rest) = text.strip_prefix('/') {
-        return after_mark(rest, '/').unwrap_or(text);
-    }
-    text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$')
-}
-
-/// What follows the next `mark` that no backslash escapes.
-fn after_mark(text: &str, mark: char) -> Option<&str> {
-    let mut escaped = false;
-    for (i, c) in text.char_indices() {
-        if c == mark && !escaped {
-            return Some(&text[i + c.len_utf8()..]);
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    None
+/// A program of awk or sed that is not known to be harmless.
+fn text(program: &Program, args: &[String]) -> Option<Found> {
+    let words: Vec<Word> = args.iter().map(|arg| Word::of(arg)).collect();
+    // What only the shell knows may be an option.
+    let loose = args.iter().find(|arg| arg.starts_with(HOLE)).cloned();
+    let word = loose.or_else(|| options::check(program, &words, 0).err())?;
+    unknown(&format!("can run or write with `{}`", visible(&word)))
 }
 
 /// Programs with a few options that run something.
-fn runner(base: &str, args: &[String]) -> Option<Found> {
-    let row = find_runner(base)?;
+fn runner(program: &Program, args: &[String]) -> Option<Found> {
+    if program.runs.is_empty() && program.runs_letters.is_empty() && !program.runs_operands {
+        return None;
+    }
+    let of_operand = |arg: &str| {
+        program.runs_operands
+            && (arg.starts_with(HOLE) || (!arg.starts_with('-') && !program.operand.admit(arg)))
+    };
     let word = args.iter().enumerate().find(|(i, arg)| {
         let bundle = arg
             .strip_prefix('-')
             .filter(|b| !b.starts_with('-'))
             .or_else(|| {
                 // `tar xzf` bundles its options without a dash.
-                (row.bundles && *i == 0).then_some(arg.as_str())
+                (program.bare_bundle && *i == 0).then_some(arg.as_str())
             });
-        bundle.is_some_and(|b| b.contains(|c: char| row.short.contains(c) || c == HOLE))
-            || row.options.iter().any(|option| option_is(arg, option))
-            || (arg.starts_with(HOLE) && !row.options.is_empty())
+        let risky = |c: char| program.runs_letters.contains(c) || c == HOLE;
+        let mut options = program.runs.split_ascii_whitespace();
+        bundle.is_some_and(|b| b.contains(risky))
+            || options.any(|option| option_is(arg, option))
+            || (arg.starts_with(HOLE) && !program.runs.is_empty())
+            || of_operand(arg)
     });
     let (_, word) = word?;
     unknown(&format!("can run or write with `{}`", visible(word)))

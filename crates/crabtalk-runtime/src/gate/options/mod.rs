@@ -10,31 +10,16 @@
 
 mod checks;
 mod git;
-mod scripts;
 mod sed;
-mod spec;
-mod subcommands;
-mod table;
+mod walk;
 
 use super::bash::base_name;
 use super::bash::plain::{Simple, Word};
 use super::pattern;
-use spec::Spec;
+use super::programs::{self, Check, Kind, Program};
 
-/// Looks at arguments. The number says how many of them the rule spells out;
-/// the error is the word that is not harmless.
-type Check = fn(&[Word], usize) -> Result<(), String>;
-
-/// What is known of a program.
-enum Known {
-    /// Its options.
-    Spec(Spec),
-    /// A check of its own.
-    Check(Check),
-    /// It runs whatever its arguments say, so only a rule that spells a
-    /// command out allows it.
-    Never,
-}
+/// The error is the first word that is not harmless.
+type Checked = Result<(), String>;
 
 /// Whether a pattern with a wildcard may allow a command that it matches; the
 /// error continues "`NAME`".
@@ -53,15 +38,34 @@ pub(super) fn harmless(command: &Simple, pattern: &str) -> Result<(), String> {
         ));
     }
     let spelled = spelled(pattern, command).saturating_sub(1);
-    let checked = match table::known(base) {
+    let checked = match programs::find(base) {
         None => Ok(()),
-        Some(Known::Never) => {
-            return Err("runs other commands, so a rule has to spell it out".to_owned());
-        }
-        Some(Known::Spec(spec)) => spec.walk(args, spelled).map(drop),
-        Some(Known::Check(check)) => check(args, spelled),
+        Some(program) if program.kind == Kind::Listed => check(program, args, spelled),
+        Some(_) => return Err("runs other commands, so a rule has to spell it out".to_owned()),
     };
     checked.map_err(|word| format!("may run or write something else with `{}`", shown(&word)))
+}
+
+/// Whether arguments are harmless of which a rule spells out the first ones.
+pub(super) fn check(program: &Program, args: &[Word], spelled: usize) -> Checked {
+    let Some(check) = program.check else {
+        return program.listed(args, spelled).map(drop);
+    };
+    match check {
+        Check::Awk => checks::awk(program, args, spelled),
+        Check::Cargo => checks::cargo(program, args, spelled),
+        Check::Cd => checks::cd(args),
+        Check::Compiler => checks::compiler(args),
+        Check::Curl => checks::curl(program, args, spelled),
+        Check::Find => checks::find(args, spelled),
+        Check::Git => git::check(program, args, spelled),
+        Check::Printf => checks::printf(args),
+        Check::Rsync => checks::rsync(program, args, spelled),
+        Check::Sed => sed::check(program, args, spelled),
+        Check::Sqlite => checks::sqlite(program, args, spelled),
+        Check::Tar => checks::tar(program, args, spelled),
+        Check::Test => checks::test(args),
+    }
 }
 
 /// The words that run for a command of a narrow rule, if they differ.

@@ -3,49 +3,27 @@
 //! Invariant: where two implementations may see the end of a pattern in
 //! different places, the script is not harmless.
 
-use super::spec::Spec;
+use super::Checked;
 use crate::gate::bash::plain::Word;
+use crate::gate::pattern::HOLE;
+use crate::gate::programs::Program;
 
 /// A set in brackets may hold these words; some take what is in them for the end of
 /// the set, others do not.
-const CLASSES: [&str; 12] = [
-    "[:alpha:]",
-    "[:digit:]",
-    "[:alnum:]",
-    "[:space:]",
-    "[:blank:]",
-    "[:upper:]",
-    "[:lower:]",
-    "[:punct:]",
-    "[:cntrl:]",
-    "[:graph:]",
-    "[:print:]",
-    "[:xdigit:]",
-];
+const CLASSES: &str = "[:alpha:] [:digit:] [:alnum:] [:space:] [:blank:] [:upper:] [:lower:] \
+    [:punct:] [:cntrl:] [:graph:] [:print:] [:xdigit:]";
 
-/// Only these options, and a script of known commands.
-pub(super) fn check(args: &[Word], spelled: usize) -> Result<(), String> {
-    const SED: Spec = Spec::new(
-        "nErsuz",
-        "e",
-        "posix debug quiet silent regexp-extended help version",
-    );
-    let rest = SED.walk(args, spelled)?;
-    let scripts: Vec<String> = rest.values(&["-e"]).map(str::to_owned).collect();
-    let operands = rest.operands.iter().map(|(_, word)| *word);
-    let mut operands = operands.chain(rest.after.iter().copied());
-    let scripts = match operands.next() {
-        Some(first) if scripts.is_empty() => vec![first.text()],
-        _ => scripts,
-    };
-    let globs = args
-        .iter()
-        .any(|word| word.has_glob() && scripts.contains(&word.text()));
-    match scripts
-        .into_iter()
-        .find(|script| globs || !is_plain(script))
-    {
-        Some(script) => Err(script),
+/// Only the options of its row, and a script of known commands.
+pub(super) fn check(program: &Program, args: &[Word], spelled: usize) -> Checked {
+    let rest = program.listed(args, spelled)?;
+    let mut scripts: Vec<String> = rest.values("-e").map(str::to_owned).collect();
+    if scripts.is_empty() {
+        scripts.extend(rest.words().next().map(|(_, word)| word.text()));
+    }
+    let may_differ = |word: &Word| word.has_glob() && scripts.contains(&word.text());
+    let globs = args.iter().any(may_differ);
+    match scripts.iter().find(|script| globs || !is_plain(script)) {
+        Some(script) => Err(script.clone()),
         None => Ok(()),
     }
 }
@@ -53,6 +31,9 @@ pub(super) fn check(args: &[Word], spelled: usize) -> Result<(), String> {
 /// `10,20p`, `$d`, `/text/p`, `s/a/b/g`, and lists of these.
 fn is_plain(script: &str) -> bool {
     let mut rest = script.trim();
+    if rest.contains(HOLE) {
+        return false;
+    }
     while !rest.is_empty() {
         rest = rest.trim_start_matches([' ', ';', '\n']);
         for _ in 0..2 {
@@ -65,6 +46,10 @@ fn is_plain(script: &str) -> bool {
         rest = match chars.next() {
             None => return true,
             Some('p' | 'd' | 'q' | '=') => chars.as_str(),
+            Some('y') => match after_swap(chars.as_str()) {
+                Some(tail) => tail,
+                None => return false,
+            },
             Some('s') => match after_swap(chars.as_str()) {
                 Some(tail) => {
                     tail.trim_start_matches(|c: char| "gpiIM".contains(c) || c.is_ascii_digit())
@@ -138,7 +123,7 @@ fn after_set(text: &str, mark: char) -> Option<&str> {
         return None;
     }
     loop {
-        if let Some(class) = CLASSES.iter().find(|class| rest.starts_with(*class)) {
+        if let Some(class) = CLASSES.split(' ').find(|class| rest.starts_with(class)) {
             rest = &rest[class.len()..];
             continue;
         }

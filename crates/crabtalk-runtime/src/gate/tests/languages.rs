@@ -26,6 +26,8 @@ fn programs_among_the_arguments_are_asked_about() {
         "sed 'y/a/b/;w f' f",
         "awk 'BEGIN{ARGV[1]=\"/a\" \"b\";ARGC=2} 1' x",
         "awk 'BEGIN{SYMTAB[\"x\"]=1} 1' x",
+        "awk -- 'BEGIN{system(\"x\")}' f",
+        "awk -- 'BEGIN{print > \"x\"}'",
         "jq -n 'import \"x\" as $x {search:\"/y\"}; $x' f",
         "jq 'include \"x\"; .' f",
         "yq 'load_str(\"/a\" + \"b\")' f",
@@ -72,6 +74,13 @@ fn programs_among_the_arguments_are_asked_about() {
         "hg status --config alias.x=!y",
         "ccache ./x",
         "sdiff -o x a b",
+        // A subcommand may stand behind `--`, and words may be cut short.
+        "pip -- install x",
+        "npm -- exec x",
+        "docker -- run x",
+        "ip a a 10.0.0.1/8 dev lo",
+        "ip l s lo down",
+        "ip r r default via 10.0.0.1",
     ] {
         let verdict = of_its_program(command);
         assert_eq!(verdict.permission, Ask, "{command}: {}", verdict.reason);
@@ -125,6 +134,10 @@ fn ordinary_arguments_pass() {
         "mypy --strict src",
         "jest --ci -t name",
         "ruff check src",
+        "awk -- '{print $1}' f",
+        "ip -br addr",
+        "ip route show default",
+        "sed 'y/abc/xyz/;p' f",
         "dotnet test --no-build",
     ] {
         let verdict = of_its_program(command);
