@@ -35,7 +35,7 @@ pub(crate) struct Cli {
 }
 
 /// Options of every command.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Global {
     /// The agent; default: the configured one.
     #[arg(long, global = true, value_name = "NAME")]

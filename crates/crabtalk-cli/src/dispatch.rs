@@ -31,7 +31,11 @@ pub type RunDaemon = fn(DaemonOptions) -> anyhow::Result<()>;
 /// Runs the program with its command line, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> ExitCode {
     let argv: Vec<OsString> = args.into_iter().collect();
-    let cli = match Cli::try_parse_from(&argv).map(|cli| resolve(cli, &argv)) {
+    let read = match daemon_run(&argv) {
+        Some(cli) => Ok(cli),
+        None => Cli::try_parse_from(&argv),
+    };
+    let cli = match read.map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
         Err(error) => {
@@ -45,6 +49,36 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
         Ok(code) => code,
         Err(error) => fail(&error, json),
     }
+}
+
+/// `daemon run` in the words with which clients and service managers start it.
+/// To make all commands of the program takes as long as the daemon's own start,
+/// and memory that it keeps; whatever else is said is read as usual.
+fn daemon_run(argv: &[OsString]) -> Option<Cli> {
+    let mut words = argv.get(1..)?.iter();
+    if words.next()? != "daemon" || words.next()? != "run" {
+        return None;
+    }
+    let mut global = Global::default();
+    let mut detached = false;
+    while let Some(word) = words.next() {
+        if word == "--detached" && !detached {
+            detached = true;
+        } else if word == "--home" && global.home.is_none() {
+            let home = words.next()?;
+            let bytes = home.as_encoded_bytes();
+            if bytes.is_empty() || bytes.starts_with(b"-") {
+                return None;
+            }
+            global.home = Some(home.into());
+        } else {
+            return None;
+        }
+    }
+    Some(Cli {
+        global,
+        command: Some(Command::Daemon(Daemon::Run { detached })),
+    })
 }
 
 /// Whether `--json` is among options that could not be read.
@@ -249,6 +283,40 @@ mod tests {
     fn resolved(words: &[&str]) -> Result<Cli, Error> {
         let argv = argv(words);
         resolve(Cli::try_parse_from(&argv).unwrap(), &argv)
+    }
+
+    #[test]
+    fn the_daemons_start_is_read_as_all_commands_are_or_left_to_them() {
+        let read_at_once: &[&[&str]] = &[
+            &["daemon", "run"],
+            &["daemon", "run", "--detached", "--home", "/h"],
+            &["daemon", "run", "--home", "a b", "--detached"],
+            &["daemon", "run", "--home", "/h"],
+        ];
+        for words in read_at_once {
+            let argv = argv(words);
+            let at_once = daemon_run(&argv).unwrap();
+            let usual = Cli::try_parse_from(&argv).unwrap();
+            assert_eq!(format!("{at_once:?}"), format!("{usual:?}"));
+        }
+        let left: &[&[&str]] = &[
+            &[],
+            &["daemon"],
+            &["daemon", "start"],
+            &["run", "daemon"],
+            &["daemon", "run", "--help"],
+            &["daemon", "run", "--home"],
+            &["daemon", "run", "--home", ""],
+            &["daemon", "run", "--home", "--detached"],
+            &["daemon", "run", "--home", "a", "--home", "b"],
+            &["daemon", "run", "--detached", "--detached"],
+            &["daemon", "run", "--home=/h"],
+            &["daemon", "run", "--connect", "url"],
+            &["--home", "/h", "daemon", "run"],
+        ];
+        for words in left {
+            assert!(daemon_run(&argv(words)).is_none(), "{words:?}");
+        }
     }
 
     #[test]

@@ -33,15 +33,16 @@ pub(crate) struct ApprovalFile {
 }
 
 impl ApprovalFile {
-    /// Reads the file. A broken one approves nothing and is left alone; why is
-    /// said in the report.
-    pub(crate) fn open(
+    /// The file, of which this was read. A broken one approves nothing and is
+    /// left alone; why is said in the report.
+    pub(crate) fn new(
         path: PathBuf,
+        read: Result<Vec<Approval>, String>,
         skills: Arc<Skills>,
         accepted: Accepted,
         report: &mut Report,
     ) -> Self {
-        let now = read(&path).unwrap_or_else(|error| {
+        let now = read.unwrap_or_else(|error| {
             report.errors.push(error);
             report.kept.push("no call is approved for good".into());
             Vec::new()
@@ -123,7 +124,8 @@ fn wanted(approval: &Approval) -> Wanted<'_> {
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<Approval>, String> {
+/// Reads the file where waiting for a disk is allowed.
+pub(crate) fn read(path: &std::path::Path) -> Result<Vec<Approval>, String> {
     let text = read_limited(path, MAX_BYTES)
         .map_err(|e| e.with_causes())?
         .unwrap_or_default();

@@ -20,9 +20,9 @@ use crabtalk_cron::{
     Outcome, Row, Surroundings, Tick, Usage,
 };
 use crabtalk_domain::{ConversationKey, Principal};
+use crabtalk_files::local_zone;
 use crabtalk_proto::Status;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,11 +85,6 @@ pub(crate) struct Listed {
     pub(crate) account: Account,
     pub(crate) next: Option<Timestamp>,
     pub(crate) running: bool,
-}
-
-/// The zone of entries that name none.
-pub(crate) fn local_zone() -> TimeZone {
-    TimeZone::try_system().unwrap_or(TimeZone::UTC)
 }
 
 /// What a client is told of a file that was not read or written.

@@ -39,8 +39,7 @@ pub(crate) struct DayLedger {
     desk: Arc<Desk>,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
-    /// Where midnight is; found at the first use, since it takes a walk through
-    /// all zones that the system knows.
+    /// Where midnight is; found at the first use.
     zone: LazyLock<TimeZone, Box<dyn FnOnce() -> TimeZone + Send>>,
     price: Box<Price>,
 }

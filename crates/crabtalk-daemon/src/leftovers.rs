@@ -9,8 +9,8 @@ use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What the link to the socket is called before it takes its place; a number
-/// follows.
+/// What the link to the socket is called before it takes its place; the number
+/// of its process follows.
 const UNFINISHED_LINK: &str = ".crabtalk.sock.";
 
 /// How far the clock of files may be behind that of the process.
@@ -21,12 +21,12 @@ pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
         crabtalk_files::sweep(&folder);
     }
+    // This process makes its own meanwhile.
+    let own = std::process::id().to_string();
     for item in entries(&home.run_dir()) {
         let name = item.file_name();
-        if name
-            .to_str()
-            .is_some_and(|name| name.starts_with(UNFINISHED_LINK))
-        {
+        let unfinished = name.to_str().and_then(|n| n.strip_prefix(UNFINISHED_LINK));
+        if unfinished.is_some_and(|number| number != own) {
             // It leads to the same socket, and is in nobody's way.
             let _ = std::fs::remove_file(item.path());
         }

@@ -18,6 +18,7 @@ mod cron;
 mod delegates;
 mod disk;
 mod edit;
+mod first_look;
 mod heap;
 mod ledger;
 mod leftovers;

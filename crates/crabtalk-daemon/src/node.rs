@@ -4,6 +4,8 @@ mod build;
 mod duties;
 mod reload;
 
+pub(crate) use reload::within_patience;
+
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;

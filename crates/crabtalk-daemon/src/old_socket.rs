@@ -41,15 +41,11 @@ pub(crate) async fn keep(home: Home) -> io::Result<()> {
         path: home.run_dir().join(NAME),
         socket: home.socket(),
     };
-    make(&link.path, &link.socket)?;
+    make_if_gone(&link.path, &link.socket)?;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let (path, socket) = (link.path.clone(), link.socket.clone());
-        let look = move || match fs::read_link(&path) {
-            Ok(leads_to) if leads_to == socket => Ok(()),
-            Ok(_) | Err(_) => make(&path, &socket),
-        };
-        tokio::task::spawn_blocking(look).await??;
+        tokio::task::spawn_blocking(move || make_if_gone(&path, &socket)).await??;
     }
 }
 
@@ -59,6 +55,13 @@ impl Drop for OldSocket {
             // What is left behind leads to no socket, which clients take alike.
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+fn make_if_gone(path: &Path, socket: &Path) -> io::Result<()> {
+    match fs::read_link(path) {
+        Ok(leads_to) if leads_to == socket => Ok(()),
+        Ok(_) | Err(_) => make(path, socket),
     }
 }
 

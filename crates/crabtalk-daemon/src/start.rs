@@ -1,10 +1,11 @@
 //! From a process to a serving daemon, and back to nothing.
 
+use crate::first_look::FirstLook;
+use crate::logging;
 use crate::node::Node;
 use crate::old_socket;
 use crate::services::{self, Service};
 use crate::session::Session;
-use crate::{leftovers, logging};
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_domain::Principal;
@@ -16,8 +17,8 @@ use crabtalk_transport::{Peer, UnixListener, listen, serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 /// Threads for file work: those for what may lie anywhere, of which most exist
@@ -58,17 +59,16 @@ pub fn run(
     let lock = HomeLock::acquire(home.root())?;
     logging::init(&home.log_file(), log_to_stderr);
     lock.tell();
-    leftovers::sweep(&home);
-    let open_files = raise_file_limit();
     crabtalk_heap::share();
+    let first_look = FirstLook::begin(&home)?;
+    let open_files = raise_file_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_keep_alive(BLOCKING_KEEP_ALIVE)
         .build()
         .context("cannot start the async runtime")?;
-    start_threads(&runtime)?;
-    let served = runtime.block_on(serve_home(home, open_files));
+    let served = runtime.block_on(serve_home(home, open_files, first_look));
     // A blocking call that hangs, on a dead disk for instance, must not keep
     // the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
@@ -77,21 +77,15 @@ pub fn run(
 }
 
 /// Starts two threads for file work: one that hangs on a dead disk leaves
-/// another. More are started when there is work for them.
-fn start_threads(runtime: &Runtime) -> anyhow::Result<()> {
-    // The pool panics if it cannot start its first one.
-    std::thread::Builder::new()
-        .spawn(|| ())
-        .context("cannot start a thread; raise the user's limit of processes (`ulimit -u`)")?;
+/// another. More are started when there is work for them. The pool panics if it
+/// cannot start its first one; the look at the files found that out before.
+fn start_threads() {
     let (tell, told) = std::sync::mpsc::channel();
-    let first = runtime.spawn_blocking(move || {
+    spawn_blocking(move || {
         // Kept busy until the second one has begun, or is known not to.
         let _ = told.recv_timeout(SECOND_THREAD);
     });
-    runtime.spawn_blocking(move || tell.send(()));
-    runtime
-        .block_on(first)
-        .context("a thread for file work ended")
+    spawn_blocking(move || tell.send(()));
 }
 
 /// Lets the process open as many files as the system allows it: a log in
@@ -120,12 +114,18 @@ fn survive_file_limit() -> anyhow::Result<()> {
     handled.map(drop).context("cannot watch for signals")
 }
 
-async fn serve_home(home: Home, open_files: Option<u64>) -> anyhow::Result<()> {
+async fn serve_home(
+    home: Home,
+    open_files: Option<u64>,
+    first_look: FirstLook,
+) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
     old_socket::link(&home);
-    let node = Arc::new(Node::start(home, open_files).await?);
+    start_threads();
+    let found = first_look.found(&home).await?;
+    let node = Arc::new(Node::new(home, open_files, found)?);
     let services = node.services();
     services.start(connections(&node, listener, peers));
     tracing::info!(

@@ -6,6 +6,7 @@
 //! fingerprint  whether files are as they were when something was made of them
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         what stands at the head of files, with positions
+//! zone         the time zone of this machine
 //! ```
 //!
 //! Invariants: whatever lies where a file should be, a pipe, a device, a
@@ -21,6 +22,7 @@ mod fingerprint;
 mod frontmatter;
 mod read;
 mod replace;
+mod zone;
 
 pub mod tables;
 pub mod yaml;
@@ -31,3 +33,4 @@ pub use read::{Error, if_there, open, open_to_append, read, read_open, read_text
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };
+pub use zone::local_zone;

@@ -305,7 +305,7 @@ impl Memory {
 
     fn query(&self, text: &str) -> Query {
         let now = self.0.parts.clock.now();
-        let today = now.to_zoned(jiff::tz::TimeZone::system()).date();
+        let today = now.to_zoned(crabtalk_files::local_zone()).date();
         Query::parse(&archives::without_recalled(text), Some(today))
     }
 

@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use crabtalk_cron::{Draft, Expression, in_words, parse_at};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, Origin, Permission};
+use crabtalk_files::local_zone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ impl ScheduleTool {
         let now = Timestamp::now();
         let (schedule, at) = match Expression::parse(when) {
             Ok(_) => (when, ""),
-            Err(error) => match parse_at(when, now, &super::local_zone()) {
+            Err(error) => match parse_at(when, now, &local_zone()) {
                 Ok(at) if at.duration_since(now) < SOONEST => {
                     return Err("give it a minute at least".into());
                 }

@@ -1,16 +1,17 @@
 //! Puts a node together from what is configured.
 
 use super::Node;
-use super::reload::{folders, patiently, tell_of_skills};
+use super::reload::folders;
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::bus::Bus;
-use crate::compose::{Composed, InForce, compose, sandbox, sync_policy};
+use crate::compose::{Composed, sandbox, sync_policy};
 use crate::context::Context;
 use crate::cron::{Cron, ScheduleTool};
 use crate::delegates::DelegateFile;
 use crate::disk::LocalDisk;
+use crate::first_look::Found;
 use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
@@ -38,24 +39,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Node {
-    /// `open_files` is the limit of open files that commands get.
-    pub(crate) async fn start(home: Home, open_files: Option<u64>) -> anyhow::Result<Self> {
-        let root = home.root().to_owned();
-        // Before anything is read of what it watches over.
-        let accepted = patiently(&home, move || Accepted::open(&root)).await;
-        let accepted = accepted.map_err(anyhow::Error::msg)?;
-        let reading = home.clone();
-        let composed = move || compose(&reading, &InForce::default());
+    /// `open_files` is the limit of open files that commands get. Nothing more is
+    /// read of files than what was `found`.
+    pub(crate) fn new(home: Home, open_files: Option<u64>, found: Found) -> anyhow::Result<Self> {
+        let Found {
+            accepted,
+            composed,
+            approvals,
+        } = found;
         let Composed {
             config,
             catalog,
             models,
             source,
             mut report,
-        } = patiently(&home, composed)
-            .await
-            .flatten()
-            .map_err(anyhow::Error::msg)?;
+        } = composed;
         let options = detection(&config);
         let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
         let crowd = Crowd::new(Limits {
@@ -66,14 +64,14 @@ impl Node {
         let config = settings.config();
         let files = FileWork::default();
         let skills = skills(&home, &settings, &files);
-        let approvals = ApprovalFile::open(
+        let approvals = ApprovalFile::new(
             home.approvals_file(),
+            approvals,
             Arc::clone(&skills),
             accepted.clone(),
             &mut report,
         );
         let approvals = Arc::new(approvals);
-        tell_of_skills(&skills, &mut report).await;
         report.log();
         let children = Children::adopt().unwrap_or_else(|error| {
             tracing::warn!(%error, "this system has no reaper of orphans");
@@ -199,7 +197,7 @@ fn ledger(home: &Home, settings: &Arc<Settings>, models: &Arc<Models>) -> Arc<Da
         home.state_dir().join("ledger"),
         Arc::clone(settings),
         Arc::new(SystemClock),
-        jiff::tz::TimeZone::system,
+        crabtalk_files::local_zone,
         move |model, usage| models.cost(model, usage),
     ))
 }

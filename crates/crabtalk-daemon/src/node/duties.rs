@@ -1,10 +1,12 @@
 //! What a node does beside answering clients.
 
 use super::Node;
+use super::reload::tell_of_skills;
 use crate::accepted::Question;
-use crate::compose::BUILT_IN;
+use crate::compose::{BUILT_IN, Report};
 use crate::{leftovers, sweep};
-use crabtalk_domain::ConversationKey;
+use crabtalk_domain::{Clock, ConversationKey, SystemClock};
+use crabtalk_files::local_zone;
 use crabtalk_runtime::Matter;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -78,6 +80,14 @@ impl Node {
         }
     }
 
+    /// Says to the log what there is to say of skills, as a reload does. A look
+    /// at all of them takes a while, and nobody waits for it.
+    pub(crate) async fn tell_of_skills(&self) {
+        let mut report = Report::default();
+        tell_of_skills(&self.skills, &mut report).await;
+        report.log();
+    }
+
     /// Sweeps what a crash left in indexes once, and the trash and old outputs
     /// now and every day. Never resolves.
     pub(crate) async fn sweep(&self) {
@@ -91,7 +101,7 @@ impl Node {
         }
         loop {
             let (home, days) = (self.home.clone(), self.config().storage.trash_days);
-            let today = jiff::Zoned::now().date();
+            let today = SystemClock.now().to_zoned(local_zone()).date();
             let sweep = move || sweep::sweep(&home, today, days.into());
             if let Err(error) = tokio::task::spawn_blocking(sweep).await {
                 tracing::warn!(%error, "the trash was not swept");

@@ -60,14 +60,15 @@ impl Node {
 
     async fn take(&self, in_force: &mut InForce) -> Result<Report, String> {
         let (home, before) = (self.home.clone(), in_force.clone());
-        let composed = patiently(&self.home, move || compose(&home, &before)).await;
+        let reading = tokio::task::spawn_blocking(move || compose(&home, &before));
+        let composed = within_patience(&self.home, reading).await?;
         let Composed {
             config,
             catalog,
             models,
             source,
             mut report,
-        } = composed.flatten()?;
+        } = composed.map_err(|error| error.to_string()).flatten()?;
         self.models.replace(models)?;
         self.approvals.reload(&mut report).await;
         *in_force = source;
@@ -88,22 +89,21 @@ impl Node {
     }
 }
 
-/// Reads the configuration where that may wait for a disk, and not for ever:
-/// one that does not answer, as a network's may, is told instead.
-pub(super) async fn patiently<T: Send + 'static>(
+/// Waits for somebody who reads the configuration, and may wait for a disk; not
+/// for ever: one that does not answer, as a network's may, is told instead.
+pub(crate) async fn within_patience<T>(
     home: &Home,
-    read: impl FnOnce() -> T + Send + 'static,
+    reading: impl Future<Output = T>,
 ) -> Result<T, String> {
-    let reading = tokio::task::spawn_blocking(read);
-    match tokio::time::timeout(READ_WITHIN, reading).await {
-        Ok(read) => read.map_err(|error| error.to_string()),
-        Err(_) => Err(format!(
+    let read = tokio::time::timeout(READ_WITHIN, reading).await;
+    read.map_err(|_| {
+        format!(
             "the configuration in {} could not be read within {} s: a file system that it lies on, \
              or that a link in it leads to, does not answer",
             home.config_dir().display(),
             READ_WITHIN.as_secs()
-        )),
-    }
+        )
+    })
 }
 
 /// Skills that are passed over, refused or doubled are told where the rest of

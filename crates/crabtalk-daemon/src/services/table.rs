@@ -18,6 +18,7 @@ pub(crate) fn start_all(node: &Arc<Node>) {
         interrupted_runs(Arc::clone(node)),
         held_changes(Arc::clone(node)),
         archive_index(Arc::clone(node)),
+        skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
         memory_release(Arc::clone(node)),
         orphans(Arc::clone(node)),
@@ -51,7 +52,9 @@ fn interrupted_runs(node: Arc<Node>) -> Service {
         node.resume_runs().await;
         Ok(())
     };
-    Service::optional("interrupted-runs", "runtime", body).once()
+    Service::optional("interrupted-runs", "runtime", body)
+        .once()
+        .unhurried()
 }
 
 /// Asks owners about what commands changed of the configuration. A question
@@ -64,6 +67,18 @@ fn held_changes(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
+    .unhurried()
+}
+
+/// Tells which skills were passed over, and why.
+fn skill_findings(node: Arc<Node>) -> Service {
+    let body = async move |_| {
+        node.tell_of_skills().await;
+        Ok(())
+    };
+    Service::optional("skill-findings", "skills", body)
+        .once()
+        .unhurried()
 }
 
 /// Makes archives known to recall, in moments of rest.
@@ -76,6 +91,7 @@ fn archive_index(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
+    .unhurried()
 }
 
 /// Sweeps what was removed long ago, every day.
@@ -87,6 +103,7 @@ fn trash(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
+    .unhurried()
 }
 
 /// Fires cron entries. Without their books it fires nothing, and tries again.
@@ -94,6 +111,7 @@ fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
         crate::cron::work(Arc::clone(&node))
     })
+    .unhurried()
 }
 
 /// Tells the owner what happens while nobody looks.
@@ -105,11 +123,12 @@ fn notifications(node: Arc<Node>) -> Service {
             Ok(())
         }
     })
+    .unhurried()
 }
 
 /// Fires what is published. Without its journal it fires nothing, and tries again.
 fn bus(node: Arc<Node>) -> Service {
-    Service::restarted("bus", "bus", move |_| crate::bus::work(Arc::clone(&node)))
+    Service::restarted("bus", "bus", move |_| crate::bus::work(Arc::clone(&node))).unhurried()
 }
 
 /// Gives memory back to the system after a crowd.

@@ -1,11 +1,12 @@
 //! Cron entries by protocol (CRON-1).
 
 use super::{LOCAL_SENDER, Session};
-use crate::cron::{Listed, local_zone, maker};
+use crate::cron::{Listed, maker};
 use crabtalk_cron::{
     Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
 };
 use crabtalk_domain::stamp;
+use crabtalk_files::local_zone;
 use crabtalk_proto::*;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -3,10 +3,10 @@
 use super::{Session, legacy, status, wire};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
+use crabtalk_files::local_zone;
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, LiveInfo, PendingAsk as Waiting};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use std::collections::{HashMap, HashSet};
 
 /// An empty name means any (wire.md).
@@ -49,7 +49,7 @@ impl Session {
         request: &ListConversationsMsg,
     ) -> Result<ConversationList, Status> {
         let live = self.live();
-        let days = (!self.is_modern()).then(|| (Timestamp::now(), TimeZone::system()));
+        let days = (!self.is_modern()).then(|| (Timestamp::now(), local_zone()));
         let date = |at: &str| match &days {
             Some((now, zone)) => legacy::day_label(at, *now, zone),
             None => at.to_owned(),

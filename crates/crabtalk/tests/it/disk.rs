@@ -2,8 +2,8 @@
 //! (STORE-5).
 
 use crate::rig::{
-    Daemon, ModelServer, TestEnv, can_slow_syncs, chunks, end_of, entries, eventually, has_tools,
-    skip, stream_to_end, within,
+    Daemon, ModelServer, TestEnv, can_trace, chunks, end_of, entries, eventually, has_tools, skip,
+    stream_to_end, within,
 };
 use crabtalk_proto::{Client, Ping, RemoveConversationMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Script, openai};
@@ -37,7 +37,7 @@ async fn a_sync_that_takes_nine_seconds_does_not_keep_the_daemon() {
     if !has_tools(this, &["strace"]) {
         return;
     }
-    if !can_slow_syncs() {
+    if !can_trace() {
         return skip(this, "no process may be traced here");
     }
     let env = TestEnv::new();

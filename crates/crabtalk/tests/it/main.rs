@@ -33,6 +33,7 @@ mod scripts;
 mod secrets;
 mod senders;
 mod settled;
+mod starting;
 mod take_up;
 mod terminal;
 mod why;

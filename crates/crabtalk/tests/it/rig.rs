@@ -13,9 +13,7 @@ mod wait;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::CRABTALK;
-pub(crate) use env::{
-    ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, as_another, can_slow_syncs, gone,
-};
+pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, as_another, can_trace, gone};
 pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};

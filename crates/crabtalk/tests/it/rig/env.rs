@@ -231,6 +231,17 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
+    /// Starts a daemon, and a tracer that writes which of these system calls it
+    /// makes into a file.
+    pub(crate) async fn traced_daemon(&self, calls: &str) -> (Daemon, PathBuf) {
+        let trace = self.root().join("trace");
+        let script = format!(
+            "exec strace -D -f -qq -s 256 -o '{}' -e trace={calls}",
+            trace.display()
+        );
+        (self.daemon_by(shell(&script)).await, trace)
+    }
+
     async fn daemon_by(&self, mut command: Command) -> Daemon {
         let notify = self.root().join("notify");
         let _ = fs::remove_file(&notify);
@@ -273,8 +284,8 @@ impl TestEnv {
     }
 }
 
-/// Whether system calls can be slowed down here.
-pub(crate) fn can_slow_syncs() -> bool {
+/// Whether processes can be traced, and system calls be slowed down here.
+pub(crate) fn can_trace() -> bool {
     let script = format!("{} true", slow_syncs(Duration::from_micros(1)));
     let tried = std::process::Command::new("sh")
         .args(["-c", &script])

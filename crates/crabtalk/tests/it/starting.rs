@@ -1,0 +1,93 @@
+//! What stands between a start and the first answer, by the system calls that
+//! are made: what nobody waits for comes later.
+
+use crate::rig::{TestEnv, can_trace, eventually, has_tools, skip, stream_to_end};
+use crabtalk_proto::{Client, Ping, StreamMsg};
+
+/// Threads that exist before a daemon is ready: one that reads what the start
+/// needs, two for files, one for syncs.
+const MAX_THREADS: usize = 4;
+
+/// What a daemon needs only once somebody asks it something, or never.
+const LATER: &[&str] = &[
+    "crons.toml",
+    "subscriptions.toml",
+    "events.jsonl",
+    "state/cron/",
+    "state/ledger/",
+    "state/recall/",
+    "state/trust.toml",
+    "config/skills",
+    "entries/",
+    "sessions",
+    "trash",
+    "localtime",
+];
+
+/// The paths that lines of a trace open.
+fn opened(trace: &str) -> impl Iterator<Item = &str> {
+    let opens = trace.lines().filter(|line| line.contains("open"));
+    opens.filter_map(|line| line.split('"').nth(1))
+}
+
+#[tokio::test]
+async fn a_start_reads_and_starts_no_more_than_its_first_answer_needs() {
+    let this = "a_start_reads_and_starts_no_more_than_its_first_answer_needs";
+    if !has_tools(this, &["strace"]) {
+        return;
+    }
+    if !can_trace() {
+        return skip(this, "no process may be traced here");
+    }
+    let env = TestEnv::new();
+    env.agent("crab", "description: the usual one");
+    env.write(
+        ".crabtalk/config/crons.toml",
+        "[[cron]]\nid = 1\nschedule = \"0 9 * * *\"\ncontent = \"look\"\n",
+    );
+    env.write(
+        ".crabtalk/config/skills/fly/SKILL.md",
+        "---\nname: fly\ndescription: how to fly\n---\nFlap.\n",
+    );
+    env.write(
+        ".crabtalk/config/memory/entries/a.md",
+        "---\nname: a\n---\nA.\n",
+    );
+    let (daemon, trace) = env.traced_daemon("open,openat,clone,clone3,write").await;
+    env.connect().await.ping(Ping {}).await.unwrap();
+    let said = StreamMsg {
+        content: "hello".into(),
+        ..StreamMsg::default()
+    };
+    stream_to_end(&env, said).await;
+    // Cron has its entry by now, and whatever else begins by itself has begun.
+    let listed = async || {
+        env.run(&["cron", "list"])
+            .await
+            .ok()
+            .contains("0 9")
+            .then_some(())
+    };
+    eventually("the entry", listed).await;
+    assert!(daemon.terminate().await.success());
+    let whole = async || {
+        let text = std::fs::read_to_string(&trace).unwrap_or_default();
+        text.contains("shutting down").then_some(text)
+    };
+    let whole = eventually("the trace", whole).await;
+
+    let (before, _) = whole.split_once("\"READY=1").unwrap();
+    for path in opened(before) {
+        let early = LATER.iter().find(|late| path.contains(**late));
+        assert!(early.is_none(), "the start reads {path}");
+    }
+    assert!(opened(before).any(|path| path.ends_with("agents/crab.md")));
+    let threads = before.lines().filter(|line| line.contains("CLONE_THREAD"));
+    let threads: Vec<&str> = threads.collect();
+    assert!(threads.len() <= MAX_THREADS, "{threads:#?}");
+    // One zone is wanted, not a list of all that the system has.
+    let zones: Vec<&str> = opened(&whole)
+        .filter(|path| path.contains("zoneinfo"))
+        .collect();
+    assert!(zones.len() <= 1, "{zones:?}");
+}
