@@ -90,6 +90,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-component", &[]),
     // Components are programs of their own: nothing of the daemon is in them.
     ("crabtalk-fetch", &["crabtalk-component"]),
+    ("crabtalk-search", &["crabtalk-component"]),
     (
         "crabtalk-webhook",
         &["crabtalk-component", "crabtalk-client"],

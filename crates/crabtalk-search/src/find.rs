@@ -1,0 +1,171 @@
+//! Hits, with the lines that fit; and files, shown by lines.
+
+use crate::index::{Error, Index};
+use crate::open;
+use crate::rules::{looks_secret, text};
+use crate::settings::Settings;
+use crate::words::Question;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Parts that are looked at for each hit that is wanted: several of one file become one.
+const PARTS_PER_HIT: usize = 4;
+
+/// Hits at most.
+const MAX_HITS: usize = 50;
+
+/// Lines of a hit: the one that fits best, and one on each side.
+const HIT_LINES: usize = 3;
+
+/// A line is shown up to here; some files have but one.
+const MAX_LINE_CHARS: usize = 300;
+
+/// So much of a file is shown at a time.
+const MAX_SHOWN_CHARS: usize = 40_000;
+
+/// A place that fits.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Hit {
+    /// The file.
+    pub path: PathBuf,
+    /// The line that fits best, from 1.
+    pub line: usize,
+    /// It, and what stands around it.
+    pub text: String,
+    /// How well it fits, compared with other hits of the same question.
+    pub score: f64,
+}
+
+/// Lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lines {
+    /// The first line, from 1.
+    pub first: usize,
+    /// What the lines say.
+    pub lines: Vec<String>,
+    /// How many the file has.
+    pub total: usize,
+}
+
+impl Index {
+    /// The best places for some words. Those with all words come first; if there are
+    /// none, those with any.
+    pub fn search(&self, settings: &Settings, words: &str, most: usize) -> Result<Vec<Hit>, Error> {
+        let question = Question::new(words).ok_or_else(|| Error::NoWords(words.to_owned()))?;
+        let most = most.clamp(1, MAX_HITS);
+        let mut parts = self.parts(&question.all(), most * PARTS_PER_HIT)?;
+        if parts.is_empty() {
+            parts = self.parts(&question.any(), most * PARTS_PER_HIT)?;
+        }
+        let mut hits: Vec<Hit> = Vec::new();
+        for part in parts {
+            let path = PathBuf::from(OsStr::from_bytes(&part.path));
+            if hits.len() >= most {
+                break;
+            }
+            if hits.iter().any(|hit| hit.path == path) {
+                continue;
+            }
+            // Gone, closed or changed beyond use since: the next update tells.
+            let Ok(said) = read(&path, settings) else {
+                continue;
+            };
+            let (line, text) = best(&said, &question, part.line, part.lines);
+            hits.push(Hit {
+                path,
+                line,
+                text,
+                score: part.score,
+            });
+        }
+        Ok(hits)
+    }
+
+    /// Lines of a file that is in the index.
+    pub fn show(
+        &self,
+        settings: &Settings,
+        path: &Path,
+        first: usize,
+        count: usize,
+    ) -> Result<Lines, Error> {
+        if !self.has(path)? {
+            return Err(Error::Unknown(path.display().to_string()));
+        }
+        let said = read(path, settings)?;
+        let first = first.max(1);
+        let mut room = MAX_SHOWN_CHARS;
+        let mut lines = Vec::new();
+        for line in said.lines().skip(first - 1).take(count) {
+            if room == 0 {
+                break;
+            }
+            let line: String = line.chars().take(room).collect();
+            room = room.saturating_sub(line.chars().count() + 1);
+            lines.push(line);
+        }
+        Ok(Lines {
+            first,
+            lines,
+            total: said.lines().count(),
+        })
+    }
+}
+
+/// A file of a named folder, read by the same rules as for the index.
+fn read(path: &Path, settings: &Settings) -> Result<String, Error> {
+    let failed = |source| Error::Read {
+        path: path.display().to_string(),
+        source,
+    };
+    if !settings
+        .folders
+        .iter()
+        .any(|folder| path.starts_with(folder))
+    {
+        return Err(Error::Unknown(path.display().to_string()));
+    }
+    let bytes = open::file(path).and_then(|file| file.read(settings.max_file_bytes));
+    let bytes = bytes.map_err(failed)?;
+    let bytes = bytes.filter(|bytes| settings.secrets || !looks_secret(bytes));
+    let unknown = || Error::Unknown(path.display().to_string());
+    bytes.and_then(text).ok_or_else(unknown)
+}
+
+/// The line of a part that fits best, and what stands around it.
+fn best(said: &str, question: &Question, first: usize, count: usize) -> (usize, String) {
+    let lines: Vec<&str> = said.lines().skip(first - 1).take(count).collect();
+    let fits = lines.iter().map(|line| question.fits(line));
+    // The first of those that fit as well.
+    let at = fits.enumerate().rev().max_by_key(|(_, fits)| *fits);
+    let at = at.map_or(0, |(at, _)| at);
+    let from = at.saturating_sub(HIT_LINES / 2);
+    let shown: Vec<String> = lines
+        .iter()
+        .skip(from)
+        .take(HIT_LINES)
+        .map(|line| around(line, question))
+        .collect();
+    (first + at, shown.join("\n"))
+}
+
+/// A long line around its first word that fits.
+fn around(line: &str, question: &Question) -> String {
+    let chars: Vec<char> = line.trim_end().chars().collect();
+    if chars.len() <= MAX_LINE_CHARS {
+        return chars.into_iter().collect();
+    }
+    let lower = line.to_lowercase();
+    let at = question
+        .plain
+        .iter()
+        .filter_map(|term| lower.find(term.as_str()))
+        .min();
+    let at = at.map_or(0, |at| lower[..at].chars().count());
+    let from = at
+        .saturating_sub(MAX_LINE_CHARS / 3)
+        .min(chars.len() - MAX_LINE_CHARS);
+    let shown: String = chars[from..from + MAX_LINE_CHARS].iter().collect();
+    format!("{}{shown}…", if from > 0 { "…" } else { "" })
+}

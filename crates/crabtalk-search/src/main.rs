@@ -1,0 +1,185 @@
+//! `crabtalk-search`, and the component.
+
+use anyhow::{Context, bail};
+use clap::{Parser, Subcommand};
+use crabtalk_component::{Action, Home, run_action};
+use crabtalk_search::{Search, Server, Settings};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Finds words in folders that you name.
+#[derive(Debug, Parser)]
+#[command(name = "crabtalk-search", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Adds a folder, and reads it.
+    Add {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Lists the folders, with the number of files in each.
+    List,
+    /// Takes a folder away.
+    Rm {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Finds words; "several in quotes" in a row.
+    Search {
+        /// The words.
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// How many places to name.
+        #[arg(short = 'n', long, default_value_t = 10)]
+        limit: usize,
+        /// Prints a JSON object for each.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows lines of a file.
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// The first line.
+        #[arg(short, long, default_value_t = 1)]
+        line: usize,
+        /// How many lines.
+        #[arg(short = 'n', long, default_value_t = 40)]
+        lines: usize,
+    },
+    /// Reads what changed in the folders, all of it.
+    Update,
+    #[command(flatten)]
+    Component(Action),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Component(action) = cli.command {
+        return run_action(Server::new(), action);
+    }
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(e) => {
+            let _ = writeln!(std::io::stderr(), "crabtalk-search: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let home = Home::of_environment()?;
+    let search = Search::of_home(home.clone());
+    let mut out = std::io::stdout().lock();
+    match command {
+        Command::Add { folder } => {
+            let folder = named(&folder, &search)?;
+            home.make(&home.path().join("config"))?;
+            if !Settings::change(&search.settings_file(), &folder, true)? {
+                writeln!(out, "{} was there already", folder.display())?;
+            }
+            update(&search, &mut out)?;
+        }
+        Command::Rm { folder } => {
+            // One that is gone is taken away by the name that it had.
+            let folder = folder
+                .canonicalize()
+                .or_else(|_| std::path::absolute(&folder))?;
+            if !Settings::change(&search.settings_file(), &folder, false)? {
+                bail!(
+                    "{} is not searched; see `crabtalk-search list`",
+                    folder.display()
+                );
+            }
+            update(&search, &mut out)?;
+        }
+        Command::List => {
+            let index = search.index()?;
+            for folder in search.settings()?.folders {
+                let files = index.files_in(&folder)?;
+                writeln!(out, "{}\t{files} files", folder.display())?;
+            }
+        }
+        Command::Search { words, limit, json } => {
+            let settings = search.settings()?;
+            if settings.folders.is_empty() {
+                bail!("no folder is searched yet; `crabtalk-search add FOLDER` adds one");
+            }
+            let mut index = search.index()?;
+            report(&index.update(&settings, &search.except(), None)?);
+            let hits = index.search(&settings, &words.join(" "), limit)?;
+            for hit in &hits {
+                if json {
+                    writeln!(out, "{}", serde_json::to_string(hit)?)?;
+                } else {
+                    writeln!(out, "{}:{}", hit.path.display(), hit.line)?;
+                    for line in hit.text.lines() {
+                        writeln!(out, "    {}", shown(line))?;
+                    }
+                }
+            }
+            // As grep has it.
+            return Ok(ExitCode::from(u8::from(hits.is_empty())));
+        }
+        Command::Open { file, line, lines } => {
+            let settings = search.settings()?;
+            let file = std::path::absolute(&file)?;
+            let found = search.index()?.show(&settings, &file, line, lines)?;
+            for line in found.lines {
+                writeln!(out, "{}", shown(&line))?;
+            }
+        }
+        Command::Update => update(&search, &mut out)?,
+        Command::Component(_) => unreachable!("it was done before"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A folder to search, by the path that no link is in.
+fn named(folder: &Path, search: &Search) -> anyhow::Result<PathBuf> {
+    let failed = || format!("cannot search {}", folder.display());
+    let path = folder.canonicalize().with_context(failed)?;
+    if !path.is_dir() {
+        bail!("{} is no folder", path.display());
+    }
+    if path.parent().is_none() {
+        bail!("the whole machine is not searched; name the folders that you mean");
+    }
+    if path.starts_with(search.except()) {
+        bail!("the home of CrabTalk is not searched");
+    }
+    Ok(path)
+}
+
+fn update(search: &Search, out: &mut impl Write) -> anyhow::Result<()> {
+    let mut index = search.index()?;
+    let updated = index.update(&search.settings()?, &search.except(), None)?;
+    report(&updated);
+    writeln!(
+        out,
+        "{} files read, {} removed, {} in all",
+        updated.read,
+        updated.removed,
+        index.files()?
+    )?;
+    Ok(())
+}
+
+fn report(updated: &crabtalk_search::Updated) {
+    for failed in &updated.failed {
+        let _ = writeln!(std::io::stderr(), "crabtalk-search: cannot read {failed}");
+    }
+}
+
+/// Text of a file without what moves a terminal's cursor.
+fn shown(line: &str) -> String {
+    line.chars()
+        .filter(|c| !c.is_control() || *c == '\t')
+        .collect()
+}

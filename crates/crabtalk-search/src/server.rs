@@ -1,0 +1,289 @@
+//! The tools of agents, and the update that goes on beside them.
+
+use crate::index::{Error, Index};
+use crate::settings::Settings;
+use anyhow::Context;
+use crabtalk_component::{Component, Home, Mcp, McpService, Service, run_mcp};
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::{schemars, tool, tool_router};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How long a search waits for what changed in the folders before it answers with
+/// what is in the index.
+const FRESH_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long one piece of the update beside searches takes, so that stopping waits no
+/// longer.
+const PIECE: Duration = Duration::from_secs(1);
+
+/// Between two looks at the folders there are at least this, and so many times what the
+/// look took: a large folder is looked at less often.
+const PAUSE: Duration = Duration::from_secs(30);
+const PAUSE_TIMES: u32 = 20;
+
+/// Hits of a call, unless it says.
+const HITS: usize = 10;
+
+/// Lines of a file, unless the call says.
+const LINES: usize = 200;
+
+/// Folders, index and settings of a home.
+#[derive(Debug, Clone)]
+pub struct Search {
+    home: Home,
+}
+
+impl Search {
+    /// What a home has.
+    #[must_use]
+    pub fn of_home(home: Home) -> Self {
+        Self { home }
+    }
+
+    /// `config/search.toml`.
+    #[must_use]
+    pub fn settings_file(&self) -> PathBuf {
+        self.home.path().join("config/search.toml")
+    }
+
+    /// What is searched. Read for each call, so that a change counts at once.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(Settings::read(&self.settings_file())?)
+    }
+
+    /// The index, open.
+    pub fn index(&self) -> anyhow::Result<Index> {
+        let folder = self.home.state("search");
+        self.home.make(&folder)?;
+        Ok(Index::open(&folder)?)
+    }
+
+    /// The folder that is never searched.
+    #[must_use]
+    pub fn except(&self) -> PathBuf {
+        let home = self.home.path();
+        home.canonicalize().unwrap_or_else(|_| home.to_owned())
+    }
+
+    /// The index with what changed lately, and a word where that is not all.
+    fn fresh(&self, settings: &Settings) -> anyhow::Result<(Index, Option<String>)> {
+        let mut index = self.index()?;
+        let until = Instant::now() + FRESH_WITHIN;
+        let updated = index.update(settings, &self.except(), Some(until))?;
+        let note = match (updated.complete, updated.failed.is_empty()) {
+            (false, _) => Some(format!(
+                "the folders are still being read; {} files are known so far",
+                index.files()?
+            )),
+            (true, false) => Some(format!("cannot read {}", updated.failed.join(", "))),
+            (true, true) => None,
+        };
+        Ok((index, note))
+    }
+
+    fn search(&self, words: &str, most: usize) -> anyhow::Result<String> {
+        let settings = self.settings()?;
+        if settings.folders.is_empty() {
+            return Ok(
+                "No folder is searched yet; a person adds one with `crabtalk-search add FOLDER`."
+                    .into(),
+            );
+        }
+        let (index, note) = self.fresh(&settings)?;
+        let mut out = String::new();
+        for hit in index.search(&settings, words, most)? {
+            let _ = writeln!(out, "{}:{}\n{}\n", hit.path.display(), hit.line, hit.text);
+        }
+        if out.is_empty() {
+            out.push_str("Nothing was found.\n");
+        }
+        if let Some(note) = note {
+            let _ = write!(out, "[{note}]");
+        }
+        Ok(out)
+    }
+
+    fn open(&self, path: &str, line: usize, count: usize) -> anyhow::Result<String> {
+        let settings = self.settings()?;
+        let path = Path::new(path);
+        let shown = match self.index()?.show(&settings, path, line, count) {
+            // It may have come since the last look.
+            Err(Error::Unknown(_)) => self
+                .fresh(&settings)?
+                .0
+                .show(&settings, path, line, count)?,
+            shown => shown?,
+        };
+        let mut out = String::new();
+        for (at, line) in shown.lines.iter().enumerate() {
+            let _ = writeln!(out, "{:>6}  {line}", shown.first + at);
+        }
+        let next = shown.first + shown.lines.len();
+        if next <= shown.total {
+            let _ = write!(
+                out,
+                "[{} lines in all; go on with line = {next}]",
+                shown.total
+            );
+        }
+        Ok(out)
+    }
+
+    /// Looks at the folders again and again.
+    async fn keep_up(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let (search, begun) = (self.clone(), Instant::now());
+            let looked = tokio::task::spawn_blocking(move || {
+                let settings = search.settings()?;
+                let until = Instant::now() + PIECE;
+                let updated = search
+                    .index()?
+                    .update(&settings, &search.except(), Some(until))?;
+                anyhow::Ok(updated)
+            });
+            let looked = looked
+                .await
+                .context("the update panicked")
+                .and_then(|done| done);
+            let pause = match looked {
+                Ok(updated) if !updated.complete && updated.read > 0 => continue,
+                Ok(updated) => {
+                    if updated.read + updated.removed > 0 {
+                        tracing::info!(updated.read, updated.removed, "the folders changed");
+                    }
+                    PAUSE.max(begun.elapsed() * PAUSE_TIMES)
+                }
+                Err(e) => {
+                    tracing::warn!(error = %format!("{e:#}"), "the index is not up to date");
+                    PAUSE
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+/// The component.
+#[derive(Debug, Clone)]
+pub struct Server {
+    component: Component,
+    search: Option<Search>,
+}
+
+impl Server {
+    /// One that searches the folders of the home that it is served in.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            component: Component::new("search", "Searches folders that you name"),
+            search: None,
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Service for Server {
+    fn component(&self) -> &Component {
+        &self.component
+    }
+
+    async fn serve(self, home: Home, stop: CancellationToken) -> anyhow::Result<()> {
+        let search = Search::of_home(home.clone());
+        let server = Self {
+            search: Some(search.clone()),
+            ..self
+        };
+        let (served, ()) = tokio::join!(
+            async {
+                let served = run_mcp(server, home, stop.clone()).await;
+                stop.cancel();
+                served
+            },
+            search.keep_up(stop.clone())
+        );
+        served
+    }
+}
+
+impl McpService for Server {
+    fn router(&self, stop: CancellationToken) -> crabtalk_component::axum::Router {
+        let search = self.search.clone().expect("it is being served");
+        Mcp::new(self.component.clone(), move || Tools(search.clone())).router(stop)
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Tools(Search);
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Words {
+    /// Words to find, best first those that all stand near each other; "several in
+    /// quotes" are found in a row.
+    words: String,
+    /// How many places to name, 10 unless said.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+struct Open {
+    /// A file that `search` named.
+    path: String,
+    /// The first line to show, from 1.
+    #[serde(default)]
+    line: Option<usize>,
+    /// How many lines to show, 200 unless said.
+    #[serde(default)]
+    lines: Option<usize>,
+}
+
+#[tool_router(server_handler)]
+impl Tools {
+    /// Finds words in the folders that the person named: documents, notes, code.
+    #[tool(annotations(read_only_hint = true))]
+    async fn search(
+        &self,
+        Parameters(Words { words, limit }): Parameters<Words>,
+    ) -> CallToolResult {
+        let limit = limit.unwrap_or(HITS);
+        self.blocking(move |search| search.search(&words, limit))
+            .await
+    }
+
+    /// Shows lines of a file in those folders.
+    #[tool(annotations(read_only_hint = true))]
+    async fn open(
+        &self,
+        Parameters(Open { path, line, lines }): Parameters<Open>,
+    ) -> CallToolResult {
+        let (line, lines) = (line.unwrap_or(1), lines.unwrap_or(LINES));
+        self.blocking(move |search| search.open(&path, line, lines))
+            .await
+    }
+}
+
+impl Tools {
+    async fn blocking(
+        &self,
+        work: impl FnOnce(Search) -> anyhow::Result<String> + Send + 'static,
+    ) -> CallToolResult {
+        let search = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || work(search)).await;
+        match done.context("the search panicked").and_then(|done| done) {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(e) => CallToolResult::error(vec![ContentBlock::text(format!("{e:#}"))]),
+        }
+    }
+}

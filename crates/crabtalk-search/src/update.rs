@@ -1,0 +1,223 @@
+//! Brings the index up to date with the folders.
+//!
+//! A file is read again if its size, its times or its number changed. Work is done in
+//! pieces, each of which is kept, so that it can be broken off and taken up again, and
+//! a search in between finds what is there by then.
+
+use crate::index::{self, Error, Index};
+use crate::open::{self, Stamp};
+use crate::rules::{Rules, looks_secret, text};
+use crate::settings::Settings;
+use crate::walk::Walk;
+use rusqlite::{Transaction, TransactionBehavior, params};
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// More files than this are not taken: the first of them in the order of names are.
+const MAX_FILES: u64 = 200_000;
+
+/// So many bytes are read between two writes, so that others wait no longer.
+const PIECE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What an update did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Updated {
+    /// Files that were read.
+    pub read: u64,
+    /// Files that went out of the index.
+    pub removed: u64,
+    /// Whether everything was looked at; else time was over.
+    pub complete: bool,
+    /// Folders that cannot be read, and why.
+    pub failed: Vec<String>,
+}
+
+/// What happens to a file.
+enum Change {
+    /// It is as it was.
+    Same(i64),
+    /// It is new, or other than before; what it says, if it is text.
+    New(Stamp, Option<String>),
+}
+
+impl Index {
+    /// Looks at the folders until a time, and takes what changed. `except` is a folder
+    /// that is left out wherever it lies.
+    pub fn update(
+        &mut self,
+        settings: &Settings,
+        except: &Path,
+        until: Option<Instant>,
+    ) -> Result<Updated, Error> {
+        let made_by = format!("secrets = {}", settings.secrets);
+        let mut begin = || {
+            let transaction = writing(self)?;
+            index::made_by(&transaction, &made_by)?;
+            transaction.commit()
+        };
+        begin().map_err(|e| self.failed(e))?;
+        let mut updated = Updated {
+            complete: true,
+            ..Updated::default()
+        };
+        let rules = Rules::new(&settings.skip, settings.secrets);
+        let walk = Walk {
+            rules: &rules,
+            except,
+        };
+        let mut pass = Pass {
+            index: self,
+            settings,
+            until,
+            seen: mark(),
+            files: 0,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            read: 0,
+            failed: None,
+        };
+        for folder in &settings.folders {
+            let walked = walk.run(folder, &mut |parent, name, path| {
+                pass.visit(parent, name, path)
+            });
+            match walked {
+                Ok(all) => updated.complete &= all,
+                Err(e) => updated.failed.push(format!("{}: {e}", folder.display())),
+            }
+            if !updated.complete {
+                break;
+            }
+        }
+        pass.write();
+        let (read, seen) = (pass.read, pass.seen);
+        if let Some(e) = pass.failed {
+            return Err(self.failed(e));
+        }
+        updated.read = read;
+        if updated.complete {
+            // What cannot be read just now is not shown either.
+            updated.removed = self.forget(seen).map_err(|e| self.failed(e))?;
+        }
+        Ok(updated)
+    }
+
+    /// Takes out what was not seen, by this pass or by a later one of another program.
+    fn forget(&mut self, seen: i64) -> rusqlite::Result<u64> {
+        let transaction = writing(self)?;
+        let gone: Vec<i64> = {
+            let mut statement = transaction.prepare("SELECT id FROM file WHERE seen < ?1")?;
+            let rows = statement.query_map([seen], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<_>>()?
+        };
+        for file in &gone {
+            index::remove(&transaction, *file)?;
+        }
+        transaction.commit()?;
+        Ok(gone.len() as u64)
+    }
+}
+
+fn writing(index: &mut Index) -> rusqlite::Result<Transaction<'_>> {
+    index
+        .connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+/// What tells this pass from others, also of other programs.
+fn mark() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+/// One way through all folders.
+struct Pass<'a> {
+    index: &'a mut Index,
+    settings: &'a Settings,
+    until: Option<Instant>,
+    seen: i64,
+    files: u64,
+    pending: Vec<(std::path::PathBuf, Change)>,
+    pending_bytes: u64,
+    read: u64,
+    failed: Option<rusqlite::Error>,
+}
+
+impl Pass<'_> {
+    fn visit(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> ControlFlow<()> {
+        if self.until.is_some_and(|until| Instant::now() >= until) || self.failed.is_some() {
+            return ControlFlow::Break(());
+        }
+        if self.files >= MAX_FILES {
+            return ControlFlow::Continue(());
+        }
+        if let Some(change) = self.look(parent, name, path) {
+            self.files += 1;
+            self.pending.push((path.to_owned(), change));
+            // Each that is the same costs a line of the write, too.
+            self.pending_bytes += 1024;
+        }
+        if self.pending_bytes >= PIECE_BYTES {
+            self.write();
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What is to be done about a file; `None` if it is not to be in the index.
+    fn look(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Option<Change> {
+        let opened = open::file_at(parent, name).ok()?;
+        let stamp = opened.stamp;
+        let known = self.index.connection.unchecked_transaction();
+        let known = match known.and_then(|transaction| index::known(&transaction, path)) {
+            Ok(known) => known,
+            Err(e) => {
+                self.failed = Some(e);
+                return None;
+            }
+        };
+        match known {
+            Some((file, before)) if before == stamp => return Some(Change::Same(file)),
+            _ if stamp.size > self.settings.max_file_bytes => return None,
+            _ => {}
+        }
+        let bytes = opened.read(self.settings.max_file_bytes).ok()??;
+        self.pending_bytes += bytes.len() as u64;
+        let secret = !self.settings.secrets && looks_secret(&bytes);
+        let text = if secret { None } else { text(bytes) };
+        Some(Change::New(stamp, text))
+    }
+
+    fn write(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        self.pending_bytes = 0;
+        if let Err(e) = self.write_all(pending) {
+            self.failed = Some(e);
+        }
+    }
+
+    fn write_all(&mut self, pending: Vec<(std::path::PathBuf, Change)>) -> rusqlite::Result<()> {
+        let seen = self.seen;
+        let transaction = writing(self.index)?;
+        for (path, change) in pending {
+            match change {
+                Change::Same(file) => {
+                    let mark = "UPDATE file SET seen = max(seen, ?1) WHERE id = ?2";
+                    transaction.execute(mark, params![seen, file])?;
+                }
+                Change::New(stamp, text) => {
+                    // What it was before; another program may have been faster.
+                    if let Some((file, _)) = index::known(&transaction, &path)? {
+                        index::remove(&transaction, file)?;
+                    }
+                    index::insert(&transaction, &path, stamp, seen, text.as_deref())?;
+                    self.read += u64::from(text.is_some());
+                }
+            }
+        }
+        transaction.commit()
+    }
+}

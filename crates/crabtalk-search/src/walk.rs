@@ -1,0 +1,146 @@
+//! The files of a folder that its ignore files leave.
+//!
+//! Names that begin with a dot are left out, as are what `.gitignore` and `.ignore`
+//! name, secrets, and links. Ignore files above the named folder do not count: they
+//! lie outside of it.
+//!
+//! Invariant: ignore files are opened as all others are, so that a link or a pipe in
+//! their place neither leads out nor waits.
+
+use crate::open;
+use crate::rules::Rules;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{Dir, FileType};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Folders within folders; each takes an open file while it is walked.
+const MAX_DEPTH: usize = 64;
+
+/// So many names in one folder are looked at.
+const MAX_NAMES: usize = 100_000;
+
+/// An ignore file has no more than this.
+const MAX_IGNORE_BYTES: u64 = 256 * 1024;
+
+const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+
+/// Is told of each file: its folder, and its name and path.
+pub(crate) type Visit<'a> = dyn FnMut(BorrowedFd<'_>, &OsStr, &Path) -> ControlFlow<()> + 'a;
+
+/// Goes through a folder, in the order of names.
+pub(crate) struct Walk<'a> {
+    pub(crate) rules: &'a Rules,
+    /// A folder that is left out wherever it lies: the home of CrabTalk.
+    pub(crate) except: &'a Path,
+}
+
+impl Walk<'_> {
+    /// Visits every file below, until a visit says stop; whether all were visited.
+    /// What cannot be opened is left out; that the folder itself cannot is an error.
+    pub(crate) fn run(&self, folder: &Path, visit: &mut Visit<'_>) -> io::Result<bool> {
+        let fd = open::folder(folder)?;
+        let flow = self.below(fd, folder, &mut Vec::new(), visit);
+        Ok(flow.is_continue())
+    }
+
+    fn below(
+        &self,
+        fd: OwnedFd,
+        path: &Path,
+        ignores: &mut Vec<Gitignore>,
+        visit: &mut Visit<'_>,
+    ) -> ControlFlow<()> {
+        if ignores.len() >= MAX_DEPTH || path == self.except {
+            return ControlFlow::Continue(());
+        }
+        ignores.push(ignore_files(fd.as_fd(), path));
+        let mut flow = ControlFlow::Continue(());
+        for (name, kind) in names(&fd) {
+            let below = path.join(&name);
+            let is_folder = kind == FileType::Directory;
+            if self.leave_out(&name) || is_ignored(ignores, &below, is_folder) {
+                continue;
+            }
+            flow = if is_folder {
+                match open::folder_at(fd.as_fd(), &name) {
+                    Ok(inner) => self.below(inner, &below, ignores, visit),
+                    Err(_) => ControlFlow::Continue(()),
+                }
+            } else {
+                visit(fd.as_fd(), &name, &below)
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        ignores.pop();
+        flow
+    }
+
+    fn leave_out(&self, name: &OsStr) -> bool {
+        let name = name.to_string_lossy();
+        name.starts_with('.') || self.rules.leave_out(&name)
+    }
+}
+
+/// Files and folders in a folder, by name. Where the system does not tell the kind, a
+/// file is tried.
+fn names(fd: &OwnedFd) -> Vec<(OsString, FileType)> {
+    let Ok(entries) = Dir::read_from(fd) else {
+        return Vec::new();
+    };
+    let wanted = [
+        FileType::RegularFile,
+        FileType::Directory,
+        FileType::Unknown,
+    ];
+    let mut names: Vec<(OsString, FileType)> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| wanted.contains(&entry.file_type()))
+        .take(MAX_NAMES)
+        .map(|entry| {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+            let is_unknown = entry.file_type() == FileType::Unknown;
+            let kind = match is_unknown && open::folder_at(fd.as_fd(), &name).is_ok() {
+                true => FileType::Directory,
+                false => entry.file_type(),
+            };
+            (name, kind)
+        })
+        .filter(|(name, _)| name != "." && name != "..")
+        .collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    names
+}
+
+/// What a folder's own ignore files say.
+fn ignore_files(fd: BorrowedFd<'_>, path: &Path) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(path);
+    for name in IGNORE_FILES {
+        let read = open::file_at(fd, OsStr::new(name)).and_then(|file| file.read(MAX_IGNORE_BYTES));
+        let Ok(Some(bytes)) = read else { continue };
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            // A line that is no pattern ignores nothing.
+            let _ = builder.add_line(None, line);
+        }
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+/// The innermost word counts.
+fn is_ignored(ignores: &[Gitignore], path: &Path, is_folder: bool) -> bool {
+    for ignore in ignores.iter().rev() {
+        match ignore.matched(path, is_folder) {
+            Match::Ignore(_) => return true,
+            Match::Whitelist(_) => return false,
+            Match::None => {}
+        }
+    }
+    false
+}
