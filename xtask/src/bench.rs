@@ -1,9 +1,12 @@
-//! `cargo xtask bench`: one table of what the daemon costs, beside what it may.
+//! `cargo xtask bench`: one table of what the daemon costs, beside what it may,
+//! and beside what an earlier build costs if one is named.
 //!
 //! Invariants: the model server is a process of its own; what is compared to
 //! reading that server directly is measured in pairs, one after the other in
-//! one run; the daemon is built as it is handed out.
+//! one run; so are two builds, case by case; the daemon is built as it is handed
+//! out.
 
+mod before;
 mod cases;
 mod client;
 mod daemon;
@@ -14,11 +17,16 @@ mod stats;
 
 use anyhow::{Context, bail, ensure};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What names an earlier build: a commit, or a program.
+const BEFORE: &str = "--before";
+
 /// Builds what is measured and what measures, and measures.
-pub(crate) fn build_and_run(names: &[String]) -> anyhow::Result<()> {
+pub(crate) fn build_and_run(arguments: &[String]) -> anyhow::Result<()> {
+    let (before, names) = split(arguments)?;
+    let before = before.map(before::program).transpose()?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |arguments: &[&str], names: &[String]| {
         let status = Command::new(&cargo).args(arguments).args(names).status();
@@ -31,11 +39,27 @@ pub(crate) fn build_and_run(names: &[String]) -> anyhow::Result<()> {
         &[],
     )?;
     let this = ["run", "--quiet", "--profile", "dist", "--package", "xtask"];
-    run(&[&this[..], &["--", "bench-here"]].concat(), names)
+    let before = before.map(|program| program.to_string_lossy().into_owned());
+    let before = before.iter().flat_map(|program| [BEFORE, program]);
+    let all: Vec<&str> = (this.into_iter().chain(["--", "bench-here"]))
+        .chain(before)
+        .collect();
+    run(&all, names)
 }
 
-/// Runs the cases of these names, or all.
-pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
+/// An earlier build, if one is named, and names of cases.
+fn split(arguments: &[String]) -> anyhow::Result<(Option<&String>, &[String])> {
+    match arguments {
+        [flag, before, names @ ..] if flag == BEFORE => Ok((Some(before), names)),
+        [flag] if flag == BEFORE => bail!("{BEFORE} needs a commit or a program"),
+        names => Ok((None, names)),
+    }
+}
+
+/// Runs the cases of these names, or all, with a build of before and this one in
+/// turn.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let (before, names) = split(arguments)?;
     let known = |name: &String| cases::CASES.iter().any(|(known, _)| known == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<&str> = cases::CASES.iter().map(|(name, _)| *name).collect();
@@ -43,16 +67,30 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     }
     let room = room()?;
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
-    writeln!(out, "{}\n\n{}", machine(), stats::HEADING)?;
+    let heading = stats::heading(before.is_some());
+    writeln!(out, "{}\n\n{heading}", machine())?;
     for (name, case) in cases::CASES {
-        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
-            writeln!(err, "{name} ...")?;
-            // A server of its own, so that no case inherits another's threads.
-            let server = server::ModelServer::start(room.path())?;
-            let rows = case(&server).with_context(|| format!("the bench {name} failed"))?;
-            for row in rows {
-                writeln!(out, "{}", row.render())?;
-            }
+        if !names.is_empty() && !names.contains(&(*name).to_owned()) {
+            continue;
+        }
+        // A server of its own, so that no case inherits another's threads.
+        let take = |program: PathBuf| {
+            let server = server::ModelServer::start(room.path(), program)?;
+            case(&server).with_context(|| format!("the bench {name} failed"))
+        };
+        let mut earlier = None;
+        if let Some(before) = before {
+            writeln!(err, "{name}, before ...")?;
+            // An earlier build need not know everything that is asked of this one.
+            let rows = take(before.into()).or_else(|error| {
+                writeln!(err, "{error:#}")?;
+                anyhow::Ok(Vec::new())
+            })?;
+            earlier = Some(rows);
+        }
+        writeln!(err, "{name} ...")?;
+        for row in take(daemon::program()?)? {
+            writeln!(out, "{}", row.render(earlier.as_deref()))?;
         }
     }
     Ok(())

@@ -11,7 +11,8 @@ use std::io::Write;
 const USAGE: &str = "usage: cargo xtask CHORE
 
   layers                    check which crate imports which
-  bench [NAME..]            measure the daemon; a table on stdout
+  bench [--before COMMIT|PROGRAM] [NAME..]
+                            measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
   crash [POINTS [SEED]]     kill it at every call that changes a file
   soak [MINUTES]            let clients misbehave, and draw what that costs

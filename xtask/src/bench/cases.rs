@@ -1,4 +1,4 @@
-//! What is measured, one function each; a target is issue 3's.
+//! What is measured, one function each, with its bound.
 
 mod conversations;
 mod crowds;

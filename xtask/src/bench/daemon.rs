@@ -24,6 +24,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// deleted.
 pub(crate) struct Home {
     dir: PathBuf,
+    program: PathBuf,
 }
 
 impl Home {
@@ -38,6 +39,7 @@ impl Home {
                 .prefix("home")
                 .tempdir_in(&server.room)?
                 .keep(),
+            program: server.program.clone(),
         };
         let mut config = format!("[storage]\nsync = \"{sync}\"\n[runs]\ndetect = false\n");
         fs::create_dir_all(home.path().join("config/agents"))?;
@@ -81,18 +83,19 @@ impl Home {
 
     /// Starts the daemon and waits for its first Pong.
     pub(crate) fn start(&self) -> anyhow::Result<Daemon> {
-        self.start_as(&program()?, &[])
+        self.start_below(&[])
     }
 
-    pub(crate) fn start_as(&self, program: &Path, before: &[String]) -> anyhow::Result<Daemon> {
+    /// The same below another program, with its arguments.
+    pub(crate) fn start_below(&self, wrapper: &[String]) -> anyhow::Result<Daemon> {
         let socket = self.path().join("daemon.sock");
-        let mut command = match before.split_first() {
+        let mut command = match wrapper.split_first() {
             Some((wrapper, rest)) => {
                 let mut command = Command::new(wrapper);
-                command.args(rest).arg(program);
+                command.args(rest).arg(&self.program);
                 command
             }
-            None => Command::new(program),
+            None => Command::new(&self.program),
         };
         command
             .args(["daemon", "run"])
@@ -159,6 +162,11 @@ impl Daemon {
     /// Resident memory now.
     pub(crate) fn rss_mib(&self) -> anyhow::Result<f64> {
         self.status_mib("VmRSS")
+    }
+
+    /// Of it what is the daemon's own, and not mapped from a file.
+    pub(crate) fn own_mib(&self) -> anyhow::Result<f64> {
+        self.status_mib("RssAnon")
     }
 
     /// The most since the start or [`Daemon::forget_peak`].

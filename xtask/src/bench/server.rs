@@ -91,12 +91,14 @@ pub(crate) struct ModelServer {
     pub(crate) address: String,
     /// Where homes are made that its daemons run on.
     pub(crate) room: PathBuf,
+    /// The daemon that is measured.
+    pub(crate) program: PathBuf,
     child: Child,
 }
 
 impl ModelServer {
     /// Starts this program again as the server.
-    pub(crate) fn start(room: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(room: &Path, program: PathBuf) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("model-server")
             .stdin(Stdio::piped())
@@ -109,6 +111,7 @@ impl ModelServer {
         Ok(Self {
             address: line.trim().to_owned(),
             room: room.to_owned(),
+            program,
             child,
         })
     }

@@ -1,8 +1,17 @@
 //! Medians, spreads, and the table they go into.
 
-/// The table's first lines.
-pub(crate) const HEADING: &str =
-    "| measure | target | median | 10 % – 90 % | samples | met |\n|---|---|---|---|---|---|";
+/// What differs by less is noise of a machine that is shared.
+const WORSE: f64 = 1.1;
+
+/// The table's first lines, with or without an earlier build.
+pub(crate) fn heading(before: bool) -> &'static str {
+    if before {
+        "| measure | bound | before | 10 % – 90 % | after | 10 % – 90 % | samples | met |\n\
+         |---|---|---|---|---|---|---|---|"
+    } else {
+        "| measure | bound | median | 10 % – 90 % | samples | met |\n|---|---|---|---|---|---|"
+    }
+}
 
 /// Samples of one measure.
 #[derive(Debug, Clone, Default)]
@@ -29,9 +38,12 @@ impl Samples {
         self.at(0.5)
     }
 
-    /// What four of five samples lie within.
-    pub(crate) fn spread(&self) -> (f64, f64) {
-        (self.at(0.1), self.at(0.9))
+    /// What four of five samples lie within; nothing of a single one.
+    fn spread(&self) -> String {
+        match self.0.len() {
+            0 | 1 => String::new(),
+            _ => format!("{} – {}", number(self.at(0.1)), number(self.at(0.9))),
+        }
     }
 }
 
@@ -87,34 +99,53 @@ impl Row {
         }
     }
 
-    /// As a line of Markdown.
-    pub(crate) fn render(&self) -> String {
+    /// As a line of Markdown, with what an earlier build measured if there is one.
+    pub(crate) fn render(&self, earlier: Option<&[Self]>) -> String {
         let median = self.samples.median();
         let sign = if self.more_is_better { "≥" } else { "≤" };
-        let (target, met) = match self.target {
-            Some(target) => {
-                let met = if self.more_is_better {
-                    median >= target
-                } else {
-                    median <= target
+        let bound = self.target.map_or(String::new(), |target| {
+            format!("{sign} {}", figure(target, self.unit))
+        });
+        let mut met = Vec::new();
+        met.extend(
+            self.target
+                .map(|target| match self.is_worse(median, target) {
+                    true => "**no**",
+                    false => "yes",
+                }),
+        );
+        let mut columns = String::new();
+        if let Some(earlier) = earlier {
+            let same = earlier.iter().find(|row| row.what == self.what);
+            columns = same.map_or("| — | ".to_owned(), |row| {
+                let before = row.samples.median();
+                let (slack, worse) = match self.more_is_better {
+                    true => (before / WORSE, "**less than before**"),
+                    false => (before * WORSE, "**more than before**"),
                 };
-                let met = if met { "yes" } else { "**no**" };
-                (format!("{sign} {}", figure(target, self.unit)), met)
-            }
-            None => (String::new(), ""),
-        };
-        let spread = if self.samples.0.len() > 1 {
-            let (low, high) = self.samples.spread();
-            format!("{} – {}", number(low), number(high))
-        } else {
-            String::new()
-        };
+                met.extend(self.is_worse(median, slack).then_some(worse));
+                format!(
+                    "| {} | {} ",
+                    figure(before, self.unit),
+                    row.samples.spread()
+                )
+            });
+        }
         format!(
-            "| {} | {target} | {} | {spread} | {} | {met} |",
+            "| {} | {bound} {columns}| {} | {} | {} | {} |",
             self.what,
             figure(median, self.unit),
+            self.samples.spread(),
             self.samples.0.len(),
+            met.join(", "),
         )
+    }
+
+    fn is_worse(&self, median: f64, than: f64) -> bool {
+        match self.more_is_better {
+            true => median < than,
+            false => median > than,
+        }
     }
 }
 
@@ -130,4 +161,34 @@ fn number(value: f64) -> String {
 
 fn figure(value: f64, unit: &str) -> String {
     format!("{} {unit}", number(value)).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_says_whether_its_bound_is_met_and_whether_it_was_better_before() {
+        let row = |samples: [f64; 3]| Row::at_most("start", "ms", 6.0, samples);
+        let alone = row([5.0, 4.0, 7.0]).render(None);
+        assert_eq!(
+            alone,
+            "| start | ≤ 6.00 ms | 5.00 ms | 4.00 – 7.00 | 3 | yes |"
+        );
+        for (before, now, met) in [
+            ([5.0; 3], [5.4; 3], "yes"),
+            ([4.0; 3], [5.0; 3], "yes, **more than before**"),
+            ([9.0; 3], [7.0; 3], "**no**"),
+        ] {
+            let line = row(now).render(Some(&[row(before)]));
+            assert!(line.ends_with(&format!("| 3 | {met} |")), "{line}");
+            assert_eq!(line.matches('|').count(), 9, "{line}");
+        }
+        let part = |sample: f64| Row::at_least("share", "", 0.9, [sample]);
+        let line = part(1.0).render(Some(&[part(2.0)]));
+        assert!(line.ends_with("| yes, **less than before** |"), "{line}");
+        let unknown = part(1.0).render(Some(&[]));
+        assert!(unknown.contains("| — |"), "{unknown}");
+        assert_eq!(unknown.matches('|').count(), 9, "{unknown}");
+    }
 }

@@ -1,7 +1,7 @@
 //! What a chunk costs on its way through the daemon.
 
 use super::millis;
-use crate::bench::daemon::{Home, program};
+use crate::bench::daemon::Home;
 use crate::bench::direct::{Direct, request};
 use crate::bench::floor::Floor;
 use crate::bench::server::{ModelServer, Plan};
@@ -187,7 +187,7 @@ fn counted(server: &ModelServer, chunks: usize) -> anyhow::Result<f64> {
         "--tool=callgrind".into(),
         format!("--callgrind-out-file={}", out.display()),
     ];
-    let daemon = home.start_as(&program()?, &valgrind)?;
+    let daemon = home.start_below(&valgrind)?;
     daemon.client()?.turn("crab", "user")?;
     daemon.stop()?;
     let text = std::fs::read_to_string(&out)?;

@@ -72,7 +72,7 @@ pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
 }
 
 pub(super) fn memory(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let (mut idle, mut after) = (Vec::new(), Vec::new());
+    let (mut idle, mut after, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..IDLE {
         let home = Home::new(server, "step", &[("crab", SHORT)])?;
         let daemon = home.start()?;
@@ -80,10 +80,12 @@ pub(super) fn memory(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         daemon.client()?.turn("crab", "user")?;
         std::thread::sleep(std::time::Duration::from_secs(1));
         after.push(daemon.rss_mib()?);
+        own.push(daemon.own_mib()?);
         daemon.stop()?;
     }
     Ok(vec![
         Row::at_most("idle memory, after the first Pong", "MiB", 10.0, idle),
         Row::at_most("idle memory, a second after a run", "MiB", 10.0, after),
+        Row::beside("of it the daemon's own data", "MiB", own),
     ])
 }
