@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod ends;
+pub mod fake_agent;
 pub mod fuzz;
 pub mod model;
 pub mod scripted;

@@ -1,0 +1,62 @@
+//! What can go wrong at a terminal.
+
+use crabtalk_backend::Failure;
+use std::path::PathBuf;
+
+/// Why something with a terminal did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no tmux.
+    #[error(
+        "agents in terminals need tmux, and `tmux` cannot be started: {0}; install it (apt-get \
+         install tmux, brew install tmux) or give the agent another backend"
+    )]
+    NoTmux(#[source] std::io::Error),
+    /// It is too old.
+    #[error("agents in terminals need tmux 3.2 or later, and this is {0:?}")]
+    OldTmux(String),
+    /// It said no.
+    #[error("tmux refused `{what}`: {said}")]
+    Refused {
+        /// The command, without its arguments.
+        what: String,
+        /// What it said.
+        said: String,
+    },
+    /// It did not answer.
+    #[error("tmux did not answer `{what}` within {secs} s")]
+    Timeout {
+        /// The command, without its arguments.
+        what: String,
+        /// How long it had.
+        secs: u64,
+    },
+    /// What belongs to an agent could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The data of a kind is wrong.
+    #[error("kind {kind:?}: {said}")]
+    Kind {
+        /// The kind's name.
+        kind: String,
+        /// What is wrong with it.
+        said: String,
+    },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let said = error.to_string();
+        match error {
+            Error::NoTmux(_) | Error::OldTmux(_) => Self::Missing(said),
+            Error::Timeout { .. } => Self::Timeout(said),
+            Error::Refused { .. } | Error::Write { .. } | Error::Kind { .. } => Self::Failed(said),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a screen means to a kind: a prompt that waits, a composer and what
+//! stands in it.
+//!
+//! Invariant: a prompt waits only where its question is followed by the line
+//! that waits, near the end of the screen, with the cursor where it belongs: text
+//! of an old prompt further up is none.
+
+use super::{Composer, CursorAt, Kind, Pattern, PromptRule};
+use crate::tmux::look::Look;
+
+/// A prompt on the screen.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown<'a> {
+    /// The rule that it matches.
+    pub(crate) rule: &'a PromptRule,
+    /// From its question to its last line.
+    pub(crate) text: String,
+    /// From its question to the line that waits: two looks with the same show the
+    /// same prompt.
+    pub(crate) key: String,
+    /// What would be done, as far as it is on the screen.
+    pub(crate) subject: Option<String>,
+    /// The tool, from the rule or from the question.
+    pub(crate) tool: String,
+}
+
+impl Kind {
+    /// The prompt that waits.
+    pub(crate) fn prompt<'a>(&'a self, look: &Look) -> Option<Shown<'a>> {
+        if look.in_mode || look.is_dead {
+            return None;
+        }
+        self.prompts.iter().find_map(|rule| rule.shown(look))
+    }
+
+    /// Whether it takes a message.
+    pub(crate) fn is_ready(&self, look: &Look) -> bool {
+        let shows = |pattern: &Pattern| look.lines.iter().any(|line| pattern.matches(line));
+        !look.is_dead
+            && shows(&self.ready.shows)
+            && !self.ready.unless.iter().any(shows)
+            && self.prompt(look).is_none()
+    }
+
+    /// The screen less what moves while nothing happens.
+    pub(crate) fn still(&self, look: &Look) -> String {
+        let moves = |line: &&String| self.moving.iter().any(|pattern| pattern.matches(line));
+        let lines = look.lines.iter().filter(|line| !moves(line));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl PromptRule {
+    fn shown(&self, look: &Look) -> Option<Shown<'_>> {
+        let lines = &look.lines;
+        let choice = lines.iter().rposition(|line| self.choice.matches(line))?;
+        let filled = lines[choice + 1..]
+            .iter()
+            .filter(|line| !line.trim().is_empty());
+        if filled.count() > self.below {
+            return None;
+        }
+        let in_place = match self.cursor {
+            CursorAt::Any => true,
+            CursorAt::Hidden => !look.is_cursor_shown,
+            CursorAt::Choice => look.is_cursor_shown && look.cursor.1 == choice,
+        };
+        if !in_place {
+            return None;
+        }
+        let first = choice.saturating_sub(self.between);
+        let ask = lines[first..choice]
+            .iter()
+            .rposition(|line| self.ask.matches(line))?
+            + first;
+        let subject = self.subject.as_ref().and_then(|pattern| {
+            let at = (ask + 1..choice).find(|&at| pattern.matches(&lines[at]))?;
+            // One that goes on in the next line was not read whole.
+            let is_whole = lines[at + 1].trim().is_empty();
+            let group = pattern.group(&lines[at]).filter(|_| is_whole)?;
+            Some(group.to_owned())
+        });
+        let named = self
+            .ask
+            .group(&lines[ask])
+            .filter(|group| *group != lines[ask].as_str());
+        let tool = match (self.tool.as_str(), named) {
+            ("", Some(named)) if named.len() < lines[ask].trim().len() => named.to_owned(),
+            (tool, _) => tool.to_owned(),
+        };
+        let end = lines
+            .iter()
+            .rposition(|line| !line.is_empty())
+            .unwrap_or(choice);
+        Some(Shown {
+            rule: self,
+            text: lines[ask..=end].join("\n"),
+            key: lines[ask..=choice].join("\n"),
+            subject,
+            tool,
+        })
+    }
+}
+
+impl Composer {
+    /// What stands in it; `None` where it is not on the screen.
+    pub(crate) fn draft(&self, look: &Look) -> Option<String> {
+        let lines = &look.lines;
+        let mut typed: Vec<&str> = Vec::new();
+        if let Some(frame) = &self.frame {
+            let end = lines.iter().rposition(|line| frame.matches(line))?;
+            let begin = lines[..end].iter().rposition(|line| frame.matches(line))?;
+            typed.extend(lines[begin + 1..end].iter().map(String::as_str));
+        } else {
+            let pattern = self.line.as_ref()?;
+            let begin = lines.iter().rposition(|line| pattern.matches(line))?;
+            typed.push(pattern.group(&lines[begin])?);
+            let below = |line: &&String| match &self.below {
+                Some(below) => !below.matches(line),
+                None => false,
+            };
+            let rest = lines[begin + 1..].iter().take_while(below);
+            typed.extend(rest.map(String::as_str));
+            let home = self.empty_column.map(|column| (column, begin));
+            if look.is_cursor_shown && home == Some(look.cursor) {
+                return Some(String::new());
+            }
+        }
+        let draft = typed.join("\n").trim().to_owned();
+        let is_placeholder = self.placeholder.as_ref().is_some_and(|p| p.matches(&draft));
+        Some(if is_placeholder { String::new() } else { draft })
+    }
+}

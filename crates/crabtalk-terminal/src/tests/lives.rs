@@ -1,0 +1,202 @@
+//! Agents come up, crash, are taken up again, and leave nothing.
+
+use super::rig::{Agent, Rig, eventually};
+use crabtalk_backend::{Backend, Compression, Exit, Failure, Launch, Source, Submission, What};
+
+fn died(what: &What) -> Option<Exit> {
+    match what {
+        What::Died(exit) => Some(exit.clone()),
+        _ => None,
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    // One that ended and was not waited for does not run.
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[tokio::test]
+async fn check_27_a_crash_is_told_with_its_status_and_the_session_taken_up() {
+    let Some(rig) = Rig::open("check_27").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("remember this").await;
+    agent.ended().await;
+    agent.submit("boom", "[crash:7]").await;
+    let exit = agent.until("Died", died).await;
+    assert!(agent.ended().await.error.is_some());
+    assert_eq!((exit.status, exit.signal), (Some(7), None));
+    let evidence = agent.evidence(|what| matches!(what, What::Died(_)));
+    assert_eq!(evidence.source, Source::Process);
+    let message = Submission {
+        id: "x".into(),
+        text: "hello?".into(),
+        mark: agent.port.mark().await.unwrap(),
+        again: false,
+    };
+    let refused = agent.port.submit(message).await;
+    assert!(
+        matches!(refused, Err(Failure::NotRunning(_))),
+        "{refused:?}"
+    );
+
+    let session = agent.told.iter().rev().find_map(|event| match &event.what {
+        What::Session { session } => Some(session.clone()),
+        _ => None,
+    });
+    let session = session.expect("the first message named it");
+    agent
+        .launch(Launch::Resume {
+            session: session.clone(),
+        })
+        .await;
+    assert_eq!(agent.session, session);
+    agent.say("go on").await;
+    assert_eq!(agent.ended().await.output, "ok: go on");
+    let files = std::fs::read_dir(agent.folder.join("sessions")).unwrap();
+    assert_eq!(files.count(), 1, "it is one session");
+}
+
+#[tokio::test]
+async fn a_kill_is_told_by_its_signal() {
+    let Some(rig) = Rig::open("a_kill_is_told").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let pid = agent.port.shared().running().unwrap().pid;
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(agent.until("Died", died).await.signal, Some(9));
+}
+
+#[tokio::test]
+async fn a_window_that_is_closed_is_an_agent_that_died() {
+    let Some(rig) = Rig::open("a_window_that_is_closed").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    rig.tmux(&["kill-window", "-t", "nexus:FE"]);
+    let exit = agent.until("Died", died).await;
+    assert_eq!(exit.said, "its window is gone");
+    agent.launch(Launch::Fresh).await;
+    agent.say("again").await;
+}
+
+#[tokio::test]
+async fn stopping_ends_what_left_the_window_too() {
+    let Some(rig) = Rig::open("stopping_ends_what_left").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[child]").await;
+    let output = agent.ended().await.output;
+    let pid = output.strip_prefix("pid ").unwrap();
+    eventually("the child", || is_running(pid)).await;
+    agent.port.stop().await.unwrap();
+    assert!(!is_running(pid));
+    assert!(!rig.tmux(&["list-windows", "-a"]).contains("FE"));
+    assert_eq!(agent.count(|what| matches!(what, What::Died(_))), 0);
+}
+
+#[tokio::test]
+async fn a_question_before_the_composer_is_not_ready() {
+    let Some(rig) = Rig::open("a_question_before_the_composer").await else {
+        return;
+    };
+    let mut agent = rig.agent("FE");
+    std::fs::write(agent.folder.join("dialog"), "").unwrap();
+    agent.port.launch(Launch::Fresh).await.unwrap();
+    let screens = || rig.tmux(&["capture-pane", "-p", "-t", "nexus:FE"]);
+    eventually("the question", || screens().contains("Do you trust")).await;
+    let refused = agent.submit("x", "swallowed?").await;
+    assert!(matches!(refused, crabtalk_backend::Submitted::NotNow(_)));
+    assert_eq!(agent.count(|what| matches!(what, What::Ready { .. })), 0);
+    std::fs::remove_file(agent.folder.join("dialog")).unwrap();
+    agent
+        .until("Ready", |what| {
+            matches!(what, What::Ready { .. }).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn compacting_and_clearing_leave_it_working() {
+    let Some(rig) = Rig::open("compacting_and_clearing").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[tokens:90000]").await;
+    assert_eq!(agent.ended().await.tokens, Some(90_000));
+    let done = agent.port.compress(Compression::Compact).await.unwrap();
+    assert_eq!(done.evidence.source, Source::Transcript);
+    agent.say("after the summary").await;
+    let bytes = agent.ended().await.transcript_bytes.unwrap();
+    assert!(bytes < 700, "counted since the summary: {bytes}");
+    let cleared = agent.port.compress(Compression::Clear).await.unwrap();
+    assert_ne!(cleared.session, done.session);
+    agent.say("a new session").await;
+    assert_eq!(agent.ended().await.output, "ok: a new session");
+    let files = std::fs::read_dir(agent.folder.join("sessions")).unwrap();
+    assert_eq!(files.count(), 2);
+    assert!(
+        agent
+            .told
+            .iter()
+            .any(|event| matches!(event.what, What::Session { .. }))
+    );
+}
+
+#[tokio::test]
+async fn cancelling_ends_the_turn_and_nothing_else() {
+    let Some(rig) = Rig::open("cancelling_ends_the_turn").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.port.cancel().await.unwrap();
+    assert!(agent.keys().is_empty(), "no turn, no key");
+    agent.say("[wait]").await;
+    agent.port.cancel().await.unwrap();
+    assert_eq!(agent.ended().await.error.as_deref(), Some("cancelled"));
+    agent.say("next").await;
+}
+
+#[tokio::test]
+async fn two_of_a_kind_in_one_folder_do_not_read_each_other() {
+    let Some(rig) = Rig::open("two_of_a_kind").await else {
+        return;
+    };
+    // One home: the transcripts lie side by side.
+    let mut first = rig.ready("A").await;
+    let mut second = Agent::new(&rig.terminals, rig.folder.path(), "B", "");
+    let shared = first.folder.join("sessions");
+    std::fs::create_dir_all(&shared).unwrap();
+    std::os::unix::fs::symlink(&shared, second.folder.join("sessions")).unwrap();
+    second.launch(Launch::Fresh).await;
+    first.say("[say:from A]").await;
+    second.say("[say:from B]").await;
+    assert_eq!(first.ended().await.output, "from A");
+    assert_eq!(second.ended().await.output, "from B");
+    assert_eq!(first.count(|what| matches!(what, What::TurnEnded(_))), 1);
+}
+
+#[tokio::test]
+async fn adopting_what_does_not_run_is_refused() {
+    let Some(rig) = Rig::open("adopting_what_does_not_run").await else {
+        return;
+    };
+    let agent = rig.agent("FE");
+    let refused = agent
+        .port
+        .launch(Launch::Adopt {
+            session: "x".into(),
+        })
+        .await;
+    assert!(
+        matches!(refused, Err(Failure::NotRunning(_))),
+        "{refused:?}"
+    );
+    let look = agent.port.look().await;
+    assert!(matches!(look, Err(Failure::NotRunning(_))));
+}

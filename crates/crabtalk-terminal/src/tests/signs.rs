@@ -1,0 +1,217 @@
+//! Bells, silence, and who looks.
+
+use super::rig::{Rig, eventually, tmux};
+use crabtalk_backend::{Backend, Source, What};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a bell may take on a machine that does other things, too. Alone it takes
+/// a tenth of this.
+const SOON: Duration = Duration::from_secs(2);
+
+fn bells(what: &What) -> Option<u64> {
+    match what {
+        What::Bell { count, .. } => Some(*count),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn check_11_a_bell_in_the_window_that_is_looked_at_is_seen() {
+    let Some(rig) = Rig::open("check_11").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    rig.tmux(&["select-window", "-t", "nexus:FE"]);
+    // A person's client, within a terminal of another server.
+    let inner = format!(
+        "tmux -S '{}' attach -t nexus",
+        rig.folder.path().join("tmux").display()
+    );
+    let outer = rig.folder.path().join("outer");
+    std::fs::create_dir(&outer).unwrap();
+    tmux(
+        &outer,
+        &[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "100",
+            "-y",
+            "30",
+            &inner,
+        ],
+    );
+    agent
+        .until("Held", |what| {
+            matches!(what, What::Held { held: true }).then_some(())
+        })
+        .await;
+    let refused = agent.submit("x", "not while somebody looks").await;
+    assert!(matches!(refused, crabtalk_backend::Submitted::NotNow(_)));
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "-l", "[say:hello]"]);
+    rig.tmux(&["send-keys", "-t", "nexus:FE", "Enter"]);
+    agent.until("Bell", bells).await;
+    tmux(&outer, &["kill-server"]);
+    agent
+        .until("Held", |what| {
+            matches!(what, What::Held { held: false }).then_some(())
+        })
+        .await;
+    agent.say("now").await;
+}
+
+#[tokio::test]
+async fn check_12_three_bells_between_looks_are_three() {
+    let Some(rig) = Rig::open("check_12").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[bells:3]").await;
+    let mut heard = 0;
+    while heard < 3 {
+        heard += agent.until("Bell", bells).await;
+    }
+    assert_eq!(heard, 3);
+}
+
+#[tokio::test]
+async fn check_13_the_bell_that_ends_a_title_is_none() {
+    let Some(rig) = Rig::open("check_13").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[title]").await;
+    assert_eq!(agent.ended().await.output, "titled");
+    agent.say("[say:and a real one]").await;
+    assert_eq!(agent.until("Bell", bells).await, 1);
+}
+
+#[tokio::test]
+async fn check_14_a_spinner_is_never_silent_and_a_probe_sees_that_nothing_moves() {
+    let Some(rig) = Rig::open("check_14").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[spin]").await;
+    let first = agent.port.probe().await.unwrap();
+    // Longer than the second after which a silent one is told of.
+    let begin = Instant::now();
+    eventually("two seconds of spinning", || {
+        begin.elapsed() > Duration::from_secs(2)
+    })
+    .await;
+    assert_eq!(agent.count(|what| matches!(what, What::Silent { .. })), 0);
+    let probe = agent.port.probe().await.unwrap();
+    assert_eq!((probe.alive, probe.busy), (true, Some(true)));
+    assert_ne!(first.digest, "");
+    agent.go();
+    agent.ended().await;
+}
+
+#[tokio::test]
+async fn check_15_and_16_silence_in_a_turn_is_told_once_and_not_between_turns() {
+    let Some(rig) = Rig::open("check_15").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[hang]").await;
+    let silent = |what: &What| matches!(what, What::Silent { .. });
+    agent
+        .until("Silent", |what| silent(what).then_some(()))
+        .await;
+    assert_eq!(agent.evidence(silent).source, Source::Bell);
+    let keys = agent.keys();
+    let first = agent.port.probe().await.unwrap();
+    let second = agent.port.probe().await.unwrap();
+    assert_eq!(first.digest, second.digest, "nothing moved");
+    assert_eq!(agent.keys(), keys, "a probe types nothing");
+    agent.go();
+    agent.ended().await;
+    // The window falls silent again, but nothing was to be heard.
+    let silences = || {
+        rig.tmux(&[
+            "display-message",
+            "-p",
+            "-t",
+            "nexus:FE",
+            "#{@nexus_silence}",
+        ])
+    };
+    let before = silences();
+    eventually("a second silence", || silences() != before).await;
+    agent.say("[hang]").await;
+    agent
+        .until("Silent", |what| silent(what).then_some(()))
+        .await;
+    assert_eq!(agent.count(silent), 2);
+}
+
+#[tokio::test]
+async fn a_bell_is_told_at_once() {
+    let Some(rig) = Rig::open("a_bell_is_told_at_once").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        agent.say("[wait]").await;
+        agent.go();
+        eventually("it went on", || !agent.folder.join("go").exists()).await;
+        let begin = Instant::now();
+        agent.until("Bell", bells).await;
+        times.push(begin.elapsed());
+        agent.drain();
+    }
+    times.sort();
+    println!("from bell to event: {times:?}");
+    assert!(times[2] < SOON, "{times:?}");
+}
+
+#[tokio::test]
+async fn hooks_of_the_user_stay_and_ours_go() {
+    let Some(rig) = Rig::open("hooks_of_the_user_stay").await else {
+        return;
+    };
+    rig.tmux(&["set-hook", "-g", "alert-bell[0]", "display-message user"]);
+    let hooks = || rig.tmux(&["show-hooks", "-g", "alert-bell"]);
+    assert!(hooks().contains("alert-bell[77]"), "{}", hooks());
+    rig.terminals.tmux.unset_hooks().await.unwrap();
+    assert!(
+        hooks().contains("alert-bell[0] display-message"),
+        "{}",
+        hooks()
+    );
+    assert!(!hooks().contains("[77]"), "{}", hooks());
+}
+
+#[tokio::test]
+async fn check_31_without_tmux_the_error_is_clear() {
+    // This very program again, where no tmux is found.
+    if std::env::var_os("CRABTALK_NO_TMUX").is_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = crate::Terminals::open(super::rig::settings(folder.path()))
+            .await
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("need tmux") && text.contains("install it"),
+            "{text}"
+        );
+        let failure = crabtalk_backend::Failure::from(error);
+        assert!(matches!(failure, crabtalk_backend::Failure::Missing(_)));
+        return;
+    }
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "tests::signs::check_31_without_tmux_the_error_is_clear",
+            "--exact",
+        ])
+        .env("CRABTALK_NO_TMUX", "1")
+        .env("PATH", "/nonexistent")
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+}

@@ -1,0 +1,160 @@
+//! The forms of transcripts.
+
+mod claude;
+mod codex;
+mod crabtalk;
+mod gemini;
+mod pi;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// In what form a program writes its transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Rollouts of codex.
+    Codex,
+    /// Sessions of pi.
+    Pi,
+    /// Projects of claude.
+    Claude,
+    /// Chats of gemini.
+    Gemini,
+    /// Logs of conversations of this project.
+    Crabtalk,
+}
+
+/// What stands in a transcript, whatever its form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// Whose transcript it is.
+    Head {
+        /// The session's id.
+        session: String,
+        /// The folder in which it runs; empty where it does not say.
+        folder: String,
+    },
+    /// A turn began.
+    Began,
+    /// A user's turn.
+    User(String),
+    /// Text of the agent.
+    Text(String),
+    /// A tool is called.
+    Call {
+        /// Names the call.
+        id: String,
+        /// The tool, as rules name it.
+        tool: String,
+        /// The command, the path, or the arguments.
+        subject: String,
+    },
+    /// A call has a result.
+    Result {
+        /// Names the call.
+        id: String,
+    },
+    /// What a request to the model came to.
+    Usage {
+        /// Tokens that the context holds.
+        tokens: Option<u64>,
+        /// The model's window.
+        window: Option<u64>,
+    },
+    /// A turn ended.
+    Ended {
+        /// Why it failed.
+        error: Option<String>,
+        /// The last output, where it is said again.
+        output: Option<String>,
+        /// The record, as evidence.
+        name: &'static str,
+    },
+    /// A summary took the place of what stands before.
+    Compacted,
+}
+
+/// Reads lines of a form.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
+    form: Form,
+}
+
+impl Reader {
+    pub(crate) fn new(form: Form) -> Self {
+        Self { form }
+    }
+
+    /// What a line says.
+    pub(crate) fn read(&self, line: &[u8]) -> Vec<Record> {
+        let Ok(line) = serde_json::from_slice::<Value>(line) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        match self.form {
+            Form::Codex => codex::read(&line, &mut found),
+            Form::Pi => pi::read(&line, &mut found),
+            Form::Claude => claude::read(&line, &mut found),
+            Form::Gemini => gemini::read(&line, &mut found),
+            Form::Crabtalk => crabtalk::read(&line, &mut found),
+        }
+        found
+    }
+}
+
+/// A text, or the texts of a list of blocks.
+fn texts(content: &Value, kinds: &[&str]) -> String {
+    if let Some(text) = content.as_str() {
+        return text.to_owned();
+    }
+    let blocks = content.as_array().into_iter().flatten();
+    let texts = blocks.filter(|block| {
+        block["type"]
+            .as_str()
+            .is_none_or(|kind| kinds.contains(&kind))
+    });
+    let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+/// Name and subject of a tool, as rules know them.
+fn tool(name: &str, arguments: &Value) -> (String, String) {
+    let tool = match name {
+        "exec_command" | "shell" | "shell_command" | "local_shell" | "container.exec" | "Bash"
+        | "run_shell_command" | "bash" => "bash",
+        "apply_patch" | "Edit" | "MultiEdit" | "NotebookEdit" | "replace" | "edit" => "edit",
+        "Write" | "write_file" | "write" => "write",
+        "Read" | "read_file" | "read" => "read",
+        other => other,
+    };
+    let named = ["command", "cmd", "path", "file_path", "filePath"];
+    let subject = named.iter().find_map(|name| {
+        let value = &arguments[*name];
+        let words = || value.as_array().map(|words| command_of(words));
+        value.as_str().map(str::to_owned).or_else(words)
+    });
+    let whole = || {
+        arguments
+            .as_str()
+            .map_or_else(|| arguments.to_string(), str::to_owned)
+    };
+    let subject = subject.unwrap_or_else(whole);
+    (tool.to_owned(), subject)
+}
+
+/// The command in the words of a shell's start, or the words.
+fn command_of(words: &[Value]) -> String {
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    match words.as_slice() {
+        [_, "-lc" | "-c", command] => (*command).to_owned(),
+        words => words.join(" "),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

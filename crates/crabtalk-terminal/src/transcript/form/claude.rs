@@ -1,0 +1,91 @@
+//! Projects of claude: lines of a type, with a message in the model's own form.
+
+use super::{Record, text, texts, tool};
+use serde_json::Value;
+
+pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
+    // What an agent of the agent says is not said to us.
+    if line["isSidechain"] == true || line["isMeta"] == true {
+        return;
+    }
+    if let Some(session) = line["sessionId"].as_str() {
+        found.push(Record::Head {
+            session: session.to_owned(),
+            folder: text(&line["cwd"]),
+        });
+    }
+    let message = &line["message"];
+    match line["type"].as_str().unwrap_or_default() {
+        "user" => user(message, found),
+        "assistant" => assistant(message, found),
+        "system" if line["subtype"] == "compact_boundary" => found.push(Record::Compacted),
+        "system" if line["subtype"] == "turn_duration" => found.push(Record::Ended {
+            error: None,
+            output: None,
+            name: "turn_duration",
+        }),
+        _ => {}
+    }
+}
+
+fn user(message: &Value, found: &mut Vec<Record>) {
+    let mut results = 0;
+    for block in message["content"].as_array().into_iter().flatten() {
+        if block["type"] == "tool_result" {
+            results += 1;
+            found.push(Record::Result {
+                id: text(&block["tool_use_id"]),
+            });
+        }
+    }
+    let said = texts(&message["content"], &["text"]);
+    if said.starts_with("[Request interrupted by user") {
+        found.push(Record::Ended {
+            error: Some("cancelled".into()),
+            output: None,
+            name: "interrupted",
+        });
+    } else if results == 0 && !said.starts_with("<local-command") && !said.starts_with("<command-")
+    {
+        found.push(Record::User(said));
+    }
+}
+
+fn assistant(message: &Value, found: &mut Vec<Record>) {
+    let said = texts(&message["content"], &["text"]);
+    if !said.is_empty() {
+        found.push(Record::Text(said));
+    }
+    for block in message["content"].as_array().into_iter().flatten() {
+        if block["type"] == "tool_use" {
+            let name = block["name"].as_str().unwrap_or_default();
+            let (tool, subject) = tool(name, &block["input"]);
+            found.push(Record::Call {
+                id: text(&block["id"]),
+                tool,
+                subject,
+            });
+        }
+    }
+    let usage = &message["usage"];
+    let of = |name: &str| usage[name].as_u64();
+    if let Some(input) = of("input_tokens") {
+        let cached = of("cache_read_input_tokens").unwrap_or(0);
+        let written = of("cache_creation_input_tokens").unwrap_or(0);
+        let output = of("output_tokens").unwrap_or(0);
+        found.push(Record::Usage {
+            tokens: Some(input + cached + written + output),
+            window: None,
+        });
+    }
+    if matches!(
+        message["stop_reason"].as_str(),
+        Some("end_turn" | "stop_sequence" | "max_tokens")
+    ) {
+        found.push(Record::Ended {
+            error: None,
+            output: None,
+            name: "stop_reason",
+        });
+    }
+}
