@@ -9,3 +9,4 @@ pub mod name;
 pub mod rules;
 pub mod texts;
 pub mod waits;
+pub mod world;

@@ -1,0 +1,419 @@
+//! The whole team: what happened in, what is to be done and to be written out.
+//!
+//! Invariants: pure but for what it keeps, so that the same things in the same
+//! order give the same; nothing is to be done that is not in an entry of the
+//! log; what is kept changes only in [`World::handle`], and [`Output::patch`] has
+//! all of it, so that a restart begins where the log ends.
+//!
+//! ```text
+//! act      what the machine of an agent wants, made into letters and orders
+//! done     what orders came to
+//! event    what agents tell
+//! route    outputs, read and passed on
+//! say      what ADMIN says
+//! work     what goes to whom that is free
+//! ```
+
+mod act;
+mod done;
+mod event;
+mod route;
+mod say;
+mod work;
+
+pub use say::{Answer, Command};
+
+use crate::agent::{Agent, Ms, State};
+use crate::config::Team;
+use crate::machine::Trigger;
+use crate::mail::{Course, Letter, Mailbox};
+use crate::name::{Name, Topic};
+use crate::waits::{Rates, Waits};
+use crabtalk_backend::{
+    Answered, Compressed, Compression, Event, Evidence, Failure, Launch, Mark, Probe, Prompt,
+    Submission, Submitted,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A task of the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Who shall do it; anybody if absent.
+    pub to: Option<Name>,
+    /// About what.
+    pub topic: Topic,
+    /// What is to be done.
+    pub body: String,
+    /// When it was added.
+    pub at: Ms,
+    /// How far it is.
+    pub state: TaskState,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "lowercase")]
+pub enum TaskState {
+    /// Nobody has it.
+    Open,
+    /// Somebody has it.
+    Assigned {
+        /// Who.
+        agent: Name,
+        /// Since when.
+        at: Ms,
+        /// Whether it was asked after.
+        reminded: bool,
+    },
+    /// It was answered.
+    Done {
+        /// By whom.
+        agent: Name,
+        /// When.
+        at: Ms,
+        /// What the answer says.
+        answer: String,
+    },
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Entry {
+    /// Its number.
+    pub n: u64,
+    /// When.
+    pub at: Ms,
+    /// Whom it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Name>,
+    /// What happened.
+    pub why: String,
+    /// How that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// The entry that ordered what came to this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<u64>,
+    /// Where the agent was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<State>,
+    /// Where it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<State>,
+    /// What is done about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub did: Vec<String>,
+}
+
+/// What changed, to be taken in again after a restart.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Patch {
+    /// Agents as they are now.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<Name, Agent>,
+    /// New letters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub letters: BTreeMap<u64, Letter>,
+    /// Courses of letters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub courses: BTreeMap<u64, Course>,
+    /// Tasks as they are now.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tasks: BTreeMap<u64, Task>,
+    /// Who waits for whom now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
+    /// The last letter's number, in whole states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_letter: Option<u64>,
+}
+
+/// Something to do with an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// With whom.
+    pub agent: Name,
+    /// The entry that says why.
+    pub cause: u64,
+    /// What.
+    pub deed: Deed,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    /// Bring it up.
+    Launch(Launch),
+    /// Find where its transcript ends, before this letter is typed.
+    Mark(u64),
+    /// Submit a letter.
+    Submit(u64, Submission),
+    /// Allow a prompt.
+    Allow(Prompt),
+    /// Refuse a prompt.
+    Deny(Prompt, String),
+    /// Look.
+    Probe,
+    /// One Enter for this draft.
+    Nudge(String),
+    /// Check its readiness, claimed after a notice of this time.
+    Verify(Ms),
+    /// Compress it.
+    Compress(Compression),
+    /// End its turn.
+    Cancel,
+    /// End it.
+    Stop,
+    /// Commit its files, with this message.
+    Checkpoint(String),
+    /// Measure its files.
+    Measure,
+}
+
+/// What an order came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Done {
+    /// It is started or found, or not.
+    Launched(Result<(), Failure>),
+    /// Where the transcript ends.
+    Marked(u64, Result<Mark, Failure>),
+    /// A letter is on its way, or not.
+    Submitted(u64, Result<Submitted, Failure>),
+    /// A prompt was answered, or not.
+    Pressed(String, Result<Answered, Failure>),
+    /// What was seen.
+    Probed(Result<Box<Probe>, Failure>),
+    /// A draft was entered, or not.
+    Nudged(Result<Answered, Failure>),
+    /// Whether it is ready.
+    Verified(Result<(), String>),
+    /// It is compressed, or not.
+    Compressed(Result<Compressed, Failure>),
+    /// Its turn was cancelled, or not.
+    Cancelled(Result<(), Failure>),
+    /// It is ended, or not.
+    Stopped(Result<(), Failure>),
+    /// Its files are committed: which commit, or that nothing changed.
+    Committed(Result<String, String>),
+    /// Bytes of its files.
+    Measured(u64),
+}
+
+/// What happens to the team.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// NEXUS begins.
+    Began,
+    /// An agent tells something.
+    Event(Name, Event),
+    /// An order of this entry came to something.
+    Done(Name, u64, Done),
+    /// ADMIN says something.
+    Said(Command),
+    /// Time passed.
+    Tick,
+}
+
+/// What came of an input.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// What is to be written, before anything is done.
+    pub entries: Vec<Entry>,
+    /// What changed with it.
+    pub patch: Patch,
+    /// What is to be done then.
+    pub orders: Vec<Order>,
+    /// What ADMIN is answered then.
+    pub answer: Option<Answer>,
+}
+
+/// The team.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    team: Team,
+    agents: BTreeMap<Name, Agent>,
+    mail: Mailbox,
+    tasks: BTreeMap<u64, Task>,
+    waits: Waits,
+    rates: Rates,
+    last_entry: u64,
+    now: Ms,
+    /// When each agent's turn began.
+    turns: BTreeMap<Name, Ms>,
+    out: Output,
+    changed_agents: BTreeSet<Name>,
+    changed_tasks: BTreeSet<u64>,
+    waits_changed: bool,
+}
+
+impl World {
+    /// A team of which nothing is known yet.
+    pub fn new(team: Team) -> Self {
+        Self {
+            team,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in what a log has.
+    pub fn restore(&mut self, n: u64, patch: Patch) {
+        self.last_entry = self.last_entry.max(n);
+        self.agents.extend(patch.agents);
+        self.tasks.extend(patch.tasks);
+        self.mail.restore(patch.letters, patch.courses);
+        self.mail
+            .go_on_behind(patch.last_letter.unwrap_or_default());
+        if let Some(waits) = patch.waits {
+            self.waits = waits;
+        }
+    }
+
+    /// All that [`Self::restore`] needs, as one patch, and up to which entry.
+    pub fn whole(&self) -> (u64, Patch) {
+        let patch = Patch {
+            agents: self.agents.clone(),
+            letters: self.mail.letters().clone(),
+            courses: BTreeMap::new(),
+            tasks: self.tasks.clone(),
+            waits: Some(self.waits.clone()),
+            last_letter: Some(self.mail.last()),
+        };
+        (self.last_entry, patch)
+    }
+
+    /// The agents of the team.
+    pub fn agents(&self) -> &BTreeMap<Name, Agent> {
+        &self.agents
+    }
+
+    /// The mailboxes.
+    pub fn mail(&self) -> &Mailbox {
+        &self.mail
+    }
+
+    /// The tasks.
+    pub fn tasks(&self) -> &BTreeMap<u64, Task> {
+        &self.tasks
+    }
+
+    /// The configuration.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Takes in what happened, and says what comes of it.
+    pub fn handle(&mut self, now: Ms, input: Input) -> Output {
+        self.now = self.now.max(now);
+        match input {
+            Input::Began => self.began(),
+            Input::Event(name, event) => self.event(&name, event),
+            Input::Done(name, cause, done) => self.done(&name, cause, done),
+            Input::Said(command) => self.said(command),
+            Input::Tick => self.tick(),
+        }
+        self.give_work();
+        let mut out = std::mem::take(&mut self.out);
+        out.patch = self.take_patch();
+        // Courses may change with nothing to say about it.
+        if out.entries.is_empty() && out.patch != Patch::default() {
+            out.entries.push(self.entry(None, "kept".into(), None));
+        }
+        out
+    }
+
+    fn take_patch(&mut self) -> Patch {
+        let agents = std::mem::take(&mut self.changed_agents);
+        let tasks = std::mem::take(&mut self.changed_tasks);
+        let (letters, courses) = self.mail.take_changes();
+        let agent = |name: Name| Some((name.clone(), self.agents.get(&name)?.clone()));
+        let task = |id: u64| Some((id, self.tasks.get(&id)?.clone()));
+        Patch {
+            agents: agents.into_iter().filter_map(agent).collect(),
+            tasks: tasks.into_iter().filter_map(task).collect(),
+            letters,
+            courses,
+            waits: std::mem::take(&mut self.waits_changed).then(|| self.waits.clone()),
+            last_letter: None,
+        }
+    }
+
+    /// NEXUS begins: agents that are new are made, those that ran are looked
+    /// for.
+    fn began(&mut self) {
+        let names: Vec<Name> = self.team.agents.keys().cloned().collect();
+        // Who left the team is forgotten; mail for it goes to ADMIN when it is next sent.
+        self.agents.retain(|name, _| names.contains(name));
+        for name in names {
+            let is_new = !self.agents.contains_key(&name);
+            if is_new {
+                self.agents.insert(name.clone(), Agent::new(self.now));
+            }
+            let manual = self.team.agents.get(&name).is_some_and(|m| m.manual);
+            let trigger = if is_new && !manual {
+                Trigger::Start
+            } else {
+                Trigger::Recover
+            };
+            self.trigger(&name, trigger, "NEXUS begins", None, None);
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.now;
+        let is_due = |agent: &Agent| agent.deadline.is_some_and(|at| at <= now);
+        let due: Vec<Name> = self
+            .agents
+            .iter()
+            .filter(|(_, agent)| is_due(agent))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in due {
+            self.trigger(&name, Trigger::Due, "the time is up", None, None);
+        }
+        self.retry();
+    }
+
+    /// When something is due next though nothing happens.
+    pub fn next_due(&self) -> Option<Ms> {
+        let agents = self.agents.values().filter_map(|agent| agent.deadline);
+        let letters = self.mail.letters().values().filter_map(|letter| {
+            let at = letter.course.not_before;
+            (at > self.now).then_some(at)
+        });
+        let compression = self.agents.values().filter_map(|agent| {
+            let at = agent.no_compression_before;
+            (at > self.now).then_some(at)
+        });
+        agents.chain(letters).chain(compression).min()
+    }
+
+    fn agent_mut(&mut self, name: &Name) -> Option<&mut Agent> {
+        self.changed_agents.insert(name.clone());
+        self.agents.get_mut(name)
+    }
+
+    /// The number of the entry that is being written, or will be next.
+    fn entry(&mut self, agent: Option<&Name>, why: String, evidence: Option<Evidence>) -> Entry {
+        self.last_entry += 1;
+        Entry {
+            n: self.last_entry,
+            at: self.now,
+            agent: agent.cloned(),
+            why,
+            evidence,
+            ..Entry::default()
+        }
+    }
+
+    /// Writes down something that needs nothing done.
+    fn note(&mut self, agent: Option<&Name>, why: impl Into<String>, evidence: Option<Evidence>) {
+        let entry = self.entry(agent, why.into(), evidence);
+        self.out.entries.push(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests;

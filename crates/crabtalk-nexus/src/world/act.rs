@@ -1,0 +1,245 @@
+//! What the machine of an agent wants, made into letters and orders.
+
+use super::{Deed, Order, World};
+use crate::agent::{Flight, State};
+use crate::grammar::Priority;
+use crate::machine::{Act, Trigger};
+use crate::mail::{Fate, Kind, Mail};
+use crate::name::{Name, Topic};
+use crate::texts;
+use crabtalk_backend::{Evidence, Launch, Prompt, Submission};
+
+impl World {
+    /// Puts a trigger to an agent, carries out what it wants, and writes that
+    /// down.
+    pub(super) fn trigger(
+        &mut self,
+        name: &Name,
+        trigger: Trigger,
+        why: &str,
+        evidence: Option<Evidence>,
+        cause: Option<u64>,
+    ) {
+        let (now, times) = (self.now, self.team.times.clone());
+        let Some(agent) = self.agents.get_mut(name) else {
+            return;
+        };
+        let before = agent.clone();
+        let acts = agent.on(now, trigger, &times);
+        let (from, to) = (before.state, agent.state);
+        if *agent != before {
+            self.changed_agents.insert(name.clone());
+        }
+        // That an agent moves is told often, and says nothing.
+        let is_told = !why.is_empty() || from != to || !acts.is_empty();
+        if !is_told {
+            return;
+        }
+        let mut entry = self.entry(Some(name), why.to_owned(), evidence);
+        entry.cause = cause;
+        if from != to {
+            (entry.from, entry.to) = (Some(from), Some(to));
+        }
+        let cause = entry.n;
+        for act in acts {
+            let did = self.act(name, act, cause);
+            entry.did.extend(did);
+        }
+        self.out.entries.push(entry);
+        if to == State::Failed && from != State::Failed {
+            self.free_tasks(name);
+        }
+    }
+
+    fn order(&mut self, name: &Name, cause: u64, deed: Deed) {
+        self.out.orders.push(Order {
+            agent: name.clone(),
+            cause,
+            deed,
+        });
+    }
+
+    /// Carries one act out, and says so in words.
+    fn act(&mut self, name: &Name, act: Act, cause: u64) -> Option<String> {
+        Some(match act {
+            Act::Launch => {
+                let launch = self.launch_of(name);
+                let said = format!("launch: {launch:?}");
+                self.order(name, cause, Deed::Launch(launch));
+                said
+            }
+            Act::Bootstrap => {
+                let body = texts::bootstrap(name);
+                self.direct(name, texts::bootstrap_topic(), Kind::Bootstrap, body, cause)
+            }
+            Act::Reflect => {
+                let topic = texts::reflection_topic();
+                self.direct(name, topic, Kind::Reflection, texts::reflection(), cause)
+            }
+            Act::Notice => {
+                if self.team.compresses_by_itself(name)
+                    && let Some(agent) = self.agent_mut(name)
+                    && let Some(plan) = &mut agent.plan
+                {
+                    plan.approved = true;
+                }
+                self.compression(name, texts::compression(), cause)
+            }
+            Act::Remind => self.compression(name, texts::reminder(), cause),
+            Act::NotReady(why) => self.compression(name, texts::not_ready(&why), cause),
+            Act::CalledOff => {
+                let topic = texts::compression_topic();
+                let mail = Mail::own(name, topic, Kind::Status, texts::called_off(), self.now);
+                format!("post m{}", self.mail.post(mail))
+            }
+            Act::Send(letter) => self.send(name, letter, cause),
+            Act::SendAgain(letter) => {
+                self.deliver(name, letter, cause);
+                format!("look for m{letter} in the transcript, submit it if it is not there")
+            }
+            Act::Requeue(letter) => {
+                self.mail.requeue(letter);
+                format!("keep m{letter}")
+            }
+            Act::Allow(prompt) => {
+                let said = format!("allow {}", short(&prompt));
+                self.order(name, cause, Deed::Allow(prompt));
+                said
+            }
+            Act::Deny(prompt, reason) => {
+                let said = format!("deny {}", short(&prompt));
+                self.order(name, cause, Deed::Deny(prompt, reason));
+                said
+            }
+            Act::AskAdmin(prompt) => {
+                let lower = name.folder();
+                let text = format!(
+                    "it asks {}:\n{}\n`crabtalk nexus approve {lower}` or `deny {lower}`",
+                    short(&prompt),
+                    prompt.text
+                );
+                self.tell_admin(name, Topic::own("APPROVAL"), Priority::Urgent, text)
+            }
+            Act::Probe => self.plain(name, cause, Deed::Probe, "look"),
+            Act::Nudge(draft) => self.plain(name, cause, Deed::Nudge(draft), "one Enter"),
+            Act::Verify => {
+                let noticed = self.agents.get(name).and_then(|a| a.plan.as_ref());
+                let noticed = noticed.map_or(self.now, |plan| plan.noticed_at);
+                self.plain(name, cause, Deed::Verify(noticed), "check its readiness")
+            }
+            Act::Compress => {
+                let how = self.team.agents.get(name).map(|m| m.compression.clone());
+                let deed = Deed::Compress(how.unwrap_or_default());
+                self.plain(name, cause, deed, "compress")
+            }
+            Act::CancelTurn => self.plain(name, cause, Deed::Cancel, "cancel its turn"),
+            Act::StopAgent => self.plain(name, cause, Deed::Stop, "end it"),
+            Act::Checkpoint(why) => {
+                let said = format!("commit its files: {why}");
+                self.order(name, cause, Deed::Checkpoint(format!("{name}: {why}")));
+                said
+            }
+            Act::Tell(text) => self.tell_admin(name, Topic::own("NEXUS"), Priority::Normal, text),
+        })
+    }
+
+    fn plain(&mut self, name: &Name, cause: u64, deed: Deed, said: &str) -> String {
+        self.order(name, cause, deed);
+        said.to_owned()
+    }
+
+    fn launch_of(&self, name: &Name) -> Launch {
+        let agent = self.agents.get(name);
+        let adopting = agent.is_some_and(|agent| agent.adopting);
+        match agent.and_then(|agent| agent.session.clone()) {
+            Some(session) if adopting => Launch::Adopt { session },
+            Some(session) => Launch::Resume { session },
+            // Without a session there is nothing to find, and no life of it began.
+            None => Launch::Fresh,
+        }
+    }
+
+    fn compression(&mut self, name: &Name, body: String, cause: u64) -> String {
+        let topic = texts::compression_topic();
+        self.direct(name, topic, Kind::Compression, body, cause)
+    }
+
+    /// A letter of NEXUS that goes at once, before all that waits.
+    pub(super) fn direct(
+        &mut self,
+        name: &Name,
+        topic: Topic,
+        kind: Kind,
+        body: String,
+        cause: u64,
+    ) -> String {
+        let old = self.agents.get(name).and_then(|agent| agent.flight);
+        if let Some(old) = old {
+            let reason = "another message of NEXUS took its place".to_owned();
+            self.mail
+                .change(old.letter, |course| course.fate = Fate::Dead(reason));
+        }
+        let letter = self.mail.post(Mail::own(name, topic, kind, body, self.now));
+        if let Some(agent) = self.agent_mut(name) {
+            agent.flight = Some(Flight {
+                letter,
+                seen: false,
+            });
+        }
+        self.send(name, letter, cause)
+    }
+
+    fn send(&mut self, name: &Name, letter: u64, cause: u64) -> String {
+        self.deliver(name, letter, cause);
+        let line = self.mail.get(letter).map(|letter| letter.mail.line());
+        format!("submit m{letter} ({})", line.unwrap_or_default())
+    }
+
+    /// Orders what is next for a letter on its way: the mark, then the text.
+    pub(super) fn deliver(&mut self, name: &Name, id: u64, cause: u64) {
+        let Some(letter) = self.mail.get(id) else {
+            return;
+        };
+        let Some(mark) = letter.course.mark.clone() else {
+            self.order(name, cause, Deed::Mark(id));
+            return;
+        };
+        let session = self.agents.get(name).and_then(|a| a.session.as_deref());
+        let submission = Submission {
+            id: letter.submission(id),
+            text: letter.text_for(session),
+            mark,
+            again: letter.course.fate != Fate::Queued,
+        };
+        // From here on it may have been typed.
+        if letter.course.fate == Fate::Queued {
+            self.mail.change(id, |course| course.fate = Fate::Injected);
+        }
+        self.order(name, cause, Deed::Submit(id, submission));
+    }
+
+    /// A letter of NEXUS to ADMIN about an agent.
+    pub(super) fn tell_admin(
+        &mut self,
+        about: &Name,
+        topic: Topic,
+        priority: Priority,
+        text: String,
+    ) -> String {
+        let body = format!("{about}: {text}");
+        let mail = Mail {
+            priority,
+            ..Mail::own(&Name::admin(), topic, Kind::Status, body, self.now)
+        };
+        let id = self.mail.post(mail);
+        format!("tell ADMIN (m{id})")
+    }
+}
+
+/// A prompt in a line.
+pub(super) fn short(prompt: &Prompt) -> String {
+    let subject = prompt.subject.lines().next().unwrap_or_default();
+    let subject: String = subject.chars().take(120).collect();
+    let id = &prompt.id;
+    format!("[{id}] {} {subject}", prompt.tool)
+}

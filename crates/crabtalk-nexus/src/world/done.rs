@@ -1,0 +1,301 @@
+//! What orders came to.
+
+use super::{Deed, Done, Order, World};
+use crate::agent::Step;
+use crate::machine::{Ending, Finding, Trigger};
+use crate::mail::Fate;
+use crate::name::Name;
+use crabtalk_backend::{Answered, Evidence, Failure, Probe, Source, Submitted};
+
+/// Deliveries that fail, until a letter is given up.
+const TRIES: u32 = 3;
+
+/// Until a delivery that failed is tried again.
+const AGAIN_MS: u64 = 5000;
+
+/// Until one is tried again for which it was not the time.
+const NOT_NOW_MS: u64 = 2000;
+
+impl World {
+    pub(super) fn done(&mut self, name: &Name, cause: u64, done: Done) {
+        let cause = Some(cause);
+        match done {
+            Done::Launched(Ok(())) => {}
+            Done::Launched(Err(failure)) => {
+                let why = failure.to_string();
+                let said = format!("it cannot be started: {why}");
+                self.trigger(name, Trigger::LaunchFailed(why), &said, None, cause);
+            }
+            Done::Marked(letter, Ok(mark)) => {
+                if !self.is_with(name, letter) {
+                    return;
+                }
+                self.mail.change(letter, |course| course.mark = Some(mark));
+                let n = self.last_entry + 1;
+                self.deliver(name, letter, n);
+                let why = format!("the transcript's end before m{letter} is kept; it is submitted");
+                self.note(Some(name), why, None);
+            }
+            Done::Marked(letter, Err(failure)) | Done::Submitted(letter, Err(failure)) => {
+                self.not_delivered(name, letter, &failure, cause);
+            }
+            Done::Submitted(letter, Ok(submitted)) => {
+                self.submitted(name, letter, submitted, cause);
+            }
+            Done::Pressed(id, result) => self.pressed(name, id, result, cause),
+            Done::Probed(Ok(probe)) => self.probed(name, *probe, cause),
+            Done::Probed(Err(failure)) => {
+                let alive = !matches!(failure, Failure::NotRunning(_));
+                let finding = Finding {
+                    alive,
+                    digest: failure.to_string(),
+                    draft: None,
+                };
+                let why = format!("it cannot be looked at: {failure}");
+                self.trigger(name, Trigger::Probed(finding), &why, None, cause);
+            }
+            Done::Nudged(result) => self.told(name, "one Enter", result, cause),
+            Done::Verified(result) => {
+                let why = match &result {
+                    Ok(()) => "its folder is committed and context.md is new".to_owned(),
+                    Err(why) => format!("it is not ready: {why}"),
+                };
+                self.trigger(name, Trigger::Verified(result), &why, None, cause);
+            }
+            Done::Compressed(result) => {
+                let (result, why, evidence) = match result {
+                    Ok(done) => (
+                        Ok(done.session),
+                        "it is compressed".into(),
+                        Some(done.evidence),
+                    ),
+                    Err(failure) => {
+                        let why = format!("it is not compressed: {failure}");
+                        (Err(failure.to_string()), why, None)
+                    }
+                };
+                self.trigger(name, Trigger::Compressed(result), &why, evidence, cause);
+            }
+            Done::Cancelled(result) => {
+                let why = match result {
+                    Ok(()) => "its turn is being cancelled".to_owned(),
+                    Err(failure) => format!("its turn cannot be cancelled: {failure}"),
+                };
+                self.note_caused(name, why, None, cause);
+                // Where no turn was in flight no end will be told.
+                let n = self.last_entry;
+                self.out.orders.push(Order {
+                    agent: name.clone(),
+                    cause: n,
+                    deed: Deed::Probe,
+                });
+            }
+            Done::Stopped(result) => {
+                let why = match result {
+                    Ok(()) => "it is ended".to_owned(),
+                    Err(failure) => format!("it is left: {failure}"),
+                };
+                self.trigger(name, Trigger::Stopped, &why, None, cause);
+            }
+            Done::Committed(Ok(what)) => {
+                self.note_caused(name, format!("checkpoint: {what}"), None, cause);
+            }
+            Done::Committed(Err(why)) => {
+                self.note_caused(name, format!("no checkpoint: {why}"), None, cause);
+            }
+            Done::Measured(bytes) => {
+                let known = self.agents.get(name).map(|a| a.meters.files_bytes);
+                if known != Some(bytes)
+                    && let Some(agent) = self.agent_mut(name)
+                {
+                    agent.meters.files_bytes = bytes;
+                }
+            }
+        }
+    }
+
+    fn is_with(&self, name: &Name, letter: u64) -> bool {
+        let flight = self.agents.get(name).and_then(|agent| agent.flight);
+        flight.is_some_and(|flight| flight.letter == letter)
+    }
+
+    fn note_caused(
+        &mut self,
+        name: &Name,
+        why: String,
+        evidence: Option<Evidence>,
+        cause: Option<u64>,
+    ) {
+        let mut entry = self.entry(Some(name), why, evidence);
+        entry.cause = cause;
+        self.out.entries.push(entry);
+    }
+
+    fn submitted(&mut self, name: &Name, letter: u64, done: Submitted, cause: Option<u64>) {
+        match done {
+            Submitted::Sent(evidence) => {
+                let why = format!("m{letter} is submitted");
+                self.note_caused(name, why, Some(evidence), cause);
+            }
+            Submitted::AlreadyThere(evidence) => {
+                let why = format!("m{letter} is in the transcript already; nothing was typed");
+                self.note_caused(name, why, Some(evidence), cause);
+            }
+            Submitted::NotNow(evidence) => {
+                let again = self.now.saturating_add(NOT_NOW_MS);
+                self.mail.change(letter, |course| course.not_before = again);
+                let why = format!("it is not the time for m{letter}");
+                self.note_caused(name, why, Some(evidence), cause);
+            }
+        }
+    }
+
+    fn not_delivered(&mut self, name: &Name, letter: u64, failure: &Failure, cause: Option<u64>) {
+        if !self.is_with(name, letter) {
+            return;
+        }
+        if matches!(failure, Failure::NotRunning(_)) {
+            let why = failure.to_string();
+            self.trigger(name, Trigger::Died(why.clone()), &why, None, cause);
+            return;
+        }
+        let again = self.now.saturating_add(AGAIN_MS);
+        let mut given_up = false;
+        self.mail.change(letter, |course| {
+            course.failed += 1;
+            course.not_before = again;
+            given_up = course.failed >= TRIES;
+            if given_up {
+                course.fate = Fate::Dead(failure.to_string());
+            }
+        });
+        let why = format!("m{letter} cannot be delivered: {failure}");
+        if !given_up {
+            self.note_caused(name, why, None, cause);
+            return;
+        }
+        self.trigger(name, Trigger::Undeliverable(letter), &why, None, cause);
+        let topic = crate::name::Topic::own("NEXUS");
+        let did = self.tell_admin(name, topic, Default::default(), why);
+        self.note(Some(name), did, None);
+    }
+
+    /// Deliveries whose pause is over.
+    pub(super) fn retry(&mut self) {
+        let now = self.now;
+        let is_due = |letter: u64| {
+            self.mail.get(letter).is_some_and(|letter| {
+                let at = letter.course.not_before;
+                at > 0 && at <= now && letter.course.fate != Fate::Acked
+            })
+        };
+        let due: Vec<(Name, u64)> = self
+            .agents
+            .iter()
+            .filter_map(|(name, agent)| Some((name.clone(), agent.flight?.letter)))
+            .filter(|(_, letter)| is_due(*letter))
+            .collect();
+        for (name, letter) in due {
+            self.mail.change(letter, |course| course.not_before = 0);
+            let n = self.last_entry + 1;
+            self.deliver(&name, letter, n);
+            self.note(Some(&name), format!("m{letter} is tried again"), None);
+        }
+    }
+
+    fn pressed(
+        &mut self,
+        name: &Name,
+        id: String,
+        result: Result<Answered, Failure>,
+        cause: Option<u64>,
+    ) {
+        match result {
+            Ok(Answered::Taken(evidence)) => {
+                let why = format!("the prompt [{id}] is answered");
+                let trigger = Trigger::Pressed(id, true);
+                self.trigger(name, trigger, &why, Some(evidence), cause);
+            }
+            Ok(Answered::Stale(evidence)) => {
+                let why = format!("STALE: the prompt [{id}] was gone; nothing was pressed");
+                let trigger = Trigger::Pressed(id, false);
+                self.trigger(name, trigger, &why, Some(evidence), cause);
+            }
+            Err(failure) => {
+                let why = format!("the prompt [{id}] could not be answered: {failure}");
+                self.trigger(name, Trigger::PressFailed(id), &why, None, cause);
+            }
+        }
+    }
+
+    fn told(
+        &mut self,
+        name: &Name,
+        what: &str,
+        result: Result<Answered, Failure>,
+        cause: Option<u64>,
+    ) {
+        let (why, evidence) = match result {
+            Ok(Answered::Taken(evidence)) => (format!("{what}: pressed"), Some(evidence)),
+            Ok(Answered::Stale(evidence)) => (
+                format!("{what}: STALE, nothing was pressed"),
+                Some(evidence),
+            ),
+            Err(failure) => (format!("{what}: {failure}"), None),
+        };
+        self.note_caused(name, why, evidence, cause);
+    }
+
+    fn probed(&mut self, name: &Name, probe: Probe, cause: Option<u64>) {
+        let evidence = Some(probe.evidence.clone());
+        if let Some(agent) = self.agent_mut(name) {
+            agent.quiet.probing = false;
+        }
+        if probe.alive {
+            if let Some(prompt) = probe.prompt {
+                self.prompted(name, prompt, evidence);
+                return;
+            }
+            let Some(agent) = self.agents.get(name) else {
+                return;
+            };
+            let arrived = agent.flight.is_none_or(|flight| flight.seen);
+            let works = agent.busy || agent.flight.is_some();
+            if let Some(turn) = probe.ended.filter(|_| arrived && works) {
+                self.turn_ended(name, &turn, evidence);
+                return;
+            }
+            let is_over = probe.busy == Some(false) && agent.step == Step::Plain;
+            if is_over && arrived && probe.draft.is_none() && works_without_end(agent) {
+                let evidence = Evidence::new(Source::Nexus, "no turn is in flight");
+                if let Some(flight) = agent.flight {
+                    self.mail
+                        .change(flight.letter, |course| course.fate = Fate::Answered);
+                }
+                let ending = Trigger::Ended(Ending::default());
+                self.trigger(name, ending, "its turn is over", Some(evidence), cause);
+                return;
+            }
+        }
+        let finding = Finding {
+            alive: probe.alive,
+            digest: probe.digest,
+            draft: probe.draft,
+        };
+        self.trigger(name, Trigger::Probed(finding), "a look", evidence, cause);
+    }
+}
+
+fn works_without_end(agent: &crate::agent::Agent) -> bool {
+    use crate::agent::State;
+    match agent.state {
+        State::Active | State::Stuck => true,
+        State::Offline
+        | State::Initialization
+        | State::Idle
+        | State::Approval
+        | State::PreCompression
+        | State::AwaitAdmin
+        | State::Failed => false,
+    }
+}

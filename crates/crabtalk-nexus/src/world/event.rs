@@ -1,0 +1,196 @@
+//! What agents tell.
+
+use super::World;
+use crate::machine::{Ending, Trigger};
+use crate::mail::{Fate, Kind, letter_of};
+use crate::name::Name;
+use crabtalk_backend::{Event, Evidence, Prompt, Turn, What};
+
+/// Turns of a letter that fail, until it is given up.
+const TRIES: u32 = 3;
+
+/// Until a letter whose turn failed goes again: a model that is overloaded
+/// needs a while.
+const AGAIN_MS: u64 = 30_000;
+
+impl World {
+    pub(super) fn event(&mut self, name: &Name, event: Event) {
+        let Event { what, evidence } = event;
+        let evidence = Some(evidence);
+        let put = |world: &mut Self, trigger, why: &str| {
+            world.trigger(name, trigger, why, evidence.clone(), None);
+        };
+        match what {
+            What::Ready { session, busy } => {
+                put(self, Trigger::Ready { session, busy }, "it takes messages");
+            }
+            What::Session { session } => {
+                put(
+                    self,
+                    Trigger::Session(session),
+                    "its session has another name",
+                );
+            }
+            What::TurnBegan => {
+                self.turns.insert(name.clone(), self.now);
+                put(self, Trigger::TurnBegan, "a turn began");
+            }
+            What::Seen { id } => self.seen(name, &id, evidence),
+            What::Progress => put(self, Trigger::Progress, ""),
+            What::Bell { count, prompt } => {
+                let why = format!("it rang {count} times");
+                if let Some(prompt) = prompt {
+                    self.prompted(name, prompt, evidence.clone());
+                } else {
+                    put(self, Trigger::Bell, &why);
+                }
+            }
+            What::Prompt(prompt) => self.prompted(name, prompt, evidence),
+            What::PromptGone { id, how } => {
+                let why = format!("the prompt [{id}] is gone: {how}");
+                put(self, Trigger::PromptGone(id), &why);
+            }
+            What::TurnEnded(turn) => self.turn_ended(name, &turn, evidence),
+            What::Silent { secs } => {
+                put(self, Trigger::Silent, &format!("silent for {secs} s"));
+            }
+            What::Held { held } => {
+                let why = if held {
+                    "a person is at it"
+                } else {
+                    "nobody is at it"
+                };
+                put(self, Trigger::Held(held), why);
+            }
+            What::Died(exit) => {
+                let mut why = "it ended".to_owned();
+                if let Some(status) = exit.status {
+                    why.push_str(&format!(" with status {status}"));
+                }
+                if let Some(signal) = exit.signal {
+                    why.push_str(&format!(" by signal {signal}"));
+                }
+                if !exit.said.is_empty() {
+                    why.push_str(&format!(": {}", exit.said.trim()));
+                }
+                put(self, Trigger::Died(why.clone()), &why);
+            }
+        }
+    }
+
+    fn seen(&mut self, name: &Name, id: &str, evidence: Option<Evidence>) {
+        let Some(letter) = letter_of(id) else {
+            return;
+        };
+        let session = self.agents.get(name).and_then(|a| a.session.clone());
+        self.mail.change(letter, |course| {
+            course.fate = Fate::Acked;
+            course.seen_in = session;
+        });
+        self.turns.insert(name.clone(), self.now);
+        let why = format!("m{letter} stands in the transcript");
+        self.trigger(name, Trigger::Seen(letter), &why, evidence, None);
+    }
+
+    pub(super) fn prompted(&mut self, name: &Name, prompt: Prompt, evidence: Option<Evidence>) {
+        let (rules, all) = self.team.rules_of(name);
+        let (verdict, rule) = rules.judge(&prompt, all);
+        let known =
+            |agent: &crate::agent::Agent| agent.waiting.iter().any(|w| w.prompt.id == prompt.id);
+        if self.agents.get(name).is_some_and(known) {
+            return;
+        }
+        let why = format!("it asks {} - {rule}", super::act::short(&prompt));
+        self.trigger(
+            name,
+            Trigger::Prompted(prompt, verdict),
+            &why,
+            evidence,
+            None,
+        );
+    }
+
+    pub(super) fn turn_ended(&mut self, name: &Name, turn: &Turn, evidence: Option<Evidence>) {
+        let Some(agent) = self.agents.get(name) else {
+            return;
+        };
+        let flight = agent.flight;
+        // An end that comes before its message arrived belongs to another turn.
+        if flight.is_some_and(|flight| !flight.seen) {
+            self.read_output(name, None, turn);
+            if let Some(agent) = self.agent_mut(name) {
+                agent.busy = false;
+            }
+            self.note(Some(name), "a turn of before ended", evidence);
+            return;
+        }
+        let letter = flight.map(|flight| flight.letter);
+        let kind = letter
+            .and_then(|id| self.mail.get(id))
+            .map(|letter| letter.mail.kind);
+        let failed = turn.error.as_deref();
+        let heard = self.read_output(name, letter, turn);
+        self.measure(name, turn, heard.bad_form);
+        if let Some(id) = letter {
+            self.close(name, id, failed, heard.any);
+        }
+        let why = match failed {
+            None => "its turn ended".to_owned(),
+            Some(error) => format!("its turn ended: {error}"),
+        };
+        let ending = Ending {
+            identity: heard.identity,
+            ready: heard.ready,
+        };
+        self.trigger(name, Trigger::Ended(ending), &why, evidence, None);
+        if kind == Some(Kind::Reflection)
+            && let Some(agent) = self.agent_mut(name)
+        {
+            agent.worked = false;
+        }
+        self.correct(name, heard.correction);
+    }
+
+    /// A letter's turn ended: it is answered, goes again, or is given up.
+    fn close(&mut self, name: &Name, id: u64, failed: Option<&str>, said: bool) {
+        let Some(error) = failed.filter(|error| !said && *error != "cancelled") else {
+            self.mail.change(id, |course| course.fate = Fate::Answered);
+            return;
+        };
+        let again = self.now.saturating_add(AGAIN_MS);
+        let mut given_up = false;
+        self.mail.requeue(id);
+        self.mail.change(id, |course| {
+            course.failed += 1;
+            course.not_before = again;
+            if course.failed >= TRIES && course.fate == Fate::Queued {
+                course.fate = Fate::Dead(format!("its turn failed: {error}"));
+                given_up = true;
+            }
+        });
+        if given_up {
+            let text = format!("m{id} is given up, its turn failed {TRIES} times: {error}");
+            let topic = crate::name::Topic::own("NEXUS");
+            let did = self.tell_admin(name, topic, Default::default(), text);
+            self.note(Some(name), did, None);
+        }
+    }
+
+    fn measure(&mut self, name: &Name, turn: &Turn, bad_form: bool) {
+        let began = self.turns.remove(name);
+        let now = self.now;
+        let Some(agent) = self.agent_mut(name) else {
+            return;
+        };
+        let meters = &mut agent.meters;
+        if meters.since == 0 {
+            meters.since = now;
+        }
+        if let Some(began) = began {
+            meters.turn(now.saturating_sub(began), bad_form);
+        }
+        meters.tokens = turn.tokens.or(meters.tokens);
+        meters.window = turn.window.or(meters.window);
+        meters.transcript_bytes = turn.transcript_bytes.or(meters.transcript_bytes);
+    }
+}

@@ -1,0 +1,296 @@
+//! Outputs, read and passed on.
+//!
+//! Invariants: nobody writes under another name; every message reaches a
+//! mailbox, or it is said why not, to whoever can mend it; nothing is corrected
+//! more than twice in a row.
+
+use super::{TaskState, World};
+use crate::agent::Step;
+use crate::grammar::{self, MAX_BODY, Message, Priority};
+use crate::machine::Trigger;
+use crate::mail::{Kind, Mail};
+use crate::name::{Name, Topic};
+use crate::texts;
+use crate::waits::{MAX_DEPTH, PER_MINUTE};
+use crabtalk_backend::Turn;
+
+/// Corrections in a row, until ADMIN is told.
+const CORRECTIONS: u32 = 2;
+
+/// What an output holds, for who reads on.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// It confirms the identity that was asked for.
+    pub(super) identity: bool,
+    /// It says that all is ready for compression.
+    pub(super) ready: bool,
+    /// Something in it has no valid form.
+    pub(super) bad_form: bool,
+    /// It holds any message.
+    pub(super) any: bool,
+    /// What is to be corrected: what is wrong, and the line.
+    pub(super) correction: Option<(String, String)>,
+}
+
+impl Heard {
+    fn wrong(&mut self, what: impl Into<String>, line: &str) {
+        self.bad_form = true;
+        let first = || (what.into(), line.lines().next().unwrap_or_default().into());
+        self.correction.get_or_insert_with(first);
+    }
+}
+
+impl World {
+    /// Reads what a turn said, and passes its messages on. Without a letter a
+    /// person typed at the agent, and is spoken to as they like.
+    pub(super) fn read_output(&mut self, name: &Name, letter: Option<u64>, turn: &Turn) -> Heard {
+        let output = grammar::read(&turn.output);
+        let mut heard = Heard {
+            any: !output.messages.is_empty(),
+            ..Heard::default()
+        };
+        let asked_who = self
+            .agents
+            .get(name)
+            .is_some_and(|agent| agent.step == Step::Bootstrapping);
+        if output.prose && heard.any {
+            self.note(Some(name), "warning: prose before the first header", None);
+        }
+        heard.identity = output.messages.first().is_some_and(|message| {
+            message.header.from == *name
+                && message.header.to.contains(&Name::nexus())
+                && texts::confirms_identity(&message.body)
+        });
+        for line in &output.malformed {
+            heard.wrong("this line is no valid header", line);
+        }
+        let said = turn.output.trim();
+        if !heard.any && output.malformed.is_empty() && !said.is_empty() {
+            heard.wrong("it has no header", said);
+        }
+        if said.is_empty() && turn.error.is_none() {
+            heard.wrong("it is empty", "");
+        }
+        let depth = letter
+            .and_then(|id| self.mail.get(id))
+            .map_or(0, |letter| letter.mail.depth);
+        for message in output.messages {
+            self.route(name, message, depth + 1, asked_who, &mut heard);
+        }
+        if letter.is_none() || asked_who {
+            heard.correction = None;
+        }
+        heard
+    }
+
+    fn route(
+        &mut self,
+        name: &Name,
+        mut message: Message,
+        depth: u32,
+        asked_who: bool,
+        heard: &mut Heard,
+    ) {
+        let line = message.header.to_string();
+        if message.header.from != *name {
+            let forged = format!("it wrote under another name, which is refused: {line}");
+            if asked_who {
+                self.note(Some(name), forged, None);
+            } else {
+                let topic = Topic::own("SECURITY");
+                let did = self.tell_admin(name, topic, Priority::Urgent, forged.clone());
+                self.note(Some(name), format!("{forged}; {did}"), None);
+            }
+            return;
+        }
+        if message.header.topic.is_none() {
+            if !self.team.lenient {
+                heard.wrong("this header has no [TOPIC]", &line);
+                return;
+            }
+            message.header.topic = Topic::new("GENERAL");
+        }
+        if message.body.len() > MAX_BODY {
+            let what = format!("it is longer than {MAX_BODY} bytes; write a file and name it");
+            heard.wrong(what, &line);
+            return;
+        }
+        for to in message.header.to.clone() {
+            if to == *name {
+                heard.wrong("it is addressed to yourself", &line);
+            } else if to == Name::nexus() {
+                self.to_nexus(name, &message, heard);
+            } else {
+                self.pass_on(name, &to, &message, depth);
+            }
+        }
+    }
+
+    fn to_nexus(&mut self, name: &Name, message: &Message, heard: &mut Heard) {
+        let topic = message.header.topic.clone();
+        let is = |known: Topic| topic.as_ref() == Some(&known);
+        if is(texts::compression_topic()) {
+            heard.ready |= texts::is_ready(&message.body);
+        }
+        if self.answers_task(name, message) {
+            return;
+        }
+        let own = [
+            texts::bootstrap_topic(),
+            texts::reflection_topic(),
+            texts::compression_topic(),
+            texts::format_topic(),
+        ];
+        if own.into_iter().any(is) {
+            self.note(Some(name), format!("heard: {message}"), None);
+            return;
+        }
+        // What NEXUS has no use for, a person may have.
+        self.post(name, &Name::admin(), message, 0, "to NEXUS: ");
+    }
+
+    /// Whether a message ends a task of its writer.
+    fn answers_task(&mut self, name: &Name, message: &Message) -> bool {
+        let of = |task: &super::Task| {
+            let assigned =
+                matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
+            assigned && Some(&task.topic) == message.header.topic.as_ref()
+        };
+        let found = self.tasks.iter_mut().find(|(_, task)| of(task));
+        let Some((id, task)) = found else {
+            return false;
+        };
+        let id = *id;
+        task.state = TaskState::Done {
+            agent: name.clone(),
+            at: self.now,
+            answer: message.body.clone(),
+        };
+        self.changed_tasks.insert(id);
+        self.note(Some(name), format!("task t{id} is done: {message}"), None);
+        true
+    }
+
+    fn pass_on(&mut self, name: &Name, to: &Name, message: &Message, depth: u32) {
+        if *to == Name::admin() {
+            self.answers_task(name, message);
+            self.post(name, to, message, 0, "");
+            return;
+        }
+        if !self.agents.contains_key(to) {
+            self.post(
+                name,
+                &Name::admin(),
+                message,
+                0,
+                &format!("nobody is called {to}: "),
+            );
+            return;
+        }
+        let cut = if depth > MAX_DEPTH {
+            Some(format!("more than {MAX_DEPTH} messages led to one another"))
+        } else if !self.rates.allows(name, to, self.now) {
+            Some(format!(
+                "the pair wrote more than {PER_MINUTE} messages in a minute"
+            ))
+        } else {
+            None
+        };
+        if let Some(why) = cut {
+            self.cut(name, to, message, &why);
+            return;
+        }
+        self.post(name, to, message, depth, "");
+        if self.waits.of(to).any(|of| of == name) {
+            self.waits.answer(name, to);
+            self.waits_changed = true;
+        }
+        if message.header.priority == Priority::Urgent {
+            self.waits_changed = true;
+            if let Some(circle) = self.waits.ask(name, to) {
+                let members: Vec<_> = circle.iter().map(Name::as_str).collect();
+                let text = format!(
+                    "deadlock: each waits for the next one's answer: {}",
+                    members.join(" → ")
+                );
+                let topic = Topic::own("DEADLOCK");
+                let did = self.tell_admin(name, topic, Priority::Urgent, text.clone());
+                self.note(Some(name), format!("{text}; {did}"), None);
+            }
+        }
+    }
+
+    /// A message that goes in a circle is kept for ADMIN.
+    fn cut(&mut self, name: &Name, to: &Name, message: &Message, why: &str) {
+        let text = format!("a message to {to} is not delivered, {why}: {message}");
+        let did = self.tell_admin(name, Topic::own("LOOP"), Priority::Normal, text.clone());
+        self.note(Some(name), format!("{text}; {did}"), None);
+    }
+
+    fn post(&mut self, name: &Name, to: &Name, message: &Message, depth: u32, remark: &str) {
+        let header = message.header.clone();
+        let id = self.mail.post(Mail {
+            from: name.clone(),
+            to: to.clone(),
+            all: header.to,
+            topic: header.topic,
+            priority: header.priority,
+            body: message.body.clone(),
+            kind: Kind::Plain,
+            depth,
+            at: self.now,
+        });
+        self.note(
+            Some(name),
+            format!("{remark}m{id} for {to}: {message}"),
+            None,
+        );
+        if self.agents.contains_key(to) {
+            self.trigger(to, Trigger::Routed, "", None, None);
+        }
+    }
+
+    /// Asks for the right form, or tells ADMIN that it was asked for in vain.
+    pub(super) fn correct(&mut self, name: &Name, wrong: Option<(String, String)>) {
+        let Some((what, line)) = wrong else {
+            if let Some(agent) = self.agents.get(name)
+                && agent.corrections > 0
+                && !agent.busy
+                && let Some(agent) = self.agent_mut(name)
+            {
+                agent.corrections = 0;
+            }
+            return;
+        };
+        let Some(agent) = self.agent_mut(name) else {
+            return;
+        };
+        agent.corrections = agent.corrections.saturating_add(1);
+        let (count, noticed) = (agent.corrections, agent.step == Step::Noticed);
+        if count > CORRECTIONS {
+            if count == CORRECTIONS + 1 {
+                let text = format!("{CORRECTIONS} corrections of its form did not help: {line}");
+                let topic = texts::format_topic();
+                let did = self.tell_admin(name, topic, Priority::Normal, text);
+                self.note(Some(name), format!("{what}; {did}"), None);
+            }
+            return;
+        }
+        let body = texts::correction(name, &what, &line);
+        let topic = texts::format_topic();
+        let did = if noticed {
+            let n = self.last_entry + 1;
+            self.direct(name, topic, Kind::Format, body, n)
+        } else {
+            // Before the mail that waits: it is about what was said just now.
+            let mail = Mail {
+                priority: Priority::Urgent,
+                ..Mail::own(name, topic, Kind::Format, body, self.now)
+            };
+            format!("post m{}", self.mail.post(mail))
+        };
+        let mut entry = self.entry(Some(name), format!("its form is wrong: {what}"), None);
+        entry.did.push(did);
+        self.out.entries.push(entry);
+    }
+}

@@ -1,0 +1,404 @@
+//! What ADMIN says.
+
+use super::{Task, TaskState, World};
+use crate::agent::{Standing, State, Step};
+use crate::grammar::{self, MAX_BODY, Priority};
+use crate::machine::Trigger;
+use crate::mail::{Fate, Kind, Mail};
+use crate::name::Name;
+use crabtalk_backend::Prompt;
+use serde::{Deserialize, Serialize};
+
+/// Open tasks at most: a queue that long is a plan, and belongs into a file.
+const MAX_TASKS: usize = 10_000;
+
+/// A command of ADMIN.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Command {
+    /// How everybody is.
+    Status,
+    /// Speak: `@AGENT [TOPIC]: text`.
+    Send {
+        /// The message.
+        text: String,
+    },
+    /// Put a task into the queue: `@AGENT [TOPIC]: text`, or `@ANY`.
+    AddTask {
+        /// The task.
+        text: String,
+    },
+    /// The tasks.
+    Tasks,
+    /// ADMIN's mail; what was read goes away.
+    Inbox {
+        /// Whether it stays.
+        keep: bool,
+    },
+    /// Yes.
+    Approve {
+        /// To whom.
+        agent: Name,
+        /// To which prompt.
+        prompt: Option<String>,
+    },
+    /// No.
+    Deny {
+        /// To whom.
+        agent: Name,
+        /// To which prompt.
+        prompt: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// Run it.
+    Start {
+        /// Whom.
+        agent: Name,
+    },
+    /// End it.
+    Stop {
+        /// Whom.
+        agent: Name,
+    },
+    /// End it and run it again.
+    Restart {
+        /// Whom.
+        agent: Name,
+    },
+    /// Nothing new for it, or all.
+    Pause {
+        /// Whom; all if absent.
+        agent: Option<Name>,
+    },
+    /// Go on.
+    Resume {
+        /// Whom; all if absent.
+        agent: Option<Name>,
+    },
+    /// Look into its silence, or do not.
+    Monitor {
+        /// Whose.
+        agent: Name,
+        /// Whether.
+        on: bool,
+    },
+    /// No compression; or its turn ends.
+    Cancel {
+        /// Whose.
+        agent: Name,
+    },
+    /// Compress it.
+    Compress {
+        /// Whom.
+        agent: Name,
+        /// Without waiting for the end of its turn.
+        force: bool,
+    },
+    /// What one would see of it.
+    Look {
+        /// Whom.
+        agent: Name,
+    },
+}
+
+/// What a command is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done, or on its way.
+    Done {
+        /// What, in a line.
+        said: String,
+    },
+    /// It is not done.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// How everybody is.
+    Status {
+        /// The agents.
+        agents: Vec<AgentLine>,
+        /// Letters for ADMIN.
+        inbox: usize,
+        /// Open and assigned tasks.
+        tasks: usize,
+    },
+    /// The tasks.
+    Tasks {
+        /// By number.
+        tasks: Vec<(u64, Task)>,
+    },
+    /// ADMIN's mail.
+    Inbox {
+        /// By number.
+        letters: Vec<(u64, Mail)>,
+    },
+    /// What one would see of an agent.
+    Look {
+        /// As plain text.
+        text: String,
+        /// What brings a person there.
+        attach: Vec<String>,
+    },
+}
+
+/// An agent in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentLine {
+    /// Who.
+    pub name: Name,
+    /// Where.
+    pub state: State,
+    /// Since when, in milliseconds before now.
+    pub for_ms: u64,
+    /// Letters that wait.
+    pub queue: usize,
+    /// Percent of the window that is used.
+    pub percent: Option<u64>,
+    /// Turns since the session began.
+    pub turns: u64,
+    /// `monitor off`, `held`, `paused`.
+    pub flags: Vec<String>,
+    /// Why it is where it is.
+    pub note: String,
+    /// What it waits for, if ADMIN has to say.
+    pub waits: Option<Prompt>,
+}
+
+impl World {
+    pub(super) fn said(&mut self, command: Command) {
+        let answer = self.obey(command);
+        self.out.answer = Some(answer.unwrap_or_else(|why| Answer::Refused { why }));
+    }
+
+    fn obey(&mut self, command: Command) -> Result<Answer, String> {
+        let (agent, trigger, said) = match command {
+            Command::Status => return Ok(self.status()),
+            Command::Tasks => {
+                let tasks = self.tasks.iter().map(|(id, task)| (*id, task.clone()));
+                let tasks = tasks.collect();
+                return Ok(Answer::Tasks { tasks });
+            }
+            Command::Inbox { keep } => return Ok(self.inbox(keep)),
+            Command::Send { text } => return self.send_as_admin(&text),
+            Command::AddTask { text } => return self.add_task(&text),
+            Command::Pause { agent } => return self.each(agent, &Trigger::Pause, "paused"),
+            Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "goes on"),
+            Command::Approve { agent, prompt } => {
+                self.is_to_decide(&agent, prompt.as_deref())?;
+                (agent, Trigger::Approve(prompt), "approved")
+            }
+            Command::Deny {
+                agent,
+                prompt,
+                reason,
+            } => {
+                self.is_to_decide(&agent, prompt.as_deref())?;
+                (agent, Trigger::Deny(prompt, reason), "denied")
+            }
+            Command::Start { agent } => {
+                if self.known(&agent)?.state == State::Failed {
+                    return Err(format!("{agent} has FAILED; `restart` leaves that"));
+                }
+                (agent, Trigger::Start, "is being started")
+            }
+            Command::Stop { agent } => (agent, Trigger::Stop, "is being ended"),
+            Command::Restart { agent } => (agent, Trigger::Restart, "is being restarted"),
+            Command::Monitor { agent, on } => (agent, Trigger::Monitor(on), "monitoring is set"),
+            Command::Cancel { agent } => (agent, Trigger::Cancel, "is cancelled"),
+            Command::Compress { agent, force } => {
+                let trigger = Trigger::Compress { forced: force };
+                (agent, trigger, "will be compressed")
+            }
+            Command::Look { agent } => {
+                self.known(&agent)?;
+                return Err("nobody looks here".into());
+            }
+        };
+        self.known(&agent)?;
+        let why = format!("ADMIN: {said}");
+        self.trigger(&agent, trigger, &why, None, None);
+        if self.is_gone(&agent) {
+            self.free_tasks(&agent);
+        }
+        let said = format!("{agent}: {said}");
+        Ok(Answer::Done { said })
+    }
+
+    fn known(&self, name: &Name) -> Result<&crate::agent::Agent, String> {
+        self.agents.get(name).ok_or_else(|| {
+            let names: Vec<&str> = self.agents.keys().map(Name::as_str).collect();
+            format!("nobody is called {name}; the team: {}", names.join(", "))
+        })
+    }
+
+    fn is_to_decide(&self, name: &Name, id: Option<&str>) -> Result<(), String> {
+        let agent = self.known(name)?;
+        let waits = agent.waiting.iter().any(|waiting| {
+            waiting.standing == Standing::Asked && id.is_none_or(|id| waiting.prompt.id == id)
+        });
+        if waits || id.is_none() && agent.step == Step::Awaiting {
+            return Ok(());
+        }
+        Err(format!(
+            "nothing of {name} waits for ADMIN ({})",
+            agent.state
+        ))
+    }
+
+    fn each(
+        &mut self,
+        agent: Option<Name>,
+        trigger: &Trigger,
+        said: &str,
+    ) -> Result<Answer, String> {
+        let names = match agent {
+            Some(name) => {
+                self.known(&name)?;
+                vec![name]
+            }
+            None => self.agents.keys().cloned().collect(),
+        };
+        for name in &names {
+            let why = format!("ADMIN: {said}");
+            self.trigger(name, trigger.clone(), &why, None, None);
+        }
+        let names: Vec<&str> = names.iter().map(Name::as_str).collect();
+        let said = format!("{}: {said}", names.join(", "));
+        Ok(Answer::Done { said })
+    }
+
+    /// A message of a person: the sender may be left out.
+    fn admins(&self, text: &str) -> Result<grammar::Message, String> {
+        let text = text.trim();
+        let whole = match grammar::read_one(text) {
+            Some(message) => Some(message),
+            None => grammar::read_one(&format!("@ADMIN → {text}")),
+        };
+        let message = whole.ok_or("write it as `@AGENT [TOPIC]: text`")?;
+        if message.header.from != Name::admin() {
+            return Err(format!(
+                "you speak as ADMIN, not as {}",
+                message.header.from
+            ));
+        }
+        if message.body.len() > MAX_BODY {
+            return Err(format!("it is longer than {MAX_BODY} bytes; name a file"));
+        }
+        if message.body.trim().is_empty() {
+            return Err("it says nothing".into());
+        }
+        Ok(message)
+    }
+
+    fn send_as_admin(&mut self, text: &str) -> Result<Answer, String> {
+        let message = self.admins(text)?;
+        for to in &message.header.to {
+            self.known(to)?;
+        }
+        let mut ids = Vec::new();
+        for to in &message.header.to {
+            let id = self.mail.post(Mail {
+                from: Name::admin(),
+                to: to.clone(),
+                all: message.header.to.clone(),
+                topic: message.header.topic.clone(),
+                priority: message.header.priority,
+                body: message.body.clone(),
+                kind: Kind::Plain,
+                depth: 0,
+                at: self.now,
+            });
+            ids.push(format!("m{id}"));
+            self.note(Some(to), format!("m{id}: {message}"), None);
+            self.trigger(to, Trigger::Routed, "", None, None);
+        }
+        let said = format!("{} in the mailbox", ids.join(", "));
+        Ok(Answer::Done { said })
+    }
+
+    fn add_task(&mut self, text: &str) -> Result<Answer, String> {
+        let message = self.admins(text)?;
+        let [to] = message.header.to.as_slice() else {
+            return Err("a task is for one agent, or for @ANY".into());
+        };
+        let topic = message.header.topic.clone();
+        let topic = topic.ok_or("a task needs a [TOPIC]: its answer is known by it")?;
+        let to = (*to != Name::any()).then(|| to.clone());
+        if let Some(to) = &to {
+            self.known(to)?;
+        }
+        let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
+        if self.tasks.values().filter(is_open).count() >= MAX_TASKS {
+            return Err(format!("{MAX_TASKS} tasks are open"));
+        }
+        let id = self.tasks.keys().next_back().map_or(1, |last| last + 1);
+        self.tasks.insert(
+            id,
+            Task {
+                to,
+                topic,
+                body: message.body.clone(),
+                at: self.now,
+                state: TaskState::Open,
+            },
+        );
+        self.changed_tasks.insert(id);
+        self.note(None, format!("task t{id}: {message}"), None);
+        let said = format!("t{id} is in the queue");
+        Ok(Answer::Done { said })
+    }
+
+    fn inbox(&mut self, keep: bool) -> Answer {
+        let mut letters: Vec<(u64, Mail)> = self
+            .mail
+            .letters()
+            .iter()
+            .filter(|(_, letter)| letter.mail.to == Name::admin())
+            .map(|(id, letter)| (*id, letter.mail.clone()))
+            .collect();
+        letters.sort_by_key(|(id, mail)| (mail.priority != Priority::Urgent, *id));
+        if !keep {
+            for (id, _) in &letters {
+                self.mail.change(*id, |course| course.fate = Fate::Answered);
+            }
+            if !letters.is_empty() {
+                let count = letters.len();
+                self.note(None, format!("ADMIN read {count} messages"), None);
+            }
+        }
+        Answer::Inbox { letters }
+    }
+
+    fn status(&self) -> Answer {
+        let line = |(name, agent): (&Name, &crate::agent::Agent)| {
+            let flags = [
+                ("monitor off", !agent.monitor),
+                ("held", agent.held),
+                ("paused", agent.paused),
+            ];
+            let set = flags.iter().filter(|(_, set)| *set);
+            let asked = agent.waiting.iter();
+            let mut asked = asked.filter(|w| w.standing == Standing::Asked);
+            AgentLine {
+                name: name.clone(),
+                state: agent.state,
+                for_ms: self.now.saturating_sub(agent.since),
+                queue: self.mail.waiting_for(name),
+                percent: agent.meters.percent(),
+                turns: agent.meters.turns,
+                flags: set.map(|(flag, _)| (*flag).to_owned()).collect(),
+                note: agent.note.clone(),
+                waits: asked.next().map(|waiting| waiting.prompt.clone()),
+            }
+        };
+        let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
+        Answer::Status {
+            agents: self.agents.iter().map(line).collect(),
+            inbox: self.mail.waiting_for(&Name::admin()),
+            tasks: self.tasks.values().filter(is_open).count(),
+        }
+    }
+}

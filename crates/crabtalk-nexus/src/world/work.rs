@@ -1,0 +1,159 @@
+//! What goes to whom that is free.
+//!
+//! Invariant: urgent mail, urgent compression, mail, compression, tasks,
+//! reflection, in this order, and one thing at a time.
+
+use super::{TaskState, World};
+use crate::agent::{Agent, State, Step};
+use crate::grammar::Priority;
+use crate::machine::{Offer, Trigger};
+use crate::mail::{Fate, Kind, Mail};
+use crate::name::Name;
+use crate::texts;
+
+impl World {
+    /// Gives everybody who is free what is next for them.
+    pub(super) fn give_work(&mut self) {
+        let mut free: Vec<(u64, Name)> = self
+            .agents
+            .iter()
+            .filter(|(_, agent)| agent.is_free())
+            .map(|(name, agent)| (agent.since, name.clone()))
+            .collect();
+        // Whoever is idle for longest comes first, where anybody may.
+        free.sort();
+        for (_, name) in free {
+            if let Some((offer, why)) = self.next_offer(&name) {
+                self.trigger(&name, Trigger::Offered(offer), &why, None, None);
+            }
+        }
+    }
+
+    fn next_offer(&mut self, name: &Name) -> Option<(Offer, String)> {
+        let letter = self.mail.next_for(name, self.now);
+        if let Some((id, Priority::Urgent)) = letter {
+            return Some((Offer::Letter(id), "it is free, urgent mail waits".into()));
+        }
+        let due = self.compression_due(name);
+        if let Some((why, true)) = &due {
+            return Some((Offer::Compression(why.clone()), why.clone()));
+        }
+        if let Some((id, _)) = letter {
+            return Some((Offer::Letter(id), "it is free, mail waits".into()));
+        }
+        if let Some((why, false)) = due {
+            return Some((Offer::Compression(why.clone()), why));
+        }
+        if let Some((id, letter)) = self.assign(name) {
+            return Some((Offer::Letter(letter), format!("it is free for task t{id}")));
+        }
+        let agent = self.agents.get(name)?;
+        // The deadline of IDLE is taken away when it is over.
+        if agent.deadline.is_some() {
+            return None;
+        }
+        if let Some(letter) = self.remind_of_task(name) {
+            return Some((Offer::Letter(letter), "idle with an open task".into()));
+        }
+        let worked = self.agents.get(name).is_some_and(|agent| agent.worked);
+        worked.then(|| (Offer::Reflection, "idle for long, and worked before".into()))
+    }
+
+    /// Why a context has to be compressed now, and whether before mail.
+    fn compression_due(&self, name: &Name) -> Option<(String, bool)> {
+        let agent = self.agents.get(name)?;
+        let compresses = |other: &Agent| {
+            matches!(
+                other.step,
+                Step::Noticed | Step::Verifying | Step::Awaiting | Step::Compressing
+            )
+        };
+        if self.agents.values().any(compresses) {
+            return None;
+        }
+        if agent.compress_wanted {
+            return Some(("ADMIN wants it compressed".into(), true));
+        }
+        if self.now < agent.no_compression_before {
+            return None;
+        }
+        let due = agent.meters.due(&self.team.thresholds, self.now)?;
+        Some((due.why, due.urgent))
+    }
+
+    /// Gives the next open task that fits to an agent that has none.
+    fn assign(&mut self, name: &Name) -> Option<(u64, u64)> {
+        let has = |task: &super::Task| matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
+        if self.tasks.values().any(has) {
+            return None;
+        }
+        let fits = |task: &super::Task| {
+            task.state == TaskState::Open && task.to.as_ref().is_none_or(|to| to == name)
+        };
+        let (id, task) = self.tasks.iter_mut().find(|(_, task)| fits(task))?;
+        let id = *id;
+        task.state = TaskState::Assigned {
+            agent: name.clone(),
+            at: self.now,
+            reminded: false,
+        };
+        let (topic, body) = (task.topic.clone(), task.body.clone());
+        self.changed_tasks.insert(id);
+        let mail = Mail::own(name, topic, Kind::Task(id), body, self.now);
+        Some((id, self.mail.post(mail)))
+    }
+
+    /// Asks once after a task of an agent that has nothing else to do.
+    fn remind_of_task(&mut self, name: &Name) -> Option<u64> {
+        let now = self.now;
+        let (id, task) = self.tasks.iter_mut().find(|(_, task)| {
+            matches!(
+                &task.state,
+                TaskState::Assigned { agent, reminded: false, .. } if agent == name
+            )
+        })?;
+        let id = *id;
+        if let TaskState::Assigned { reminded, .. } = &mut task.state {
+            *reminded = true;
+        }
+        let topic = task.topic.clone();
+        self.changed_tasks.insert(id);
+        let mail = Mail::own(name, topic, Kind::Task(id), texts::task_reminder(), now);
+        Some(self.mail.post(mail))
+    }
+
+    /// An agent failed: tasks that anybody may do go back into the queue.
+    pub(super) fn free_tasks(&mut self, name: &Name) {
+        let mut freed = Vec::new();
+        for (id, task) in &mut self.tasks {
+            let has = matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
+            if has && task.to.is_none() {
+                task.state = TaskState::Open;
+                freed.push(*id);
+            }
+        }
+        for id in freed {
+            self.changed_tasks.insert(id);
+            let letters: Vec<u64> = self
+                .mail
+                .letters()
+                .iter()
+                .filter(|(_, letter)| letter.mail.kind == Kind::Task(id))
+                .map(|(id, _)| *id)
+                .collect();
+            for letter in letters {
+                self.mail.change(letter, |course| {
+                    course.fate = Fate::Dead("its task goes to somebody else".into());
+                });
+            }
+            self.note(Some(name), format!("task t{id} is open again"), None);
+        }
+    }
+
+    /// Whether an agent's tasks can go on with it.
+    pub(super) fn is_gone(&self, name: &Name) -> bool {
+        self.agents
+            .get(name)
+            .is_none_or(|agent| matches!(agent.state, State::Failed | State::Offline))
+    }
+}
