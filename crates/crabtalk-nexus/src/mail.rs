@@ -167,10 +167,8 @@ impl Letter {
 
     /// What names this delivery of it.
     pub fn submission(&self, id: u64) -> String {
-        match self.course.resumed {
-            0 => format!("m{id}"),
-            count => format!("m{id}-{count}"),
-        }
+        // With its time, since numbers begin anew when somebody removes the log.
+        format!("m{id}-{}-{}", self.course.resumed, self.mail.at)
     }
 
     /// What is submitted to an agent in this session.
@@ -356,8 +354,8 @@ mod tests {
         assert_eq!(letter.course.fate, Fate::Queued);
         assert!(letter.text_for(Some("s1")).contains("interrupted"));
         assert!(letter.text_for(Some("s2")).ends_with("work"));
-        assert_eq!(letter.submission(id), "m1-1");
-        assert_eq!(letter_of("m1-1"), Some(1));
+        assert_eq!(letter.submission(id), "m1-1-0");
+        assert_eq!(letter_of("m1-1-0"), Some(1));
         let own = mailbox.post(Mail {
             kind: Kind::Bootstrap,
             ..mail("a", Priority::Normal, "x")

@@ -119,14 +119,14 @@ impl World {
             if to == *name {
                 heard.wrong("it is addressed to yourself", &line);
             } else if to == Name::nexus() {
-                self.to_nexus(name, &message, heard);
+                self.for_nexus(name, &message, heard);
             } else {
                 self.pass_on(name, &to, &message, depth);
             }
         }
     }
 
-    fn to_nexus(&mut self, name: &Name, message: &Message, heard: &mut Heard) {
+    fn for_nexus(&mut self, name: &Name, message: &Message, heard: &mut Heard) {
         let topic = message.header.topic.clone();
         let is = |known: Topic| topic.as_ref() == Some(&known);
         if is(texts::compression_topic()) {

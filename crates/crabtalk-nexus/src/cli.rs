@@ -1,0 +1,252 @@
+//! The command line: `run`, and what is said to the NEXUS that runs.
+
+mod args;
+mod show;
+
+use crate::clock::Clock;
+use crate::files::Files;
+use crate::journal;
+use crate::name::Name;
+use crate::start::{self, Places};
+use crate::world::{Answer, Command, Entry};
+use args::{Args, Task, Verb};
+use clap::Parser;
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The configuration that `init` writes.
+const EXAMPLE: &str = include_str!("templates/nexus.toml");
+
+/// A clock that runs faster from an instant on, for trials: `MILLISECONDS:RATE`.
+const CLOCK: &str = "CRABTALK_NEXUS_CLOCK";
+
+/// What went wrong, as a person reads it, and the code to exit with.
+struct Failed(u8, String);
+
+impl<E: std::error::Error> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self(1, error.to_string())
+    }
+}
+
+/// Runs what the command line says.
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(obey(args)),
+        Err(error) => Err(error.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(code, why)) => {
+            // A closed standard error hears nothing.
+            let _ = writeln!(io::stderr(), "crabtalk nexus: {why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn places() -> Result<Places, Failed> {
+    let user_home = std::env::var_os("HOME").map(PathBuf::from);
+    let user_home = user_home.ok_or_else(|| Failed(1, "HOME is not set".into()))?;
+    let home = std::env::var_os("CRABTALK_HOME").map(PathBuf::from);
+    let home = home.unwrap_or_else(|| user_home.join(".crabtalk"));
+    Ok(Places { home, user_home })
+}
+
+async fn obey(args: Args) -> Result<(), Failed> {
+    let places = places()?;
+    let json = args.json;
+    let command = match args.verb {
+        Verb::Run => return run(&places).await,
+        Verb::Init => return init(&places),
+        Verb::Log { agent, count } => return log(&places, agent.as_ref(), count, json),
+        Verb::Explain { what } => return explain(&places, &what, json),
+        Verb::Attach { agent } => return attach(&places, agent).await,
+        Verb::Status => Command::Status,
+        Verb::Send { text } => Command::Send {
+            text: text.join(" "),
+        },
+        Verb::Task {
+            what: Task::Add { text },
+        } => Command::AddTask {
+            text: text.join(" "),
+        },
+        Verb::Tasks => Command::Tasks,
+        Verb::Inbox { keep } => Command::Inbox { keep },
+        Verb::Approve { agent, prompt } => Command::Approve { agent, prompt },
+        Verb::Deny {
+            agent,
+            reason,
+            prompt,
+        } => Command::Deny {
+            agent,
+            prompt,
+            reason: reason.join(" "),
+        },
+        Verb::Start { agent } => Command::Start { agent },
+        Verb::Stop { agent } => Command::Stop { agent },
+        Verb::Restart { agent } => Command::Restart { agent },
+        Verb::Monitor { agent, on } => Command::Monitor {
+            agent,
+            on: on == args::Switch::On,
+        },
+        Verb::Cancel { agent } => Command::Cancel { agent },
+        Verb::Pause { agent } => Command::Pause { agent },
+        Verb::Resume { agent } => Command::Resume { agent },
+        Verb::Compress { agent, force } => Command::Compress { agent, force },
+    };
+    let answer = say(&places, &command).await?;
+    if json {
+        return show::json(&answer);
+    }
+    show::answer(answer)
+}
+
+async fn say(places: &Places, command: &Command) -> Result<Answer, Failed> {
+    let answer = crate::control::say(&places.state(), command).await?;
+    answer.ok_or_else(|| {
+        Failed(
+            3,
+            "no NEXUS runs; start it with `crabtalk nexus run`".into(),
+        )
+    })
+}
+
+async fn run(places: &Places) -> Result<(), Failed> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stop = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    let listener = Box::new(|entry: &Entry, _: &crate::world::World| {
+        // Where nobody reads, the log has it.
+        let _ = writeln!(io::stderr(), "{}", show::entry(entry));
+    });
+    let _ = writeln!(
+        io::stderr(),
+        "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and leaves \
+         the agents as they are"
+    );
+    start::run(places, clock(), listener, stop).await?;
+    Ok(())
+}
+
+fn clock() -> Clock {
+    let of = |text: String| {
+        let (epoch, rate) = text.split_once(':')?;
+        Some(Clock::fast(epoch.parse().ok()?, rate.parse().ok()?))
+    };
+    let fast = std::env::var(CLOCK).ok().and_then(of);
+    fast.unwrap_or_else(Clock::system)
+}
+
+fn init(places: &Places) -> Result<(), Failed> {
+    let path = places.config();
+    let mut out = io::stdout();
+    match crabtalk_files::write(&path, EXAMPLE.as_bytes(), crabtalk_files::Existing::Refuse) {
+        Ok(()) => {
+            writeln!(out, "wrote {}", path.display())?;
+            writeln!(
+                out,
+                "name your agents there, then run `crabtalk nexus init` again"
+            )?;
+            return Ok(());
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => {
+            return Err(Failed(
+                1,
+                format!("cannot write {}: {error}", path.display()),
+            ));
+        }
+    }
+    let team = places.team()?;
+    let files = Files::new(&team);
+    let made = files.init()?;
+    for path in &made {
+        writeln!(out, "wrote {}", team.root.join(path).display())?;
+    }
+    let commit = files
+        .commit_all(&made, "Files of the team")
+        .map_err(|why| Failed(1, why))?;
+    writeln!(out, "{commit}")?;
+    Ok(())
+}
+
+fn log(places: &Places, agent: Option<&Name>, count: usize, json: bool) -> Result<(), Failed> {
+    let mut last = VecDeque::new();
+    journal::entries(&places.state(), |entry| {
+        if agent.is_none() || entry.agent.as_ref() == agent {
+            last.push_back(entry);
+            if last.len() > count {
+                last.pop_front();
+            }
+        }
+    })?;
+    let mut out = io::stdout();
+    for entry in last {
+        if json {
+            serde_json::to_writer(&mut out, &entry)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{}", show::entry(&entry))?;
+        }
+    }
+    Ok(())
+}
+
+/// Why something was done: an entry and those that led to it, or an agent's last
+/// ones.
+fn explain(places: &Places, what: &str, json: bool) -> Result<(), Failed> {
+    let chosen = match what.trim_start_matches('#').parse::<u64>() {
+        Ok(n) => show::chain(&places.state(), n)?,
+        Err(_) => {
+            let name = Name::try_from(what.to_owned()).map_err(|why| Failed(2, why))?;
+            show::last_acts(&places.state(), &name)?
+        }
+    };
+    if chosen.is_empty() {
+        return Err(Failed(1, format!("the log says nothing of {what}")));
+    }
+    let mut out = io::stdout();
+    for entry in chosen {
+        if json {
+            serde_json::to_writer(&mut out, &entry)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{}", show::explained(&entry))?;
+        }
+    }
+    Ok(())
+}
+
+async fn attach(places: &Places, agent: Name) -> Result<(), Failed> {
+    let answer = say(places, &Command::Look { agent }).await?;
+    let Answer::Look { text, attach } = answer else {
+        return show::answer(answer);
+    };
+    let [program, rest @ ..] = attach.as_slice() else {
+        writeln!(io::stdout(), "{text}")?;
+        return Ok(());
+    };
+    if !io::stdout().is_terminal() {
+        writeln!(io::stdout(), "{text}\n{}", attach.join(" "))?;
+        return Ok(());
+    }
+    use std::os::unix::process::CommandExt;
+    let error = std::process::Command::new(program).args(rest).exec();
+    Err(Failed(
+        1,
+        format!("cannot run {}: {error}", attach.join(" ")),
+    ))
+}

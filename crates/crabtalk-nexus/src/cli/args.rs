@@ -1,0 +1,157 @@
+//! What may stand on the command line.
+
+use crate::name::Name;
+use clap::{Parser, Subcommand, ValueEnum};
+
+fn name(text: &str) -> Result<Name, String> {
+    Name::try_from(text.to_owned())
+}
+
+/// Keeps a team of agents working.
+#[derive(Debug, Parser)]
+#[command(name = "crabtalk nexus", version = crabtalk_client::VERSION)]
+pub(super) struct Args {
+    /// Answers as JSON.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Run it, in the foreground.
+    Run,
+    /// Write the configuration, then the files of the team.
+    Init,
+    /// How everybody is.
+    Status,
+    /// What happened.
+    Log {
+        /// With this agent alone.
+        #[arg(value_parser = name)]
+        agent: Option<Name>,
+        /// So many entries.
+        #[arg(short = 'n', long, default_value_t = 40)]
+        count: usize,
+    },
+    /// Why something was done: the number of an entry, or an agent.
+    Explain {
+        /// A number of the log, or an agent's name.
+        what: String,
+    },
+    /// Speak as ADMIN: "@AGENT [TOPIC]: text".
+    Send {
+        /// The message.
+        #[arg(required = true, allow_hyphen_values = true)]
+        text: Vec<String>,
+    },
+    /// Tasks that are given to whoever is free.
+    Task {
+        #[command(subcommand)]
+        what: Task,
+    },
+    /// The tasks, open, assigned and done.
+    Tasks,
+    /// ADMIN's mail.
+    Inbox {
+        /// Keep what is shown.
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Allow what an agent asks, or its compression.
+    Approve {
+        /// Whose.
+        #[arg(value_parser = name)]
+        agent: Name,
+        /// Which prompt; the oldest else.
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// Refuse it.
+    Deny {
+        /// Whose.
+        #[arg(value_parser = name)]
+        agent: Name,
+        /// Why, for the agent.
+        reason: Vec<String>,
+        /// Which prompt; the oldest else.
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// Start an agent.
+    Start {
+        /// Which.
+        #[arg(value_parser = name)]
+        agent: Name,
+    },
+    /// End an agent.
+    Stop {
+        /// Which.
+        #[arg(value_parser = name)]
+        agent: Name,
+    },
+    /// End an agent and start it again; its mail is kept.
+    Restart {
+        /// Which.
+        #[arg(value_parser = name)]
+        agent: Name,
+    },
+    /// Look into an agent's silence, or do not.
+    Monitor {
+        /// Whose.
+        #[arg(value_parser = name)]
+        agent: Name,
+        /// Whether.
+        on: Switch,
+    },
+    /// Call a compression off, or end the turn in flight.
+    Cancel {
+        /// Whose.
+        #[arg(value_parser = name)]
+        agent: Name,
+    },
+    /// Give an agent, or all, nothing new.
+    Pause {
+        /// Which; all else.
+        #[arg(value_parser = name)]
+        agent: Option<Name>,
+    },
+    /// Let an agent, or all, go on.
+    Resume {
+        /// Which; all else.
+        #[arg(value_parser = name)]
+        agent: Option<Name>,
+    },
+    /// Have an agent's context compressed.
+    Compress {
+        /// Whose.
+        #[arg(value_parser = name)]
+        agent: Name,
+        /// Cancel the turn in flight for it.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Go to an agent.
+    Attach {
+        /// Which.
+        #[arg(value_parser = name)]
+        agent: Name,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Task {
+    /// Put one into the queue: "@AGENT [TOPIC]: text", or "@ANY ..".
+    Add {
+        /// The task.
+        #[arg(required = true, allow_hyphen_values = true)]
+        text: Vec<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}

@@ -1,0 +1,171 @@
+//! Answers and entries, as people read them.
+
+use super::Failed;
+use crate::journal;
+use crate::name::Name;
+use crate::world::{Answer, Entry, TaskState};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Entries of an agent that `explain` shows: those of the last things done.
+const LAST_ACTS: usize = 10;
+
+/// Entries in a chain of reasons.
+const MAX_CHAIN: usize = 50;
+
+pub(super) fn json(answer: &Answer) -> Result<(), Failed> {
+    let mut out = io::stdout();
+    serde_json::to_writer(&mut out, answer)?;
+    writeln!(out)?;
+    match answer {
+        Answer::Refused { .. } => Err(Failed(1, "refused".into())),
+        Answer::Done { .. }
+        | Answer::Status { .. }
+        | Answer::Tasks { .. }
+        | Answer::Inbox { .. }
+        | Answer::Look { .. } => Ok(()),
+    }
+}
+
+pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
+    let mut out = io::stdout();
+    match answer {
+        Answer::Done { said } => writeln!(out, "{said}")?,
+        Answer::Refused { why } => return Err(Failed(1, why)),
+        Answer::Look { text, .. } => writeln!(out, "{text}")?,
+        Answer::Status {
+            agents,
+            inbox,
+            tasks,
+        } => {
+            for agent in agents {
+                let percent = agent.percent.map(|percent| format!("{percent} %"));
+                let flags = agent.flags.join(", ");
+                let line = format!(
+                    "{:<16} {:<15} {:>8}  mail {:<3} {:<6} {} {}",
+                    agent.name.as_str(),
+                    agent.state.to_string(),
+                    duration(agent.for_ms),
+                    agent.queue,
+                    percent.unwrap_or_default(),
+                    flags,
+                    agent.note,
+                );
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            writeln!(out, "{inbox} messages for ADMIN, {tasks} tasks to do")?;
+        }
+        Answer::Tasks { tasks } => {
+            for (id, task) in tasks {
+                let to = task.to.map_or_else(|| "@ANY".into(), |to| format!("@{to}"));
+                let state = match task.state {
+                    TaskState::Open => "open".to_owned(),
+                    TaskState::Assigned { agent, .. } => format!("assigned to {agent}"),
+                    TaskState::Done { agent, answer, .. } => {
+                        format!("done by {agent}: {}", first_line(&answer))
+                    }
+                };
+                let body = first_line(&task.body);
+                writeln!(out, "t{id} {to} [{}] {body} - {state}", task.topic)?;
+            }
+        }
+        Answer::Inbox { letters } => {
+            for (id, mail) in letters {
+                let at = journal::time(mail.at);
+                writeln!(out, "m{id} {at}\n{}\n", visible(&mail.text()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An entry in a line.
+pub(super) fn entry(entry: &Entry) -> String {
+    let agent = entry.agent.as_ref().map_or("", Name::as_str);
+    let mut line = format!("{} #{} {agent}", journal::time(entry.at), entry.n);
+    if let (Some(from), Some(to)) = (entry.from, entry.to) {
+        line.push_str(&format!(" {from} → {to}"));
+    }
+    line.push_str(&format!(": {}", first_line(&entry.why)));
+    if !entry.did.is_empty() {
+        line.push_str(&format!(" ⇒ {}", entry.did.join("; ")));
+    }
+    visible(&line)
+}
+
+/// An entry with all that is known about it.
+pub(super) fn explained(entry: &Entry) -> String {
+    let agent = entry.agent.as_ref().map_or("", Name::as_str);
+    let mut text = format!("#{} {} {agent}\n", entry.n, journal::time(entry.at));
+    text.push_str(&format!("  because: {}\n", entry.why));
+    if let Some(evidence) = &entry.evidence {
+        text.push_str(&format!(
+            "  seen in: {:?}: {}\n",
+            evidence.source, evidence.detail
+        ));
+    }
+    if let Some(cause) = entry.cause {
+        text.push_str(&format!("  came of: #{cause}\n"));
+    }
+    if let (Some(from), Some(to)) = (entry.from, entry.to) {
+        text.push_str(&format!("  state: {from} → {to}\n"));
+    }
+    for did in &entry.did {
+        text.push_str(&format!("  did: {did}\n"));
+    }
+    visible(&text)
+}
+
+/// An entry and those that it came of, the first one first.
+pub(super) fn chain(folder: &Path, n: u64) -> Result<Vec<Entry>, Failed> {
+    let mut chain: VecDeque<Entry> = VecDeque::new();
+    let mut wanted = Some(n);
+    while let Some(n) = wanted.take().filter(|_| chain.len() < MAX_CHAIN) {
+        let mut found = None;
+        journal::entries(folder, |entry| {
+            if entry.n == n {
+                found = Some(entry);
+            }
+        })?;
+        if let Some(entry) = found {
+            wanted = entry.cause.filter(|cause| *cause < n && *cause > 0);
+            chain.push_front(entry);
+        }
+    }
+    Ok(chain.into())
+}
+
+/// The last things that were done with an agent.
+pub(super) fn last_acts(folder: &Path, name: &Name) -> Result<Vec<Entry>, Failed> {
+    let mut last = VecDeque::new();
+    journal::entries(folder, |entry| {
+        let counts = !entry.did.is_empty() || entry.to.is_some();
+        if counts && entry.agent.as_ref() == Some(name) {
+            last.push_back(entry);
+            if last.len() > LAST_ACTS {
+                last.pop_front();
+            }
+        }
+    })?;
+    Ok(last.into())
+}
+
+fn first_line(text: &str) -> String {
+    let line: String = text.lines().next().unwrap_or_default().into();
+    line.chars().take(160).collect()
+}
+
+/// A text with nothing in it that would drive a terminal.
+fn visible(text: &str) -> String {
+    crabtalk_client::visible_prose(text).into_owned()
+}
+
+fn duration(ms: u64) -> String {
+    let secs = ms / 1000;
+    match secs {
+        0..60 => format!("{secs} s"),
+        60..3600 => format!("{} min", secs / 60),
+        _ => format!("{} h {} min", secs / 3600, secs / 60 % 60),
+    }
+}

@@ -1,0 +1,81 @@
+//! What time it is, for everything that NEXUS decides.
+//!
+//! Invariant: it never goes back, whatever is done to the system's clock.
+
+use crate::agent::Ms;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// A clock that may run faster than the world's, so that a day can be tried in
+/// seconds.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    base: Ms,
+    started: Instant,
+    /// The instant from which it runs faster, in the world's time.
+    epoch: Ms,
+    rate: u32,
+}
+
+impl Clock {
+    /// The world's time.
+    pub fn system() -> Self {
+        Self::fast(system_ms(), 1)
+    }
+
+    /// The world's time up to `epoch`, `rate` times as fast from there.
+    pub fn fast(epoch: Ms, rate: u32) -> Self {
+        let rate = rate.max(1);
+        let since = system_ms().saturating_sub(epoch);
+        Self {
+            base: epoch.saturating_add(since.saturating_mul(rate.into())),
+            started: Instant::now(),
+            epoch,
+            rate,
+        }
+    }
+
+    /// Now, in milliseconds.
+    pub fn now(&self) -> Ms {
+        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(Ms::MAX);
+        self.base
+            .saturating_add(elapsed.saturating_mul(self.rate.into()))
+    }
+
+    /// When that was or will be in the world's time, which files bear.
+    pub fn real(&self, at: Ms) -> SystemTime {
+        let since = at.saturating_sub(self.epoch) / Ms::from(self.rate);
+        UNIX_EPOCH + Duration::from_millis(self.epoch.saturating_add(since))
+    }
+
+    /// Waits until then.
+    pub async fn until(&self, at: Option<Ms>) {
+        let Some(at) = at else {
+            return std::future::pending().await;
+        };
+        let left = at.saturating_sub(self.now());
+        // Rounded up, so that it is over when it ends.
+        let left = left.div_ceil(self.rate.into());
+        tokio::time::sleep(Duration::from_millis(left)).await;
+    }
+}
+
+fn system_ms() -> Ms {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fast_clock_makes_an_hour_short() {
+        let clock = Clock::fast(system_ms(), 3600);
+        let before = clock.now();
+        let began = Instant::now();
+        clock.until(Some(before + 3_600_000)).await;
+        assert!(clock.now() >= before + 3_600_000);
+        assert!(began.elapsed() <= Duration::from_millis(1010));
+    }
+}

@@ -1,0 +1,118 @@
+//! Puts NEXUS together: configuration, log, agents, and the way of commands.
+
+use crate::absent::Absent;
+use crate::clock::Clock;
+use crate::config::{self, Member, Team};
+use crate::control::Control;
+use crate::daemon::Daemon;
+use crate::files::Files;
+use crate::journal::{self, Journal};
+use crate::name::Name;
+use crate::supervisor::{Listener, Supervisor};
+use crate::world::World;
+use crabtalk_backend::Backend;
+use crabtalk_client::{Client, Endpoint};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Commands that wait: each has a connection of its own, which are bounded.
+const COMMANDS: usize = 32;
+
+/// Where things are.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The home of CrabTalk.
+    pub home: PathBuf,
+    /// What `~` means.
+    pub user_home: PathBuf,
+}
+
+impl Places {
+    /// The configuration of the team.
+    pub fn config(&self) -> PathBuf {
+        self.home.join("config/nexus.toml")
+    }
+
+    /// The log, the socket, and what belongs to them.
+    pub fn state(&self) -> PathBuf {
+        self.home.join("state/nexus")
+    }
+
+    /// Reads the team.
+    pub fn team(&self) -> Result<Team, config::Error> {
+        Team::read(&self.config(), &self.user_home)
+    }
+}
+
+/// Why NEXUS does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its configuration.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// Its log.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// Its socket.
+    #[error("cannot listen in {path}: {source}")]
+    Control {
+        /// Its folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The world as a log left it.
+pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::Error> {
+    let mut world = World::new(team);
+    let journal = Journal::open(folder, |n, patch| world.restore(n, patch))?;
+    Ok((world, journal))
+}
+
+/// Runs NEXUS until `stop` is there.
+pub async fn run(
+    places: &Places,
+    clock: Clock,
+    listener: Listener,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let team = places.team()?;
+    let (world, journal) = restored(team.clone(), &places.state())?;
+    let control = Control::open(&places.state()).map_err(|source| Error::Control {
+        path: places.state(),
+        source,
+    })?;
+    let backends = backends(places, &team).await;
+    let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
+    let (tell, commands) = mpsc::channel(COMMANDS);
+    tokio::select! {
+        result = supervisor.run(commands, stop) => Ok(result?),
+        () = control.serve(&tell) => Ok(()),
+    }
+}
+
+/// What drives each agent.
+pub async fn backends(places: &Places, team: &Team) -> BTreeMap<Name, Arc<dyn Backend>> {
+    let files = Files::new(team);
+    let name = format!("nexus/{}", crabtalk_client::VERSION);
+    let client = Client::new(Endpoint::of_home(&places.home), name);
+    let silent = Duration::from_secs(team.times.silent_secs);
+    let of_daemon = |name: &Name, member: &Member| {
+        let agent = member.agent.clone().unwrap_or_else(|| name.folder());
+        Daemon::new(client.clone(), name.clone(), agent, files.clone(), silent)
+    };
+    let of = |(name, member): (&Name, &Member)| {
+        let backend: Arc<dyn Backend> = match &member.kind {
+            None => Arc::new(of_daemon(name, member)),
+            Some(kind) => Arc::new(Absent::new(format!(
+                "agents of the kind {kind:?}, in terminals, are not built in"
+            ))),
+        };
+        (name.clone(), backend)
+    };
+    team.agents.iter().map(of).collect()
+}
