@@ -27,11 +27,9 @@ mod engine;
 mod entry;
 mod expression;
 mod file;
-#[cfg(test)]
-mod fuzz;
 mod quiet;
 #[cfg(test)]
-mod simulation;
+mod tests;
 mod times;
 mod when;
 mod words;

@@ -3,6 +3,7 @@
 //! are list prices in US dollars without tiers, so they are approximate.
 
 use crate::price::Price;
+use std::sync::LazyLock;
 
 /// A family of models.
 struct Family {
@@ -16,111 +17,37 @@ struct Family {
     images: bool,
 }
 
-const fn family(prefix: &'static str, context: u64, output: u64) -> Family {
-    Family {
-        prefix,
-        context,
-        output,
-        price: None,
-        images: true,
-    }
-}
+/// A row a family.
+static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
+    let rows = include_str!("known.txt").lines();
+    let rows = rows.filter(|row| !row.starts_with('#'));
+    rows.map(|row| Family::read(row).expect("the table is part of the program"))
+        .collect()
+});
 
 impl Family {
-    /// What a million tokens cost: read, read from the cache, written.
-    const fn costs(mut self, input: f64, cached: f64, output: f64) -> Self {
-        self.price = Some(Price {
+    fn read(row: &'static str) -> Option<Self> {
+        let mut columns = row.split_ascii_whitespace();
+        let prefix = columns.next()?;
+        let mut tokens = || columns.next()?.parse().ok();
+        let (context, output) = (tokens()?, tokens()?);
+        let mut dollars = || columns.next()?.parse().ok();
+        let (input, cached, written) = (dollars(), dollars(), dollars());
+        let price = input.zip(written).map(|(input, output)| Price {
             input,
             output,
-            cached: Some(cached),
+            cached,
         });
-        self
-    }
-
-    /// It reads text alone.
-    const fn blind(mut self) -> Self {
-        self.images = false;
-        self
+        let images = columns.next()? == "images";
+        Some(Self {
+            prefix,
+            context,
+            output,
+            price,
+            images,
+        })
     }
 }
-
-/// Longer beginnings first within a family.
-const FAMILIES: &[Family] = &[
-    family("claude-3-5-haiku", 200_000, 8_192).costs(0.8, 0.08, 4.0),
-    family("claude-3-5", 200_000, 8_192).costs(3.0, 0.3, 15.0),
-    family("claude-3-7", 200_000, 32_000).costs(3.0, 0.3, 15.0),
-    family("claude-3-haiku", 200_000, 4_096).costs(0.25, 0.03, 1.25),
-    family("claude-3-opus", 200_000, 4_096).costs(15.0, 1.5, 75.0),
-    family("claude-3", 200_000, 4_096).costs(3.0, 0.3, 15.0),
-    family("claude-haiku", 200_000, 32_000).costs(1.0, 0.1, 5.0),
-    family("claude-sonnet", 200_000, 32_000).costs(3.0, 0.3, 15.0),
-    family("claude-opus-4-1", 200_000, 32_000).costs(15.0, 1.5, 75.0),
-    family("claude-opus-4-2025", 200_000, 32_000).costs(15.0, 1.5, 75.0),
-    family("claude-opus-4-0", 200_000, 32_000).costs(15.0, 1.5, 75.0),
-    family("claude-opus", 200_000, 32_000).costs(5.0, 0.5, 25.0),
-    family("claude", 200_000, 32_000),
-    family("gpt-5-chat", 128_000, 16_384).costs(1.25, 0.125, 10.0),
-    family("gpt-5-mini", 400_000, 128_000).costs(0.25, 0.025, 2.0),
-    family("gpt-5-nano", 400_000, 128_000).costs(0.05, 0.005, 0.4),
-    family("gpt-5-pro", 400_000, 128_000).costs(15.0, 15.0, 120.0),
-    family("gpt-5.2", 400_000, 128_000).costs(1.75, 0.175, 14.0),
-    family("gpt-5", 400_000, 128_000).costs(1.25, 0.125, 10.0),
-    family("gpt-4.1-mini", 1_047_576, 32_768).costs(0.4, 0.1, 1.6),
-    family("gpt-4.1-nano", 1_047_576, 32_768).costs(0.1, 0.025, 0.4),
-    family("gpt-4.1", 1_047_576, 32_768).costs(2.0, 0.5, 8.0),
-    family("gpt-4o-mini", 128_000, 16_384).costs(0.15, 0.075, 0.6),
-    family("gpt-4o", 128_000, 16_384).costs(2.5, 1.25, 10.0),
-    family("gpt-4-turbo", 128_000, 4_096).costs(10.0, 10.0, 30.0),
-    family("gpt-4-32k", 32_768, 4_096)
-        .costs(60.0, 60.0, 120.0)
-        .blind(),
-    family("gpt-4", 8_192, 4_096)
-        .costs(30.0, 30.0, 60.0)
-        .blind(),
-    family("gpt-3.5-turbo", 16_385, 4_096)
-        .costs(0.5, 0.5, 1.5)
-        .blind(),
-    family("o1-mini", 128_000, 65_536)
-        .costs(1.1, 0.55, 4.4)
-        .blind(),
-    family("o1", 200_000, 100_000).costs(15.0, 7.5, 60.0),
-    family("o3-mini", 200_000, 100_000)
-        .costs(1.1, 0.55, 4.4)
-        .blind(),
-    family("o3-pro", 200_000, 100_000).costs(20.0, 20.0, 80.0),
-    family("o3", 200_000, 100_000).costs(2.0, 0.5, 8.0),
-    family("o4-mini", 200_000, 100_000).costs(1.1, 0.275, 4.4),
-    family("gemini-3-pro", 1_048_576, 65_536).costs(2.0, 0.2, 12.0),
-    family("gemini-3.1-pro", 1_048_576, 65_536).costs(2.0, 0.2, 12.0),
-    family("gemini-3-flash", 1_048_576, 65_536).costs(0.5, 0.05, 3.0),
-    family("gemini-2.5-pro", 1_048_576, 65_536).costs(1.25, 0.125, 10.0),
-    family("gemini-2.5-flash-lite", 1_048_576, 65_536).costs(0.1, 0.01, 0.4),
-    family("gemini-2.5-flash", 1_048_576, 65_536).costs(0.3, 0.03, 2.5),
-    family("gemini-2.0-flash-lite", 1_048_576, 8_192).costs(0.075, 0.075, 0.3),
-    family("gemini-2.0-flash", 1_048_576, 8_192).costs(0.1, 0.025, 0.4),
-    family("gemini-1.5-pro", 2_097_152, 8_192).costs(1.25, 0.3125, 5.0),
-    family("gemini-1.5-flash", 1_048_576, 8_192).costs(0.075, 0.01875, 0.3),
-    family("gemini-", 1_048_576, 65_536),
-    family("amazon.nova-premier", 1_000_000, 10_000).costs(2.5, 0.625, 12.5),
-    family("amazon.nova-pro", 300_000, 10_000).costs(0.8, 0.2, 3.2),
-    family("amazon.nova-lite", 300_000, 10_000).costs(0.06, 0.015, 0.24),
-    family("amazon.nova-micro", 128_000, 10_000)
-        .costs(0.035, 0.00875, 0.14)
-        .blind(),
-    family("deepseek-", 128_000, 8_192)
-        .costs(0.28, 0.028, 0.42)
-        .blind(),
-    family("mistral-large", 128_000, 8_192)
-        .costs(2.0, 2.0, 6.0)
-        .blind(),
-    family("grok-3", 131_072, 16_384)
-        .costs(3.0, 0.75, 15.0)
-        .blind(),
-    family("grok-4", 256_000, 16_384).costs(3.0, 0.75, 15.0),
-    family("kimi-k2", 131_072, 16_384)
-        .costs(0.6, 0.15, 2.5)
-        .blind(),
-];
 
 /// Models that people run themselves: whether they take images. Longer
 /// beginnings first.
@@ -265,7 +192,7 @@ mod tests {
 
     #[test]
     fn figures_are_in_order() {
-        for family in FAMILIES {
+        for family in FAMILIES.iter() {
             assert!(family.output <= family.context, "{}", family.prefix);
             let Some(price) = family.price else { continue };
             let cached = price.cached.expect("every built-in price has it");

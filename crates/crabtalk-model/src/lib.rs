@@ -59,4 +59,4 @@ pub use registry::{Error, ModelInfo, Registry};
 pub use webhook::post_json;
 
 #[cfg(test)]
-mod fuzz;
+mod tests;

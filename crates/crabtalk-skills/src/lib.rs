@@ -59,4 +59,4 @@ pub use tools::ToolPattern;
 pub use trust::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};
 
 #[cfg(test)]
-mod fuzz;
+mod tests;

@@ -35,4 +35,4 @@ mod store;
 pub use store::{FileStore, SyncPolicy};
 
 #[cfg(test)]
-mod fuzz;
+mod tests;
