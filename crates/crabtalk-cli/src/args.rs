@@ -40,9 +40,12 @@ pub(crate) struct Global {
     /// The agent; default: the configured one.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Speak as this sender; default: user.
+    /// Speak as this sender; default: user, in a git repository user/FOLDER.
     #[arg(long = "as", global = true, value_name = "SENDER")]
     pub(crate) sender: Option<String>,
+    /// Speak in this project, wherever you stand; empty: in none.
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "sender")]
+    pub(crate) project: Option<String>,
     /// Where the run works; default: the current folder. Empty: where the
     /// conversation works.
     #[arg(long, global = true, value_name = "DIR")]
@@ -105,6 +108,12 @@ pub(crate) enum Command {
         /// What the summary should keep in view.
         #[arg(long, value_name = "TEXT")]
         focus: Option<String>,
+    },
+    /// Put the history away as an archive and start afresh.
+    New {
+        /// Begin with a summary of what was said; calls the model.
+        #[arg(long)]
+        summary: bool,
     },
     /// Put a message into the run in flight.
     Steer {

@@ -29,7 +29,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
     let request = StreamMsg {
         agent: context.agent(),
         content,
-        sender: context.global.sender.clone(),
+        sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
         guest: args.guest,
         ..StreamMsg::default()

@@ -155,7 +155,7 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
     let request = StreamMsg {
         agent: context.agent(),
         content: text.to_owned(),
-        sender: context.global.sender.clone(),
+        sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
         ..StreamMsg::default()
     };

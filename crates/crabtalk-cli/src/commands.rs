@@ -43,6 +43,13 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
 
 /// Runs a command.
 pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
+    match &command {
+        Command::Chat(_) | Command::Ask(_) => context.find_speaker(true)?,
+        // They speak to no conversation, and mend what is broken.
+        Command::Daemon(_) | Command::Config { .. } | Command::Completions(_) | Command::Man(_) => {
+        }
+        _ => context.find_speaker(false)?,
+    }
     match command {
         Command::Chat(args) => chat::chat(context, args).await,
         Command::Ask(args) => ask::ask(context, args).await,
@@ -61,6 +68,8 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Trust { command } => trust::run(context, command.unwrap_or(args::Trust::List)),
         Command::Kill => runs::kill(context).await,
         Command::Compact { focus } => runs::compact(context, focus).await,
+        Command::New { summary: true } => runs::compact(context, None).await,
+        Command::New { summary: false } => runs::start_fresh(context).await,
         Command::Steer { text } => runs::steer(context, text.join(" ")).await,
         Command::Events => events::events(context).await,
         Command::Asks => asks::list(context).await,

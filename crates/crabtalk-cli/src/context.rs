@@ -4,12 +4,14 @@
 use crate::args::Global;
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
+use crate::project;
 use crate::table;
 use crate::text;
 use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
 use crabtalk_config::Home;
 use jiff::Timestamp;
+use std::path::PathBuf;
 
 /// What every command has at hand.
 pub(crate) struct Context {
@@ -17,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) global: Global,
     pub(crate) console: Console,
     client: Client,
+    /// Who speaks; see [`Context::find_speaker`].
+    speaker: String,
     /// Whether the daemon's version was looked at.
     greeted: bool,
 }
@@ -30,6 +34,7 @@ impl Context {
             global,
             console,
             client,
+            speaker: String::new(),
             greeted: false,
         }
     }
@@ -47,9 +52,43 @@ impl Context {
         self.global.agent.clone().unwrap_or_default()
     }
 
-    /// The sender as named; empty means the daemon's default.
+    /// Who speaks: the sender as named, else the project's where the person
+    /// stands (CONV-11). Empty means the daemon's default.
     pub(crate) fn sender(&self) -> String {
-        self.global.sender.clone().unwrap_or_default()
+        self.speaker.clone()
+    }
+
+    /// The sender that a list is narrowed to: one that was named, since a list
+    /// is of all projects. Empty means any.
+    pub(crate) fn named_sender(&self) -> String {
+        match (&self.global.sender, &self.global.project) {
+            (None, None) => String::new(),
+            (Some(_), _) | (None, Some(_)) => self.speaker.clone(),
+        }
+    }
+
+    /// Finds out who speaks. With `keep` a new project is remembered, as
+    /// befits whoever is about to say something.
+    pub(crate) fn find_speaker(&mut self, keep: bool) -> Result<(), Error> {
+        self.speaker = match (&self.global.sender, &self.global.project) {
+            (Some(sender), _) => sender.clone(),
+            (None, Some(name)) => {
+                project::check(name)?;
+                match name.as_str() {
+                    "" => String::new(),
+                    name => project::sender_of(name),
+                }
+            }
+            (None, None) if project::is_off(&self.home) => String::new(),
+            (None, None) => {
+                let folder = match self.cwd()? {
+                    Some(cwd) => PathBuf::from(cwd),
+                    None => std::env::current_dir().unwrap_or_default(),
+                };
+                project::sender_in(&self.home, &folder, keep)?.unwrap_or_default()
+            }
+        };
+        Ok(())
     }
 
     /// The folder that a run works in, absolute; `None` leaves it to the

@@ -3,6 +3,7 @@
 //! ```text
 //! args      the command line
 //! dispatch  from the command line to a command; external commands; questions
+//! project   who a person is in the folder where they stand
 //! context   what every command has at hand: home, options, person, daemon
 //! commands  one module per command that asks once and prints
 //! ask chat  the commands that follow a run
@@ -37,6 +38,7 @@ mod view;
 
 mod editor;
 mod json;
+mod project;
 mod screen;
 mod stdin;
 mod table;

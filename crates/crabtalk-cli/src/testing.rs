@@ -454,7 +454,9 @@ impl Fake {
     /// A command line at this daemon, with its output.
     pub(crate) fn at(&self, words: &str) -> At {
         let words = std::iter::once("crabtalk").chain(words.split_whitespace());
-        let cli = Cli::try_parse_from(words).unwrap();
+        let mut cli = Cli::try_parse_from(words).unwrap();
+        // These tests lie in a repository.
+        cli.global.project.get_or_insert_default();
         let (out, err) = (Shared::default(), Shared::default());
         let (interrupt, interrupts) = mpsc::channel(4);
         let console = Console {

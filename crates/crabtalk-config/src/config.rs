@@ -51,6 +51,25 @@ pub struct Config {
     pub cron: Cron,
     /// `[notify]`.
     pub notify: Notify,
+    /// `[cli]`.
+    pub cli: Cli,
+}
+
+/// How the command line behaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cli {
+    /// Whose conversation a person is in (CONV-11).
+    pub project: ProjectMode,
+}
+
+/// Whether the folder decides which conversation a person is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectMode {
+    /// In a git work tree people speak as `user/FOLDER`.
+    Auto,
+    /// They speak as `user` everywhere.
+    Off,
 }
 
 /// How cron entries run (CRON-1).

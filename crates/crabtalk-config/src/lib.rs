@@ -31,8 +31,9 @@ pub use agent::{
     PermissionRule, load_agents,
 };
 pub use config::{
-    Config, Limits, Mcp, McpTransport, Memory, MissingVariable, Model, Price, Provider,
-    ProviderKind, RecallScope, Resume, Runs, Sandbox, SandboxMode, Skills, Storage, SyncPolicy,
+    Cli, Config, Limits, Mcp, McpTransport, Memory, MissingVariable, Model, Price, ProjectMode,
+    Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox, SandboxMode, Skills, Storage,
+    SyncPolicy,
 };
 pub use edit::{ConfigFile, parse_section};
 pub use error::{Diagnostic, Error, Warning, nearest};

@@ -199,9 +199,16 @@ impl Server for Session {
 
     async fn compact(&self, request: CompactMsg) -> Result<CompactResponse, Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        let compacted = self.node.runtime().compact(&key, request.focus).await;
-        let summary = compacted.map_err(|e| status(&e))?;
-        Ok(CompactResponse { summary })
+        let runtime = self.node.runtime();
+        if request.fresh {
+            let summary = String::new();
+            let title = runtime.start_fresh(&key).await.map_err(|e| status(&e))?;
+            return Ok(CompactResponse { summary, title });
+        }
+        let summary = runtime.compact(&key, request.focus).await;
+        let summary = summary.map_err(|e| status(&e))?;
+        let title = String::new();
+        Ok(CompactResponse { summary, title })
     }
 
     async fn list_asks(&self, request: ListAsksMsg) -> Result<AskList, Status> {

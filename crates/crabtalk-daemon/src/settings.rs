@@ -22,6 +22,6 @@ impl Settings {
 
     /// Whether a sender has the owner's authority.
     pub(crate) fn is_owner(&self, sender: &str) -> bool {
-        self.0.load().owners.iter().any(|owner| owner == sender)
+        crabtalk_domain::is_owner(&self.0.load().owners, sender)
     }
 }

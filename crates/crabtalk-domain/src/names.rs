@@ -166,6 +166,20 @@ impl fmt::Display for ConversationKey {
     }
 }
 
+/// Whether a sender is one of the owners (CONV-11). An entry is a whole name,
+/// or a name followed by `/*`, which stands for one more segment: `user/*` is
+/// `user/house`, and neither `user` nor `user/house/roof`. A sender is
+/// otherwise a string without structure.
+pub fn is_owner(owners: &[String], sender: &str) -> bool {
+    owners.iter().any(|owner| match owner.strip_suffix("/*") {
+        None => owner == sender,
+        Some(name) => sender
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,5 +216,26 @@ mod tests {
         for free in ["cronos", "user", "delegate", "events"] {
             assert!(!Sender::new(free).expect("valid").is_reserved(), "{free}");
         }
+    }
+
+    #[test]
+    fn a_pattern_of_owners_stands_for_one_segment() {
+        let owners = ["user", "user/*", "a*"].map(String::from);
+        for (sender, is) in [
+            ("user", true),
+            ("user/house", true),
+            ("user/*", true),
+            ("user/", false),
+            ("user/house/roof", false),
+            ("users/house", false),
+            ("other/house", false),
+            ("a*", true),
+            ("ab", false),
+            ("", false),
+        ] {
+            assert_eq!(is_owner(&owners, sender), is, "{sender:?}");
+        }
+        assert!(!is_owner(&["/*".into()], "user"));
+        assert!(!is_owner(&["user/*".into()], "user"));
     }
 }

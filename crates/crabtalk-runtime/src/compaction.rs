@@ -23,7 +23,7 @@ use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
 use crabtalk_domain::storage::{MetaRecord, Position, Record, RunRecord, archive_title};
 use crabtalk_domain::tool::ToolSpec;
-use crabtalk_domain::{AgentConfig, AgentEvent, Message, estimate_tokens};
+use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, estimate_tokens};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -127,6 +127,44 @@ async fn now(
     Ok(done)
 }
 
+/// Puts the working history away without a summary, and answers with the
+/// archive's title (CONV-11). No model is called, so that nothing can fail but
+/// the disk. Its answer is empty if nothing was there.
+pub(crate) async fn start_fresh(
+    rt: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    open: &mut Open,
+) -> Result<String, Error> {
+    if open.history.is_empty() {
+        return Ok(String::new());
+    }
+    let tokens_before = open.history.estimated_tokens();
+    let title = match shared.live().meta.title.as_str() {
+        "" => archive_title(first_words(open)),
+        title => title.to_owned(),
+    };
+    let at = append_marker(rt, shared, open, "", &title, 0, None)?;
+    open.begin_anew("", 0);
+    shared.synced_at_end(at).await?;
+    let (key, run) = (Arc::clone(&shared.key), open.last_run);
+    let agent = key.agent.to_string();
+    Publisher::new(Arc::clone(rt), key, run, &agent, Arc::default()).publish(
+        AgentEvent::Compacted {
+            tokens_before,
+            tokens_after: 0,
+            title: title.clone(),
+            failed: String::new(),
+        },
+    );
+    Ok(title)
+}
+
+/// What the person said first since the last marker.
+fn first_words(open: &Open) -> &str {
+    let said = open.history.iter().find(|m| m.role == Role::User);
+    said.map_or("", |message| message.content.as_str())
+}
+
 /// What clients are told of a compaction.
 pub(crate) fn event(done: &Result<Done, Error>) -> AgentEvent {
     match done {
@@ -167,26 +205,7 @@ pub(crate) async fn compact(
         summary = prompt::with_question(&summary, &question);
     }
     let title = archive_title(&summary);
-    let requests = open.requests.iter().cloned().collect();
-    let meta = shared.live().meta.clone();
-    let at = shared.append(&[
-        Record::Compact {
-            summary: summary.clone(),
-            title: title.clone(),
-            archived_at: rt.now(),
-            keep: plan.keep,
-        },
-        Record::Meta(MetaRecord {
-            title: Some(meta.title),
-            cwd: Some(meta.cwd),
-            own_cwd: Some(meta.own_cwd),
-            uptime_secs: Some(meta.uptime_secs),
-            last_run: Some(open.last_run),
-            open_run: running,
-            requests: Some(requests),
-            waiting: None,
-        }),
-    ])?;
+    let at = append_marker(rt, shared, open, &summary, &title, plan.keep, running)?;
     open.begin_anew(&summary, plan.keep);
     let tokens_after = open.history.estimated_tokens();
     Ok(Done {
@@ -196,6 +215,37 @@ pub(crate) async fn compact(
         tokens_after,
         at,
     })
+}
+
+/// Appends a marker with the state that a reader from the end needs.
+fn append_marker(
+    rt: &Inner,
+    shared: &Shared,
+    open: &Open,
+    summary: &str,
+    title: &str,
+    keep: usize,
+    running: Option<RunRecord>,
+) -> Result<Position, Error> {
+    let meta = shared.live().meta.clone();
+    Ok(shared.append(&[
+        Record::Compact {
+            summary: summary.to_owned(),
+            title: title.to_owned(),
+            archived_at: rt.now(),
+            keep,
+        },
+        Record::Meta(MetaRecord {
+            title: Some(meta.title),
+            cwd: Some(meta.cwd),
+            own_cwd: Some(meta.own_cwd),
+            uptime_secs: Some(meta.uptime_secs),
+            last_run: Some(open.last_run),
+            open_run: running,
+            requests: Some(open.requests.iter().cloned().collect()),
+            waiting: None,
+        }),
+    ])?)
 }
 
 async fn summarise(

@@ -76,6 +76,10 @@ pub(crate) enum Command {
         focus: Option<Box<str>>,
         reply: Reply<String>,
     },
+    /// Puts the working history away without a summary.
+    StartFresh {
+        reply: Reply<String>,
+    },
     Set {
         change: Box<Change>,
         reply: Reply<()>,
@@ -100,7 +104,9 @@ impl Command {
         // Whoever waited may be gone; then there is nobody to tell.
         match self {
             Self::Run(job) => job.log.refuse(error),
-            Self::Compact { reply, .. } => drop(reply.send(Err(error))),
+            Self::Compact { reply, .. } | Self::StartFresh { reply } => {
+                drop(reply.send(Err(error)));
+            }
             Self::Set { reply, .. } | Self::Remove { reply } => drop(reply.send(Err(error))),
             Self::LastEnd { reply } => drop(reply.send(Err(error))),
             Self::Outcome { reply, .. } => drop(reply.send(Err(error))),
@@ -161,6 +167,7 @@ impl Conversation {
         let log = match &command {
             Command::Run(job) => Some(Arc::clone(&job.log)),
             Command::Compact { .. }
+            | Command::StartFresh { .. }
             | Command::Set { .. }
             | Command::Remove { .. }
             | Command::LastEnd { .. }
@@ -188,6 +195,9 @@ impl Conversation {
             Command::Compact { focus, reply } => {
                 // Whoever asked may have gone.
                 let _ = reply.send(self.compact(focus.as_deref()).await);
+            }
+            Command::StartFresh { reply } => {
+                let _ = reply.send(self.start_fresh().await);
             }
             Command::Set { change, reply } => {
                 let _ = reply.send(self.set(*change).await);
@@ -350,6 +360,19 @@ impl Conversation {
         let done = self.compact_until(&cancel, focus).await;
         self.shared.live().compacting = None;
         if let Err(Error::Storage(_) | Error::Panicked) = &done {
+            self.forget();
+        }
+        done
+    }
+
+    /// Begins an empty working history (CONV-11).
+    async fn start_fresh(&mut self) -> Result<String, Error> {
+        self.carry_on().await?;
+        let Some(open) = self.open.as_mut() else {
+            return Err(Error::ShuttingDown);
+        };
+        let done = compaction::start_fresh(&self.rt, &self.shared, open).await;
+        if let Err(Error::Storage(_)) = &done {
             self.forget();
         }
         done

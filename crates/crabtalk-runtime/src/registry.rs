@@ -270,6 +270,7 @@ impl Shared {
                 Some((id, Arc::clone(&job.log)))
             }
             Command::Compact { .. }
+            | Command::StartFresh { .. }
             | Command::Set { .. }
             | Command::Remove { .. }
             | Command::LastEnd { .. }

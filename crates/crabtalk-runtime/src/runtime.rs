@@ -381,6 +381,17 @@ impl Runtime {
             .await
     }
 
+    /// Puts the working history away as an archive without a summary, and
+    /// begins an empty one (CONV-11). The answer is the archive's title; it is
+    /// empty if there was nothing to put away.
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], and what keeps the marker from the disk.
+    pub async fn start_fresh(&self, key: &ConversationKey) -> Result<String, Error> {
+        self.ask_task(key, |reply| Command::StartFresh { reply })
+            .await
+    }
+
     /// Changes title or default working directory (CONV-6, CONV-7).
     pub async fn set(
         &self,

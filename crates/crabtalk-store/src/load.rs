@@ -274,7 +274,11 @@ impl Reading {
             );
         }
         let marker_offset = self.marker.as_ref().map_or(0, |(offset, _)| *offset);
-        let has_summary = self.marker.is_some();
+        // A fresh start has none (CONV-11).
+        let has_summary = self
+            .marker
+            .as_ref()
+            .is_some_and(|(_, m)| !m.summary.is_empty());
         let kept = self.kept.len();
         let (mut history, mut archived, mut before) = (Vec::new(), Some(0), Some(0));
         if let Some((offset, marker)) = self.marker {
@@ -283,7 +287,9 @@ impl Reading {
                 messages => messages,
             };
             archived = before.map(|n| n.saturating_sub(kept as u64));
-            history.push(marker.into_message());
+            if has_summary {
+                history.push(marker.into_message());
+            }
             history.extend(self.kept.drain(..).rev());
         }
         let messages = before.map(|n| n + self.after.len() as u64);

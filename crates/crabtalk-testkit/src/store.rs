@@ -222,10 +222,10 @@ impl Log {
         let before = messages.iter().filter(|(at, _)| *at < marker).count();
         let archived = before.saturating_sub(keep);
         let rest = messages.into_iter().skip(archived).map(|(_, m)| m);
+        // A fresh start has no summary.
+        let summary = Some(summary).filter(|s| !s.is_empty()).map(Message::user);
         (
-            std::iter::once(Message::user(summary))
-                .chain(rest)
-                .collect(),
+            summary.into_iter().chain(rest).collect(),
             archived as u64,
             before - archived,
         )
@@ -297,10 +297,10 @@ impl MemoryStore {
         }
         let log = &state.logs[key];
         let (history, archived_messages, kept) = log.working();
-        let has_summary = log
-            .records
-            .iter()
-            .any(|r| matches!(r, Record::Compact { .. }));
+        let has_summary = log.records.iter().rev().find_map(|r| match r {
+            Record::Compact { summary, .. } => Some(!summary.is_empty()),
+            Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
+        });
         let requests = log
             .runs()
             .filter(|r| r.phase == RunPhase::Start && !r.request_id.is_empty());
@@ -311,7 +311,7 @@ impl MemoryStore {
             }),
             meta: log.current_meta(),
             history,
-            has_summary,
+            has_summary: has_summary.unwrap_or(false),
             kept,
             archived_messages,
             last_run: log.runs().map(|run| run.id).max().unwrap_or(0),

@@ -18,7 +18,7 @@ pub(super) async fn run(context: &mut Context, command: Approvals) -> Result<(),
 async fn listed(context: &mut Context) -> Result<Vec<ApprovalInfo>, Error> {
     let request = ListApprovalsMsg {
         agent: context.global.agent.clone(),
-        sender: context.global.sender.clone(),
+        sender: Some(context.named_sender()).filter(|sender| !sender.is_empty()),
     };
     let listed = context.connection().await?.list_approvals(request).await?;
     Ok(listed.approvals)

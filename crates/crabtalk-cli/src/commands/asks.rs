@@ -135,7 +135,7 @@ pub(super) async fn deny(
 async fn pending(context: &mut Context) -> Result<Vec<PendingAsk>, Error> {
     let request = ListAsksMsg {
         agent: context.global.agent.clone(),
-        sender: context.global.sender.clone(),
+        sender: Some(context.named_sender()).filter(|sender| !sender.is_empty()),
     };
     Ok(context.connection().await?.list_asks(request).await?.asks)
 }

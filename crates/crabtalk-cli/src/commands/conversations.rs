@@ -5,17 +5,19 @@ use crate::args::{Conversations, History};
 use crate::error::Error;
 use crate::history::show_entry;
 use crate::json;
+use crate::project::Projects;
 use crabtalk_proto::{
-    ActiveConversationInfo, Client, GetHistoryMsg, HistoryEntry, ListActiveConversationsMsg,
-    ListConversationsMsg,
+    ActiveConversationInfo, Client, ConversationInfo, GetHistoryMsg, HistoryEntry,
+    ListActiveConversationsMsg, ListConversationsMsg,
 };
 use std::collections::HashMap;
+use std::path::Path;
 
 /// Messages asked for at a time; the daemon may give fewer.
 const PAGE: u32 = 200;
 
 pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(), Error> {
-    let (agent, sender, limit) = (context.agent(), context.sender(), args.limit);
+    let (agent, sender, limit) = (context.agent(), context.named_sender(), args.limit);
     let mut connection = context.connection().await?;
     let active = ListActiveConversationsMsg {
         agent: agent.clone(),
@@ -54,24 +56,59 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
         }
         return Ok(());
     }
+    let projects = Projects::read(&context.home)?;
+    let found = by_project(found);
+    let has_projects = found
+        .iter()
+        .any(|i| projects.folder_of(&i.sender).is_some());
     let rows = found.iter().map(|info| {
         let state = match state(&info.agent, &info.sender) {
             Some(active) if !active.asks.is_empty() => "asks",
             Some(active) if active.running => "runs",
             Some(_) | None => "",
         };
-        vec![
+        let mut row = vec![
             info.agent.clone(),
             info.sender.clone(),
             info.message_count.to_string(),
             context.when(&info.date),
             state.to_owned(),
             info.title.clone(),
-        ]
+        ];
+        row.extend(has_projects.then(|| folder(context, projects.folder_of(&info.sender))));
+        row
     });
     let rows = rows.collect();
-    let header = ["agent", "sender", "messages", "created", "state", "title"];
-    context.print_table(&header, rows, "there are no conversations yet")
+    let header = [
+        "agent", "sender", "messages", "created", "state", "title", "folder",
+    ];
+    let columns = header.len() - usize::from(!has_projects);
+    let none = "there are no conversations yet";
+    context.print_table(&header[..columns], rows, none)
+}
+
+/// Conversations of one sender stand together, so that those of a project do;
+/// senders and what is below each stay in the order of their last use.
+fn by_project(found: Vec<ConversationInfo>) -> Vec<ConversationInfo> {
+    let mut first = HashMap::new();
+    for (at, info) in found.iter().enumerate() {
+        first.entry(info.sender.clone()).or_insert(at);
+    }
+    let mut found = found;
+    found.sort_by_key(|info| first.get(&info.sender).copied());
+    found
+}
+
+/// A project's folder for people: from their home on where it lies there.
+fn folder(context: &Context, folder: Option<&Path>) -> String {
+    let Some(folder) = folder else {
+        return String::new();
+    };
+    let home = context.home.user_home();
+    match home.and_then(|home| folder.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => folder.display().to_string(),
+    }
 }
 
 pub(super) async fn history(context: &mut Context, args: History) -> Result<(), Error> {

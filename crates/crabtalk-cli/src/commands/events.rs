@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 pub(super) async fn events(context: &mut Context) -> Result<(), Error> {
     let request = SubscribeEvents {
         agent: context.global.agent.clone(),
-        sender: context.global.sender.clone(),
+        sender: Some(context.named_sender()).filter(|sender| !sender.is_empty()),
         ..SubscribeEvents::default()
     };
     let mut events = context.client().await?.watch(request);

@@ -32,6 +32,7 @@ pub(super) async fn compact(context: &mut Context, focus: Option<String>) -> Res
         agent: context.agent(),
         sender: context.sender(),
         focus,
+        fresh: false,
     };
     let answer = context.connection().await?.compact(request).await?;
     let screen = &mut context.console.screen;
@@ -39,4 +40,22 @@ pub(super) async fn compact(context: &mut Context, focus: Option<String>) -> Res
         return Ok(screen.json(&json!({"summary": answer.summary}))?);
     }
     Ok(screen.line(&answer.summary)?)
+}
+
+/// Puts the history away without asking a model for a summary (CONV-11).
+pub(super) async fn start_fresh(context: &mut Context) -> Result<(), Error> {
+    let request = CompactMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        fresh: true,
+        ..CompactMsg::default()
+    };
+    let answer = context.connection().await?.compact(request).await?;
+    let said = match answer.title.as_str() {
+        "" => "crabtalk: nothing was said since the last fresh start".to_owned(),
+        title => format!(
+            "crabtalk: put away as \"{title}\"; `crabtalk archives` lists it, `crabtalk search` finds what is in it"
+        ),
+    };
+    context.done(json!({"archive": answer.title}), &said)
 }

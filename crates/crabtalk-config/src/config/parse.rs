@@ -2,7 +2,7 @@
 
 use super::expand::{MissingVariable, expand};
 use super::models::read_models;
-use super::sections::{cron, limits, memory, runs, skills, storage};
+use super::sections::{cli, cron, limits, memory, runs, skills, storage};
 use super::*;
 use crate::name::{NAME_RULE, is_name};
 use crate::reader::{Section, TextFile};
@@ -67,9 +67,7 @@ impl Reader<'_> {
         Ok(Config {
             default_agent,
             model: root.string("model")?,
-            owners: root
-                .strings("owners")?
-                .unwrap_or_else(|| self.default_owners()),
+            owners: self.owners(root)?,
             provider: self.providers(root)?,
             mcp: self.mcps(root)?,
             memory: memory(root.section_or_empty("memory")?)?,
@@ -80,6 +78,7 @@ impl Reader<'_> {
             skills: skills(root.section_or_empty("skills")?)?,
             cron: cron(root.section_or_empty("cron")?)?,
             notify: self.notify(root.section_or_empty("notify")?)?,
+            cli: cli(root.section_or_empty("cli")?)?,
         })
     }
 
@@ -117,7 +116,25 @@ impl Reader<'_> {
         Ok(notify)
     }
 
-    /// `user` and the login name.
+    /// Who has the owner's authority. A pattern that means nothing is an error,
+    /// since whoever wrote it counts on it.
+    fn owners(&self, root: &mut Section<'_>) -> Result<Vec<String>, Error> {
+        let (Some(entry), Some(owners)) = (root.take("owners"), root.strings("owners")?) else {
+            return Ok(self.default_owners());
+        };
+        for owner in &owners {
+            let name = owner.strip_suffix("/*").unwrap_or(owner);
+            if name.is_empty() || name.contains('*') {
+                let message = format!(
+                    "{owner:?}: expected a sender's whole name, or NAME/* for one more segment, as in \"user/*\""
+                );
+                return root.fail(entry.node.at, "owners", &message);
+            }
+        }
+        Ok(owners)
+    }
+
+    /// `user`, the login name, and the projects of either (CONV-11).
     fn default_owners(&self) -> Vec<String> {
         let login = ["USER", "LOGNAME"].into_iter().find_map(|name| {
             (self.env)(name)?
@@ -125,9 +142,16 @@ impl Reader<'_> {
                 .ok()
                 .filter(|v| !v.is_empty())
         });
-        let mut owners = vec!["user".to_owned()];
-        owners.extend(login.filter(|login| login != "user"));
-        owners
+        let names = [Some("user".to_owned()), login.filter(|l| l != "user")];
+        let with_projects = |name: String| {
+            let projects = format!("{name}/*");
+            [name, projects]
+        };
+        names
+            .into_iter()
+            .flatten()
+            .flat_map(with_projects)
+            .collect()
     }
 
     fn providers(&self, root: &mut Section<'_>) -> Result<Vec<Provider>, Error> {

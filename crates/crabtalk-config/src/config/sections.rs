@@ -1,6 +1,8 @@
 //! The sections with a fixed set of keys, and their defaults.
 
-use super::{Cron, Limits, Memory, RecallScope, Resume, Runs, Skills, Storage, SyncPolicy};
+use super::{
+    Cli, Cron, Limits, Memory, ProjectMode, RecallScope, Resume, Runs, Skills, Storage, SyncPolicy,
+};
 use crate::Error;
 use crate::reader::Section;
 
@@ -78,6 +80,15 @@ pub(super) fn storage(mut section: Section<'_>) -> Result<Storage, Error> {
     let trash_days = section.count("trash_days", 0)?.unwrap_or(TRASH_DAYS);
     section.finish();
     Ok(Storage { sync, trash_days })
+}
+
+pub(super) fn cli(mut section: Section<'_>) -> Result<Cli, Error> {
+    let modes = [("auto", ProjectMode::Auto), ("off", ProjectMode::Off)];
+    let project = section.choice("project", &modes)?;
+    section.finish();
+    Ok(Cli {
+        project: project.unwrap_or(ProjectMode::Auto),
+    })
 }
 
 pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {

@@ -42,7 +42,7 @@ fn warns(text: &str, want: &[&str]) {
 fn nothing_said_means_the_defaults() {
     let config = config("");
     assert_eq!(config.default_agent, "crab");
-    assert_eq!(config.owners, ["user", "ann"]);
+    assert_eq!(config.owners, ["user", "user/*", "ann", "ann/*"]);
     assert_eq!(config.storage.sync, SyncPolicy::Step);
     assert_eq!(config.storage.trash_days, 30);
     assert!(config.runs.detect && config.runs.sandbox == SandboxMode::Off && config.memory.enabled);

@@ -202,15 +202,16 @@ impl Open {
         known.map(|(_, run)| *run)
     }
 
-    /// Begins the working history with a summary and what is kept.
+    /// Begins the working history with a summary, if there is one, and what is
+    /// kept.
     pub(crate) fn begin_anew(&mut self, summary: &str, keep: usize) {
         let archived = self.history.len() - keep;
         // An earlier summary is no message of its own.
         self.archived_messages += (archived - usize::from(self.has_summary)) as u64;
         let kept = self.history[archived..].iter().cloned();
-        let summary = Arc::new(Message::user(summary));
-        self.history = std::iter::once(summary).chain(kept).collect();
-        self.has_summary = true;
+        self.has_summary = !summary.is_empty();
+        let summary = self.has_summary.then(|| Arc::new(Message::user(summary)));
+        self.history = summary.into_iter().chain(kept).collect();
         self.kept = keep;
         self.has_guests = framing::has_guests(&self.history);
     }

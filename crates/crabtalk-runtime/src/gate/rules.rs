@@ -34,7 +34,7 @@ pub fn standing(
         Origin::Client { principal } => Standing {
             is_owner: *principal == Principal::Owner
                 && !sender.is_reserved()
-                && owners.iter().any(|owner| owner == sender.as_str()),
+                && crabtalk_domain::is_owner(owners, sender.as_str()),
             unattended: false,
         },
         Origin::Cron { .. } | Origin::Event { .. } => Standing {

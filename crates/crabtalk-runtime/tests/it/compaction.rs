@@ -299,3 +299,43 @@ async fn images_are_told_in_words_to_a_summary_and_stay_in_the_archive() {
     let kept: usize = page.expect("in memory").entries[2].message.images.len();
     assert_eq!(kept, 2);
 }
+
+#[tokio::test]
+async fn a_fresh_start_puts_everything_away_and_calls_no_model() {
+    let replies = ["hello", "again", "A summary.", "third", "fourth"];
+    let rig = rig(replies.map(Reply::text).into());
+    let key = key();
+    rig.run("My name is Ann. Hear me.").await;
+    let title = rig.runtime.start_fresh(&key).await.expect("put away");
+    assert_eq!(title, "My name is Ann.");
+    // Once more there is nothing to put away.
+    assert_eq!(rig.runtime.start_fresh(&key).await.expect("nothing"), "");
+    let error = rig.runtime.compact(&key, None).await.expect_err("empty");
+    assert_eq!(error.code(), 400);
+    rig.run("more").await;
+    let told = |at: usize| -> Vec<String> {
+        let requests = rig.model.requests();
+        let history = requests[at].history.iter();
+        history.map(|m| m.content.clone()).collect()
+    };
+    assert_eq!(rig.model.requests().len(), 2);
+    assert_eq!(told(1), ["more"]);
+    assert_eq!(rig.runtime.live(&key).map(|l| l.message_count), Some(4));
+    // A summary goes as well, and nothing that was said is ever deleted.
+    rig.runtime.compact(&key, None).await.expect("compacted");
+    rig.runtime.start_fresh(&key).await.expect("put away");
+    rig.run("and then").await;
+    assert_eq!(told(3), ["and then"]);
+    let archives = rig.runtime.storage().archives(&key).await;
+    let archives = archives.expect("in memory");
+    let titles: Vec<&str> = archives.iter().map(|a| a.title.as_str()).collect();
+    assert_eq!(titles.len(), 3, "{titles:?}");
+    assert_eq!(&titles[..2], ["My name is Ann.", "A summary."]);
+    assert!(
+        rig.lines()
+            .contains(&"user: My name is Ann. Hear me.".to_owned())
+    );
+    let nobody = crabtalk_domain::ConversationKey::new("crab", "nobody").expect("valid");
+    let error = rig.runtime.start_fresh(&nobody).await.expect_err("absent");
+    assert_eq!(error.code(), 404);
+}

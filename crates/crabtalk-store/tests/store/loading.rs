@@ -53,6 +53,28 @@ async fn a_summary_stands_for_what_is_archived_and_keeps_the_last_messages() {
 }
 
 #[tokio::test]
+async fn behind_a_fresh_start_the_history_is_empty_and_the_state_is_there() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    log.append(&[user("1"), said("2"), compact("first", 1), user("3")])
+        .expect("appends");
+    log.append(&[compact("", 0), Record::Meta(MetaRecord::default())])
+        .expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert!(opened.history.is_empty() && !opened.has_summary);
+    assert_eq!(opened.archived_messages, 3);
+    assert_eq!(opened.meta.cwd, "/work", "survives the marker");
+    let mut log = opened.log;
+    log.append(&[user("4")]).expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(told(&opened.history), ["user: 4"]);
+    let archives = home.store.archives(&key("crab", "user")).await;
+    assert_eq!(archives.expect("lists").len(), 2);
+}
+
+#[tokio::test]
 async fn the_calls_that_waited_last_are_found_again() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;

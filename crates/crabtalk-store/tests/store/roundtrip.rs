@@ -90,9 +90,12 @@ proptest! {
                         let keep = keep.min(all.len());
                         let state = Record::Meta(MetaRecord::default());
                         opened.log.append(&[compact(&summary, keep), state]).expect("appends");
-                        let mut first = Message::user(summary);
-                        first.at = "2026-11-02T00:00:00Z".into();
-                        working = vec![first];
+                        // A fresh start has no summary.
+                        let first = (!summary.is_empty()).then(|| Message {
+                            at: "2026-11-02T00:00:00Z".into(),
+                            ..Message::user(summary)
+                        });
+                        working = first.into_iter().collect();
                         working.extend_from_slice(&all[all.len() - keep..]);
                     }
                     Step::Title(new) => {

@@ -28,6 +28,7 @@ mod models;
 mod no_threads;
 mod offline;
 mod processes;
+mod projects;
 mod rights;
 mod scripts;
 mod secrets;

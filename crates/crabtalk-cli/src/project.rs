@@ -1,0 +1,219 @@
+//! Which project a person stands in (CONV-11).
+//!
+//! Inside a git work tree people speak as `user/NAME`, so that what is said in
+//! one folder does not mix with another's. The name is the folder's; where two
+//! folders share one, the later gets a number. `state/projects.toml` remembers
+//! which folder has which name.
+//!
+//! Invariants: a name belongs to one folder; a folder keeps its name; git is
+//! not run, since a repository may configure what git runs.
+
+use crate::error::Error;
+use crabtalk_config::{Home, write_atomic};
+use crabtalk_files as files;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Who speaks in projects, and everywhere else.
+const PERSON: &str = "user";
+
+/// Largest list of projects: thousands of them.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Largest file that says where a work tree's repository lies.
+const MAX_LINK_BYTES: u64 = 4096;
+
+/// Characters of a folder's name that make a project's: a sender's name has a
+/// limit of its own, and nobody reads more.
+const MAX_NAME: usize = 100;
+
+const HEAD: &str = "# Which folder a project's name belongs to. The command line writes this; a
+# person may change names and remove entries.
+";
+
+/// A line of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Project {
+    name: String,
+    path: PathBuf,
+    /// When it was first seen.
+    #[serde(default)]
+    at: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct List {
+    #[serde(default)]
+    project: Vec<Project>,
+}
+
+/// The projects that this home knows.
+#[derive(Debug)]
+pub(crate) struct Projects {
+    file: PathBuf,
+    list: List,
+}
+
+impl Projects {
+    /// Reads the list; none is an empty one.
+    ///
+    /// # Errors
+    /// A list that cannot be read or understood, with the place and what to do.
+    pub(crate) fn read(home: &Home) -> Result<Self, Error> {
+        let file = home.state_dir().join("projects.toml");
+        let text = files::if_there(files::read_text(&file, MAX_BYTES));
+        let text = text.map_err(|e| broken(&file, &e))?.unwrap_or_default();
+        let list = toml::from_str(&text).map_err(|e| broken(&file, &e))?;
+        Ok(Self { file, list })
+    }
+
+    /// The folder of a project's sender.
+    pub(crate) fn folder_of(&self, sender: &str) -> Option<&Path> {
+        let name = sender.strip_prefix(PERSON)?.strip_prefix('/')?;
+        let known = self.list.project.iter().find(|known| known.name == name)?;
+        Some(&known.path)
+    }
+
+    fn name_of(&self, folder: &Path) -> Option<&str> {
+        let known = self.list.project.iter().find(|known| known.path == folder);
+        known.map(|known| known.name.as_str())
+    }
+
+    /// The name that a folder gets: its own, with a number where another
+    /// folder has that.
+    fn free_name(&self, folder: &Path) -> String {
+        let name = plain_name(folder);
+        // Names that differ in case alone would be taken for one another.
+        let is_free = |name: &String| {
+            let mut known = self.list.project.iter();
+            known.all(|known| known.name.to_lowercase() != name.to_lowercase())
+        };
+        let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.clone()).chain(numbered);
+        names.find(is_free).unwrap_or(name)
+    }
+
+    fn write(&self) -> Result<(), Error> {
+        let mut text = HEAD.to_owned();
+        let list = toml::to_string(&self.list).map_err(|e| broken(&self.file, &e))?;
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{list}");
+        Ok(write_atomic(&self.file, &text)?)
+    }
+}
+
+fn broken(file: &Path, why: &dyn std::fmt::Display) -> Error {
+    Error::Failed(format!(
+        "{}: {why}: mend or remove it; --project NAME and --project '' do without it",
+        file.display()
+    ))
+}
+
+/// The sender of somebody who stands in a folder; `None` outside of any work
+/// tree. With `keep` a new project is remembered.
+///
+/// # Errors
+/// A list of projects that cannot be read, or written.
+pub(crate) fn sender_in(home: &Home, folder: &Path, keep: bool) -> Result<Option<String>, Error> {
+    let Some(root) = work_tree(folder, home.user_home()) else {
+        return Ok(None);
+    };
+    let projects = Projects::read(home)?;
+    let name = match projects.name_of(&root) {
+        Some(name) => name.to_owned(),
+        None if keep => remember(home, &root)?,
+        None => projects.free_name(&root),
+    };
+    Ok(Some(sender_of(&name)))
+}
+
+/// Whether the configuration wants no projects. A file that cannot be read
+/// says nothing here; the daemon names what is wrong with it.
+pub(crate) fn is_off(home: &Home) -> bool {
+    #[derive(Deserialize)]
+    struct Found {
+        cli: Option<Section>,
+    }
+    #[derive(Deserialize)]
+    struct Section {
+        project: Option<String>,
+    }
+    let Ok(text) = files::read_text(&home.config_file(), MAX_BYTES) else {
+        return false;
+    };
+    let found = toml::from_str::<Found>(&text).ok();
+    let project = found.and_then(|found| found.cli?.project);
+    project.is_some_and(|project| project == "off")
+}
+
+/// The sender of a project by name.
+pub(crate) fn sender_of(name: &str) -> String {
+    format!("{PERSON}/{name}")
+}
+
+/// A project's name as given by a person.
+///
+/// # Errors
+/// One that would be no single segment of a sender.
+pub(crate) fn check(name: &str) -> Result<(), Error> {
+    if name.contains('/') || name.chars().any(char::is_control) {
+        return Err(Error::Usage(format!(
+            "--project {name:?}: expected a name without slashes, as `crabtalk conversations` shows them behind user/"
+        )));
+    }
+    Ok(())
+}
+
+/// Gives a folder its name. Two commands at once give two folders two names:
+/// the folder of the list is locked meanwhile.
+fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
+    let home = home.create()?;
+    let state = home.state_dir();
+    let lock = File::open(&state).map_err(|e| Error::io(state.display(), &e))?;
+    flock(&lock, FlockOperation::LockExclusive)
+        .map_err(|e| Error::io(state.display(), &e.into()))?;
+    let mut projects = Projects::read(&home)?;
+    if let Some(name) = projects.name_of(folder) {
+        return Ok(name.to_owned());
+    }
+    let name = projects.free_name(folder);
+    projects.list.project.push(Project {
+        name: name.clone(),
+        path: folder.to_owned(),
+        at: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+    });
+    projects.write()?;
+    Ok(name)
+}
+
+/// The top folder of the git work tree that a folder lies in. A person's own
+/// home is none, even if its settings are kept by git: everything would be one
+/// project.
+fn work_tree(folder: &Path, user_home: Option<&Path>) -> Option<PathBuf> {
+    let is_home = |folder: &Path| user_home.is_some_and(|home| home == folder);
+    let mut folders = folder.ancestors().filter(|folder| !is_home(folder));
+    let root = folders.find(|folder| {
+        let git = folder.join(".git");
+        // A linked work tree and a submodule have a file that says where the
+        // repository lies.
+        git.join("HEAD").is_file()
+            || files::read_text(&git, MAX_LINK_BYTES).is_ok_and(|text| text.starts_with("gitdir:"))
+    })?;
+    Some(root.to_owned())
+}
+
+/// A folder's name as one segment of a sender.
+fn plain_name(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.replace(|c: char| c.is_control() || c == '/', "-");
+    match name.trim() {
+        "" => "root".to_owned(),
+        name => name.chars().take(MAX_NAME).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
