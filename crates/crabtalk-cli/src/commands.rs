@@ -43,12 +43,14 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
 
 /// Runs a command.
 pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
-    match &command {
-        Command::Chat(_) | Command::Ask(_) => context.find_speaker(true)?,
-        // They speak to no conversation, and mend what is broken.
-        Command::Daemon(_) | Command::Config { .. } | Command::Completions(_) | Command::Man(_) => {
-        }
-        _ => context.find_speaker(false)?,
+    // They speak to no conversation, and mend what is broken.
+    let mends = matches!(
+        command,
+        Command::Daemon(_) | Command::Config { .. } | Command::Completions(_) | Command::Man(_)
+    );
+    if !mends {
+        let speaks = matches!(command, Command::Chat(_) | Command::Ask(_));
+        context.find_speaker(speaks)?;
     }
     match command {
         Command::Chat(args) => chat::chat(context, args).await,
