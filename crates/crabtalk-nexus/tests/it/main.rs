@@ -1,0 +1,5 @@
+//! NEXUS as a whole, with agents that are doubles.
+
+mod crash;
+mod double;
+mod rig;
