@@ -254,12 +254,13 @@ impl Backend for Daemon {
         Box::pin(async { Ok(Answered::Stale(evidence)) })
     }
 
-    fn compress(&self, _: Compression) -> Call<'_, Compressed> {
+    fn compress(&self, how: Compression) -> Call<'_, Compressed> {
         self.call(COMPRESS, async move {
             let request = CompactMsg {
                 agent: self.agent.clone(),
                 sender: SENDER.into(),
-                focus: None,
+                fresh: how == Compression::Clear,
+                ..CompactMsg::default()
             };
             let done = self.client.call(request).await.map_err(failure)?;
             let bytes = done.summary.len();

@@ -12,6 +12,7 @@ use crate::supervisor::{Listener, Supervisor};
 use crate::world::World;
 use crabtalk_backend::Backend;
 use crabtalk_client::{Client, Endpoint};
+use crabtalk_terminal::{Kinds, Settings, Spec, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +87,8 @@ pub async fn run(
         path: places.state(),
         source,
     })?;
-    let backends = backends(places, &team).await;
+    // The terminals are watched while they are held.
+    let (backends, _terminals) = backends(places, &team).await;
     let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
     let (tell, commands) = mpsc::channel(COMMANDS);
     tokio::select! {
@@ -95,8 +97,12 @@ pub async fn run(
     }
 }
 
-/// What drives each agent.
-pub async fn backends(places: &Places, team: &Team) -> BTreeMap<Name, Arc<dyn Backend>> {
+/// What drives each agent, and the terminals in which some of them are.
+pub async fn backends(
+    places: &Places,
+    team: &Team,
+) -> (BTreeMap<Name, Arc<dyn Backend>>, Option<Terminals>) {
+    let terminals = terminals(places, team).await;
     let files = Files::new(team);
     let name = format!("nexus/{}", crabtalk_client::VERSION);
     let client = Client::new(Endpoint::of_home(&places.home), name);
@@ -106,13 +112,41 @@ pub async fn backends(places: &Places, team: &Team) -> BTreeMap<Name, Arc<dyn Ba
         Daemon::new(client.clone(), name.clone(), agent, files.clone(), silent)
     };
     let of = |(name, member): (&Name, &Member)| {
-        let backend: Arc<dyn Backend> = match &member.kind {
-            None => Arc::new(of_daemon(name, member)),
-            Some(kind) => Arc::new(Absent::new(format!(
-                "agents of the kind {kind:?}, in terminals, are not built in"
-            ))),
+        let backend: Arc<dyn Backend> = match (&member.kind, &terminals) {
+            (None, _) => Arc::new(of_daemon(name, member)),
+            (Some(kind), Ok((terminals, kinds))) => match kinds.get(kind) {
+                Some(known) => Arc::new(terminals.agent(Spec {
+                    name: name.folder(),
+                    kind: known.clone(),
+                    folder: team.root.clone(),
+                    env: BTreeMap::new(),
+                    silent,
+                })),
+                None => {
+                    let names: Vec<&str> = kinds.names().collect();
+                    let known = names.join(", ");
+                    Arc::new(Absent::new(format!("no kind {kind:?}; there are {known}")))
+                }
+            },
+            (Some(_), Err(why)) => Arc::new(Absent::new(why.clone())),
         };
         (name.clone(), backend)
     };
-    team.agents.iter().map(of).collect()
+    let backends = team.agents.iter().map(of).collect();
+    (backends, terminals.ok().map(|(terminals, _)| terminals))
+}
+
+/// The terminals, if anybody of the team is in one; why there are none else,
+/// which costs those of the daemon nothing.
+async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), String> {
+    if team.agents.values().all(Member::is_of_daemon) {
+        return Err("nobody is in a terminal".into());
+    }
+    let kinds = team.kinds.iter();
+    let kinds = kinds.map(|(name, kind)| (name.clone(), toml::Value::Table(kind.clone())));
+    let kinds = Kinds::new(&kinds.collect()).map_err(|error| error.to_string())?;
+    let settings = Settings::new(&places.user_home, places.state().join("terminals"));
+    let terminals = Terminals::open(settings).await;
+    let terminals = terminals.map_err(|error| error.to_string())?;
+    Ok((terminals, kinds))
 }
