@@ -10,5 +10,6 @@
 mod answers;
 mod lives;
 mod messages;
+mod real;
 mod rig;
 mod signs;

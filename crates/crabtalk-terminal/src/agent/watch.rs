@@ -307,7 +307,7 @@ impl Watcher {
     }
 
     async fn never_ready(&mut self, life: &Life, look: &Look) {
-        let said = last_lines(look);
+        let said = last_lines(&look.text());
         {
             let mut session = self.shared.session();
             if let Some(life) = &mut session.life {
@@ -390,8 +390,8 @@ impl Watcher {
     async fn died(&mut self, life: &Life) {
         let window = self.shared.tmux.window_of(&self.shared.spec.name).await;
         let window = window.ok().flatten().filter(|w| w.life == life.window.life);
-        let look = match &window {
-            Some(window) => self.shared.tmux.look(&window.pane).await.ok().flatten(),
+        let said = match &window {
+            Some(window) => self.shared.tmux.history(&window.pane).await.ok(),
             None => None,
         };
         self.shared.catch_up().await;
@@ -407,9 +407,7 @@ impl Watcher {
             let exit = Exit {
                 status: window.as_ref().and_then(|window| window.status),
                 signal: window.as_ref().and_then(|window| window.signal),
-                said: look
-                    .as_ref()
-                    .map_or_else(|| "its window is gone".into(), last_lines),
+                said: said.map_or_else(|| "its window is gone".into(), |said| last_lines(&said)),
             };
             let detail = match (exit.status, exit.signal) {
                 (_, Some(signal)) => format!("ended by signal {signal}"),
@@ -512,11 +510,8 @@ fn prompt_of(shown: &Shown<'_>, session: &mut super::session::Session) -> Prompt
     }
 }
 
-fn last_lines(look: &Look) -> String {
-    let text = look.text();
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+fn last_lines(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(SAID_LINES)..].join("\n")
 }

@@ -108,24 +108,38 @@ impl Agent {
         kinds.extend(changes.parse::<toml::Table>().unwrap());
         let kinds = Kinds::new(&kinds).unwrap();
         let program = std::env::current_exe().unwrap().display().to_string();
+        let folder = folder.display().to_string();
         let env = [
-            ("HOME", folder.display().to_string()),
-            ("FAKE_AGENT", folder.display().to_string()),
-            ("FAKE_PROGRAM", program),
-            ("FAKE_TEST", "tests::rig::plays_the_agent".to_owned()),
+            ("FAKE_AGENT", folder.as_str()),
+            ("FAKE_PROGRAM", &program),
+            ("FAKE_TEST", "tests::rig::plays_the_agent"),
         ];
         let kind = if changes.is_empty() {
             "fake"
         } else {
             "changed"
         };
+        Self::of_kind(terminals, root, name, kinds.get(kind).unwrap(), &env)
+    }
+
+    /// One of a kind, at home in a folder of its own.
+    pub(super) fn of_kind(
+        terminals: &Terminals,
+        root: &Path,
+        name: &str,
+        kind: &crate::Kind,
+        env: &[(&str, &str)],
+    ) -> Self {
+        let folder = root.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let home = ("HOME", folder.to_str().unwrap());
+        let env = env.iter().copied().chain([home]);
         let port = terminals.agent(Spec {
             name: name.to_owned(),
-            kind: kinds.get(kind).unwrap().clone(),
+            kind: kind.clone(),
             folder: root.join("work"),
             env: env
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             silent: Duration::from_secs(1),
         });

@@ -134,6 +134,7 @@ impl Tmux {
         };
         self.run(&option("@nexus_life", &program.life)).await?;
         self.run(&option("@nexus_session", "")).await?;
+        self.run(&["clear-history", "-t", &window.pane]).await?;
         let mut words: Vec<String> = ["respawn-pane", "-k", "-t", &window.pane, "-c"]
             .map(str::to_owned)
             .to_vec();
@@ -141,15 +142,14 @@ impl Tmux {
         for (name, value) in &program.environment {
             words.extend(["-e".to_owned(), format!("{name}={value}")]);
         }
-        // One word alone would be given to a shell; a `;` at the end of a word
-        // would end tmux's command.
+        // `env`, since one word alone would be given to a shell, and since tmux puts
+        // the search path of whoever asks it in the place of ours.
         words.extend(["--".to_owned(), "env".to_owned()]);
+        let path = program.environment.iter().rfind(|(name, _)| name == "PATH");
+        words.extend(path.map(|(name, value)| unended(&format!("{name}={value}"))));
         words.extend(program.words.iter().map(|word| unended(word)));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        self.run(&words).await?;
-        self.run(&["clear-history", "-t", &window.pane])
-            .await
-            .map(drop)
+        self.run(&words).await.map(drop)
     }
 
     /// Keeps the name of an agent's session with its window.

@@ -2,6 +2,7 @@
 
 mod bedrock;
 mod google;
+mod responses;
 
 use super::Format;
 use serde_json::Value;
@@ -17,6 +18,9 @@ const MAX_MARKS: usize = 4;
 pub(super) fn problems(format: Format, path: &str, body: &Value) -> Vec<String> {
     if !body.is_object() {
         return vec!["the body is no JSON object".into()];
+    }
+    if path.ends_with("/responses") {
+        return responses::problems(body);
     }
     match format {
         Format::OpenAi => common(body, openai),

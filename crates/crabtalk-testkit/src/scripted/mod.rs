@@ -13,6 +13,7 @@ mod check;
 mod connection;
 pub mod google;
 pub mod openai;
+pub mod responses;
 mod script;
 mod server;
 

@@ -219,7 +219,10 @@ impl Script {
 
     /// What a request's last message is answered with whatever the turn.
     pub(super) fn rule(&self, body: &Value) -> Option<&Reply> {
-        let last = body["messages"].as_array()?.last()?.to_string();
+        let messages = body["messages"]
+            .as_array()
+            .or_else(|| body["input"].as_array());
+        let last = messages?.last()?.to_string();
         let mut rules = self.rules.iter();
         let (_, reply) = rules.find(|(text, _)| last.contains(text))?;
         Some(reply)
