@@ -86,6 +86,8 @@ async fn a_chat_talks_asks_cancels_and_remembers() {
     // Whoever comes back sees what was said.
     let again = Tmux::open(&env, "\"$CRABTALK\" chat");
     again.shows("good day", 1).await;
+    // A key that comes before the editor does is nobody's.
+    again.shows("\ncrabtalk> ", 1).await;
     again.key("C-d");
     again.shows("ended with 0", 1).await;
 }

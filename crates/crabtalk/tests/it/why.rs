@@ -91,10 +91,10 @@ async fn the_failing_test_is_fixed_and_the_history_survives_a_kill() {
 
     let requests = model.requests().await;
     assert_eq!(requests.len(), 4);
-    let before = entries(&env, "crab", "user").await;
+    let before = entries(&env, "crab", "user/work").await;
     daemon.kill().await;
     let _daemon = env.daemon().await;
-    let after = entries(&env, "crab", "user").await;
+    let after = entries(&env, "crab", "user/work").await;
     assert_eq!(after, before);
 
     let said: Vec<_> = after.iter().map(said).collect();
