@@ -91,6 +91,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     // Components are programs of their own: nothing of the daemon is in them.
     ("crabtalk-fetch", &["crabtalk-component"]),
     ("crabtalk-search", &["crabtalk-component"]),
+    // What it starts ends with it.
+    (
+        "crabtalk-mcpd",
+        &["crabtalk-component", "crabtalk-guardian"],
+    ),
     (
         "crabtalk-webhook",
         &["crabtalk-component", "crabtalk-client"],

@@ -3,7 +3,6 @@
 use crate::{Home, Manager, Plan, Service, stop_signal};
 use anyhow::Context;
 use clap::{Args, Command, FromArgMatches, Subcommand};
-use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
@@ -78,14 +77,14 @@ fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<Exi
             Ok(ExitCode::SUCCESS)
         }
         Action::Start(DryRun { dry_run }) => {
-            carry_out(&manager.start(&definition(&component, &home)?)?, dry_run)
+            carry_out(&manager.start(&definition(&service, &home)?)?, dry_run)
         }
         Action::Stop(DryRun { dry_run }) => {
-            let definition = definition(&component, &home)?;
+            let definition = definition(&service, &home)?;
             carry_out(&manager.stop(&definition)?, dry_run)
         }
         Action::Restart(DryRun { dry_run }) => {
-            let definition = definition(&component, &home)?;
+            let definition = definition(&service, &home)?;
             carry_out(&manager.stop(&definition)?, dry_run)?;
             carry_out(&manager.start(&definition)?, dry_run)
         }
@@ -97,13 +96,12 @@ fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<Exi
 }
 
 /// The service is this program, told to serve.
-fn definition(component: &crate::Component, home: &Home) -> anyhow::Result<crate::Definition> {
+fn definition(service: &impl Service, home: &Home) -> anyhow::Result<crate::Definition> {
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
-    crate::Definition::new(
-        component.clone(),
-        vec![program.into(), OsString::from("serve")],
-        home.clone(),
-    )
+    let mut command = vec![program.into_os_string()];
+    command.extend(service.arguments());
+    command.push("serve".into());
+    crate::Definition::new(service.component().clone(), command, home.clone())
 }
 
 fn carry_out(plan: &Plan, dry_run: bool) -> anyhow::Result<ExitCode> {

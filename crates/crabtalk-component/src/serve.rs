@@ -2,6 +2,7 @@
 
 use crate::{Component, Home, PortFile, peer};
 use anyhow::Context;
+use std::ffi::OsString;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -17,6 +18,13 @@ const GRACE: Duration = Duration::from_secs(3);
 pub trait Service: Send + Sync + Sized + 'static {
     /// Who it is.
     fn component(&self) -> &Component;
+
+    /// What its program is called with before the command, so that its service serves
+    /// the same: a program that is several components says which one. Nothing else
+    /// needs it.
+    fn arguments(&self) -> Vec<OsString> {
+        Vec::new()
+    }
 
     /// Runs until `stop` is cancelled. An error ends the process with code 1, and
     /// the service manager starts it again.
