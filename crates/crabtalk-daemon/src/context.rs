@@ -31,6 +31,7 @@ const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 /// What is answered to the question of trust.
 const TRUST: &str = "Trust";
 
+#[derive(Clone)]
 pub(crate) struct Context {
     /// Made anew by a reload, since its settings may change.
     pub(crate) memory: Arc<ArcSwap<Memory>>,
@@ -41,20 +42,61 @@ pub(crate) struct Context {
     pub(crate) notifier: Notifier,
 }
 
-impl Hook for Context {
+/// What one look found for a run: what it does not know is looked up when it is
+/// needed.
+#[derive(Default)]
+struct Glance {
+    memory: crabtalk_memory::Glance,
+    around: Option<Arc<Look>>,
+}
+
+/// The hook of one run, which has looked.
+struct OfRun {
+    context: Context,
+    glance: Glance,
+}
+
+impl Hook for OfRun {
     fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
+        Box::pin(self.context.build(&self.glance, agent))
+    }
+
+    fn preprocess<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        content: String,
+    ) -> BoxFuture<'a, Result<String, Refusal>> {
+        self.context.preprocess(run, content)
+    }
+
+    fn on_before_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        history: &'a [Arc<Message>],
+        people: &'a dyn People,
+    ) -> BoxFuture<'a, Vec<Message>> {
+        Box::pin(self.context.before_run(&self.glance, run, history, people))
+    }
+}
+
+impl Hook for Context {
+    fn for_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        said: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
         Box::pin(async move {
             self.accepted.settle().await;
-            let memory = self.memory.load_full();
-            let remembers = remembers(&agent, &memory);
-            let named = agent.clone();
-            let mut agent = in_time(memory.identify(agent)).await.unwrap_or(named);
-            if remembers {
-                agent = memory.on_build_agent(agent).await;
-            }
-            agent.prompt = format!("{}\n\n{}", agent.prompt.trim_end(), environment());
-            agent
+            let of_run = OfRun {
+                context: self.clone(),
+                glance: self.glance(run, said).await,
+            };
+            Some(Arc::new(of_run) as Arc<dyn Hook>)
         })
+    }
+
+    fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
+        Box::pin(async move { self.build(&Glance::default(), agent).await })
     }
 
     fn preprocess<'a>(
@@ -86,32 +128,8 @@ impl Hook for Context {
         people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
         Box::pin(async move {
-            self.accepted.settle().await;
-            let memory = self.memory.load_full();
-            let remembered = async {
-                if remembers(run.agent, &memory) {
-                    let remembered = memory.on_before_run(run, history, people);
-                    in_time(remembered).await.unwrap_or_default()
-                } else {
-                    Vec::new()
-                }
-            };
-            // Both may wait for the disk: at once, so that the first word of
-            // an answer waits for one look only.
-            let (look, remembered) = futures_util::join!(self.surroundings.of(run.cwd), remembered);
-            let skills = self.skills.advertised(run, &look);
-            let project = self.project(run, people, look).await;
-            let around = format!(
-                "working directory: {}\ndate: {:.10}",
-                tags::line(&run.cwd.to_string_lossy()),
-                SystemClock.now().to_string()
-            );
-            let mut notes = vec![tags::block("environment", &around)];
-            notes.extend(project);
-            notes.extend(skills.map(|skills| tags::block("skills", &skills)));
-            let mut messages = vec![Message::injected(notes.join("\n\n"))];
-            messages.extend(remembered);
-            messages
+            let glance = Glance::default();
+            self.before_run(&glance, run, history, people).await
         })
     }
 
@@ -161,6 +179,84 @@ fn environment() -> String {
 }
 
 impl Context {
+    /// Asks in one thread, once, whether what is known still holds: a run needs
+    /// several things, and would wait for a thread for each. It reads nothing; what
+    /// changed is read where it is needed.
+    async fn glance(&self, run: RunContext<'_>, said: &str) -> Glance {
+        let memory = self.memory.load_full();
+        let viewer = memory.viewer(run.key, run.origin);
+        let (has_archives, said) = (run.has_archives, said.to_owned());
+        let (surroundings, cwd) = (Arc::clone(&self.surroundings), run.cwd.to_owned());
+        let look = move || Glance {
+            memory: memory.glance(&viewer, has_archives, &said),
+            around: surroundings.known(&cwd),
+        };
+        let of = run.cwd.to_string_lossy();
+        let looked = self.skills.files().look(&of, look).await;
+        looked.unwrap_or_else(|why| {
+            tracing::warn!(cwd = %of, why, "a run goes without project and skills");
+            Glance {
+                around: Some(Arc::default()),
+                ..Glance::default()
+            }
+        })
+    }
+
+    async fn build(&self, glance: &Glance, agent: AgentConfig) -> AgentConfig {
+        self.accepted.settle().await;
+        let memory = self.memory.load_full();
+        let remembers = remembers(&agent, &memory);
+        let named = agent.clone();
+        let identified = in_time(memory.identify(&glance.memory, agent)).await;
+        let mut agent = identified.unwrap_or(named);
+        if remembers {
+            agent = memory.on_build_agent(agent).await;
+        }
+        agent.prompt = format!("{}\n\n{}", agent.prompt.trim_end(), environment());
+        agent
+    }
+
+    async fn before_run(
+        &self,
+        glance: &Glance,
+        run: RunContext<'_>,
+        history: &[Arc<Message>],
+        people: &dyn People,
+    ) -> Vec<Message> {
+        self.accepted.settle().await;
+        let memory = self.memory.load_full();
+        let remembered = async {
+            if remembers(run.agent, &memory) {
+                let remembered = memory.before_run(&glance.memory, run, history);
+                in_time(remembered).await.unwrap_or_default()
+            } else {
+                Vec::new()
+            }
+        };
+        let around = async {
+            match &glance.around {
+                Some(around) => Arc::clone(around),
+                None => self.surroundings.of(run.cwd).await,
+            }
+        };
+        // Both may wait for the disk: at once, so that the first word of
+        // an answer waits for one look only.
+        let (look, remembered) = futures_util::join!(around, remembered);
+        let skills = self.skills.advertised(run, &look);
+        let project = self.project(run, people, look).await;
+        let around = format!(
+            "working directory: {}\ndate: {:.10}",
+            tags::line(&run.cwd.to_string_lossy()),
+            SystemClock.now().to_string()
+        );
+        let mut notes = vec![tags::block("environment", &around)];
+        notes.extend(project);
+        notes.extend(skills.map(|skills| tags::block("skills", &skills)));
+        let mut messages = vec![Message::injected(notes.join("\n\n"))];
+        messages.extend(remembered);
+        messages
+    }
+
     /// Instructions of the project, once an owner has trusted them; else a
     /// note that they are left out.
     async fn project(

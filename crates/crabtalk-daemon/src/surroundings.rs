@@ -65,7 +65,8 @@ impl Surroundings {
         })
     }
 
-    fn known(&self, cwd: &Path) -> Option<Arc<Look>> {
+    /// What there is, where it is known to be as it was. For a thread that may wait.
+    pub(crate) fn known(&self, cwd: &Path) -> Option<Arc<Look>> {
         let kept = self.kept();
         let known = kept.get(cwd)?;
         let same = known.folders == self.skills.folders() && known.fingerprint.holds();

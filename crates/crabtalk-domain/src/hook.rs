@@ -66,6 +66,18 @@ impl ToolRegistry {
 /// Called at the turning points of an agent's life. Every method has a
 /// default that does nothing, and `()` implements the trait.
 pub trait Hook: Send + Sync {
+    /// A hook for one run alone, which has looked at once at what the run's turning
+    /// points need one after the other; `None` leaves the run to this one. Called
+    /// before anything else of a run, with its agent as it is configured and the
+    /// message as it was sent.
+    fn for_run<'a>(
+        &'a self,
+        _run: RunContext<'a>,
+        _said: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
+        Box::pin(ready(None))
+    }
+
     /// Composes an agent, for instance its prompt: for each of its runs, before
     /// [`Hook::on_before_run`], from what is configured at that moment. So a
     /// change of what it adds reaches the next run, and nothing accumulates.

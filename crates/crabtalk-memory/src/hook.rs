@@ -52,43 +52,85 @@ impl Hook for Memory {
         history: &'a [Arc<Message>],
         _people: &'a dyn People,
     ) -> BoxFuture<'a, Vec<Message>> {
-        Box::pin(async move {
-            if !self.settings().enabled {
-                return Vec::new();
-            }
-            let viewer = self.viewer(run.key, run.origin);
-            let overview = self.overview_block(&viewer).await;
-            let recalled = self.recall_block(&viewer, run.has_archives, history).await;
-            overview
-                .into_iter()
-                .chain(recalled)
-                .map(Message::injected)
-                .collect()
-        })
+        Box::pin(async move { self.before_run(&Glance::default(), run, history).await })
     }
 }
 
+/// What memory knows for one run by asking whether files are as they were. What
+/// is not known is looked up when it is needed.
+#[derive(Debug, Clone, Default)]
+pub struct Glance {
+    soul: Option<Arc<str>>,
+    overview: Option<Arc<str>>,
+    /// A message, and whether there is certainly nothing to recall for it.
+    nothing_for: Option<(String, bool)>,
+}
+
 impl Memory {
+    /// Looks once at what a run needs that begins with a message, so that it does
+    /// not wait for one look after the other. It touches files, and belongs into a
+    /// thread that may wait.
+    pub fn glance(&self, viewer: &Viewer, has_archives: bool, said: &str) -> Glance {
+        let enabled = self.settings().enabled;
+        let nothing = || (said.to_owned(), self.knows_nothing_now(viewer, said));
+        Glance {
+            soul: self.known_soul(),
+            overview: self.known_overview().filter(|_| enabled),
+            nothing_for: (enabled && !has_archives).then(nothing),
+        }
+    }
+
+    /// What [`Hook::on_before_run`] gives, after a look.
+    pub async fn before_run(
+        &self,
+        glance: &Glance,
+        run: RunContext<'_>,
+        history: &[Arc<Message>],
+    ) -> Vec<Message> {
+        if !self.settings().enabled {
+            return Vec::new();
+        }
+        let viewer = self.viewer(run.key, run.origin);
+        let overview = self.overview_block(glance, &viewer).await;
+        let recalled = self
+            .recall_block(glance, &viewer, run.has_archives, history)
+            .await;
+        overview
+            .into_iter()
+            .chain(recalled)
+            .map(Message::injected)
+            .collect()
+    }
+
     /// `Crab.md` before an agent's own prompt: who it is, whether or not it
     /// remembers anything.
-    pub async fn identify(&self, mut agent: AgentConfig) -> AgentConfig {
-        let soul = told("Crab.md", &self.soul().await);
+    pub async fn identify(&self, glance: &Glance, mut agent: AgentConfig) -> AgentConfig {
+        let soul = match &glance.soul {
+            Some(soul) => Arc::clone(soul),
+            None => self.soul().await,
+        };
+        let soul = told("Crab.md", &soul);
         if !soul.is_empty() {
             agent.prompt = format!("{}\n\n{}", tags::block("identity", &soul), agent.prompt);
         }
         agent
     }
 
-    async fn overview_block(&self, viewer: &Viewer) -> Option<String> {
+    async fn overview_block(&self, glance: &Glance, viewer: &Viewer) -> Option<String> {
         if !viewer.is_owner {
             return None;
         }
-        let text = told("MEMORY.md", &self.overview().await);
+        let overview = match &glance.overview {
+            Some(overview) => Arc::clone(overview),
+            None => self.overview().await,
+        };
+        let text = told("MEMORY.md", &overview);
         (!text.is_empty()).then(|| tags::block("memory", &text))
     }
 
     async fn recall_block(
         &self,
+        glance: &Glance,
         viewer: &Viewer,
         has_archives: bool,
         history: &[Arc<Message>],
@@ -97,8 +139,14 @@ impl Memory {
             .iter()
             .rev()
             .find(|m| m.role == Role::User && !m.auto_injected)?;
-        if !has_archives && self.knows_nothing(viewer, &said.content).await {
-            return None;
+        if !has_archives {
+            let nothing = match &glance.nothing_for {
+                Some((asked, nothing)) if *asked == said.content => *nothing,
+                Some(_) | None => self.knows_nothing(viewer, &said.content).await,
+            };
+            if nothing {
+                return None;
+            }
         }
         let limit = self.settings().recall_limit;
         let keys = self.conversations(viewer).await;

@@ -299,8 +299,14 @@ impl Memory {
             return false;
         }
         let (this, viewer, query) = (self.clone(), viewer.clone(), query.to_owned());
-        let looked = move |inner: &Inner| inner.knows_nothing(&viewer, || this.query(&query));
-        self.blocking(looked).await
+        self.blocking(move |_| this.knows_nothing_now(&viewer, &query))
+            .await
+    }
+
+    /// The same, for a thread that may wait.
+    pub(crate) fn knows_nothing_now(&self, viewer: &Viewer, query: &str) -> bool {
+        let own = self.settings().recall_scope == RecallScope::Conversation;
+        own && self.0.knows_nothing(viewer, || self.query(query))
     }
 
     fn query(&self, text: &str) -> Query {
@@ -377,6 +383,16 @@ impl Memory {
     /// `Crab.md`; empty if there is none or it cannot be read.
     pub async fn soul(&self) -> Arc<str> {
         self.blocking(|inner| inner.soul.text()).await
+    }
+
+    /// `Crab.md`, where that is known without opening it.
+    pub(crate) fn known_soul(&self) -> Option<Arc<str>> {
+        self.0.soul.known()
+    }
+
+    /// `MEMORY.md`, where that is known without opening it.
+    pub(crate) fn known_overview(&self) -> Option<Arc<str>> {
+        self.0.overview.known()
     }
 
     /// Overwrites `MEMORY.md`.

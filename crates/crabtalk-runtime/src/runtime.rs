@@ -84,9 +84,13 @@ impl Inner {
 
     /// An agent as its runs know it: composed by the hooks, told of its scope
     /// (0082).
-    pub(crate) async fn build_agent(&self, agent: &AgentConfig) -> Arc<AgentConfig> {
+    pub(crate) async fn build_agent(
+        &self,
+        hook: &dyn Hook,
+        agent: &AgentConfig,
+    ) -> Arc<AgentConfig> {
         self.router.ask_for_tools(&*self.hook).await;
-        let mut agent = self.hook.on_build_agent(agent.clone()).await;
+        let mut agent = hook.on_build_agent(agent.clone()).await;
         let block = scope::prompt_block(&agent.scope);
         if !block.is_empty() && !agent.as_guest {
             if !agent.prompt.is_empty() {

@@ -224,8 +224,7 @@ impl Session {
         let Some(cwd) = cwd else {
             return Ok(None);
         };
-        let folder = self.check_folder("cwd", cwd).await?;
-        let resolved = self.look_at(cwd, move || folder.canonicalize()).await?;
+        let resolved = self.resolve_folder("cwd", cwd).await?;
         resolved
             .map(Some)
             .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
@@ -233,19 +232,26 @@ impl Session {
 
     /// A folder that a client names has to be there, and be named from the root.
     pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Status> {
+        // Whether its links can be followed by the daemon is not asked here.
+        let _ = self.resolve_folder(what, folder).await?;
+        Ok(PathBuf::from(folder))
+    }
+
+    /// Both at one look: whether it is a folder, and where it leads.
+    async fn resolve_folder(
+        &self,
+        what: &str,
+        folder: &str,
+    ) -> Result<std::io::Result<PathBuf>, Status> {
         let path = PathBuf::from(folder);
         if !path.is_absolute() {
             return Err(Status::bad_request(format!(
                 "the {what} {folder:?} is not absolute"
             )));
         }
-        let looked_at = path.clone();
-        if !self.look_at(folder, move || looked_at.is_dir()).await? {
-            return Err(Status::bad_request(format!(
-                "the {what} {folder:?} is not a folder"
-            )));
-        }
-        Ok(path)
+        let look = move || path.is_dir().then(|| path.canonicalize());
+        let found = self.look_at(folder, look).await?;
+        found.ok_or_else(|| Status::bad_request(format!("the {what} {folder:?} is not a folder")))
     }
 
     /// Looks at a path of a client's, which may lie anywhere.

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::gate::Violation;
 use crate::gate::scope::Kind;
 use crate::runtime::Inner;
-use crabtalk_domain::{AgentConfig, ConversationKey, Origin, RunContext};
+use crabtalk_domain::{AgentConfig, ConversationKey, Hook, Origin, RunContext};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub(crate) struct Facts {
     pub(crate) run: u64,
     pub(crate) for_owner: bool,
     pub(crate) has_archives: bool,
+    /// Who is asked at its turning points.
+    pub(crate) hook: Arc<dyn Hook>,
 }
 
 impl Facts {
@@ -36,7 +38,7 @@ impl Facts {
     /// What somebody says to the run, as hooks rewrite it.
     pub(crate) async fn preprocess(&self, rt: &Inner, content: String) -> Result<String, Error> {
         let command = first_word(&content).to_owned();
-        let said = rt.hook.preprocess(self.context(), content).await;
+        let said = self.hook.preprocess(self.context(), content).await;
         said.map_err(|refusal| {
             // The way in of slash commands: what is out of scope is refused so.
             if refusal.code == 403 {

@@ -11,7 +11,7 @@ use crate::runtime::Inner;
 use crate::steers::Steers;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
-use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, Usage};
+use crabtalk_domain::{AgentConfig, AgentEvent, Hook, Message, Role, Usage};
 use std::sync::Arc;
 
 pub(super) async fn start<'a>(
@@ -25,13 +25,17 @@ pub(super) async fn start<'a>(
     let catalog = rt.catalog.load_full();
     // Whatever hooks wait for, a kill goes on without them: the model is not
     // asked, and what was said stays (CONV-5).
-    let speakers = tokio::select! {
+    let configured = Speakers::as_configured(&catalog, &job.request)?;
+    let mut facts = facts(rt, shared, open, &catalog, &job.request, &configured);
+    let (speakers, hook) = tokio::select! {
         biased;
         () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
-        () = job.cancel.cancelled() => Speakers::as_configured(&catalog, &job.request)?,
-        speakers = Speakers::of(rt, &catalog, &job.request) => speakers?,
+        () = job.cancel.cancelled() => (configured, None),
+        composed = configured.composed(rt, &facts, &job.request.content) => composed,
     };
-    let facts = Arc::new(facts(shared, open, &catalog, &job.request, &speakers));
+    facts.agent = Arc::clone(&speakers.speaker);
+    facts.hook = hook.unwrap_or(facts.hook);
+    let facts = Arc::new(facts);
     let Speakers {
         guest,
         primary,
@@ -126,6 +130,7 @@ fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
 
 /// The run as hooks are told of it.
 fn facts(
+    rt: &Inner,
     shared: &Shared,
     open: &Open,
     catalog: &Catalog,
@@ -144,6 +149,7 @@ fn facts(
         run: open.last_run + 1,
         for_owner: standing.is_owner && !standing.unattended,
         has_archives: open.has_archives(),
+        hook: Arc::clone(&rt.hook),
     }
 }
 
@@ -180,24 +186,31 @@ struct Speakers {
 }
 
 impl Speakers {
-    /// As hooks compose them.
-    async fn of(rt: &Inner, catalog: &Catalog, request: &RunRequest) -> Result<Self, Error> {
-        let plain = Self::as_configured(catalog, request)?;
-        let primary = rt.build_agent(&plain.primary).await;
-        let speaker = match &plain.guest {
+    /// As hooks compose them, and the hook of this run if it has one of its own.
+    async fn composed(
+        &self,
+        rt: &Inner,
+        facts: &Facts,
+        said: &str,
+    ) -> (Self, Option<Arc<dyn Hook>>) {
+        let own = rt.hook.for_run(facts.context(), said).await;
+        let hook = own.as_deref().unwrap_or(&*rt.hook);
+        let primary = rt.build_agent(hook, &self.primary).await;
+        let speaker = match &self.guest {
             // Without tools, and without a word of them (RUN-2).
             Some(_) => {
-                let mut guest = (*plain.speaker).clone();
+                let mut guest = (*self.speaker).clone();
                 guest.as_guest = true;
-                rt.build_agent(&guest).await
+                rt.build_agent(hook, &guest).await
             }
             None => Arc::clone(&primary),
         };
-        Ok(Self {
-            guest: plain.guest,
+        let composed = Self {
+            guest: self.guest.clone(),
             primary,
             speaker,
-        })
+        };
+        (composed, own)
     }
 
     fn as_configured(catalog: &Catalog, request: &RunRequest) -> Result<Self, Error> {

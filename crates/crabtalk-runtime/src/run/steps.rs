@@ -58,7 +58,7 @@ impl Run<'_> {
             standing: self.standing,
             carried_on: self.carried_on,
         };
-        let hook = Arc::clone(&self.rt.hook);
+        let hook = Arc::clone(&self.facts.hook);
         let mut injected = hook
             .on_before_run(self.facts.context(), &self.open.history, &people)
             .await;

@@ -1,4 +1,4 @@
-//! The hook's five methods, and that the runtime calls each (HOOK-1).
+//! The hook's methods, and that the runtime calls each (HOOK-1).
 
 use crate::rig::*;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
@@ -140,6 +140,43 @@ async fn every_method_of_the_hook_is_called() {
     assert!(!rig.lines().iter().any(|line| line.contains("context")));
     let refused = rig.run("/no").await;
     assert_eq!(refused, ["refused 403: not that"]);
+    rig.model_was_content();
+}
+
+/// Gives each run a hook of its own, and notes for what.
+#[derive(Default)]
+struct ForEach(Mutex<Vec<String>>);
+
+impl Hook for ForEach {
+    fn for_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        said: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
+        let seen = format!("{} {said}: {}", run.run, run.agent.prompt);
+        self.0.lock().expect("not poisoned").push(seen);
+        let own = (said != "usual").then(|| Arc::new(Everything::default()) as Arc<dyn Hook>);
+        Box::pin(ready(own))
+    }
+}
+
+#[tokio::test]
+async fn a_run_may_have_a_hook_of_its_own() {
+    let hook = Arc::new(ForEach::default());
+    let model = ScriptedModel::new(vec![Reply::text("one"), Reply::text("two")]);
+    let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
+    let events = rig.run("do it").await;
+    assert_eq!(events[1], "user do it, please");
+    let events = rig.run("usual").await;
+    assert_eq!(events[1], "user usual");
+    let requests = rig.model.requests();
+    assert_eq!(&*requests[0].system, "You are crab. Built.");
+    assert!(requests[0].messages().any(|m| m.content == "context"));
+    assert_eq!(&*requests[1].system, "You are crab.");
+    assert!(!requests[1].messages().any(|m| m.content == "context"));
+    // As it is configured and as it was sent, before anything else.
+    let seen = hook.0.lock().expect("not poisoned").clone();
+    assert_eq!(seen, ["1 do it: You are crab.", "2 usual: You are crab."]);
     rig.model_was_content();
 }
 

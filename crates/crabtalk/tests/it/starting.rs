@@ -1,12 +1,18 @@
-//! What stands between a start and the first answer, by the system calls that
-//! are made: what nobody waits for comes later.
+//! What stands between a start and the first answer, and between a message and
+//! the model, by the system calls that are made.
 
-use crate::rig::{TestEnv, can_trace, eventually, has_tools, skip, stream_to_end};
+use crate::rig::{ModelServer, TestEnv, can_trace, eventually, has_tools, skip, stream_to_end};
 use crabtalk_proto::{Client, Ping, StreamMsg};
+use crabtalk_testkit::scripted::{Format, Script, openai};
 
 /// Threads that exist before a daemon is ready: one that reads what the start
 /// needs, two for files, one for syncs.
 const MAX_THREADS: usize = 4;
+
+/// Wakes between a message and the request for it when nothing has changed: by a
+/// look at the folder that the client names, and by one at all that a run needs. Each
+/// wakes twice, since tests are built with a clock that can be paused.
+const MAX_HOPS: usize = 4;
 
 /// What a daemon needs only once somebody asks it something, or never.
 const LATER: &[&str] = &[
@@ -90,4 +96,55 @@ async fn a_start_reads_and_starts_no_more_than_its_first_answer_needs() {
         .filter(|path| path.contains("zoneinfo"))
         .collect();
     assert!(zones.len() <= 1, "{zones:?}");
+}
+
+/// How often the runtime is woken by another thread between reading a message and
+/// sending the request for it: `None` if either is not in the trace yet.
+fn hops(trace: &str, said: &str) -> Option<usize> {
+    let (_, behind) = trace.split_once(said)?;
+    let (between, _) = behind.split_once("\"POST ")?;
+    let wakes = |line: &&str| line.contains(r#", "\1\0\0\0\0\0\0\0", 8"#);
+    Some(between.lines().filter(wakes).count())
+}
+
+#[tokio::test]
+async fn a_turn_asks_the_disk_once_whether_all_is_as_it_was() {
+    let this = "a_turn_asks_the_disk_once_whether_all_is_as_it_was";
+    if !has_tools(this, &["strace"]) {
+        return;
+    }
+    if !can_trace() {
+        return skip(this, "no process may be traced here");
+    }
+    let model =
+        ModelServer::start(Script::new(Format::OpenAi, vec![openai::text("ok"); 200])).await;
+    let env = TestEnv::with_model(&model);
+    let config = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    // A sync that is through wakes the runtime as well.
+    env.config(&format!("{config}\n[storage]\nsync = \"never\"\n"));
+    env.write(".crabtalk/config/Crab.md", "You are kind.");
+    env.write(
+        ".crabtalk/config/memory/MEMORY.md",
+        "The dog is called Rex.",
+    );
+    env.write("work/AGENTS.md", "Write tests.");
+    let (daemon, trace) = env.traced_daemon("recvfrom,read,write,writev,sendto").await;
+    let work = env.work.display().to_string();
+    env.run(&["trust", "add", &work]).await.ok();
+    let mut turn = 0;
+    // What changed within the last moment is not believed, so the first turns read.
+    let once = async || {
+        turn += 1;
+        let content = format!("turn {turn}.");
+        let said = StreamMsg {
+            content: content.clone(),
+            cwd: Some(work.clone()),
+            ..StreamMsg::default()
+        };
+        stream_to_end(&env, said).await;
+        let hops = hops(&std::fs::read_to_string(&trace).unwrap(), &content)?;
+        (hops <= MAX_HOPS).then_some(())
+    };
+    eventually("a turn that asks once", once).await;
+    assert!(daemon.terminate().await.success());
 }
