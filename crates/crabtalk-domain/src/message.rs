@@ -33,7 +33,7 @@ impl Role {
 }
 
 /// A tool call that a model asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ToolCall {
     /// Pairs the call with its result; unique within a run.
     pub id: String,
@@ -45,11 +45,12 @@ pub struct ToolCall {
 
 /// A block of reasoning. The signature is the provider's proof and must go
 /// back with the text unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Thinking {
     /// The reasoning.
     pub text: String,
     /// Opaque; empty where the provider has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub signature: String,
 }
 

@@ -1,8 +1,9 @@
 //! Records as lines (STORE-1): what is empty is left out.
 
+use crate::fields::RunFields;
 use crate::line::Stamp;
-use crabtalk_domain::storage::{Meta, MetaRecord, NewConversation, RunPhase, RunRecord};
-use crabtalk_domain::{ConversationKey, Message, Usage};
+use crabtalk_domain::storage::{Meta, MetaRecord, NewConversation, RunRecord};
+use crabtalk_domain::{ConversationKey, Message, Thinking, ToolCall, Usage};
 use serde::Serialize;
 
 /// Appends line 1.
@@ -30,18 +31,6 @@ pub(crate) fn head(out: &mut Vec<u8>, key: &ConversationKey, new: &NewConversati
 /// Appends a message.
 pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
     #[derive(Serialize)]
-    struct CallLine<'a> {
-        id: &'a str,
-        name: &'a str,
-        arguments: &'a str,
-    }
-    #[derive(Serialize)]
-    struct ThinkingLine<'a> {
-        text: &'a str,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        signature: &'a str,
-    }
-    #[derive(Serialize)]
     struct ImageLine<'a> {
         media_type: &'a str,
         data: &'a str,
@@ -51,16 +40,16 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
         role: &'a str,
         #[serde(skip_serializing_if = "str::is_empty")]
         content: &'a str,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<CallLine<'a>>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        tool_calls: &'a [ToolCall],
         #[serde(skip_serializing_if = "str::is_empty")]
         tool_call_id: &'a str,
         #[serde(skip_serializing_if = "is_false")]
         is_error: bool,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         images: Vec<ImageLine<'a>>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        thinking: Vec<ThinkingLine<'a>>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        thinking: &'a [Thinking],
         #[serde(skip_serializing_if = "str::is_empty")]
         agent: &'a str,
         #[serde(skip_serializing_if = "str::is_empty")]
@@ -68,21 +57,13 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<&'a Usage>,
     }
-    let calls = message.tool_calls.iter();
-    let thinking = message.thinking.iter();
     let images = message.images.iter();
     line(
         out,
         &MessageLine {
             role: message.role.as_str(),
             content: &message.content,
-            tool_calls: calls
-                .map(|c| CallLine {
-                    id: &c.id,
-                    name: &c.name,
-                    arguments: &c.arguments,
-                })
-                .collect(),
+            tool_calls: &message.tool_calls,
             tool_call_id: &message.tool_call_id,
             is_error: message.is_error,
             images: images
@@ -91,12 +72,7 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
                     data: image.base64(),
                 })
                 .collect(),
-            thinking: thinking
-                .map(|t| ThinkingLine {
-                    text: &t.text,
-                    signature: &t.signature,
-                })
-                .collect(),
+            thinking: &message.thinking,
             agent: &message.agent,
             at: &message.at,
             usage: message.usage.as_ref(),
@@ -148,7 +124,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         #[serde(skip_serializing_if = "Option::is_none")]
         last_run: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        open_run: Option<RunFields<'a>>,
+        open_run: Option<RunLine<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         requests: Option<&'a [(String, u64)]>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,7 +142,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         own_cwd: known.own_cwd,
         uptime_secs: known.uptime_secs,
         last_run: record.last_run,
-        open_run: record.open_run.as_ref().map(RunFields::from),
+        open_run: record.open_run.as_ref().map(RunLine),
         requests: record.requests.as_deref(),
         waiting: record.waiting.as_deref(),
     };
@@ -182,19 +158,22 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
 /// Appends the beginning or end of a run.
 pub(crate) fn run(out: &mut Vec<u8>, record: &RunRecord, stamp: Stamp) {
     #[derive(Serialize)]
-    struct RunLine<'a> {
-        run: RunFields<'a>,
+    struct StampedLine<'a> {
+        run: RunLine<'a>,
         #[serde(flatten)]
         stamp: StampFields,
     }
     line(
         out,
-        &RunLine {
-            run: RunFields::from(record),
+        &StampedLine {
+            run: RunLine(record),
             stamp: StampFields::from(stamp),
         },
     );
 }
+
+#[derive(Serialize)]
+struct RunLine<'a>(#[serde(with = "RunFields")] &'a RunRecord);
 
 #[derive(Serialize)]
 struct StampFields {
@@ -213,56 +192,6 @@ impl From<Stamp> for StampFields {
     }
 }
 
-#[derive(Serialize)]
-struct RunFields<'a> {
-    id: u64,
-    event: &'static str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    origin: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    request_id: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    guest: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    cwd: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    code: u32,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    error: &'a str,
-    #[serde(skip_serializing_if = "is_none")]
-    tries: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<&'a Usage>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    at: &'a str,
-}
-
-impl<'a> From<&'a RunRecord> for RunFields<'a> {
-    fn from(record: &'a RunRecord) -> Self {
-        let event = match record.phase {
-            RunPhase::Start => "start",
-            RunPhase::End => "end",
-            RunPhase::Interrupted => "interrupted",
-        };
-        Self {
-            id: record.id,
-            event,
-            origin: &record.origin,
-            request_id: &record.request_id,
-            guest: &record.guest,
-            cwd: &record.cwd,
-            code: record.code,
-            error: &record.error,
-            tries: record.tries,
-            usage: record.usage.as_ref(),
-            duration_ms: record.duration_ms,
-            at: &record.at,
-        }
-    }
-}
-
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes fields by reference"
@@ -277,14 +206,6 @@ fn is_false(value: &bool) -> bool {
 )]
 fn is_zero(value: &usize) -> bool {
     *value == 0
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes fields by reference"
-)]
-fn is_none(number: &u32) -> bool {
-    *number == 0
 }
 
 fn line(out: &mut Vec<u8>, value: &impl Serialize) {

@@ -17,6 +17,7 @@ pub mod lock;
 mod name;
 
 mod encode;
+mod fields;
 mod line;
 mod tail;
 

@@ -3,8 +3,9 @@
 
 mod lenient;
 
+use crate::fields;
 use crate::tail::OVERLONG;
-use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
+use crabtalk_domain::storage::{MetaRecord, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
 use lenient::{Blocks, Pictures, Text};
 use serde::Deserialize;
@@ -127,10 +128,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Line, String> {
         }));
     }
     if let Some(meta) = raw.meta {
-        return Ok(Line::Meta(Box::new(meta.into_record()), stamp));
+        return Ok(Line::Meta(Box::new(meta), stamp));
     }
-    let run = raw.run.and_then(RawRun::into_record);
-    Ok(run.map_or(Line::Unknown, |run| Line::Run(Box::new(run), stamp)))
+    Ok(raw
+        .run
+        .map_or(Line::Unknown, |run| Line::Run(Box::new(run), stamp)))
 }
 
 /// Whether a sound object is none of the lines that we know; its fields may
@@ -235,8 +237,10 @@ struct RawLine {
     keep: usize,
     prev: Option<u64>,
     messages: Option<u64>,
-    meta: Option<RawMeta>,
-    run: Option<RawRun>,
+    #[serde(default, deserialize_with = "fields::meta")]
+    meta: Option<MetaRecord>,
+    #[serde(default, deserialize_with = "fields::run")]
+    run: Option<RunRecord>,
 }
 
 impl RawLine {
@@ -297,102 +301,5 @@ impl RawCall {
             name,
             arguments,
         }
-    }
-}
-
-#[derive(Deserialize)]
-struct RawMeta {
-    title: Option<String>,
-    cwd: Option<String>,
-    own_cwd: Option<bool>,
-    uptime_secs: Option<u64>,
-    last_run: Option<u64>,
-    open_run: Option<RawRun>,
-    requests: Option<Vec<(String, u64)>>,
-    waiting: Option<Vec<String>>,
-}
-
-impl RawMeta {
-    fn into_record(self) -> MetaRecord {
-        MetaRecord {
-            title: self.title,
-            cwd: self.cwd,
-            own_cwd: self.own_cwd,
-            uptime_secs: self.uptime_secs,
-            last_run: self.last_run.filter(|run| *run <= MAX_RUN),
-            open_run: self.open_run.and_then(RawRun::into_record),
-            requests: self.requests,
-            waiting: self.waiting,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct RawRun {
-    id: u64,
-    event: String,
-    #[serde(default)]
-    origin: String,
-    #[serde(default)]
-    request_id: String,
-    #[serde(default)]
-    guest: String,
-    #[serde(default)]
-    cwd: String,
-    #[serde(default)]
-    code: u32,
-    #[serde(default)]
-    error: String,
-    #[serde(default)]
-    tries: u32,
-    #[serde(default)]
-    usage: Option<Usage>,
-    #[serde(default)]
-    duration_ms: Option<u64>,
-    #[serde(default)]
-    at: String,
-}
-
-impl RawRun {
-    /// `None` for what a later version may know, and for a number that no run
-    /// of ours ever had: the next one would have none.
-    fn into_record(self) -> Option<RunRecord> {
-        if self.id > MAX_RUN {
-            return None;
-        }
-        let phase = match self.event.as_str() {
-            "start" => RunPhase::Start,
-            "end" => RunPhase::End,
-            "interrupted" => RunPhase::Interrupted,
-            _ => return None,
-        };
-        let Self {
-            id,
-            origin,
-            request_id,
-            guest,
-            cwd,
-            code,
-            error,
-            tries,
-            usage,
-            duration_ms,
-            at,
-            ..
-        } = self;
-        Some(RunRecord {
-            id,
-            phase,
-            origin,
-            request_id,
-            guest,
-            cwd,
-            code,
-            error,
-            tries,
-            usage,
-            duration_ms,
-            at,
-        })
     }
 }
