@@ -1,27 +1,29 @@
-//! The runtime's handle: submit, watch, answer, stop.
+//! The runtime's handle: submit, attach, change, stop.
+
+mod asking;
+mod inner;
+mod telling;
+
+pub use asking::Matter;
+pub(crate) use inner::Inner;
 
 use crate::Error;
-use crate::asks::{Answer, AskDesk, PendingAsk};
+use crate::asks::AskDesk;
 use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
-use crate::events::{Hub, HubEvent, HubSubscription, RunLog, Subscription};
+use crate::events::{Hub, RunLog, Subscription};
 use crate::gate::Disk;
-use crate::gate::{ToolRights, Violation, rights, scope};
-use crate::listen::Listener;
-use crate::registry::{LiveInfo, Registry};
+use crate::registry::Registry;
 use crate::router::{ApprovalBook, DelegateNumbers, Router};
 use crate::run::{Ends, RunRequest};
 use arc_swap::ArcSwap;
-use crabtalk_domain::model::{Model, Request};
-use crabtalk_domain::storage::{RunRecord, Storage};
-use crabtalk_domain::tool::{ToolProvider, ToolSpec};
-use crabtalk_domain::{
-    AgentConfig, Ask, AskKind, AskOption, AskQuestion, Clock, ConversationKey, Hook, Ledger,
-    Origin, Principal, RunEnds, RunOutcome, stamp,
-};
+use crabtalk_domain::model::Model;
+use crabtalk_domain::storage::Storage;
+use crabtalk_domain::tool::ToolProvider;
+use crabtalk_domain::{Clock, ConversationKey, Hook, Ledger, RunEnds};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -48,90 +50,6 @@ pub struct Parts {
     pub disk: Arc<dyn Disk>,
     /// Numbers for `delegate:<n>`, none of which is ever given twice.
     pub delegates: Arc<dyn DelegateNumbers>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) router: Router,
-    pub(crate) hook: Arc<dyn Hook>,
-    pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) ends: Ends,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) catalog: ArcSwap<Catalog>,
-    pub(crate) registry: Registry,
-    pub(crate) hub: Hub,
-    pub(crate) asks: Arc<AskDesk>,
-    pub(crate) shutdown: CancellationToken,
-    pub(crate) violations: AtomicU64,
-    pub(crate) running: AtomicU64,
-    pub(crate) begun: AtomicU64,
-    pub(crate) delegates: Arc<dyn DelegateNumbers>,
-    tasks: TaskTracker,
-}
-
-impl Inner {
-    /// Now, as logs and lists write it.
-    pub(crate) fn now(&self) -> String {
-        stamp(self.clock.now())
-    }
-
-    /// The tools in an agent's scope, in a stable order: the runtime's, the
-    /// providers', and the hook's.
-    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Arc<Vec<Arc<ToolSpec>>> {
-        Arc::new(Router::specs(agent, catalog, &self.router.offered()))
-    }
-
-    /// An agent as its runs know it: composed by the hooks, told of its scope
-    /// (0082).
-    pub(crate) async fn build_agent(
-        &self,
-        hook: &dyn Hook,
-        agent: &AgentConfig,
-    ) -> Arc<AgentConfig> {
-        self.router.ask_for_tools(&*self.hook).await;
-        let mut agent = hook.on_build_agent(agent.clone()).await;
-        let block = scope::prompt_block(&agent.scope);
-        if !block.is_empty() && !agent.as_guest {
-            if !agent.prompt.is_empty() {
-                agent.prompt.push_str("\n\n");
-            }
-            agent.prompt.push_str(&block);
-        }
-        Arc::new(agent)
-    }
-
-    /// Calls the model. Nothing else calls it, so that every answer is bounded.
-    pub(crate) fn listen(&self, request: Request) -> Listener {
-        Listener::new(self.model.stream(request), &self.catalog.load().limits)
-    }
-
-    /// Counts and logs an attempt to reach what is out of scope (GATE-1).
-    pub(crate) fn violation(&self, violation: &Violation, origin: &Origin) {
-        self.violations.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(
-            target: "security",
-            agent = %violation.agent,
-            sender = %violation.sender,
-            origin = %origin,
-            kind = %violation.kind,
-            name = %violation.name,
-            "scope violation"
-        );
-    }
-}
-
-/// What an owner is to decide apart from any run.
-#[derive(Debug, Clone, Default)]
-pub struct Matter {
-    /// The question.
-    pub question: String,
-    /// The name under which it is shown, in place of a tool's.
-    pub tool: String,
-    /// All of what would be.
-    pub detail: String,
-    /// Why it is asked.
-    pub reason: String,
 }
 
 /// Runs agents on conversations. Cheap to clone; all clones are the same.
@@ -161,11 +79,6 @@ impl Runtime {
             delegates: parts.delegates,
             tasks: TaskTracker::new(),
         }))
-    }
-
-    /// The current snapshot of the configuration.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.0.catalog.load_full()
     }
 
     /// Swaps the configuration; runs in flight finish on the old one.
@@ -288,92 +201,6 @@ impl Runtime {
         steers.ok_or_else(nothing)?.push(key, content)
     }
 
-    /// Answers a pending ask (RUN-7), for the owner. It bypasses the queue. What is allowed
-    /// for good is on disk when this returns; if it cannot be kept, the ask
-    /// stays as it was.
-    pub async fn reply(
-        &self,
-        key: &ConversationKey,
-        ask_id: Option<&str>,
-        content: &str,
-    ) -> Result<(), Error> {
-        self.reply_from(key, ask_id, content, &Principal::Owner)
-            .await
-    }
-
-    /// [`Runtime::reply`] by a client of this principal, who is kept beside
-    /// what is allowed for good.
-    pub async fn reply_from(
-        &self,
-        key: &ConversationKey,
-        ask_id: Option<&str>,
-        content: &str,
-        by: &Principal,
-    ) -> Result<(), Error> {
-        let claim = self.0.asks.claim(key, ask_id, content)?;
-        if let Some(rule) = claim.rule() {
-            let kept = self.0.router.keep(rule, self.0.now(), by);
-            kept.await.map_err(Error::NotKept)?;
-        }
-        claim.settle(by);
-        Ok(())
-    }
-
-    /// Asks owners, in their inbox and before whoever watches, whether something
-    /// may be, that no run waits for. `None` if the runtime goes down first.
-    pub async fn ask_owner(&self, key: &ConversationKey, matter: Matter) -> Option<bool> {
-        let rt = &self.0;
-        let option = |label: &str, description: &str| AskOption {
-            label: label.into(),
-            description: description.into(),
-        };
-        let ask = Arc::new(Ask {
-            id: rt.asks.new_id(),
-            kind: AskKind::Approval,
-            questions: vec![AskQuestion {
-                question: matter.question,
-                header: "Approval".into(),
-                options: vec![
-                    option("Allow once", "it counts from now on"),
-                    option("Deny", "it does not count, and is kept aside"),
-                ],
-                multi_select: false,
-            }],
-            tool: matter.tool,
-            detail: matter.detail,
-            reason: matter.reason,
-            ..Ask::default()
-        });
-        let pending = PendingAsk {
-            key: key.clone(),
-            ask,
-            asked_at: rt.now(),
-            inbox: true,
-        };
-        let mut wait = rt.asks.open(pending, None);
-        let (inner, key) = (Arc::clone(rt), Arc::new(key.clone()));
-        wait.show(move |event| {
-            inner.hub.publish(|| HubEvent {
-                seq: 0,
-                key: Arc::clone(&key),
-                run: 0,
-                speaker: key.agent.as_str().into(),
-                event,
-                at: inner.now(),
-            });
-        });
-        let answer = tokio::select! {
-            answer = wait.answer() => answer?,
-            () = rt.shutdown.cancelled() => return None,
-        };
-        Some(matches!(answer, Answer::AllowOnce | Answer::AllowAlways))
-    }
-
-    /// Pending asks, oldest first; `None` means any.
-    pub fn asks(&self, agent: Option<&str>, sender: Option<&str>) -> Vec<PendingAsk> {
-        self.0.asks.list(agent, sender)
-    }
-
     /// Summarises the working history now (RUN-5). It can be killed.
     pub async fn compact(
         &self,
@@ -447,106 +274,6 @@ impl Runtime {
     /// none was.
     pub fn resume(&self, key: &ConversationKey) -> Result<(), Error> {
         self.command(key, Command::Resume)
-    }
-
-    /// How the last run of a conversation ended, from its log.
-    pub async fn last_end(&self, key: &ConversationKey) -> Result<RunRecord, Error> {
-        self.ask_task(key, |reply| Command::LastEnd { reply }).await
-    }
-
-    /// Events of all runs from now on (WIRE-8).
-    pub fn watch(&self) -> HubSubscription {
-        self.0.hub.subscribe()
-    }
-
-    /// Events of all runs behind this one of this life; where some of them are
-    /// not kept any more, the subscription begins by saying how many.
-    pub fn watch_after(&self, seq: u64) -> HubSubscription {
-        self.0.hub.subscribe_after(seq)
-    }
-
-    /// Lets events go that no watcher will come back for; answers how many
-    /// bytes of them are kept. To be called now and then.
-    pub fn tidy_events(&self) -> usize {
-        self.0.hub.tidy();
-        self.0.hub.bytes()
-    }
-
-    /// Names the life of this runtime, within which events are numbered.
-    pub fn life(&self) -> &str {
-        self.0.hub.life()
-    }
-
-    /// What is in memory of a conversation.
-    pub fn live(&self, key: &ConversationKey) -> Option<LiveInfo> {
-        self.0
-            .registry
-            .get(key)
-            .filter(|s| s.live().is_open)
-            .map(|shared| shared.info())
-    }
-
-    /// Everything that is in memory.
-    pub fn live_all(&self) -> Vec<LiveInfo> {
-        self.0
-            .registry
-            .all()
-            .iter()
-            .filter(|s| s.live().is_open)
-            .map(|s| s.info())
-            .collect()
-    }
-
-    /// Conversations in memory and runs in flight.
-    pub fn load(&self) -> (usize, u64) {
-        (
-            self.0.registry.len(),
-            self.0.running.load(Ordering::Relaxed),
-        )
-    }
-
-    /// How the run of a request came out (CONV-9), as its log says: for whoever
-    /// waited for its end when the daemon was killed. Waits for what goes on in
-    /// the conversation. `None`: no run of this id ever began, or so many others
-    /// did that it is forgotten.
-    ///
-    /// # Errors
-    /// What reading the log may fail with.
-    pub async fn outcome(
-        &self,
-        key: &ConversationKey,
-        request_id: &str,
-    ) -> Result<Option<RunOutcome>, Error> {
-        let request_id = request_id.into();
-        self.ask_task(key, |reply| Command::Outcome { request_id, reply })
-            .await
-    }
-
-    /// How many runs have begun, or `None` while one goes on: who looks now and
-    /// then sees whether it was at rest meanwhile.
-    pub fn runs_at_rest(&self) -> Option<u64> {
-        let running = self.0.running.load(Ordering::Relaxed);
-        (running == 0).then(|| self.0.begun.load(Ordering::Relaxed))
-    }
-
-    /// What an agent may do, in effect: its tools in scope, and what the gate
-    /// says of each.
-    pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
-        let catalog = self.0.catalog.load_full();
-        let agent = catalog.agent(agent)?;
-        let specs = self.0.specs(agent, &catalog);
-        let tools = specs.iter().map(|spec| rights::rights(agent, spec));
-        Ok((Arc::clone(agent), tools.collect()))
-    }
-
-    /// Scope violations since the start (GATE-1).
-    pub fn violations(&self) -> u64 {
-        self.0.violations.load(Ordering::Relaxed)
-    }
-
-    /// The store, for reading what is not in memory.
-    pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.0.storage
     }
 
     /// Stops every run with 503 and waits until all conversations are closed.

@@ -1,7 +1,7 @@
 //! SubscribeEvents: what happens in every run (WIRE-8).
 
 use super::{Session, legacy, wire};
-use crabtalk_domain::AgentEvent;
+use crabtalk_domain::{AgentEvent, End};
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
 use futures_core::Stream;
@@ -154,19 +154,11 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         }
         AgentEvent::ToolsComplete => Kind::ToolsComplete,
         AgentEvent::AskUser(ask) => {
-            let ask = wire::ask(&ask);
-            message.ask_id.clone_from(&ask.ask_id);
-            if let Some(first) = ask.questions.first() {
-                message.content.clone_from(&first.question);
-            }
-            message.ask = Some(ask);
+            ask_of(&mut message, wire::ask(&ask));
             Kind::Ask
         }
         AgentEvent::AskSettled { id, outcome } => {
-            let settled = wire::settled(id, outcome);
-            message.ask_id.clone_from(&settled.ask_id);
-            message.content.clone_from(&settled.answer);
-            message.settled = Some(settled);
+            settled_of(&mut message, wire::settled(id, outcome));
             Kind::AskSettled
         }
         AgentEvent::Steered(content) => {
@@ -187,19 +179,7 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             message.content = notice;
             Kind::Notice
         }
-        AgentEvent::End(end) => {
-            message.content = if modern {
-                end.error
-            } else {
-                legacy::end_label(&end)
-            };
-            match end.code {
-                0 => Kind::Done,
-                499 if modern => Kind::RunKilled,
-                _ if modern => Kind::RunError,
-                _ => Kind::Done,
-            }
-        }
+        AgentEvent::End(end) => end_of(&mut message, end, modern),
     };
     // Readers of the older generation take an unknown kind for text.
     let is_new = kind as i32 >= Kind::RunStarted as i32;
@@ -208,4 +188,30 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
     }
     message.kind = kind.into();
     Some(message)
+}
+
+fn ask_of(message: &mut AgentEventMsg, ask: AskUserEvent) {
+    message.ask_id.clone_from(&ask.ask_id);
+    if let Some(first) = ask.questions.first() {
+        message.content.clone_from(&first.question);
+    }
+    message.ask = Some(ask);
+}
+
+fn settled_of(message: &mut AgentEventMsg, settled: AskSettledEvent) {
+    message.ask_id.clone_from(&settled.ask_id);
+    message.content.clone_from(&settled.answer);
+    message.settled = Some(settled);
+}
+
+fn end_of(message: &mut AgentEventMsg, end: End, modern: bool) -> AgentEventKind {
+    message.content = match modern {
+        true => end.error,
+        false => legacy::end_label(&end),
+    };
+    match end.code {
+        499 if modern => AgentEventKind::RunKilled,
+        code if code != 0 && modern => AgentEventKind::RunError,
+        _ => AgentEventKind::Done,
+    }
 }

@@ -54,12 +54,12 @@ pub(super) async fn start<'a>(
         ..
     } = job;
     let number = facts.run;
-    let mut started_as = start_record(&request, &guest, number, rt.now());
-    started_as.tries = cut.as_ref().map_or(0, |cut| cut.tries);
-    let now_over = cut.map(|cut| interrupted(cut, CUT_OFF.into(), rt.now()));
-    let mut records: Vec<Record> = now_over.iter().cloned().map(Record::Run).collect();
-    records.push(Record::Run(started_as.clone()));
-    records.extend(said.iter().cloned().map(Record::Message));
+    let begun = Begun::of(&request, &guest, number, cut, rt.now());
+    let records = begun.records(said.as_ref());
+    let Begun {
+        started_as,
+        cut: now_over,
+    } = begun;
     let position = shared.append(&records)?;
     let synced = shared.synced(position);
     let injected_at = open.begin_run(shared, &request, number, said.clone());
@@ -67,10 +67,7 @@ pub(super) async fn start<'a>(
 
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());
-    let model = match speaker.model.as_str() {
-        "" => rt.model.active_model(),
-        model => model.to_owned(),
-    };
+    let model = model_of(rt, &speaker);
     let carried_on = now_over.clone();
     let cut = open.interrupted.take().or(now_over);
     publish_start(
@@ -239,7 +236,45 @@ fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
     }
 }
 
-/// What the log says of a run that begins.
+/// What the log says when a run begins.
+struct Begun {
+    started_as: RunRecord,
+    /// The run that it carries on, which is over with this.
+    cut: Option<RunRecord>,
+}
+
+impl Begun {
+    fn of(
+        request: &RunRequest,
+        guest: &Option<String>,
+        number: u64,
+        cut: Option<RunRecord>,
+        at: String,
+    ) -> Self {
+        let mut started_as = start_record(request, guest, number, at.clone());
+        started_as.tries = cut.as_ref().map_or(0, |cut| cut.tries);
+        Self {
+            started_as,
+            cut: cut.map(|cut| interrupted(cut, CUT_OFF.into(), at)),
+        }
+    }
+
+    fn records(&self, said: Option<&Arc<Message>>) -> Vec<Record> {
+        let cut = self.cut.iter().cloned().map(Record::Run);
+        let start = std::iter::once(Record::Run(self.started_as.clone()));
+        let said = said.cloned().map(Record::Message);
+        cut.chain(start).chain(said).collect()
+    }
+}
+
+/// The model that is asked.
+fn model_of(rt: &Inner, speaker: &AgentConfig) -> String {
+    match speaker.model.as_str() {
+        "" => rt.model.active_model(),
+        model => model.to_owned(),
+    }
+}
+
 fn start_record(
     request: &RunRequest,
     guest: &Option<String>,

@@ -10,7 +10,6 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 /// Notes when runs begin and end.
@@ -180,72 +179,6 @@ async fn a_run_whose_log_is_being_opened_is_seen_by_kill_and_removal() {
     );
 }
 
-/// A compaction on demand, beside the test.
-fn compacting(rig: &Rig) -> JoinSet<Result<String, Error>> {
-    let (runtime, mut tasks) = (rig.runtime.clone(), JoinSet::new());
-    tasks.spawn(async move { runtime.compact(&key(), None).await });
-    tasks
-}
-
-async fn outcome(tasks: &mut JoinSet<Result<String, Error>>) -> Result<String, Error> {
-    let ended = tasks.join_next().await.expect("one task");
-    ended.expect("no panic")
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
-    let rig = rig(vec![Reply::text("hi"), Reply::hang(), Reply::text("next")]);
-    rig.run("hello").await;
-    let mut compacting = compacting(&rig);
-    rig.model.until(|p| p.hung == 1).await;
-    let behind = rig.submit("and now?");
-    let crab = key();
-    let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
-    assert_eq!(busy.expect("at once").expect_err("busy").code(), 409);
-    rig.runtime.kill(&key()).expect("it can be killed");
-    let error = outcome(&mut compacting).await.expect_err("killed");
-    assert_eq!(error.code(), 499);
-    let events = timeout(Duration::from_secs(1), read(behind)).await;
-    assert!(events.expect("at once").contains(&"next".to_owned()));
-    rig.model_was_content();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_compaction_does_not_hold_the_queue_for_ever_nor_the_shutdown() {
-    let rig = rig(vec![
-        Reply::text("hi"),
-        Reply::hang(),
-        Reply::hang(),
-        Reply::hang(),
-    ]);
-    rig.run("hello").await;
-    let day = Duration::from_secs(86_400);
-    let crab = key();
-    let gave_up = timeout(day, rig.runtime.compact(&crab, None)).await;
-    assert_eq!(gave_up.expect("in time").expect_err("it hangs").code(), 504);
-    let mut compacting = compacting(&rig);
-    let hung = rig.model.progress().hung;
-    rig.model.until(|p| p.hung > hung).await;
-    let down = timeout(Duration::from_secs(1), rig.runtime.shutdown()).await;
-    down.expect("nothing holds it up");
-    let error = outcome(&mut compacting).await.expect_err("going down");
-    assert_eq!(error.code(), 503);
-}
-
-#[tokio::test]
-async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
-    let rig = rig(vec![Reply::text("hi"), Reply::text("They greeted.")]);
-    rig.run("hello").await;
-    for _ in 0..2 {
-        let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
-        assert_eq!(summary, "They greeted.");
-    }
-    let rig2 = rig_on(ScriptedModel::new(vec![]), rig.store.snapshot(), catalog());
-    let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
-    assert_eq!(summary, "They greeted.");
-    assert_eq!(rig.model.requests().len(), 2);
-}
-
 #[tokio::test]
 async fn who_attaches_after_a_refusal_reads_the_last_run() {
     struct Refuses;
@@ -275,38 +208,6 @@ async fn who_attaches_after_a_refusal_reads_the_last_run() {
     assert_eq!(log.end().map(|end| end.code), Some(0));
 }
 
-#[tokio::test]
-async fn steers_that_wait_are_bounded_in_number_and_in_bytes() {
-    let rig = rig(vec![Reply::hang()]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "user go").await;
-    let mut taken = 0;
-    let error = loop {
-        match rig.runtime.steer(&key(), "left".into()).await {
-            Ok(()) => taken += 1,
-            Err(error) => break error,
-        }
-        assert!(taken < 10_000, "there is no bound");
-    };
-    assert_eq!(error.code(), 429);
-    assert!(error.to_string().contains(&taken.to_string()), "{error}");
-}
-
-#[tokio::test]
-async fn large_steers_are_bounded_by_their_bytes() {
-    let rig = rig(vec![Reply::hang()]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "user go").await;
-    let mib = "x".repeat(1 << 20);
-    let mut refused = None;
-    for _ in 0..64 {
-        refused = refused.or(rig.runtime.steer(&key(), mib.clone()).await.err());
-    }
-    let refused = refused.expect("there is a bound");
-    assert_eq!(refused.code(), 429);
-    assert!(refused.to_string().contains("4194304 bytes"), "{refused}");
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_watcher_that_reads_nothing_holds_a_bounded_number_of_bytes() {
     let piece = "x".repeat(1 << 20);
@@ -333,34 +234,6 @@ async fn a_watcher_that_reads_nothing_holds_a_bounded_number_of_bytes() {
     assert!(missed > 0);
     assert!(bytes <= 8 << 20, "{bytes}");
     assert_eq!(last, "end 0", "the latest is what it still gets");
-}
-
-#[tokio::test]
-async fn what_comes_too_late_for_a_step_is_told_when_it_is_safe() {
-    let rig = rig(vec![Reply::hang()]);
-    let mut run = rig.submit("go");
-    rig.model.until(|p| p.hung == 1).await;
-    read_until(&mut run, "user go").await;
-    let taken = rig.runtime.steer(&key(), "left".into()).await;
-    taken.expect("a run goes on");
-    rig.runtime.kill(&key()).expect("a run goes on");
-    read_until(&mut run, "steered left").await;
-    let safe = rig.store.power_cut().lines(&key());
-    assert!(safe.contains(&"user: left".to_owned()), "{safe:?}");
-}
-
-#[tokio::test]
-async fn what_was_put_into_a_run_that_panics_is_kept() {
-    let rig = rig(vec![Reply::tools([
-        ("wait", json!({})),
-        ("boom", json!({})),
-    ])]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "user go").await;
-    let taken = rig.runtime.steer(&key(), "left".into()).await;
-    taken.expect("a run goes on");
-    read_until(&mut run, "end 500").await;
-    assert!(rig.lines().contains(&"user: left".to_owned()));
 }
 
 #[tokio::test]
@@ -480,33 +353,6 @@ async fn a_dead_mount_costs_the_calls_that_need_it_and_holds_up_nobody_else() {
     );
     assert_eq!(told.last().map(String::as_str), Some("end 0"));
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_steer_that_cannot_be_kept_is_told() {
-    for (left, taken_before) in [(0, false), (1, true)] {
-        let rig = rig(vec![Reply::tool("wait", json!({})), Reply::text("done")]);
-        let mut run = rig.submit("go");
-        read_until(&mut run, "tools").await;
-        rig.tools.until_waiting(1).await;
-        for content in ["left", "right"] {
-            let taken = rig.runtime.steer(&key(), content.into()).await;
-            taken.expect("running");
-        }
-        // Without room for the result the run ends before it takes them; with
-        // room for that alone, while it does.
-        rig.store.fail_after(Some(left));
-        rig.tools.release.notify_waiters();
-        let told = read(run).await;
-        for content in ["left", "right"] {
-            let notice =
-                format!("notice a message for the run was not kept, say it again: {content:?}");
-            assert!(told.contains(&notice), "{taken_before}: {told:?}");
-        }
-        let last = told.last().map(String::as_str).unwrap_or_default();
-        assert!(last.starts_with("end 5"), "{last}");
-        assert!(!told.iter().any(|event| event.starts_with("steered")));
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 mod asks;
 mod compaction;
+mod compactions;
 mod delegation;
 mod durable;
 mod ends;
@@ -15,4 +16,5 @@ mod rig;
 mod runs;
 mod settled;
 mod spending;
+mod steers;
 mod watch;

@@ -3,8 +3,10 @@
 mod conversations;
 mod faults;
 mod formats;
+mod lists;
 mod loading;
 mod pages;
+mod removal;
 mod roundtrip;
 mod runs;
 mod support;

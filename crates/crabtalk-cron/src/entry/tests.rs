@@ -1,0 +1,133 @@
+//! Which drafts are entries, and what is said of the others.
+
+use super::*;
+
+fn check(draft: Draft) -> Result<Entry, String> {
+    let now = "2026-11-22T10:00:00Z".parse().unwrap();
+    let entry = draft.check_new("crab", &TimeZone::UTC, now);
+    entry.map_err(|error| error.to_string())
+}
+
+fn draft() -> Draft {
+    Draft {
+        schedule: "0 9 * * *".into(),
+        content: "look".into(),
+        ..Draft::default()
+    }
+}
+
+#[test]
+fn a_draft_with_little_in_it_is_an_entry() {
+    let entry = check(draft()).unwrap();
+    assert_eq!(entry.key.to_string(), "(crab, cron)");
+    assert_eq!(entry.missed, Missed::Skip);
+    assert_eq!((entry.asks, entry.notify), (Asks::Refuse, Notify::Failures));
+    assert_eq!(entry.words(), "look");
+    let skill = Draft {
+        skill: "/review".into(),
+        args: " now ".into(),
+        ..draft()
+    };
+    assert_eq!(check(skill).unwrap().words(), "/review now look");
+}
+
+#[test]
+fn a_single_time_is_kept_as_an_instant_and_made_up_for() {
+    let entry = check(Draft {
+        schedule: String::new(),
+        at: "in 20m".into(),
+        zone: "Europe/Berlin".into(),
+        ..draft()
+    });
+    let entry = entry.unwrap();
+    assert_eq!(entry.draft.at, "2026-11-22T11:20:00+01:00");
+    assert_eq!(entry.missed, Missed::Once);
+    assert!(entry.is_once());
+}
+
+#[test]
+fn what_is_no_entry_is_refused_in_words() {
+    let cases: [(&str, Draft); 11] = [
+        (
+            "schedule or a time",
+            Draft {
+                at: "17:30".into(),
+                ..draft()
+            },
+        ),
+        (
+            "schedule or a time",
+            Draft {
+                schedule: " ".into(),
+                ..draft()
+            },
+        ),
+        (
+            "something to say",
+            Draft {
+                content: " ".into(),
+                ..draft()
+            },
+        ),
+        (
+            "no time zone",
+            Draft {
+                zone: "Mars/Base".into(),
+                ..draft()
+            },
+        ),
+        (
+            "is not a name",
+            Draft {
+                agent: "../x".into(),
+                ..draft()
+            },
+        ),
+        (
+            "is not a name",
+            Draft {
+                skill: "a b".into(),
+                ..draft()
+            },
+        ),
+        (
+            "the daemon's own",
+            Draft {
+                sender: "event:x".into(),
+                ..draft()
+            },
+        ),
+        (
+            "not absolute",
+            Draft {
+                cwd: "work".into(),
+                ..draft()
+            },
+        ),
+        (
+            "\"skip\" or \"once\"",
+            Draft {
+                missed: "twice".into(),
+                ..draft()
+            },
+        ),
+        (
+            "more than 65536 bytes",
+            Draft {
+                content: "x".repeat(70_000),
+                ..draft()
+            },
+        ),
+        (
+            "the hour field",
+            Draft {
+                schedule: "0 24 * * *".into(),
+                ..draft()
+            },
+        ),
+    ];
+    for (want, draft) in cases {
+        let error = check(draft).unwrap_err();
+        assert!(error.contains(want), "{want}: {error}");
+    }
+}

@@ -1,0 +1,120 @@
+//! What a runtime tells of what it has and does.
+
+use super::Runtime;
+use crate::Error;
+use crate::catalog::Catalog;
+use crate::conversation::Command;
+use crate::events::HubSubscription;
+use crate::gate::{ToolRights, rights};
+use crate::registry::LiveInfo;
+use crabtalk_domain::storage::{RunRecord, Storage};
+use crabtalk_domain::{AgentConfig, ConversationKey, RunOutcome};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Runtime {
+    /// The current snapshot of the configuration.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.0.catalog.load_full()
+    }
+
+    /// Events of all runs from now on (WIRE-8).
+    pub fn watch(&self) -> HubSubscription {
+        self.0.hub.subscribe()
+    }
+
+    /// Events of all runs behind this one of this life; where some of them are
+    /// not kept any more, the subscription begins by saying how many.
+    pub fn watch_after(&self, seq: u64) -> HubSubscription {
+        self.0.hub.subscribe_after(seq)
+    }
+
+    /// Lets events go that no watcher will come back for; answers how many
+    /// bytes of them are kept. To be called now and then.
+    pub fn tidy_events(&self) -> usize {
+        self.0.hub.tidy();
+        self.0.hub.bytes()
+    }
+
+    /// Names the life of this runtime, within which events are numbered.
+    pub fn life(&self) -> &str {
+        self.0.hub.life()
+    }
+
+    /// What is in memory of a conversation.
+    pub fn live(&self, key: &ConversationKey) -> Option<LiveInfo> {
+        self.0
+            .registry
+            .get(key)
+            .filter(|s| s.live().is_open)
+            .map(|shared| shared.info())
+    }
+
+    /// Everything that is in memory.
+    pub fn live_all(&self) -> Vec<LiveInfo> {
+        self.0
+            .registry
+            .all()
+            .iter()
+            .filter(|s| s.live().is_open)
+            .map(|s| s.info())
+            .collect()
+    }
+
+    /// Conversations in memory and runs in flight.
+    pub fn load(&self) -> (usize, u64) {
+        (
+            self.0.registry.len(),
+            self.0.running.load(Ordering::Relaxed),
+        )
+    }
+
+    /// How the last run of a conversation ended, from its log.
+    pub async fn last_end(&self, key: &ConversationKey) -> Result<RunRecord, Error> {
+        self.ask_task(key, |reply| Command::LastEnd { reply }).await
+    }
+
+    /// How the run of a request came out (CONV-9), as its log says: for whoever
+    /// waited for its end when the daemon was killed. Waits for what goes on in
+    /// the conversation. `None`: no run of this id ever began, or so many others
+    /// did that it is forgotten.
+    ///
+    /// # Errors
+    /// What reading the log may fail with.
+    pub async fn outcome(
+        &self,
+        key: &ConversationKey,
+        request_id: &str,
+    ) -> Result<Option<RunOutcome>, Error> {
+        let request_id = request_id.into();
+        self.ask_task(key, |reply| Command::Outcome { request_id, reply })
+            .await
+    }
+
+    /// How many runs have begun, or `None` while one goes on: who looks now and
+    /// then sees whether it was at rest meanwhile.
+    pub fn runs_at_rest(&self) -> Option<u64> {
+        let running = self.0.running.load(Ordering::Relaxed);
+        (running == 0).then(|| self.0.begun.load(Ordering::Relaxed))
+    }
+
+    /// What an agent may do, in effect: its tools in scope, and what the gate
+    /// says of each.
+    pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
+        let catalog = self.0.catalog.load_full();
+        let agent = catalog.agent(agent)?;
+        let specs = self.0.specs(agent, &catalog);
+        let tools = specs.iter().map(|spec| rights::rights(agent, spec));
+        Ok((Arc::clone(agent), tools.collect()))
+    }
+
+    /// Scope violations since the start (GATE-1).
+    pub fn violations(&self) -> u64 {
+        self.0.violations.load(Ordering::Relaxed)
+    }
+
+    /// The store, for reading what is not in memory.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.0.storage
+    }
+}

@@ -1,0 +1,74 @@
+//! Compactions that hang, are killed, or have nothing to do.
+
+use crate::rig::*;
+use crabtalk_runtime::Error;
+use crabtalk_testkit::{Reply, ScriptedModel};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// A compaction on demand, beside the test.
+fn compacting(rig: &Rig) -> JoinSet<Result<String, Error>> {
+    let (runtime, mut tasks) = (rig.runtime.clone(), JoinSet::new());
+    tasks.spawn(async move { runtime.compact(&key(), None).await });
+    tasks
+}
+
+async fn outcome(tasks: &mut JoinSet<Result<String, Error>>) -> Result<String, Error> {
+    let ended = tasks.join_next().await.expect("one task");
+    ended.expect("no panic")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
+    let rig = rig(vec![Reply::text("hi"), Reply::hang(), Reply::text("next")]);
+    rig.run("hello").await;
+    let mut compacting = compacting(&rig);
+    rig.model.until(|p| p.hung == 1).await;
+    let behind = rig.submit("and now?");
+    let crab = key();
+    let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
+    assert_eq!(busy.expect("at once").expect_err("busy").code(), 409);
+    rig.runtime.kill(&key()).expect("it can be killed");
+    let error = outcome(&mut compacting).await.expect_err("killed");
+    assert_eq!(error.code(), 499);
+    let events = timeout(Duration::from_secs(1), read(behind)).await;
+    assert!(events.expect("at once").contains(&"next".to_owned()));
+    rig.model_was_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_does_not_hold_the_queue_for_ever_nor_the_shutdown() {
+    let rig = rig(vec![
+        Reply::text("hi"),
+        Reply::hang(),
+        Reply::hang(),
+        Reply::hang(),
+    ]);
+    rig.run("hello").await;
+    let day = Duration::from_secs(86_400);
+    let crab = key();
+    let gave_up = timeout(day, rig.runtime.compact(&crab, None)).await;
+    assert_eq!(gave_up.expect("in time").expect_err("it hangs").code(), 504);
+    let mut compacting = compacting(&rig);
+    let hung = rig.model.progress().hung;
+    rig.model.until(|p| p.hung > hung).await;
+    let down = timeout(Duration::from_secs(1), rig.runtime.shutdown()).await;
+    down.expect("nothing holds it up");
+    let error = outcome(&mut compacting).await.expect_err("going down");
+    assert_eq!(error.code(), 503);
+}
+
+#[tokio::test]
+async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
+    let rig = rig(vec![Reply::text("hi"), Reply::text("They greeted.")]);
+    rig.run("hello").await;
+    for _ in 0..2 {
+        let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+        assert_eq!(summary, "They greeted.");
+    }
+    let rig2 = rig_on(ScriptedModel::new(vec![]), rig.store.snapshot(), catalog());
+    let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
+    assert_eq!(summary, "They greeted.");
+    assert_eq!(rig.model.requests().len(), 2);
+}

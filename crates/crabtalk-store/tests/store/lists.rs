@@ -1,0 +1,168 @@
+//! Lists of conversations: the latest first, at the cost of the latest.
+
+use crate::support::*;
+use crabtalk_domain::storage::*;
+use std::sync::atomic::Ordering::SeqCst;
+
+#[tokio::test]
+async fn the_latest_come_first() {
+    let home = Home::new();
+    for (sender, seconds) in [("new", 1), ("old", 3), ("middle", 2)] {
+        drop(home.open("crab", sender).await);
+        home.age(&format!("crab_{sender}_1.jsonl"), seconds);
+    }
+    drop(home.open("other", "new").await);
+    home.age("other_new_1.jsonl", 0);
+    // A later file of a pair makes this one an archive, however new it is.
+    let head = r#"{"agent":"crab","created_by":"old","created_at":"","title":"","uptime_secs":0}"#;
+    home.write("crab_old_2.jsonl", format!("{head}\n"));
+    home.age("crab_old_2.jsonl", 4);
+    let latest = async |agent: Option<&str>, sender: Option<&str>, limit| {
+        let list = home.store.latest(agent, sender, limit).await;
+        let list = list.expect("lists").into_iter();
+        list.map(|s| (s.file, s.superseded))
+            .collect::<Vec<(String, bool)>>()
+    };
+    let named = |names: &[(&str, bool)]| -> Vec<(String, bool)> {
+        let owned = |(name, superseded): &(&str, bool)| ((*name).to_owned(), *superseded);
+        names.iter().map(owned).collect()
+    };
+    let all = named(&[
+        ("other_new_1.jsonl", false),
+        ("crab_new_1.jsonl", false),
+        ("crab_middle_1.jsonl", false),
+        ("crab_old_1.jsonl", true),
+        ("crab_old_2.jsonl", false),
+    ]);
+    assert_eq!(latest(None, None, usize::MAX).await, all);
+    assert_eq!(latest(None, None, 2).await, all[..2]);
+    assert_eq!(latest(None, None, 0).await, []);
+    assert_eq!(latest(Some("crab"), None, 3).await, all[1..4]);
+    assert_eq!(latest(None, Some("new"), 9).await, all[..2]);
+    assert_eq!(latest(Some("crab"), Some("old"), 9).await, all[3..]);
+    assert_eq!(latest(Some("crab"), Some("nobody"), 9).await, []);
+}
+
+/// Senders of the two latest logs, and how many logs were looked at for that.
+async fn latest_two(home: &Home) -> (Vec<String>, u64) {
+    home.disk.looked_at.swap(0, SeqCst);
+    let list = home.store.latest(None, None, 2).await.expect("lists");
+    let senders = list.into_iter().map(|s| s.key.sender.to_string()).collect();
+    (senders, home.disk.looked_at.swap(0, SeqCst))
+}
+
+/// A home with logs of the senders s0 to s39, which changed long ago.
+async fn crowded() -> (Home, Vec<Opened>) {
+    let home = Home::new();
+    let mut opened = Vec::new();
+    for n in 0..40 {
+        opened.push(home.open("crab", &format!("s{n}")).await);
+        home.age(&format!("crab_s{n}_1.jsonl"), 1_000 + n);
+    }
+    assert_eq!(latest_two(&home).await.0, ["s0", "s1"]);
+    (home, opened)
+}
+
+#[tokio::test]
+async fn the_latest_are_found_without_a_look_at_every_log() {
+    let (home, mut opened) = crowded().await;
+    let listed = home.disk.listed.load(SeqCst);
+    opened[7].log.append(&[user("7")]).expect("appends");
+    home.age("crab_s7_1.jsonl", 90);
+    opened[3].log.append(&[user("3")]).expect("appends");
+    home.age("crab_s3_1.jsonl", 80);
+    let (senders, looks) = latest_two(&home).await;
+    assert_eq!(senders, ["s3", "s7"]);
+    assert!(looks < 10, "{looks} looks");
+    opened[7].log.append(&[user("again")]).expect("appends");
+    opened[7]
+        .log
+        .rename_for_title("Seven")
+        .await
+        .expect("renames");
+    home.age("crab_s7_1_seven.jsonl", 70);
+    drop(home.open("crab", "new").await);
+    home.age("crab_new_1.jsonl", 60);
+    let (senders, looks) = latest_two(&home).await;
+    assert_eq!(senders, ["new", "s7"]);
+    assert!(looks < 10, "{looks} looks");
+    let removed = home.store.remove(&key("crab", "s7")).await;
+    removed.expect("removes");
+    let (senders, looks) = latest_two(&home).await;
+    assert_eq!(senders, ["new", "s3"]);
+    assert!(looks < 10, "{looks} looks");
+    assert_eq!(home.disk.listed.load(SeqCst), listed, "the folder is known");
+}
+
+#[tokio::test]
+async fn the_latest_are_right_after_a_change_by_others() {
+    let (home, _opened) = crowded().await;
+    let head = |sender: &str| {
+        format!(
+            r#"{{"agent":"crab","created_by":"{sender}","created_at":"","title":"","uptime_secs":0}}"#
+        )
+    };
+    home.write("crab_copied_1.jsonl", head("copied"));
+    home.age("crab_copied_1.jsonl", 50);
+    assert_eq!(latest_two(&home).await.0, ["copied", "s0"]);
+    // As editors do it.
+    let edited = home.write("edited", head("s9"));
+    std::fs::rename(edited, home.sessions().join("crab_s9_1.jsonl")).expect("renames");
+    home.age("crab_s9_1.jsonl", 40);
+    assert_eq!(latest_two(&home).await.0, ["s9", "copied"]);
+    home.write("another", "");
+    std::fs::remove_file(home.sessions().join("crab_s9_1.jsonl")).expect("removes");
+    std::fs::remove_file(home.sessions().join("crab_s0_1.jsonl")).expect("removes");
+    let (senders, looks) = latest_two(&home).await;
+    assert_eq!(senders, ["copied", "s1"]);
+    assert!(looks > 30, "somebody else was there: {looks} looks");
+}
+
+#[tokio::test]
+async fn of_those_that_are_not_listed_nothing_is_read() {
+    let home = Home::new();
+    for n in 0..40 {
+        drop(home.open("crab", &format!("s{n}")).await);
+    }
+    let read = async |limit| {
+        home.disk.bytes_read();
+        let list = home.store.latest(None, None, limit).await.expect("lists");
+        assert_eq!(list.len(), limit);
+        home.disk.bytes_read()
+    };
+    let (one, all) = (read(1).await, read(40).await);
+    assert!(10 * one < all, "{one} and {all} bytes");
+}
+
+#[tokio::test]
+async fn what_a_title_renames_meanwhile_is_listed() {
+    let home = Home::new();
+    for sender in ["a", "b", "c"] {
+        drop(home.open("crab", sender).await);
+    }
+    let newest = home.store.latest(None, None, 1).await.expect("lists");
+    let old = home.sessions().join(&newest[0].file);
+    let new = old.with_file_name(newest[0].file.replace("_1.", "_1_title."));
+    let renamed = new.clone();
+    let rename = move || std::fs::rename(&old, &renamed).expect("is ours");
+    *home.disk.meanwhile.lock().expect("lock") = Some(Box::new(rename));
+    let list = home.store.latest(None, None, 1).await.expect("lists");
+    assert_eq!(home.sessions().join(&list[0].file), new);
+    assert_eq!(list[0].key, newest[0].key);
+}
+
+#[tokio::test]
+async fn a_list_counts_messages_wherever_the_state_stands() {
+    let home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let title = MetaRecord {
+        title: Some("t".into()),
+        ..MetaRecord::default()
+    };
+    log.append(&[user("1"), Record::Meta(title), user("2")])
+        .expect("appends");
+    log.append(&[Record::Run(run(1, RunPhase::End)), user("3")])
+        .expect("appends");
+    let list = home.store.list(None, None).await.expect("lists");
+    assert_eq!((list[0].message_count, &*list[0].meta.title), (3, "t"));
+}

@@ -1,0 +1,148 @@
+//! The file tools: what a call may touch is judged first, and the work waits for its turn at the files.
+
+use super::{Failure, OsTools, arguments, of};
+use crate::files::{Change, Closed, Intent, ReadArguments, Resolver, read};
+use crabtalk_domain::tool::{Invocation, Preview, Subject, ToolOutput};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Locks that keep parallel edits of one file from losing each other; two
+/// files may share one, which only costs a moment.
+const EDIT_LOCKS: usize = 64;
+
+pub(super) struct EditLocks([Mutex<()>; EDIT_LOCKS]);
+
+impl Default for EditLocks {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::new(())))
+    }
+}
+
+impl EditLocks {
+    fn lock(&self, path: &Path) -> MutexGuard<'_, ()> {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        let at = usize::try_from(hasher.finish() % EDIT_LOCKS as u64).expect("below the count");
+        // It guards no data, so that a panic leaves nothing half-done behind.
+        self.0[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OsTools {
+    /// The judged path of a file tool's call.
+    pub(super) async fn path(
+        &self,
+        call: &Invocation,
+        text: String,
+        intent: Intent,
+    ) -> Result<Subject, String> {
+        let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
+        let (home, open) = (self.config.home.clone(), self.open_paths(call));
+        self.files
+            .run(&of(call), move |_| {
+                let (readable, writable) = (open.readable(), open.writable());
+                let resolver = Resolver {
+                    cwd: &cwd,
+                    user_home: user_home.as_deref(),
+                };
+                let closed = Closed {
+                    home: &home,
+                    readable: &readable,
+                    writable: &writable,
+                };
+                let path = resolver.lead(&text)?;
+                closed.check(&path, intent)?;
+                Ok(Subject::Path {
+                    path,
+                    write: intent != Intent::Read,
+                })
+            })
+            .await
+            .map_err(|e: Failure| e.0)
+    }
+
+    /// Says what makes no sense on a path that may be touched by now: before,
+    /// that would tell what lies there.
+    pub(super) async fn sensible(
+        &self,
+        call: &Invocation,
+        text: String,
+        intent: Intent,
+        judged: &Path,
+    ) -> Result<(), Failure> {
+        let (cwd, user_home) = (call.cwd.clone(), self.user_home.clone());
+        let judged = judged.to_path_buf();
+        self.files
+            .run(&of(call), move |_| {
+                let resolver = Resolver {
+                    cwd: &cwd,
+                    user_home: user_home.as_deref(),
+                };
+                if resolver.resolve(&text, intent)? == judged {
+                    Ok(())
+                } else {
+                    Err(crate::files::Error::Changed(judged).into())
+                }
+            })
+            .await
+    }
+
+    pub(super) async fn read(&self, call: &Invocation, path: &Path) -> Result<ToolOutput, Failure> {
+        let (arguments, path): (ReadArguments, _) = (arguments(call)?, path.to_path_buf());
+        let text = arguments.path.clone();
+        self.sensible(call, text, Intent::Read, &path).await?;
+        self.files
+            .run(&of(call), move |cancelled| {
+                Ok(read(&path, &arguments, cancelled)?)
+            })
+            .await
+    }
+
+    pub(super) async fn shown(&self, call: &Invocation, path: &Path) -> Result<Preview, Failure> {
+        let (change, path) = (change(call)?, path.to_path_buf());
+        let (text, intent) = change.aim();
+        self.sensible(call, text, intent, &path).await?;
+        self.files
+            .run(&of(call), move |_| Ok(change.preview(&path)?))
+            .await
+    }
+
+    pub(super) async fn change(
+        &self,
+        call: &Invocation,
+        path: &Path,
+        shown: Option<&Preview>,
+    ) -> Result<ToolOutput, Failure> {
+        let (change, path) = (change(call)?, path.to_path_buf());
+        let (text, intent) = change.aim();
+        self.sensible(call, text, intent, &path).await?;
+        let (locks, shown) = (Arc::clone(&self.edits), shown.cloned());
+        self.files
+            .run(&of(call), move |cancelled| {
+                let _one_at_a_time = locks.lock(&path);
+                not_if(cancelled)?;
+                Ok(ToolOutput::ok(change.make(&path, shown.as_ref())?))
+            })
+            .await
+    }
+}
+
+/// What a call of `edit` or `write` wants to change.
+pub(super) fn change(call: &Invocation) -> Result<Change, Failure> {
+    if call.name == "edit" {
+        Ok(Change::Edit(arguments(call)?))
+    } else {
+        Ok(Change::Write(arguments(call)?))
+    }
+}
+
+/// A change that was cancelled while it waited does not happen.
+fn not_if(cancelled: &AtomicBool) -> Result<(), Failure> {
+    if cancelled.load(Ordering::Relaxed) {
+        Err(Failure("cancelled".into()))
+    } else {
+        Ok(())
+    }
+}

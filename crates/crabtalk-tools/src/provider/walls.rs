@@ -1,0 +1,75 @@
+//! The sandbox that is configured, and the walls that it has on this machine.
+
+use crate::bash::Probe;
+use crabtalk_guardian::{SandboxConfig, Walls};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::OnceCell;
+
+/// How long walls that are not whole are believed; finding out again takes a
+/// few milliseconds.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Which walls there were, and when.
+struct Found {
+    walls: Arc<Walls>,
+    at: Instant,
+}
+
+impl Found {
+    /// Whole walls stay. Others may be owed to a moment, such as one in which
+    /// the machine could not start another process.
+    fn is_worth_another_look(&self) -> bool {
+        !self.walls.are_whole() && self.at.elapsed() > LOOK_AGAIN
+    }
+}
+
+/// A sandbox and its walls.
+pub(super) struct SandboxOf {
+    /// Swapped whole when the owner changes it.
+    config: RwLock<Arc<SandboxConfig>>,
+    /// What was found out of this machine under that configuration.
+    walls: Mutex<Arc<OnceCell<Found>>>,
+}
+
+impl SandboxOf {
+    pub(super) fn new(config: SandboxConfig) -> Self {
+        Self {
+            config: RwLock::new(Arc::new(config)),
+            walls: Mutex::default(),
+        }
+    }
+
+    pub(super) fn set(&self, config: SandboxConfig) {
+        let mut now = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        *now = Arc::new(config);
+        drop(now);
+        // Whoever changes the configuration may have changed the system.
+        let mut walls = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+        *walls = Arc::default();
+    }
+
+    pub(super) fn config(&self) -> Arc<SandboxConfig> {
+        let now = self.config.read();
+        Arc::clone(&now.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was found, or what a probe of the configuration in force finds.
+    pub(super) async fn walls<'a>(
+        &self,
+        probe: impl FnOnce(Arc<SandboxConfig>) -> Probe<'a>,
+    ) -> Arc<Walls> {
+        let walls = {
+            let mut now = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
+            if now.get().is_some_and(Found::is_worth_another_look) {
+                *now = Arc::default();
+            }
+            Arc::clone(&now)
+        };
+        let found = walls.get_or_init(async || Found {
+            walls: Arc::new(probe(self.config()).walls().await),
+            at: Instant::now(),
+        });
+        Arc::clone(&found.await.walls)
+    }
+}
