@@ -83,13 +83,22 @@ pub async fn run(
 ) -> Result<(), Error> {
     let team = places.team()?;
     let (world, journal) = restored(team.clone(), &places.state())?;
+    // The terminals are watched while they are held.
+    let (backends, _terminals) = backends(places, &team).await;
+    let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
+    serve(places, supervisor, stop).await
+}
+
+/// Runs a supervisor, and takes commands for it.
+pub async fn serve(
+    places: &Places,
+    supervisor: Supervisor,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
     let control = Control::open(&places.state()).map_err(|source| Error::Control {
         path: places.state(),
         source,
     })?;
-    // The terminals are watched while they are held.
-    let (backends, _terminals) = backends(places, &team).await;
-    let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
     let (tell, commands) = mpsc::channel(COMMANDS);
     tokio::select! {
         result = supervisor.run(commands, stop) => Ok(result?),

@@ -3,4 +3,5 @@
 
 mod crash;
 mod double;
+mod idle;
 mod rig;

@@ -25,6 +25,7 @@ mod images;
 mod legacy;
 mod llama_cpp;
 mod models;
+mod nexus;
 mod no_threads;
 mod offline;
 mod processes;

@@ -1,0 +1,136 @@
+//! NEXUS in a process of its own, which can be killed: this test program again.
+
+use super::double::{Double, Shared};
+use crate::rig::{TestEnv, eventually};
+use crabtalk_backend::Backend;
+use crabtalk_nexus::clock::Clock;
+use crabtalk_nexus::control;
+use crabtalk_nexus::start::{self, Places};
+use crabtalk_nexus::supervisor::Supervisor;
+use crabtalk_nexus::world::{Answer, Command, Task};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::process::Child;
+
+/// Names the home in the environment of the other process.
+const HOME: &str = "CRABTALK_E2E_NEXUS";
+
+/// The instant from which its clock runs faster.
+const EPOCH: &str = "CRABTALK_E2E_EPOCH";
+
+/// A day takes some minutes at this rate, an hour of tasks some seconds.
+const RATE: u32 = 100;
+
+pub(crate) struct Team<'a> {
+    env: &'a TestEnv,
+    epoch: u64,
+    child: Option<Child>,
+}
+
+fn places(home: PathBuf) -> Places {
+    let user_home = home.clone();
+    Places { home, user_home }
+}
+
+/// No test by itself: the process that is killed.
+#[tokio::test]
+async fn serve_nexus() {
+    let Some(home) = std::env::var_os(HOME) else {
+        return;
+    };
+    let places = places(home.into());
+    let epoch = std::env::var(EPOCH).unwrap().parse().unwrap();
+    let clock = Clock::fast(epoch, RATE);
+    let team = places.team().unwrap();
+    let (world, journal) = start::restored(team.clone(), &places.state()).unwrap();
+    let (mut backends, _terminals) = start::backends(&places, &team).await;
+    for name in team
+        .agents
+        .keys()
+        .filter(|name| name.as_str().starts_with('T'))
+    {
+        let folder = places.home.join("transcripts");
+        let (tap, clock) = (Arc::new(|| false), clock.clone());
+        let double = Double::new(name.as_str(), &team.root, &folder, clock, tap);
+        let backend: Arc<dyn Backend> = Arc::new(Shared(Arc::new(double)));
+        backends.insert(name.clone(), backend);
+    }
+    let supervisor = Supervisor::new(world, journal, backends, clock);
+    let served = start::serve(&places, supervisor, std::future::pending()).await;
+    panic!("NEXUS ended: {served:?}");
+}
+
+impl<'a> Team<'a> {
+    /// A team that is not started yet.
+    pub(crate) fn new(env: &'a TestEnv, config: &str) -> Self {
+        let root = env.work.join("team");
+        env.write(
+            ".crabtalk/config/nexus.toml",
+            &format!("root = {root:?}\n{config}"),
+        );
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let team = Self {
+            env,
+            epoch: u64::try_from(now.as_millis()).unwrap(),
+            child: None,
+        };
+        let files = crabtalk_nexus::files::Files::new(&team.places().team().unwrap());
+        let made = files.init().unwrap();
+        files.commit_all(&made, "begin").unwrap();
+        team
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        places(self.env.home.clone())
+    }
+
+    pub(crate) async fn start(&mut self) {
+        let log = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(self.env.home.join("nexus.log"))
+            .unwrap();
+        let child = tokio::process::Command::new(std::env::current_exe().unwrap())
+            .args(["nexus::supervised::serve_nexus", "--exact", "--nocapture"])
+            .env(HOME, &self.env.home)
+            .env(EPOCH, self.epoch.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+        let state = self.places().state();
+        eventually("NEXUS answers", async || {
+            let said = control::say(&state, &Command::Status).await;
+            said.ok().flatten()
+        })
+        .await;
+    }
+
+    /// SIGKILL, at whatever it does.
+    pub(crate) async fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().await.unwrap();
+    }
+
+    pub(crate) async fn say(&self, command: Command) -> Answer {
+        let said = control::say(&self.places().state(), &command).await;
+        said.unwrap_or_else(|error| panic!("{error}: {}", self.log()))
+            .unwrap_or_else(|| panic!("NEXUS is gone: {}", self.log()))
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.env.home.join("nexus.log")).unwrap_or_default()
+    }
+
+    pub(crate) async fn tasks(&self) -> Vec<(u64, Task)> {
+        let Answer::Tasks { tasks } = self.say(Command::Tasks).await else {
+            panic!("tasks");
+        };
+        tasks
+    }
+}
