@@ -4,6 +4,7 @@ mod attack;
 mod bench;
 mod endurance;
 mod layers;
+mod pictures;
 
 use anyhow::bail;
 use std::io::Write;
@@ -17,7 +18,8 @@ const USAGE: &str = "usage: cargo xtask CHORE
   crash [POINTS [SEED]]     kill it at every call that changes a file
   soak [MINUTES]            let clients misbehave, and draw what that costs
   attack [MINUTES [SEED]]   run what rules allow beside a canary
-  draw                      draw docs/soak.csv again";
+  draw                      draw docs/soak.csv again
+  pictures                  take pictures of the chat for the README";
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +48,7 @@ fn main() -> anyhow::Result<()> {
         ("attack", [minutes]) => attack::run(Some(minutes), None),
         ("attack", [minutes, seed]) => attack::run(Some(minutes), Some(seed)),
         ("draw", []) => endurance::draw(),
+        ("pictures", []) => pictures::take(),
         // `bench` has cargo run this, in a release build.
         ("bench-here", names) => bench::run(names),
         ("model-server", []) => bench::server::serve(),

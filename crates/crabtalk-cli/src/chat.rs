@@ -1,8 +1,10 @@
-//! `chat`: a conversation at the terminal, line by line.
+//! `chat`: a conversation; on a screen where there is one (`live`), else line
+//! by line.
 //!
 //! Invariant: a failed turn ends the turn, never the chat.
 
 mod input;
+mod live;
 
 use crate::args::Chat;
 use crate::context::Context;
@@ -51,8 +53,11 @@ fn meaning(line: &str) -> Line<'_> {
 /// Talks until the person leaves.
 pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error> {
     context.client().await?;
-    let mut input = input::open(&context.home)?;
     let bell = args.bell || std::env::var_os("CRABTALK_BELL").is_some_and(|v| v == "1");
+    if !context.global.json && input::is_screen() {
+        return live::live(context, bell).await;
+    }
+    let mut input = input::open();
     talk(context, &mut *input, bell).await
 }
 
@@ -70,10 +75,6 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
         };
         let line = match typed {
             Typed::Line(line) => line,
-            Typed::Interrupt => {
-                context.console.screen.note("Ctrl-D leaves, /help helps")?;
-                continue;
-            }
             Typed::End => return Ok(()),
         };
         let done = match meaning(&line) {

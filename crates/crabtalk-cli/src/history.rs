@@ -41,3 +41,36 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
         ))
     })
 }
+
+/// A message as Markdown, for a file.
+pub(crate) fn markdown(entry: &HistoryEntry) -> String {
+    let who = match (entry.compact, entry.role.as_str(), entry.agent.as_str()) {
+        (true, ..) => "summary of older messages",
+        (_, role, "") => role,
+        (.., agent) => agent,
+    };
+    let mut text = format!("## {who}\n\n");
+    if !entry.timestamp.is_empty() {
+        text.push_str(&format!("<!-- {} -->\n\n", entry.timestamp));
+    }
+    if entry.role == "tool" {
+        // A fence that nothing within ends.
+        let longest = entry.content.split(|c| c != '`').map(str::len).max();
+        let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
+        text.push_str(&format!("{fence}\n{}\n{fence}\n", entry.content.trim_end()));
+    } else if !entry.content.trim().is_empty() {
+        text.push_str(entry.content.trim_end());
+        text.push('\n');
+    }
+    for call in &entry.tool_calls {
+        text.push_str(&format!(
+            "\n- `{}` {}\n",
+            call.name,
+            call_summary(&call.arguments)
+        ));
+    }
+    if let Some(run) = &entry.failed {
+        text.push_str(&format!("\n*Run {}: {}*\n", run.run, summary(&run.error)));
+    }
+    text
+}

@@ -71,6 +71,11 @@ impl Prompt {
         }
     }
 
+    /// The question that is to be answered now.
+    pub(crate) fn question(&self) -> Option<&AskQuestion> {
+        self.ask.questions.get(self.answers.len())
+    }
+
     /// What to show now: a page of an approval, or a question.
     pub(crate) fn text(&mut self, agent: &str) -> String {
         if is_approval(&self.ask) {

@@ -66,6 +66,23 @@ pub(crate) fn duration(secs: u64) -> String {
     }
 }
 
+/// A time that passed, for a clock that runs.
+pub(crate) fn ago_secs(passed: std::time::Duration) -> String {
+    match passed.as_secs() {
+        secs @ 0..60 => format!("{secs}s"),
+        secs => format!("{}m{:02}s", secs / 60, secs % 60),
+    }
+}
+
+/// How long something took.
+pub(crate) fn ago_millis(millis: u64) -> String {
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{:.1} s", millis as f64 / 1e3),
+        _ => ago_secs(std::time::Duration::from_millis(millis)),
+    }
+}
+
 /// An instant as people say it: how long ago. What is none stays as it is.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {

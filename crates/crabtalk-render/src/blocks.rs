@@ -112,8 +112,8 @@ impl<'a> Writer<'a> {
             }
             Event::InlineHtml(text) | Event::Html(text) if self.html => self.html_text(&text),
             Event::InlineHtml(text) | Event::Html(text) => self.inline_text(&text, DIM),
-            Event::SoftBreak => self.inline_text(" ", self.style()),
-            Event::HardBreak => self.inline.push(None),
+            // Who writes to a terminal means the ends of lines.
+            Event::SoftBreak | Event::HardBreak => self.inline.push(None),
             Event::Rule => {
                 let width = RULE.min(self.room());
                 self.line(Line::styled("\u{2500}".repeat(width), DIM));

@@ -68,6 +68,20 @@ pub fn output(text: &str) -> String {
     clean(&plain).into_owned()
 }
 
+/// Text that is judged: each character of frames becomes its code, as what
+/// drives a terminal does.
+pub fn exact(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if light(c).is_some() {
+            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    clean(&shown).into_owned()
+}
+
 /// Drives a terminal, or changes the order in which a line is read.
 fn is_hostile(c: char) -> bool {
     match c {
@@ -117,6 +131,7 @@ mod tests {
     fn no_text_has_the_lines_of_frames() {
         assert_eq!(clean("┏━┓┃┗┛▌█"), "┌─┐│└┘││");
         assert_eq!(clean("┌─┐"), "┌─┐");
+        assert_eq!(exact("echo ┃\x1b"), "echo <U+2503><U+001B>");
     }
 
     #[test]

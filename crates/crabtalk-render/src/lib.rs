@@ -38,7 +38,7 @@ mod table;
 pub mod theme;
 mod wrap;
 
-pub use clean::{clean, output};
+pub use clean::{clean, exact, output};
 pub use line::{Line, Span};
 pub use markdown::{Markdown, render};
-pub use wrap::{cut, shorten};
+pub use wrap::{cut, shorten, wrapped};

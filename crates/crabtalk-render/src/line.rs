@@ -24,6 +24,12 @@ impl Span {
         }
     }
 
+    /// A piece of a frame: what no text of others can hold. Only a text of the
+    /// program itself makes one.
+    pub fn frame(text: &'static str, style: Style) -> Self {
+        Self::known(text, style)
+    }
+
     /// A text of a span that there is.
     pub(crate) fn known(text: &str, style: Style) -> Self {
         Self {

@@ -36,6 +36,12 @@ pub(crate) fn words(spans: &[Option<Span>], width: usize) -> Vec<Line> {
     wrap.lines
 }
 
+/// Breaks a line between words.
+pub fn wrapped(line: &Line, width: usize) -> Vec<Line> {
+    let spans: Vec<Option<Span>> = line.spans().iter().cloned().map(Some).collect();
+    words(&spans, width)
+}
+
 /// Breaks a line where it is full, whatever stands there.
 pub fn cut(line: &Line, width: usize) -> Vec<Line> {
     let width = width.max(2);

@@ -1,26 +1,14 @@
-//! Where a chat's lines come from: an editor at a terminal, else plain lines.
+//! Where a chat's lines come from where no screen can be drawn: standard input.
 
-use crate::error::Error;
-use crabtalk_config::Home;
-use reedline::{
-    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus,
-    Reedline, Signal,
-};
-use std::borrow::Cow;
 use std::future::Future;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::pin::Pin;
-
-/// Lines that the editor remembers.
-const REMEMBERED_LINES: usize = 1_000;
 
 /// What came of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     Line(String),
-    /// Ctrl-C.
-    Interrupt,
-    /// Ctrl-D, or the end of the input.
+    /// The end of the input.
     End,
 }
 
@@ -33,47 +21,31 @@ pub(crate) trait Input {
     fn read(&mut self, name: &str) -> Reading<'_>;
 }
 
-/// The editor at a terminal, else the lines of standard input.
-pub(super) fn open(home: &Home) -> Result<Box<dyn Input>, Error> {
-    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        return Ok(Box::new(Plain));
-    }
-    let file = home.state_dir().join("chat_history");
-    let history = FileBackedHistory::with_file(REMEMBERED_LINES, file.clone())
-        .map_err(|e| Error::Failed(format!("cannot read {}: {e}", file.display())))?;
-    let editor = Reedline::create()
-        .use_bracketed_paste(true)
-        .with_history(Box::new(history));
-    Ok(Box::new(Editor(editor)))
+/// Whether there is a terminal on which a screen can be drawn.
+pub(super) fn is_screen() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-struct Editor(Reedline);
-
-impl Input for Editor {
-    fn read(&mut self, name: &str) -> Reading<'_> {
-        // Blocks the program's only thread, which has nothing else to do while
-        // a person types: no stream is open between two answers.
-        let typed = self.0.read_line(&Name(name.to_owned())).map(|signal| {
-            if let Signal::Success(line) = signal {
-                Typed::Line(line)
-            } else if matches!(signal, Signal::CtrlD) {
-                Typed::End
-            } else {
-                Typed::Interrupt
-            }
-        });
-        Box::pin(std::future::ready(typed.map_err(io::Error::other)))
-    }
+/// The lines of standard input.
+pub(super) fn open() -> Box<dyn Input> {
+    Box::new(Plain)
 }
 
-/// Lines of a pipe or file, for scripts.
+/// Lines of a pipe or file, for scripts, or of a terminal that only types.
 struct Plain;
 
 impl Input for Plain {
-    fn read(&mut self, _: &str) -> Reading<'_> {
+    fn read(&mut self, name: &str) -> Reading<'_> {
+        let prompt = io::stdin().is_terminal().then(|| format!("{name}> "));
         Box::pin(async {
             // On a thread of its own, so that Ctrl-C is heard meanwhile.
             let read = tokio::task::spawn_blocking(|| {
+                if let Some(prompt) = prompt {
+                    let mut out = io::stderr();
+                    out.write_all(prompt.as_bytes())?;
+                    out.flush()?;
+                }
                 let mut line = String::new();
                 let count = io::stdin().lock().read_line(&mut line)?;
                 Ok(if count == 0 {
@@ -84,34 +56,5 @@ impl Input for Plain {
             });
             read.await.map_err(io::Error::other)?
         })
-    }
-}
-
-/// The prompt: a name and a bracket.
-struct Name(String);
-
-impl Prompt for Name {
-    fn render_prompt_left(&self) -> Cow<'_, str> {
-        Cow::Borrowed(&self.0)
-    }
-
-    fn render_prompt_right(&self) -> Cow<'_, str> {
-        Cow::Borrowed("")
-    }
-
-    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed("> ")
-    }
-
-    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
-        Cow::Borrowed("... ")
-    }
-
-    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
-        let state = match search.status {
-            PromptHistorySearchStatus::Passing => "search",
-            PromptHistorySearchStatus::Failing => "nothing found",
-        };
-        Cow::Owned(format!("({state}: {}) ", search.term))
     }
 }

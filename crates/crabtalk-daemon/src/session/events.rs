@@ -16,6 +16,7 @@ struct Watcher {
     shutdown: CancellationToken,
     agent: Option<String>,
     sender: Option<String>,
+    without_deltas: bool,
     modern: bool,
     missed: u64,
 }
@@ -27,7 +28,8 @@ impl Session {
     ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + use<> {
         let narrowed = |name: Option<String>| name.filter(|name| !name.is_empty());
         let (agent, sender) = (narrowed(request.agent), narrowed(request.sender));
-        if agent.is_some() || sender.is_some() || request.after.is_some() {
+        let narrow = agent.is_some() || sender.is_some() || request.without_deltas;
+        if narrow || request.after.is_some() {
             self.mark_modern();
         }
         let (events, begins) = self.place(request.after, &request.life);
@@ -37,6 +39,7 @@ impl Session {
             shutdown: self.shutdown.clone(),
             agent,
             sender,
+            without_deltas: request.without_deltas,
             modern: self.is_modern(),
             missed: 0,
         };
@@ -98,7 +101,10 @@ impl Watcher {
 
     fn wants(&self, event: &HubEvent) -> bool {
         let fits = |want: &Option<String>, is: &str| want.as_deref().is_none_or(|want| want == is);
-        fits(&self.agent, event.key.agent.as_str()) && fits(&self.sender, event.key.sender.as_str())
+        let delta = matches!(event.event, AgentEvent::Text(_) | AgentEvent::Thinking(_));
+        !(delta && self.without_deltas)
+            && fits(&self.agent, event.key.agent.as_str())
+            && fits(&self.sender, event.key.sender.as_str())
     }
 }
 

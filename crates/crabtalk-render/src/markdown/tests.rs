@@ -23,7 +23,7 @@ fn blocks_read_as_a_person_would_write_them() {
     assert_eq!(
         shown(text, 60),
         "Title\n\nSome bold and code.\n\n\u{2022} one\n\u{2022} two\n  \u{2022} deep\n\n  more of two\n\n\
-         3. three\n4. four\n\n\u{2502} said twice\n\n\
+         3. three\n4. four\n\n\u{2502} said\n\u{2502} twice\n\n\
          \u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\
          \u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\
          \u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\u{2500}\
@@ -66,7 +66,7 @@ fn what_cannot_change_is_final_at_once() {
         ("# Ti", vec![]),
         ("tle\n", vec!["Title"]),
         ("text\nmore\n", vec![]),
-        ("\n", vec!["", "text more"]),
+        ("\n", vec!["", "text", "more"]),
         ("- a\n", vec![]),
         ("- b\n", vec!["", "\u{2022} a"]),
         ("\n- c\n", vec!["\u{2022} b"]),

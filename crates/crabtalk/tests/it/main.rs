@@ -31,6 +31,7 @@ mod offline;
 mod processes;
 mod projects;
 mod rights;
+mod screen;
 mod scripts;
 mod secrets;
 mod senders;

@@ -13,9 +13,15 @@ pub(crate) struct Tmux {
 impl Tmux {
     /// Opens a terminal in which a shell line runs; `$CRABTALK` is the program.
     pub(crate) fn open(env: &TestEnv, line: &str) -> Self {
+        Self::sized(env, line, 150, 50)
+    }
+
+    /// The same, of so many columns and rows.
+    pub(crate) fn sized(env: &TestEnv, line: &str, columns: usize, rows: usize) -> Self {
         let tmux = Self {
             socket: env.root().join("tmux"),
         };
+        let (columns, rows) = (columns.to_string(), rows.to_string());
         let line = format!(
             "trap : INT; cd '{}' && export {} CRABTALK='{CRABTALK}' && {line}; echo \"ended with $?\"",
             env.work.display(),
@@ -27,9 +33,9 @@ impl Tmux {
             "new-session",
             "-d",
             "-x",
-            "150",
+            &columns,
             "-y",
-            "50",
+            &rows,
             "sh",
         ]);
         tmux.tmux(&["set-option", "remain-on-exit", "on"]);
@@ -49,9 +55,24 @@ impl Tmux {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Makes the terminal larger or smaller.
+    pub(crate) fn resize(&self, columns: usize, rows: usize) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.tmux(&["resize-window", "-x", &columns, "-y", &rows]);
+    }
+
+    /// Writes every byte that comes from now on to a file.
+    pub(crate) fn record(&self, file: &std::path::Path) {
+        self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
+    }
+
     /// What the screen shows now.
     pub(crate) fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p", "-J", "-S", "-"])
+        let screen = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
+        screen
+            .lines()
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect()
     }
 
     /// Waits until the screen shows a text so many times.

@@ -1,0 +1,230 @@
+//! The terminal below what was said: a few rows that are drawn again and
+//! again, and lines that are written above them once and stay.
+//!
+//! Invariants: a line that was written above is ordinary text of the terminal,
+//! which it scrolls, selects and keeps; the cursor never leaves the rows that
+//! are drawn; a drawing is one write, which the terminal shows at once; no row
+//! is wider than the terminal, and one that is does not wrap.
+
+use crabtalk_render::Line;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use unicode_width::UnicodeWidthStr;
+
+/// Begins a drawing: shown when it is whole, without cursor, without wrapping.
+const BEGIN: &str = "\x1b[?2026h\x1b[?25l\x1b[?7l";
+
+/// Ends a drawing.
+const END: &str = "\x1b[?7h\x1b[?2026l";
+
+/// Clears the line in which the cursor stands at the left.
+const CLEAR_LINE: &str = "\x1b[K";
+
+/// What is drawn now.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Drawing {
+    pub(super) rows: Vec<Line>,
+    /// Row and column of the cursor; `None` hides it.
+    pub(super) cursor: Option<(usize, usize)>,
+}
+
+/// Draws on a terminal.
+pub(super) struct Canvas {
+    out: Box<dyn Write + Send>,
+    styles: bool,
+    columns: usize,
+    /// Rows as they stand on the terminal.
+    shown: Vec<String>,
+    widths: Vec<usize>,
+    /// Where the cursor stands among them.
+    at: (usize, usize),
+    cursor: Option<(usize, usize)>,
+}
+
+impl Canvas {
+    pub(super) fn new(out: Box<dyn Write + Send>, styles: bool, columns: usize) -> Self {
+        Self {
+            out,
+            styles,
+            columns,
+            shown: Vec::new(),
+            widths: Vec::new(),
+            at: (0, 0),
+            cursor: None,
+        }
+    }
+
+    /// The terminal has another width: it broke the rows that are wider, and
+    /// all is drawn again.
+    pub(super) fn resize(&mut self, columns: usize) {
+        self.columns = columns.max(1);
+        let rows = |width: &usize| width.div_ceil(self.columns).max(1);
+        let (row, column) = self.at;
+        let above: usize = self.widths.iter().take(row).map(rows).sum();
+        self.at = (above + column / self.columns, column % self.columns);
+        let all: usize = self.widths.iter().map(rows).sum();
+        // What stands there is not known any more.
+        self.shown = vec![String::from("\0"); all];
+        self.widths = vec![0; all];
+    }
+
+    /// What stands there is not known any more.
+    pub(super) fn redraw(&mut self) {
+        self.shown = vec![String::from("\0"); self.shown.len()];
+    }
+
+    /// Writes lines above, and draws the rows below them.
+    pub(super) fn draw(&mut self, above: &[Line], drawing: &Drawing) -> io::Result<()> {
+        let rows: Vec<String> = drawing.rows.iter().map(|row| self.text(row)).collect();
+        if above.is_empty() && rows == self.shown && drawing.cursor == self.cursor {
+            return Ok(());
+        }
+        let mut out = String::from(BEGIN);
+        up(&mut out, self.at.0);
+        out.push('\r');
+        let mut kept = std::mem::take(&mut self.shown);
+        let before = kept.len();
+        if !above.is_empty() {
+            kept.clear();
+        }
+        // Line by line: some terminals take clearing all of the screen for a
+        // wish to keep what it showed.
+        for line in above {
+            out.push_str(CLEAR_LINE);
+            out.push_str(&self.text(line));
+            out.push_str("\r\n");
+        }
+        for (index, row) in rows.iter().enumerate() {
+            if index > 0 {
+                out.push_str("\r\n");
+            }
+            if kept.get(index) != Some(row) {
+                out.push_str(CLEAR_LINE);
+                out.push_str(row);
+            }
+        }
+        if rows.is_empty() {
+            out.push_str(CLEAR_LINE);
+        }
+        let written = above.len() + rows.len().max(1);
+        if before > written {
+            // There are rows below the last one.
+            out.push_str("\r\n\x1b[J\x1b[A");
+        }
+        let last = rows.len().saturating_sub(1);
+        let (row, column) = drawing.cursor.unwrap_or((last, 0));
+        let row = row.min(last);
+        up(&mut out, last - row);
+        out.push('\r');
+        if column > 0 {
+            let _ = write!(out, "\x1b[{column}C");
+        }
+        if drawing.cursor.is_some() {
+            out.push_str("\x1b[?25h");
+        }
+        out.push_str(END);
+        self.widths = drawing.rows.iter().map(Line::width).collect();
+        self.shown = rows;
+        self.at = (row, column);
+        self.cursor = drawing.cursor;
+        self.out.write_all(out.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Takes the rows away, with the cursor behind what was written.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        let mut out = String::new();
+        up(&mut out, self.at.0);
+        out.push_str("\r\x1b[J\x1b[?25h");
+        self.shown.clear();
+        self.widths.clear();
+        self.at = (0, 0);
+        self.cursor = None;
+        self.out.write_all(out.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Sends something that shows nothing, such as a bell.
+    pub(super) fn send(&mut self, sequence: &str) -> io::Result<()> {
+        self.out.write_all(sequence.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn text(&self, line: &Line) -> String {
+        let mut text = String::new();
+        line.write(&mut text, self.styles);
+        debug_assert!(line.text().width() < 10_000, "a row is bounded");
+        text
+    }
+}
+
+fn up(out: &mut String, rows: usize) {
+    if rows > 0 {
+        let _ = write!(out, "\x1b[{rows}A");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Shared;
+
+    fn drawing(rows: &[&str], cursor: Option<(usize, usize)>) -> Drawing {
+        Drawing {
+            rows: rows.iter().map(Line::plain).collect(),
+            cursor,
+        }
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_drawn_again() {
+        let out = Shared::default();
+        let mut canvas = Canvas::new(Box::new(out.clone()), true, 80);
+        let first = drawing(&["one", "two"], Some((1, 2)));
+        canvas.draw(&[], &first).unwrap();
+        let drawn = out.text();
+        assert!(drawn.contains("\x1b[Kone\r\n\x1b[Ktwo"), "{drawn:?}");
+        canvas.draw(&[], &first).unwrap();
+        assert_eq!(out.text(), drawn);
+        canvas
+            .draw(&[], &drawing(&["one", "2"], Some((1, 1))))
+            .unwrap();
+        let more = out.text()[drawn.len()..].to_owned();
+        assert!(more.contains("\x1b[1A\r\r\n\x1b[K2"), "{more:?}");
+        assert!(!more.contains("one"), "{more:?}");
+    }
+
+    #[test]
+    fn lines_above_are_written_once_and_the_rows_follow_them() {
+        let out = Shared::default();
+        let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
+        canvas.draw(&[], &drawing(&["a", "b", "c"], None)).unwrap();
+        let before = out.text().len();
+        canvas
+            .draw(&[Line::plain("said")], &drawing(&["a"], None))
+            .unwrap();
+        let more = out.text()[before..].to_owned();
+        assert!(
+            more.contains("\x1b[2A\r\x1b[Ksaid\r\n\x1b[Ka\r\n\x1b[J\x1b[A"),
+            "{more:?}"
+        );
+    }
+
+    #[test]
+    fn rows_that_a_narrow_terminal_broke_are_counted() {
+        let out = Shared::default();
+        let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
+        let wide = "x".repeat(60);
+        canvas
+            .draw(&[], &drawing(&[&wide, "b"], Some((1, 1))))
+            .unwrap();
+        canvas.resize(40);
+        let before = out.text().len();
+        canvas.draw(&[], &drawing(&["a", "b"], None)).unwrap();
+        let more = out.text()[before..].to_owned();
+        assert!(
+            more.contains("\x1b[2A\r"),
+            "the wide row takes two: {more:?}"
+        );
+    }
+}

@@ -1,0 +1,100 @@
+use super::*;
+
+fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
+    KeyEvent::new(code, modifiers)
+}
+
+/// Types: `^x` is with Control, `~x` with Alt, `<` and `>` are Left and Right, `|` is Up.
+fn typed(composer: &mut Composer, keys: &str) {
+    let mut keys = keys.chars();
+    while let Some(c) = keys.next() {
+        let event = match c {
+            '^' => key(KeyCode::Char(keys.next().unwrap()), KeyModifiers::CONTROL),
+            '~' => key(KeyCode::Char(keys.next().unwrap()), KeyModifiers::ALT),
+            '<' => key(KeyCode::Left, KeyModifiers::NONE),
+            '>' => key(KeyCode::Right, KeyModifiers::NONE),
+            '|' => key(KeyCode::Up, KeyModifiers::NONE),
+            '\u{8}' => key(KeyCode::Backspace, KeyModifiers::NONE),
+            c => key(KeyCode::Char(c), KeyModifiers::NONE),
+        };
+        assert_eq!(composer.key(event), Typed::Edited);
+    }
+}
+
+#[test]
+fn keys_edit_as_in_a_shell() {
+    for (keys, want) in [
+        ("hello^a<oh ", "oh hello"),
+        ("one two^w", "one "),
+        ("one two^u", ""),
+        ("one two<<<^k^a^y", "two" /* moved to the front */),
+        ("one two~b~d", "one "),
+        ("ab^jcd", "ab\ncd"),
+        ("ab^t", "ba"),
+        ("word^w^_", "word"),
+        ("\u{6f22}\u{5b57}\u{8}x", "\u{6f22}x"),
+    ] {
+        let mut composer = Composer::default();
+        typed(&mut composer, keys);
+        let text = composer.text().to_owned();
+        assert!(text.starts_with(want), "{keys:?}: {text:?}");
+    }
+}
+
+#[test]
+fn long_pastes_are_labels_and_are_sent_whole() {
+    let mut composer = Composer::default();
+    composer.paste("a\r\nb");
+    assert_eq!(composer.text(), "a\nb");
+    let long = "line\n".repeat(30);
+    composer.paste(&long);
+    assert_eq!(composer.text(), "a\nb[paste 1: 30 lines]");
+    typed(&mut composer, "!");
+    assert_eq!(composer.take(), format!("a\nb{long}!"));
+    // A label goes as a whole, and what it stood for with it.
+    composer.paste(&long);
+    typed(&mut composer, "\u{8}");
+    assert_eq!(composer.take(), "");
+}
+
+#[test]
+fn the_history_is_walked_and_searched() {
+    let lines = ["cargo test", "git status", "cargo check"].map(str::to_owned);
+    let mut composer = Composer::with_history(lines.to_vec());
+    typed(&mut composer, "new||");
+    assert_eq!(composer.text(), "git status");
+    composer.key(key(KeyCode::Down, KeyModifiers::NONE));
+    composer.key(key(KeyCode::Down, KeyModifiers::NONE));
+    assert_eq!(composer.text(), "new", "what was being written comes back");
+    typed(&mut composer, "^rcargo^r");
+    assert!(composer.is_searching());
+    assert_eq!(composer.text(), "cargo test");
+    let (rows, _) = composer.rows(60, "");
+    assert_eq!(rows[0].text(), "search cargo\u{203a} cargo test");
+    composer.key(key(KeyCode::Enter, KeyModifiers::NONE));
+    assert!(!composer.is_searching());
+    assert_eq!(composer.take(), "cargo test");
+}
+
+#[test]
+fn rows_are_as_wide_as_the_terminal_and_the_cursor_is_where_one_types() {
+    let mut composer = Composer::default();
+    typed(&mut composer, "\u{6f22}\u{5b57}abcdef");
+    let (rows, cursor) = composer.rows(9, "");
+    let texts: Vec<String> = rows.iter().map(Line::text).collect();
+    assert_eq!(texts, ["\u{203a} \u{6f22}\u{5b57}ab", "  cdef"]);
+    assert_eq!(cursor, (1, 6));
+    let many = "x\n".repeat(20);
+    composer.set(&many);
+    let (rows, cursor) = composer.rows(20, "");
+    assert_eq!((rows.len(), cursor), (MAX_ROWS, (MAX_ROWS - 1, 2)));
+}
+
+#[test]
+fn nothing_in_the_text_drives_the_terminal() {
+    let mut composer = Composer::default();
+    composer.paste("a\x1b[2Jb");
+    let (rows, _) = composer.rows(60, "");
+    assert_eq!(rows[0].text(), "\u{203a} a<U+001B>[2Jb");
+    assert_eq!(composer.take(), "a\x1b[2Jb");
+}

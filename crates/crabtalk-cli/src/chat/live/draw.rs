@@ -1,0 +1,252 @@
+//! What stands below what was said: what still changes, the composer, the
+//! status.
+//!
+//! Invariant: all of it fits the terminal; where room is short, what is open
+//! gives way first, and the composer last.
+
+use super::Live;
+use super::canvas::Drawing;
+use super::slash::SHOWN;
+use super::transcript::{MARGIN, tokens};
+use crate::text::{money, summary};
+use crabtalk_render::{Line, Span, shorten, theme};
+use std::io;
+use std::time::Instant;
+
+const SPINNER: [&str; 10] = [
+    "\u{280b}", "\u{2819}", "\u{2839}", "\u{2838}", "\u{283c}", "\u{2834}", "\u{2826}", "\u{2827}",
+    "\u{2807}", "\u{280f}",
+];
+
+/// How long a picture of the spinner stands, in milliseconds.
+pub(super) const SPIN_MS: u128 = 120;
+
+/// Rows of what is open on the smallest terminal.
+const MIN_OPEN: usize = 2;
+
+/// Rows of messages that wait.
+const MAX_WAITING: usize = 3;
+
+impl Live<'_> {
+    /// Brings the terminal up to date.
+    pub(super) fn draw(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let above = self.transcript.take();
+        let drawing = self.drawing(now);
+        self.canvas.draw(&above, &drawing)?;
+        if let Some(asking) = self.asks.front_mut() {
+            asking.drawn(now);
+        }
+        self.drawn = now;
+        self.dirty = false;
+        Ok(())
+    }
+
+    fn drawing(&mut self, now: Instant) -> Drawing {
+        let (width, height) = self.size;
+        let spinner = SPINNER
+            [(now.duration_since(self.begun).as_millis() / SPIN_MS) as usize % SPINNER.len()];
+        let status = self.status(width.saturating_sub(1), spinner);
+        let room = height.saturating_sub(2).max(4);
+        let (mut below, cursor) = match self.asks.front_mut() {
+            Some(asking) => {
+                let most = room.saturating_sub(MIN_OPEN + 2);
+                let (mut rows, mut cursor) = asking.rows(width, most);
+                if !asking.takes_keys() {
+                    let (lines, at) = self.composer.rows(width, "");
+                    cursor = Some((rows.len() + at.0, at.1));
+                    rows.extend(lines);
+                }
+                (rows, cursor)
+            }
+            None => self.composing(width),
+        };
+        below.push(status);
+        let waiting = self.waiting(width);
+        let open_room = room.saturating_sub(below.len() + waiting.len());
+        let mut rows = self.transcript.open(open_room.max(MIN_OPEN), now, spinner);
+        if self.is_waiting_for_words() && rows.is_empty() {
+            rows.push(Line::styled(
+                format!("{spinner} {}", self.activity(now)),
+                theme::DIM,
+            ));
+        }
+        rows.extend(waiting);
+        let above = rows.len();
+        rows.extend(below);
+        // A terminal of a few rows shows the last ones.
+        let excess = rows.len().saturating_sub(height.saturating_sub(1).max(1));
+        rows.drain(..excess);
+        Drawing {
+            rows,
+            cursor: cursor
+                .and_then(|(row, column)| Some(((above + row).checked_sub(excess)?, column))),
+        }
+    }
+
+    /// The composer, with what completes below it.
+    fn composing(&mut self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        let rule = "\u{2500}".repeat(width.saturating_sub(1));
+        let mut rows = vec![Line::styled(rule, theme::DIM)];
+        let hint = match self.runs.is_running() {
+            true => "Enter steers, Tab queues, Esc interrupts",
+            false => "say something; / commands, @ files, ! shell",
+        };
+        let (lines, (row, column)) = self.composer.rows(width, hint);
+        rows.extend(lines);
+        let cursor = (row + 1, column);
+        if let Some(popup) = &self.popup {
+            let first = popup.chosen.saturating_sub(SHOWN - 1);
+            let longest = popup
+                .candidates
+                .iter()
+                .map(|c| c.text.len())
+                .max()
+                .unwrap_or(0);
+            for (index, candidate) in popup.candidates.iter().enumerate().skip(first).take(SHOWN) {
+                let style = match index == popup.chosen {
+                    true => theme::HEADING,
+                    false => theme::PLAIN,
+                };
+                let line = Line::styled(format!("{MARGIN}{:longest$}", candidate.text), style)
+                    .with(MARGIN, theme::PLAIN)
+                    .with(&candidate.about, theme::DIM);
+                rows.push(shorten(&line, width.saturating_sub(1)));
+            }
+        }
+        (rows, Some(cursor))
+    }
+
+    /// Messages that the run has not read yet.
+    fn waiting(&self, width: usize) -> Vec<Line> {
+        let steers = self
+            .steers
+            .iter()
+            .map(|text| ("\u{21b3} steering: ", text.as_str()));
+        let begun = self.runs.is_running() || self.runs.waiting().count() > 1;
+        let queued = self
+            .runs
+            .waiting()
+            .filter(|_| begun)
+            .map(|text| ("\u{22ef} next: ", text));
+        let all: Vec<(&str, &str)> = steers.chain(queued).collect();
+        let mut rows: Vec<Line> = all
+            .iter()
+            .take(MAX_WAITING)
+            .map(|(mark, text)| {
+                let line = Line::styled(mark, theme::DIM).with(summary(text), theme::DIM);
+                shorten(&line, width.saturating_sub(1))
+            })
+            .collect();
+        if all.len() > MAX_WAITING {
+            let more = all.len() - MAX_WAITING;
+            rows.push(Line::styled(format!("{MARGIN}and {more} more"), theme::DIM));
+        }
+        rows
+    }
+
+    /// Whether something runs that has nothing to show.
+    fn is_waiting_for_words(&self) -> bool {
+        (!self.runs.is_empty() || self.shell.is_some()) && self.asks.is_empty()
+    }
+
+    fn activity(&self, now: Instant) -> String {
+        let since = crate::text::ago_secs(now.duration_since(self.since));
+        match (&self.shell, self.runs.is_running(), self.killing) {
+            (Some((command, _)), ..) => format!("$ {} \u{b7} {since}", summary(command)),
+            (None, _, true) => format!("cancelling \u{b7} {since}"),
+            (None, true, _) => format!("working \u{b7} {since}"),
+            // Sent, and not begun.
+            (None, false, _) => format!("asking \u{b7} {since}"),
+        }
+    }
+
+    /// The last row: where one is, with whom, and what it came to.
+    fn status(&self, width: usize, spinner: &str) -> Line {
+        let mut parts: Vec<(usize, Span)> = Vec::new();
+        let mut part = |rank: usize, text: String, style| {
+            if !text.is_empty() {
+                parts.push((rank, Span::new(text, style)));
+            }
+        };
+        if let Some(why) = &self.lost {
+            part(0, format!("disconnected: {why}"), theme::BAD);
+        }
+        let others = self.others.len();
+        if others > 0 {
+            let asks = if others == 1 { "ask" } else { "asks" };
+            part(
+                0,
+                format!("{others} {asks} elsewhere (Ctrl-O)"),
+                theme::ASKS,
+            );
+        }
+        if !self.runs.is_empty() {
+            part(1, format!("{spinner} {}", self.learned.agent), theme::GOOD);
+        } else {
+            part(1, self.learned.agent.clone(), theme::DIM);
+        }
+        part(4, self.place(), theme::DIM);
+        let sender = match self.learned.sender.as_str() {
+            "user" => String::new(),
+            sender => format!("as {sender}"),
+        };
+        part(3, sender, theme::DIM);
+        part(2, self.model.clone(), theme::DIM);
+        if self.tokens > 0 {
+            part(5, format!("{} tokens", tokens(self.tokens)), theme::DIM);
+        }
+        part(3, self.context_used(), theme::DIM);
+        if self.money > 0.0 {
+            part(4, money(self.money), theme::DIM);
+        }
+        let between = 3;
+        let room = width.saturating_sub(MARGIN.len());
+        let long = |parts: &[(usize, Span)]| {
+            parts
+                .iter()
+                .map(|(_, span)| span.width() + between)
+                .sum::<usize>()
+                > room + between
+        };
+        while long(&parts) && parts.len() > 1 {
+            let last = parts.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
+            let Some((at, _)) = last else { break };
+            parts.remove(at);
+        }
+        let mut line = Line::styled(MARGIN, theme::PLAIN);
+        for (index, (_, span)) in parts.into_iter().enumerate() {
+            if index > 0 {
+                line.push(Span::new(" \u{b7} ", theme::DIM));
+            }
+            line.push(span);
+        }
+        shorten(&line, width)
+    }
+
+    /// The folder, and the branch of its repository.
+    fn place(&self) -> String {
+        let folder = match self.cwd.strip_prefix(&self.user_home) {
+            Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
+            Ok(below) => format!("~/{}", below.display()),
+            Err(_) => self.cwd.display().to_string(),
+        };
+        match &self.branch {
+            Some(branch) => format!("{folder} ({branch})"),
+            None => folder,
+        }
+    }
+
+    /// How much of what the model can read is read.
+    pub(super) fn context_used(&self) -> String {
+        let limit = self
+            .learned
+            .models
+            .iter()
+            .find(|model| model.name == self.model);
+        match (self.context_tokens, limit.and_then(|model| model.context)) {
+            (0, _) | (_, None | Some(0)) => String::new(),
+            (used, Some(limit)) => format!("{}% context", (used * 100).div_ceil(limit)),
+        }
+    }
+}

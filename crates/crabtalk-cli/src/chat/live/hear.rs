@@ -1,0 +1,369 @@
+//! What the daemon says: of runs, of all else that happens, and of calls.
+
+use super::ask::Asking;
+use super::calls::{self, Done, Learned};
+use super::runs::Next;
+use super::transcript::MARGIN;
+use super::{Live, message};
+use crate::text::{call_summary, summary};
+use crabtalk_client::{Error, Replied, RunNews, WatchNews};
+use crabtalk_proto::{
+    AgentEventKind, AgentEventMsg, AskSettledEvent, HistoryPage, PendingAsk, StreamEvent, code,
+    stream_event,
+};
+use crabtalk_render::{Line, theme};
+use std::time::Instant;
+
+/// Lines of the output of the person's own command that are shown.
+const SHELL_LINES: usize = 30;
+
+impl Live<'_> {
+    /// Takes news of the run in front.
+    pub(super) fn news(&mut self, next: Next) {
+        self.dirty = true;
+        match next {
+            Some(Ok(RunNews::Event(event))) => self.run_event(&event),
+            Some(Ok(RunNews::Lost { why })) => self.lost = Some(why),
+            Some(Ok(RunNews::Back)) => self.lost = None,
+            Some(Ok(RunNews::Missing { .. })) => {
+                self.transcript
+                    .problem("what the run said meanwhile is missing here; /history has it");
+            }
+            Some(Err(error)) => self.failed(&error),
+            None => self.over(),
+        }
+    }
+
+    /// The run in front can be followed no further.
+    fn failed(&mut self, error: &Error) {
+        let attached = self.runs.front().is_some_and(|run| run.said.is_none());
+        // Nobody has said anything yet, or it is over already.
+        if !(attached && error.code().is_some()) {
+            self.transcript.problem(&error.to_string());
+            if let Some(advice) = error.advice() {
+                self.transcript.note(advice);
+            }
+        }
+        self.over();
+    }
+
+    /// The run in front is over: the next one comes.
+    fn over(&mut self) {
+        self.runs.pop();
+        self.killing = false;
+        self.lost = None;
+        self.since = Instant::now();
+        let own = self.pair_names();
+        self.asks.retain(|asking| !is_own(&own, asking));
+        self.steers.clear();
+    }
+
+    fn pair_names(&self) -> (String, String) {
+        (self.pair.agent.clone(), self.pair.sender.clone())
+    }
+
+    fn run_event(&mut self, event: &StreamEvent) {
+        use stream_event::Event;
+        let now = Instant::now();
+        // How the last run ended is in the history.
+        let fresh = self.runs.front().is_some_and(|run| run.number.is_none());
+        let attached = self.runs.front().is_some_and(|run| run.said.is_none());
+        match &event.event {
+            Some(Event::Start(start)) => {
+                if let Some(front) = self.runs.front() {
+                    front.number = Some(start.run);
+                    if let Some(said) = front.said.clone() {
+                        self.transcript.person(&said, None);
+                    }
+                }
+                if !start.model.is_empty() {
+                    self.model.clone_from(&start.model);
+                }
+                self.since = now;
+                self.steps = 1;
+            }
+            Some(Event::End(end)) => {
+                if fresh && attached {
+                    return self.over();
+                }
+                self.spent(end);
+                self.ring();
+            }
+            Some(Event::ToolsComplete(_)) => self.steps += 1,
+            Some(Event::UserSteered(steered)) => {
+                if let Some(at) = self.steers.iter().position(|text| *text == steered.content) {
+                    self.steers.remove(at);
+                }
+            }
+            Some(Event::AskUser(ask)) => {
+                self.ring();
+                if ask.preview_kind == "diff" {
+                    self.transcript.tools.preview(&ask.detail, &ask.preview);
+                }
+                let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
+                let speaker = asking.unwrap_or(&self.learned.agent).to_owned();
+                let (agent, sender) = self.pair_names();
+                self.asks
+                    .push_back(Asking::new(ask.clone(), &speaker, &agent, &sender));
+                // It begins to settle when it is on the screen.
+                self.dirty = true;
+            }
+            Some(Event::AskSettled(settled)) => return self.settled(event, settled, now),
+            Some(_) | None => {}
+        }
+        self.transcript.event(event, now);
+        if event.is_end() {
+            self.over();
+        }
+    }
+
+    fn settled(&mut self, event: &StreamEvent, settled: &AskSettledEvent, now: Instant) {
+        self.asks.retain(|asking| asking.id() != settled.ask_id);
+        // What was answered here is no news, and its result follows.
+        if !self.answered.remove(&settled.ask_id) {
+            self.transcript.event(event, now);
+        }
+    }
+
+    fn spent(&mut self, end: &crabtalk_proto::StreamEnd) {
+        if let Some(usage) = &end.usage {
+            self.tokens += u64::from(
+                usage
+                    .total_tokens
+                    .max(usage.prompt_tokens + usage.completion_tokens),
+            );
+            // Each step reads all that was said before.
+            self.context_tokens = u64::from(usage.prompt_tokens) / self.steps.max(1);
+        }
+        self.money += end.money.unwrap_or_default();
+        if !end.model.is_empty() && end.code != code::CANCELLED {
+            self.model.clone_from(&end.model);
+        }
+    }
+
+    pub(super) fn ring(&mut self) {
+        if self.bell {
+            // Nobody is told of a bell that cannot ring.
+            let _ = self.canvas.send("\x07");
+        }
+    }
+
+    /// Takes what happened in any conversation.
+    pub(super) fn happened(&mut self, news: WatchNews) {
+        match news {
+            WatchNews::Event(event) => self.agent_event(&event),
+            WatchNews::Lost { why } => self.lost = Some(why),
+            WatchNews::Back { .. } => self.lost = None,
+            WatchNews::Restarted { .. } => {
+                self.lost = None;
+                self.others.clear();
+                self.transcript.note("the daemon was started again");
+                self.call(calls::asks(self.client.clone()));
+                self.learn();
+            }
+        }
+        self.dirty = true;
+    }
+
+    fn agent_event(&mut self, event: &AgentEventMsg) {
+        let own = event.agent == self.learned.agent && event.sender == self.learned.sender;
+        match (event.kind(), own) {
+            (AgentEventKind::RunStarted, true) if !self.runs.knows(event.run) => {
+                if self.runs.is_empty() {
+                    self.attach(Some(event.run));
+                } else if !self.runs.is_running() {
+                    self.begun_elsewhere = Some((event.run, Instant::now()));
+                }
+            }
+            (AgentEventKind::Ask, false) => {
+                if let Some(ask) = &event.ask {
+                    self.other_ask(PendingAsk {
+                        agent: event.agent.clone(),
+                        sender: event.sender.clone(),
+                        ask: Some(ask.clone()),
+                        ..PendingAsk::default()
+                    });
+                }
+            }
+            (AgentEventKind::AskSettled, false) => {
+                if let Some(settled) = &event.settled {
+                    self.forget_ask(&settled.ask_id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn other_ask(&mut self, pending: PendingAsk) {
+        let Some(ask) = &pending.ask else { return };
+        let own = pending.agent == self.learned.agent && pending.sender == self.learned.sender;
+        let known = |other: &PendingAsk| other.ask.as_ref().is_some_and(|o| o.ask_id == ask.ask_id);
+        if own && !pending.inbox || self.others.iter().any(known) {
+            return;
+        }
+        let what = match ask.tool.as_str() {
+            "" => "asks something".to_owned(),
+            tool => format!("wants to use {tool}"),
+        };
+        let said = format!(
+            "{} for {} {what} in another conversation (Ctrl-O answers)",
+            pending.agent, pending.sender
+        );
+        self.transcript.note(&said);
+        self.ring();
+        self.others.push(pending);
+    }
+
+    fn forget_ask(&mut self, id: &str) {
+        let is = |pending: &PendingAsk| pending.ask.as_ref().is_some_and(|ask| ask.ask_id == id);
+        self.others.retain(|pending| !is(pending));
+        self.asks.retain(|asking| asking.id() != id);
+    }
+
+    /// Turns to a question that waits: one's own first, then others'.
+    pub(super) fn next_ask(&mut self) {
+        if let Some(asking) = self.asks.front_mut() {
+            return asking.focus();
+        }
+        let Some(pending) = self.others.first() else {
+            return self.transcript.note("nothing is asked anywhere");
+        };
+        let Some(ask) = pending.ask.clone() else {
+            return;
+        };
+        let (agent, sender) = (pending.agent.clone(), pending.sender.clone());
+        let speaker = format!("{agent} for {sender}");
+        self.asks
+            .push_back(Asking::new(ask, &speaker, &agent, &sender));
+    }
+
+    /// Takes what a call came to.
+    pub(super) fn done(&mut self, done: Done) {
+        self.dirty = true;
+        match done {
+            Done::Steered(text, Err(error)) => self.not_steered(&text, &error),
+            Done::Steered(_, Ok(())) | Done::Killed(Ok(())) => {}
+            Done::Killed(Err(error)) => {
+                self.killing = false;
+                // It ended by itself meanwhile.
+                if error.code() != Some(code::NOT_FOUND) {
+                    self.transcript.problem(&error.to_string());
+                }
+            }
+            Done::Replied(id, Ok(Replied::Taken)) => self.forget_ask(&id),
+            Done::Replied(id, Ok(Replied::TooLate)) => {
+                self.forget_ask(&id);
+                self.transcript.note("it was answered elsewhere already");
+            }
+            Done::Replied(id, Err(error)) => {
+                self.answered.remove(&id);
+                match self.asks.iter_mut().find(|asking| asking.id() == id) {
+                    Some(asking) => asking.refused(&error.to_string()),
+                    None => self.transcript.problem(&error.to_string()),
+                }
+            }
+            Done::Shown(Ok(text)) => {
+                let lines = crabtalk_render::render(&text, self.transcript.width());
+                self.transcript.lines(lines);
+            }
+            Done::Noted(Ok(text)) => {
+                self.transcript.note(&text);
+                self.learn();
+            }
+            Done::Shown(Err(error)) | Done::Noted(Err(error)) => {
+                self.transcript.problem(&error.to_string());
+            }
+            Done::Learned(learned) => self.learned(*learned),
+            Done::History(page) => self.show_history(page),
+            Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
+            Done::Shell {
+                command,
+                status,
+                output,
+            } => self.shell_done(&command, &status, &output),
+        }
+    }
+
+    /// The run ended before it could hear: then it is a message of its own.
+    fn not_steered(&mut self, text: &str, error: &Error) {
+        self.steers.retain(|waiting| waiting != text);
+        match error.code() {
+            Some(code::NOT_FOUND) => self.send(text.to_owned(), None, text.to_owned()),
+            _ => self.transcript.problem(&error.to_string()),
+        }
+    }
+
+    fn learned(&mut self, learned: Learned) {
+        self.transcript.set_primary(&learned.agent);
+        if self.model.is_empty()
+            && let Some(active) = learned.models.iter().find(|model| model.active)
+        {
+            self.model.clone_from(&active.name);
+        }
+        self.learned = learned;
+    }
+
+    fn show_history(&mut self, page: Result<HistoryPage, Error>) {
+        let page = match page {
+            Ok(page) => page,
+            // Nobody has said anything yet, or the daemon is older than that.
+            Err(error) if error.code().is_some() => return,
+            Err(error) => return self.transcript.problem(&error.to_string()),
+        };
+        if page.more {
+            self.transcript.note("older messages: /history 50");
+        }
+        for entry in &page.entries {
+            match entry.role.as_str() {
+                _ if entry.compact => {
+                    let said = format!("older messages, in short: {}", summary(&entry.content));
+                    self.transcript.note(&said);
+                }
+                "user" => self.transcript.person(&entry.content, None),
+                "tool" => {}
+                _ if entry.content.trim().is_empty() => {}
+                _ => self.transcript.said(&entry.agent, &entry.content),
+            }
+            for call in &entry.tool_calls {
+                let said = format!("{} {}", call.name, call_summary(&call.arguments));
+                self.transcript.note(&said);
+            }
+            if let Some(run) = &entry.failed {
+                let said = format!("run {}: {}", run.run, summary(&run.error));
+                self.transcript.note(&said);
+            }
+        }
+    }
+
+    fn shell_done(&mut self, command: &str, status: &str, output: &str) {
+        self.shell = None;
+        let style = if status == "0" {
+            theme::DIM
+        } else {
+            theme::BAD
+        };
+        let all: Vec<&str> = output.trim_end().lines().collect();
+        let first = all.len().saturating_sub(SHELL_LINES);
+        let width = self.transcript.width().saturating_sub(MARGIN.len());
+        let first_line = Line::styled(format!("$ {}", summary(command)), theme::BOLD);
+        let mut lines = crabtalk_render::cut(&first_line, width);
+        if first > 0 {
+            lines.push(Line::styled(
+                format!("\u{2026} {first} lines before"),
+                theme::DIM,
+            ));
+        }
+        for line in &all[first..] {
+            lines.extend(crabtalk_render::cut(&Line::plain(line), width));
+        }
+        let end = format!("ended with {status}; the agent sees it with your next message");
+        lines.extend(crabtalk_render::wrapped(&Line::styled(end, style), width));
+        self.transcript.lines(lines);
+        self.shown.push(message::shell(command, status, output));
+    }
+}
+
+/// Whether a question belongs to the conversation.
+fn is_own((agent, sender): &(String, String), asking: &Asking) -> bool {
+    asking.agent == *agent && asking.sender == *sender
+}

@@ -1,0 +1,270 @@
+//! What keys do.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "keys that mean nothing here change nothing"
+)]
+
+use super::ask::Answered;
+use super::composer::Typed;
+use super::{Go, Live, Popup, calls, size};
+use crate::error::Error;
+use crabtalk_proto::ReplyToAsk;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a second Ctrl-C leaves.
+const LEAVES_WITHIN: Duration = Duration::from_secs(3);
+
+impl Live<'_> {
+    pub(super) fn event(&mut self, event: Event) -> Result<Go, Error> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            Event::Paste(text) => {
+                self.paste(&text);
+                Ok(Go::On)
+            }
+            Event::Resize(..) => {
+                self.size = size();
+                self.canvas.resize(self.size.0);
+                self.transcript.resize(self.size.0);
+                Ok(Go::On)
+            }
+            _ => Ok(Go::On),
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        match self.asks.front_mut() {
+            Some(asking) if asking.takes_keys() => asking.paste(text),
+            _ => {
+                self.composer.paste(text);
+                self.complete();
+            }
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Result<Go, Error> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control {
+            match key.code {
+                KeyCode::Char('c') => return Ok(self.interrupt()),
+                KeyCode::Char('d') if self.composer.is_empty() => return Ok(Go::Leave),
+                KeyCode::Char('l') => self.canvas.redraw(),
+                KeyCode::Char('o') => self.next_ask(),
+                KeyCode::Char('t') => self.show_whole()?,
+                KeyCode::Char('g') if !self.composer.is_searching() => self.edit()?,
+                _ => return self.other_key(key),
+            }
+            return Ok(Go::On);
+        }
+        self.other_key(key)
+    }
+
+    fn other_key(&mut self, key: KeyEvent) -> Result<Go, Error> {
+        if let Some(asking) = self.asks.front_mut() {
+            if asking.takes_keys() {
+                let answered = asking.key(key);
+                return self.answered(answered);
+            }
+            asking.typed_elsewhere(Instant::now());
+            // Nothing is sent while a question appears.
+            if key.code == KeyCode::Enter && asking.settles_at().is_some() {
+                return Ok(Go::On);
+            }
+        }
+        if self.popup.is_some() && self.popup_key(key) {
+            return Ok(Go::On);
+        }
+        let plain = key.modifiers.is_empty();
+        match key.code {
+            KeyCode::Esc if !self.composer.is_searching() => self.stop(),
+            KeyCode::Enter if plain && !self.composer.is_searching() => return self.submit(false),
+            KeyCode::Tab if plain => return self.submit(true),
+            _ => {
+                if self.composer.key(key) == Typed::Edited {
+                    self.complete();
+                }
+            }
+        }
+        Ok(Go::On)
+    }
+
+    fn answered(&mut self, answered: Answered) -> Result<Go, Error> {
+        let Some(asking) = self.asks.front() else {
+            return Ok(Go::On);
+        };
+        match answered {
+            Answered::Not => {}
+            Answered::With(content) => {
+                let reply = ReplyToAsk {
+                    agent: asking.agent.clone(),
+                    sender: asking.sender.clone(),
+                    content,
+                    ask_id: Some(asking.id().to_owned()).filter(|id| !id.is_empty()),
+                };
+                self.answered.insert(asking.id().to_owned());
+                self.call(calls::reply(self.client.clone(), reply));
+            }
+            Answered::Pager => {
+                let text = asking.whole();
+                self.page(&text)?;
+            }
+            Answered::Aside => {
+                let own = asking.agent == self.pair.agent && asking.sender == self.pair.sender;
+                if !own {
+                    // It stays in the list of others.
+                    self.asks.pop_front();
+                }
+            }
+        }
+        Ok(Go::On)
+    }
+
+    /// Esc: what runs ends, what is asked stays.
+    fn stop(&mut self) {
+        if let Some((_, shell)) = &self.shell {
+            shell.abort();
+        } else if self.runs.is_running() {
+            self.kill();
+        }
+    }
+
+    pub(super) fn kill(&mut self) {
+        if !self.killing {
+            self.killing = true;
+            self.since = Instant::now();
+            self.call(calls::kill(self.client.clone(), self.pair.clone()));
+        }
+    }
+
+    /// Ctrl-C: drops what is written, else cancels what runs; the second one
+    /// leaves.
+    fn interrupt(&mut self) -> Go {
+        if self.leaving.is_some() {
+            return Go::Leave;
+        }
+        if !self.composer.is_empty() && self.asks.is_empty() {
+            self.composer.clear();
+            self.popup = None;
+            return Go::On;
+        }
+        self.leaving = Some(Instant::now() + LEAVES_WITHIN);
+        if self.shell.is_some() || self.runs.is_running() {
+            self.stop();
+            self.transcript.note("cancelling; Ctrl-C again leaves");
+        } else {
+            self.transcript.note("Ctrl-C again leaves, or Ctrl-D");
+        }
+        Go::On
+    }
+
+    /// Looks for what completes the word at the cursor.
+    pub(super) fn complete(&mut self) {
+        let found = self
+            .learned
+            .known
+            .complete(self.composer.before_cursor(), &self.cwd);
+        self.popup = found.map(|(from, candidates)| Popup {
+            from,
+            candidates,
+            chosen: 0,
+        });
+    }
+
+    /// A key while something completes; whether it was one for that.
+    fn popup_key(&mut self, key: KeyEvent) -> bool {
+        let Some(popup) = &mut self.popup else {
+            return false;
+        };
+        let count = popup.candidates.len();
+        match key.code {
+            KeyCode::Tab => {
+                let (from, text) = (popup.from, popup.candidates[popup.chosen].text.clone());
+                self.composer.complete(from, &text);
+                self.complete();
+            }
+            KeyCode::Down => popup.chosen = (popup.chosen + 1) % count,
+            KeyCode::Up => popup.chosen = (popup.chosen + count - 1) % count,
+            KeyCode::Esc => self.popup = None,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Ctrl-T: the last reasoning, and what the last tools answered, whole.
+    fn show_whole(&mut self) -> Result<(), Error> {
+        let mut text = String::new();
+        if !self.transcript.thought.is_empty() {
+            text.push_str("Thought:\n\n");
+            text.push_str(&crabtalk_render::clean(&self.transcript.thought));
+            text.push_str("\n\n");
+        }
+        text.push_str(&self.transcript.tools.answers);
+        if text.is_empty() {
+            self.transcript
+                .note("nothing was thought or answered by a tool yet");
+            return Ok(());
+        }
+        self.page(&text)
+    }
+
+    /// Shows a text in the person's pager.
+    pub(super) fn page(&mut self, text: &str) -> Result<(), Error> {
+        let pager = std::env::var("PAGER")
+            .ok()
+            .filter(|pager| !pager.is_empty());
+        let pager = pager.unwrap_or_else(|| "less".to_owned());
+        self.lend(|| {
+            let child = Command::new("sh")
+                .args(["-c", &pager])
+                .stdin(Stdio::piped())
+                .spawn();
+            let mut child = child?;
+            if let Some(mut stdin) = child.stdin.take() {
+                // A pager that is left before its end reads no more.
+                let _ = stdin.write_all(text.as_bytes());
+            }
+            child.wait().map(|_| ())
+        })
+        .map(|shown| {
+            if let Err(error) = shown {
+                self.transcript
+                    .problem(&format!("cannot start {pager}: {error}; set PAGER"));
+            }
+        })
+    }
+
+    /// Ctrl-G: the text in the person's editor.
+    fn edit(&mut self) -> Result<(), Error> {
+        let before = self.composer.text().to_owned();
+        let home = self.context.home.clone();
+        let edited = self.lend(|| crate::editor::Written::get(&home, None, "message", &before))?;
+        match edited {
+            Ok(written) => {
+                let text = written.text.trim_end().to_owned();
+                written.settle(Ok(()))?;
+                self.composer.set(&text);
+            }
+            Err(error) => self.transcript.problem(&error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Leaves the terminal to a program for a while.
+    fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> Result<T, Error> {
+        let told = |e: std::io::Error| Error::io("use the terminal", &e);
+        let above = self.transcript.take();
+        self.canvas
+            .draw(&above, &super::canvas::Drawing::default())
+            .map_err(told)?;
+        self.canvas.clear().map_err(told)?;
+        let done = self.raw.lend(borrower).map_err(told)?;
+        self.size = size();
+        self.canvas.resize(self.size.0);
+        self.transcript.resize(self.size.0);
+        Ok(done)
+    }
+}

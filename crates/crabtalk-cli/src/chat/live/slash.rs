@@ -1,0 +1,259 @@
+//! Commands of the chat, and what completes while one types.
+//!
+//! Invariant: a word behind `/` that is neither a command nor a skill is an
+//! error that names the nearest, and is said to nobody.
+
+use crabtalk_config::nearest;
+use std::path::Path;
+
+/// A command.
+pub(super) struct Slash {
+    pub(super) name: &'static str,
+    pub(super) arguments: &'static str,
+    pub(super) about: &'static str,
+}
+
+const fn slash(name: &'static str, arguments: &'static str, about: &'static str) -> Slash {
+    Slash {
+        name,
+        arguments,
+        about,
+    }
+}
+
+/// All of them, in the order of `/help`.
+pub(super) const COMMANDS: &[Slash] = &[
+    slash("help", "", "keys and commands"),
+    slash("model", "[NAME]", "the models, or use another one"),
+    slash("agent", "[NAME]", "the agents, or talk to another one"),
+    slash("compact", "[FOCUS]", "summarise the history now"),
+    slash("new", "", "put the history away and begin anew"),
+    slash("context", "", "how much the model reads, and of what"),
+    slash("cost", "", "what was spent today"),
+    slash("permissions", "", "what the agent may do without asking"),
+    slash("tools", "", "the tools in scope"),
+    slash("skills", "", "the skills that there are"),
+    slash("memory", "[NAME]", "what is remembered"),
+    slash("asks", "", "what other conversations wait for"),
+    slash("history", "[COUNT]", "the last messages again"),
+    slash(
+        "export",
+        "[FILE]",
+        "write the conversation to a Markdown file",
+    ),
+    slash("copy", "", "the last answer to the clipboard"),
+    slash("title", "TEXT", "name the conversation"),
+    slash("kill", "", "cancel what runs"),
+    slash("quit", "", "leave (also Ctrl-D)"),
+];
+
+/// Messages of the built-in demonstration, which it understands itself.
+pub(super) const DEMONSTRATION: &[&str] = &["tool", "ask", "think", "slow"];
+
+/// Candidates that are shown at once.
+pub(super) const SHOWN: usize = 6;
+
+/// Entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 2_000;
+
+/// What may be completed with.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) agents: Vec<String>,
+    pub(super) models: Vec<String>,
+    pub(super) skills: Vec<String>,
+    /// Whether the demonstration answers.
+    pub(super) demonstration: bool,
+}
+
+/// Something to complete with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) text: String,
+    pub(super) about: String,
+}
+
+/// What a word behind `/` is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Command(&'static str),
+    /// For the agent: a skill.
+    Message,
+    /// Nothing: what to say about it.
+    Unknown(String),
+}
+
+impl Known {
+    /// What a message that begins with `/` means: its first word decides.
+    pub(super) fn meaning(&self, word: &str) -> Meaning {
+        let alias = match word {
+            "exit" | "q" => "quit",
+            "?" => "help",
+            word => word,
+        };
+        if let Some(command) = COMMANDS.iter().find(|command| command.name == alias) {
+            return Meaning::Command(command.name);
+        }
+        let is_skill = self.skills.iter().any(|skill| skill == word);
+        if is_skill || self.demonstration && DEMONSTRATION.contains(&word) {
+            return Meaning::Message;
+        }
+        let names = COMMANDS.iter().map(|command| command.name);
+        let names = names.chain(self.skills.iter().map(String::as_str));
+        let hint = match nearest(word, names) {
+            Some(name) => format!("did you mean /{name}?"),
+            None => "/help lists them".to_owned(),
+        };
+        Meaning::Unknown(format!("there is no command or skill /{word}; {hint}"))
+    }
+
+    /// What the text before the cursor may become: from which byte on, and the
+    /// candidates.
+    pub(super) fn complete(&self, before: &str, cwd: &Path) -> Option<(usize, Vec<Candidate>)> {
+        let from = before.rfind(char::is_whitespace).map_or(0, |at| {
+            at + before[at..].chars().next().map_or(1, char::len_utf8)
+        });
+        let word = &before[from..];
+        let found = if from == 0 && word.starts_with('/') {
+            self.commands(&word[1..])
+        } else if let Some(path) = word.strip_prefix('@') {
+            let mut found = files(path, cwd);
+            if from == 0 {
+                found.splice(
+                    0..0,
+                    starting(&self.agents, path, "@", "a guest answers once"),
+                );
+            }
+            found
+        } else {
+            match before[..from].trim() {
+                "/model" => starting(&self.models, word, "", ""),
+                "/agent" => starting(&self.agents, word, "", ""),
+                _ => return None,
+            }
+        };
+        // What is there already needs no completion.
+        let more = found
+            .iter()
+            .any(|candidate| candidate.text.trim_end() != word);
+        (more && !found.is_empty()).then_some((from, found))
+    }
+
+    fn commands(&self, word: &str) -> Vec<Candidate> {
+        let commands = COMMANDS.iter().map(|command| Candidate {
+            text: format!("/{} ", command.name),
+            about: format!("{} {}", command.arguments, command.about)
+                .trim()
+                .to_owned(),
+        });
+        let skills = self.skills.iter().map(|skill| Candidate {
+            text: format!("/{skill} "),
+            about: "skill".to_owned(),
+        });
+        let fits = |candidate: &Candidate| candidate.text[1..].starts_with(word);
+        commands.chain(skills).filter(fits).collect()
+    }
+}
+
+fn starting(names: &[String], word: &str, mark: &str, about: &str) -> Vec<Candidate> {
+    let fits = names.iter().filter(|name| name.starts_with(word));
+    fits.map(|name| Candidate {
+        text: format!("{mark}{name} "),
+        about: about.to_owned(),
+    })
+    .collect()
+}
+
+/// Files and folders whose path begins so; hidden ones only if asked for.
+fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
+    let (folder, name) = match path.rfind('/') {
+        Some(end) => path.split_at(end + 1),
+        None => ("", path),
+    };
+    let Ok(entries) = std::fs::read_dir(cwd.join(folder)) else {
+        return Vec::new();
+    };
+    let mut found: Vec<Candidate> = entries
+        .take(MAX_ENTRIES)
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let file = entry.file_name().into_string().ok()?;
+            let hidden = file.starts_with('.') && !name.starts_with('.');
+            if hidden || !file.starts_with(name) || file.contains(char::is_whitespace) {
+                return None;
+            }
+            // A folder goes on; behind a file comes the next word.
+            let end = if entry.path().is_dir() { "/" } else { " " };
+            Some(Candidate {
+                text: format!("@{folder}{file}{end}"),
+                about: String::new(),
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| a.text.cmp(&b.text));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        Known {
+            agents: vec!["crab".into(), "reviewer".into()],
+            models: vec!["big".into()],
+            skills: vec!["style".into()],
+            demonstration: false,
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_names_the_nearest_and_is_no_message() {
+        let known = known();
+        assert_eq!(known.meaning("quit"), Meaning::Command("quit"));
+        assert_eq!(known.meaning("style"), Meaning::Message);
+        let unknown = |word: &str| match known.meaning(word) {
+            Meaning::Unknown(said) => said,
+            other @ (Meaning::Command(_) | Meaning::Message) => panic!("{other:?}"),
+        };
+        assert!(unknown("compcat").ends_with("did you mean /compact?"));
+        assert!(unknown("styl").ends_with("did you mean /style?"));
+        assert!(unknown("tool").contains("/tools"), "{}", unknown("tool"));
+        let demonstration = Known {
+            demonstration: true,
+            ..known
+        };
+        assert_eq!(demonstration.meaning("slow"), Meaning::Message);
+    }
+
+    #[test]
+    fn commands_names_and_files_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        std::fs::write(folder.path().join("src/main.rs"), "").unwrap();
+        std::fs::write(folder.path().join(".hidden"), "").unwrap();
+        let known = known();
+        let texts = |before: &str| {
+            let found = known.complete(before, folder.path());
+            found.map(|(from, found)| (from, found.into_iter().map(|c| c.text).collect::<Vec<_>>()))
+        };
+        let some = |from, texts: &[&str]| {
+            Some((
+                from,
+                texts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ))
+        };
+        assert_eq!(
+            texts("/co"),
+            some(0, &["/compact ", "/context ", "/cost ", "/copy "])
+        );
+        assert_eq!(texts("/sty"), some(0, &["/style "]));
+        assert_eq!(texts("/agent rev"), some(7, &["reviewer "]));
+        assert_eq!(texts("@re"), some(0, &["@reviewer "]));
+        assert_eq!(texts("look at @s"), some(8, &["@src/"]));
+        assert_eq!(texts("look at @src/m"), some(8, &["@src/main.rs "]));
+        assert_eq!(texts("@"), some(0, &["@crab ", "@reviewer ", "@src/"]));
+        assert_eq!(texts("plain words"), None);
+        assert_eq!(texts("/agent reviewer"), None);
+    }
+}

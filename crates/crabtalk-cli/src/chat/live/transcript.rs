@@ -1,0 +1,426 @@
+//! What a run says, as lines that stay and rows that still change.
+//!
+//! Invariants: what is not ours begins behind a margin, so that nothing of it
+//! stands where our own marks do; a line that stays is given once; an empty
+//! line stands between what is of different kinds.
+
+mod tools;
+
+use crate::text::{ago_secs, money, summary};
+use crate::view;
+use crabtalk_proto::{
+    CompactedEvent, StreamEnd, StreamEvent, StreamStart, UserMessageEvent, code, stream_event,
+};
+use crabtalk_render::{Line, Markdown, Span, shorten, theme};
+use std::time::Instant;
+pub(super) use tools::Tools;
+
+/// Columns before what is not ours.
+pub(super) const MARGIN: &str = "  ";
+
+/// Columns that are read with ease; wider terminals leave the rest empty.
+const MAX_COLUMNS: usize = 108;
+
+/// Lines of what a person said that are shown: of a file that went in, some.
+const PERSON_LINES: usize = 24;
+
+/// Rows of reasoning that are shown while it comes.
+const THINKING_ROWS: usize = 3;
+
+/// Bytes of reasoning that are kept for whoever wants to see it.
+const MAX_THOUGHT: usize = 256 * 1024;
+
+/// What stands last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Person,
+    Text,
+    Tool,
+    Note,
+}
+
+/// The screen's side of a conversation.
+pub(super) struct Transcript {
+    width: usize,
+    /// Lines that stay and are not written yet.
+    above: Vec<Line>,
+    last: Kind,
+    markdown: Markdown,
+    /// Whether text of the answer has been written in this step.
+    speaking: bool,
+    pub(super) tools: Tools,
+    thinking: Option<(String, Instant)>,
+    /// The reasoning that came last.
+    pub(super) thought: String,
+    /// The answer that came last, or comes now, as it was said.
+    pub(super) answer: String,
+    /// Whose words come without a name before them.
+    primary: String,
+    started: Instant,
+}
+
+impl Transcript {
+    pub(super) fn new(columns: usize) -> Self {
+        let width = text_width(columns);
+        Self {
+            width,
+            above: Vec::new(),
+            last: Kind::Nothing,
+            markdown: Markdown::new(width),
+            speaking: false,
+            tools: Tools::default(),
+            thinking: None,
+            thought: String::new(),
+            answer: String::new(),
+            primary: String::new(),
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn resize(&mut self, columns: usize) {
+        self.width = text_width(columns);
+        self.markdown.set_width(self.width);
+    }
+
+    /// Columns of the text.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn set_primary(&mut self, agent: &str) {
+        agent.clone_into(&mut self.primary);
+    }
+
+    /// Takes the lines that stay.
+    pub(super) fn take(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.above)
+    }
+
+    /// What a person said.
+    pub(super) fn person(&mut self, text: &str, from: Option<&str>) {
+        self.begin(Kind::Person);
+        // Lines as they were written: what one said is no Markdown.
+        let mut lead = Span::new("\u{203a} ", theme::HEADING);
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        for line in lines.iter().take(PERSON_LINES) {
+            let line = Line::styled(line, theme::BOLD);
+            // What fits keeps its spaces.
+            let parts = match line.width() > self.width {
+                true => crabtalk_render::wrapped(&line, self.width),
+                false => vec![line],
+            };
+            for part in parts {
+                self.above.push(part.behind(&[lead]));
+                lead = Span::new(MARGIN, theme::PLAIN);
+            }
+        }
+        if lines.len() > PERSON_LINES {
+            let more = lines.len() - PERSON_LINES;
+            let more = format!("{MARGIN}\u{2026} {more} more lines");
+            self.above.push(Line::styled(more, theme::DIM));
+        }
+        if let Some(from) = from {
+            let from = format!("{MARGIN}({from})");
+            self.above.push(Line::styled(from, theme::DIM));
+        }
+    }
+
+    /// A remark beside the conversation.
+    pub(super) fn note(&mut self, text: &str) {
+        self.remark("\u{b7} ", text, theme::DIM);
+    }
+
+    /// Something that went wrong.
+    pub(super) fn problem(&mut self, text: &str) {
+        self.remark("! ", text, theme::BAD);
+    }
+
+    fn remark(&mut self, mark: &str, text: &str, style: anstyle::Style) {
+        self.begin(Kind::Note);
+        let mut mark = mark;
+        for line in text.lines() {
+            for part in crabtalk_render::wrapped(&Line::styled(line, style), self.width) {
+                self.above.push(part.behind(&[Span::new(mark, style)]));
+                mark = MARGIN;
+            }
+        }
+    }
+
+    /// Lines of an answer to the person's own command.
+    pub(super) fn lines(&mut self, lines: Vec<Line>) {
+        self.begin(Kind::Note);
+        self.last = Kind::Text;
+        for line in lines {
+            self.indented(line);
+        }
+    }
+
+    /// What an agent said, whole.
+    pub(super) fn said(&mut self, agent: &str, text: &str) {
+        self.name(agent);
+        self.begin(Kind::Text);
+        for line in crabtalk_render::render(text, self.width) {
+            self.indented(line);
+        }
+    }
+
+    /// Takes an event of a run.
+    pub(super) fn event(&mut self, event: &StreamEvent, now: Instant) {
+        use stream_event::Event;
+        let Some(event) = &event.event else {
+            // An event of a newer daemon.
+            return;
+        };
+        match event {
+            Event::Start(e) => self.start(e, now),
+            Event::Chunk(e) => self.chunk(&e.content),
+            Event::Thinking(e) => self.think(&e.content, now),
+            Event::ThinkingStart(_) => self.thinking = Some((String::new(), now)),
+            Event::ThinkingEnd(_) => self.end_thinking(now),
+            Event::TextStart(e) => self.name(&e.agent),
+            Event::TextEnd(_) => self.end_text(),
+            Event::ToolStart(e) => {
+                self.end_text();
+                self.tools.start(&e.calls, now);
+            }
+            Event::ToolResult(e) => {
+                let lines = self.tools.result(e, self.width);
+                if let Some(lines) = lines {
+                    self.begin(Kind::Tool);
+                    self.above.extend(lines);
+                }
+            }
+            Event::ToolProgress(e) => self.tools.progress(e),
+            Event::ToolsComplete(_) | Event::AskUser(_) => {}
+            Event::End(e) => self.end(e, now),
+            Event::UserSteered(e) => self.person(&e.content, None),
+            Event::UserMessage(e) => self.other(e),
+            Event::Compacted(e) => self.compacted(e),
+            Event::Interrupted(e) => {
+                self.note(&format!("run {} was cut off earlier: {}", e.run, e.reason));
+            }
+            Event::Waiting(e) => self.note(&format!(
+                "the run waits for {} to approve a tool call, for {} at most",
+                e.whom,
+                crate::text::duration(e.timeout_secs)
+            )),
+            Event::AskSettled(e) => self.note(&view::settled(e)),
+            Event::Notice(e) => self.note(&e.text),
+        }
+    }
+
+    fn start(&mut self, start: &StreamStart, now: Instant) {
+        self.started = now;
+        self.answer.clear();
+        if self.primary.is_empty() {
+            self.primary.clone_from(&start.agent);
+        }
+        if !start.notice.is_empty() {
+            self.note(&start.notice);
+        }
+    }
+
+    fn other(&mut self, message: &UserMessageEvent) {
+        let from = match message.guest.as_str() {
+            "" => message.origin.clone(),
+            guest => format!("{}, to {guest}", message.origin),
+        };
+        self.person(&message.content, Some(&from));
+    }
+
+    fn compacted(&mut self, event: &CompactedEvent) {
+        if event.failed.is_empty() {
+            self.note(&format!(
+                "made room: {} tokens became {} (archive: {})",
+                event.tokens_before, event.tokens_after, event.title
+            ));
+        } else {
+            self.problem(&format!("could not make room: {}", event.failed));
+        }
+    }
+
+    /// The name of who speaks, unless it is the conversation's own agent.
+    fn name(&mut self, agent: &str) {
+        if agent.is_empty() || agent == self.primary || self.speaking {
+            return;
+        }
+        self.begin(Kind::Person);
+        let name = Line::styled(format!("\u{25cf} {agent}"), guest_style(agent));
+        self.above.push(name);
+        self.last = Kind::Nothing;
+    }
+
+    fn chunk(&mut self, text: &str) {
+        self.answer.push_str(text);
+        if !self.speaking {
+            self.speaking = true;
+            self.markdown = Markdown::new(self.width);
+        }
+        let lines = self.markdown.push(text);
+        self.text(lines);
+    }
+
+    fn text(&mut self, lines: Vec<Line>) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.last != Kind::Text {
+            self.begin(Kind::Text);
+        }
+        for line in lines {
+            self.indented(line);
+        }
+    }
+
+    fn end_text(&mut self) {
+        if !std::mem::take(&mut self.speaking) {
+            return;
+        }
+        let lines = self.markdown.finish();
+        self.text(lines);
+        // What comes next is another text.
+        if self.last == Kind::Text {
+            self.last = Kind::Person;
+        }
+    }
+
+    fn think(&mut self, text: &str, now: Instant) {
+        let (thought, _) = self.thinking.get_or_insert_with(|| (String::new(), now));
+        if thought.len() < MAX_THOUGHT {
+            thought.push_str(text);
+        }
+    }
+
+    fn end_thinking(&mut self, now: Instant) {
+        let Some((thought, since)) = self.thinking.take() else {
+            return;
+        };
+        if thought.trim().is_empty() {
+            return;
+        }
+        let took = ago_secs(now.duration_since(since));
+        self.thought = thought;
+        self.note(&format!("thought for {took} (Ctrl-T shows it)"));
+    }
+
+    fn end(&mut self, end: &StreamEnd, now: Instant) {
+        self.end_thinking(now);
+        self.end_text();
+        self.tools.forget();
+        if end.code == code::CANCELLED {
+            return self.note("cancelled");
+        }
+        if !end.error.is_empty() || end.code != 0 {
+            let error = match end.error.as_str() {
+                "" => "no reason given",
+                error => error,
+            };
+            return self.problem(&format!("the run failed: {error} ({})", end.code));
+        }
+        let mut parts = vec![ago_secs(now.duration_since(self.started))];
+        if !end.model.is_empty() {
+            parts.insert(0, summary(&end.model));
+        }
+        if let Some(usage) = &end.usage {
+            let (read, written) = (
+                tokens(usage.prompt_tokens.into()),
+                tokens(usage.completion_tokens.into()),
+            );
+            parts.push(format!("{read} read, {written} written"));
+        }
+        if let Some(spent) = end.money {
+            parts.push(money(spent));
+        }
+        self.begin(Kind::Note);
+        let line = Line::styled(format!("{MARGIN}{}", parts.join(" \u{b7} ")), theme::DIM);
+        self.above.push(shorten(&line, self.width + MARGIN.len()));
+        self.last = Kind::Person;
+    }
+
+    fn indented(&mut self, line: Line) {
+        let line = match line.spans().is_empty() {
+            true => line,
+            false => line.behind(&[Span::new(MARGIN, theme::PLAIN)]),
+        };
+        self.above.push(line);
+    }
+
+    /// An empty line, unless the same kind goes on.
+    fn begin(&mut self, kind: Kind) {
+        let goes_on = kind == self.last && matches!(kind, Kind::Tool | Kind::Note);
+        if self.last != Kind::Nothing && !goes_on {
+            self.above.push(Line::default());
+        }
+        self.last = kind;
+    }
+
+    /// What still changes: the end of it, in so many rows.
+    pub(super) fn open(&self, rows: usize, now: Instant, spinner: &str) -> Vec<Line> {
+        let mut open = Vec::new();
+        if let Some((thought, since)) = &self.thinking {
+            let took = ago_secs(now.duration_since(*since));
+            open.push(Line::styled(
+                format!("{spinner} thinking \u{b7} {took}"),
+                theme::DIM,
+            ));
+            let from = thought
+                .len()
+                .saturating_sub(self.width * (THINKING_ROWS + 1));
+            let tail = &thought[thought.ceil_char_boundary(from)..];
+            let tail: Vec<Line> = tail
+                .lines()
+                .flat_map(|line| {
+                    crabtalk_render::wrapped(&Line::styled(line, theme::DIM), self.width)
+                })
+                .collect();
+            let first = tail.len().saturating_sub(THINKING_ROWS);
+            let margin = [Span::new(MARGIN, theme::PLAIN)];
+            open.extend(
+                tail[first..]
+                    .iter()
+                    .cloned()
+                    .map(|line| line.behind(&margin)),
+            );
+        }
+        if self.speaking {
+            if self.last != Kind::Text {
+                open.push(Line::default());
+            }
+            let margin = [Span::new(MARGIN, theme::PLAIN)];
+            let lines = self.markdown.open();
+            open.extend(lines.into_iter().map(|line| line.behind(&margin)));
+        }
+        open.extend(self.tools.rows(self.width, now, spinner));
+        let first = open.len().saturating_sub(rows);
+        open.split_off(first)
+    }
+}
+
+/// Columns that text gets on a terminal.
+fn text_width(columns: usize) -> usize {
+    columns
+        .saturating_sub(MARGIN.len() + 1)
+        .clamp(16, MAX_COLUMNS)
+}
+
+/// A number of tokens, short.
+pub(super) fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..100_000 => format!("{:.1}k", count as f64 / 1e3),
+        100_000..1_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+/// A colour for a name, always the same.
+pub(super) fn guest_style(name: &str) -> anstyle::Style {
+    use anstyle::AnsiColor::{Blue, Cyan, Green, Magenta};
+    let colors = [Magenta, Green, Cyan, Blue];
+    let sum: usize = name.bytes().map(usize::from).sum();
+    colors[sum % colors.len()].on_default().bold()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+use crabtalk_proto::{
+    StreamChunk, TextEndEvent, TextStartEvent, TokenUsage, ToolCallInfo, ToolResultEvent,
+    ToolStartEvent,
+};
+
+fn told(transcript: &mut Transcript, events: Vec<stream_event::Event>) -> String {
+    let now = Instant::now();
+    for event in events {
+        transcript.event(&event.into(), now);
+    }
+    let lines = transcript.take();
+    lines.iter().map(|line| line.text() + "\n").collect()
+}
+
+fn start(agent: &str) -> stream_event::Event {
+    stream_event::Event::Start(StreamStart {
+        agent: agent.into(),
+        run: 1,
+        model: "m".into(),
+        ..StreamStart::default()
+    })
+}
+
+fn text(agent: &str, text: &str) -> Vec<stream_event::Event> {
+    let agent = agent.to_owned();
+    vec![
+        stream_event::Event::TextStart(TextStartEvent {
+            agent: agent.clone(),
+        }),
+        stream_event::Event::Chunk(StreamChunk {
+            content: text.into(),
+        }),
+        stream_event::Event::TextEnd(TextEndEvent { agent }),
+    ]
+}
+
+fn call(name: &str, arguments: &str) -> stream_event::Event {
+    stream_event::Event::ToolStart(ToolStartEvent {
+        calls: vec![ToolCallInfo {
+            name: name.into(),
+            arguments: arguments.into(),
+            call_id: "c".into(),
+        }],
+    })
+}
+
+fn result(output: &str, is_error: bool) -> stream_event::Event {
+    stream_event::Event::ToolResult(ToolResultEvent {
+        call_id: "c".into(),
+        output: output.into(),
+        duration_ms: 1_200,
+        is_error,
+        ..ToolResultEvent::default()
+    })
+}
+
+#[test]
+fn a_turn_reads_as_a_page() {
+    let mut transcript = Transcript::new(60);
+    transcript.person("do it", None);
+    let mut events = vec![start("crab")];
+    events.extend(text("crab", "First *I* look.\n"));
+    events.push(call("bash", r#"{"command":"ls"}"#));
+    events.push(result("a\nb\nc\nd\ne\nf\n", false));
+    events.extend(text("crab", "Done."));
+    events.push(stream_event::Event::End(StreamEnd {
+        agent: "crab".into(),
+        model: "m".into(),
+        usage: Some(TokenUsage {
+            prompt_tokens: 1_234,
+            completion_tokens: 5,
+            ..TokenUsage::default()
+        }),
+        ..StreamEnd::default()
+    }));
+    assert_eq!(
+        told(&mut transcript, events),
+        "\u{203a} do it\n\n  First I look.\n\n\u{25cf} bash ls \u{b7} 1.2 s\n  a\n  b\n  c\n  d\n  \
+         \u{2026} 2 more lines (Ctrl-T shows them)\n\n  Done.\n\n  m \u{b7} 0s \u{b7} 1.2k read, 5 written\n"
+    );
+    assert_eq!(transcript.answer, "First *I* look.\nDone.");
+}
+
+#[test]
+fn a_guest_is_named_and_the_agent_itself_is_not() {
+    let mut transcript = Transcript::new(60);
+    transcript.set_primary("crab");
+    let said = told(&mut transcript, text("reviewer", "No."));
+    assert_eq!(said, "\u{25cf} reviewer\n  No.\n");
+    assert_eq!(told(&mut transcript, text("crab", "Yes.")), "\n  Yes.\n");
+}
+
+#[test]
+fn what_a_tool_changed_is_a_diff() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.txt"), "1\n2\nnew\n").unwrap();
+    let mut transcript = Transcript::new(60);
+    transcript.tools.cwd = folder.path().to_owned();
+    let arguments = r#"{"path":"f.txt","old_string":"old\n","new_string":"new\n"}"#;
+    let said = told(
+        &mut transcript,
+        vec![call("edit", arguments), result("edited", false)],
+    );
+    assert_eq!(
+        said,
+        "\u{25cf} edit f.txt \u{b7} 1.2 s\n     3 - old\n     3 + new\n"
+    );
+    let denied = told(
+        &mut transcript,
+        vec![call("edit", arguments), result("denied", true)],
+    );
+    assert_eq!(denied, "\u{2717} edit f.txt \u{b7} 1.2 s\n  denied\n");
+}
+
+#[test]
+fn nothing_that_others_say_begins_at_the_edge_or_drives_the_terminal() {
+    let mut transcript = Transcript::new(40);
+    transcript.person("x\x1b[2J", Some("client:y\x1b"));
+    transcript.note("z\r\x1b]0;t\x07");
+    let mut events = vec![start("crab")];
+    events.extend(text(
+        "evil\x1b",
+        "\u{250f}\u{2501} crab wants\n\u{2503} rm\n\x1b[H",
+    ));
+    events.push(call("bash\x1b", "{\"command\":\"\u{1b}[2J\"}"));
+    events.push(result("\u{2503} y\n\x1b[31mred\u{9b}2J", false));
+    let said = told(&mut transcript, events);
+    for line in said.lines() {
+        assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
+        assert!(
+            !line.contains(['\u{250f}', '\u{2503}', '\u{2501}']),
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_open_fits_its_rows() {
+    let mut transcript = Transcript::new(40);
+    let now = Instant::now();
+    let long = "word ".repeat(200);
+    let chunk = stream_event::Event::Chunk(StreamChunk { content: long });
+    transcript.event(&start("crab").into(), now);
+    transcript.event(&chunk.into(), now);
+    assert_eq!(transcript.open(5, now, "*").len(), 5);
+    assert!(transcript.take().is_empty(), "a paragraph may still change");
+}

@@ -1,0 +1,228 @@
+//! Tool calls: a row each while they run, and what is left of them after.
+//!
+//! Invariant: what a tool answered is shown in a few lines, and the rest is
+//! counted, never dropped without a word; the last answers can be seen whole.
+
+use super::MARGIN;
+use crate::text::{ago_millis, ago_secs, call_summary, image_note, summary};
+use crabtalk_proto::{ToolCallInfo, ToolProgressEvent, ToolResultEvent};
+use crabtalk_render::{Line, Span, cut, diff, output, shorten, theme};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use unicode_width::UnicodeWidthStr;
+
+/// Lines of an answer that are shown.
+const OUTPUT_LINES: usize = 4;
+
+/// Characters of what a call says of its progress.
+const PROGRESS_CHARS: usize = 24;
+
+/// Lines of a change that are shown.
+const DIFF_LINES: usize = 24;
+
+/// Bytes of a file in which a changed place is looked for.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// Bytes of answers that are kept for whoever wants to see them whole.
+const MAX_KEPT: usize = 1024 * 1024;
+
+/// A call that runs.
+struct Running {
+    call: ToolCallInfo,
+    since: Instant,
+    /// How far it has come, as it says.
+    progress: String,
+}
+
+/// The calls of a step.
+#[derive(Default)]
+pub(in super::super) struct Tools {
+    running: Vec<Running>,
+    /// Changes that were shown with a question: the file, and the diff.
+    previews: Vec<(String, String)>,
+    /// Where the agent works.
+    pub(in super::super) cwd: PathBuf,
+    /// What the last calls answered, whole.
+    pub(in super::super) answers: String,
+}
+
+impl Tools {
+    pub(super) fn start(&mut self, calls: &[ToolCallInfo], since: Instant) {
+        self.answers.clear();
+        self.running.extend(calls.iter().map(|call| Running {
+            call: call.clone(),
+            since,
+            progress: String::new(),
+        }));
+    }
+
+    /// Remembers the change that a question showed.
+    pub(in super::super) fn preview(&mut self, path: &str, change: &str) {
+        self.previews.push((path.to_owned(), change.to_owned()));
+    }
+
+    /// A call says how far it has come.
+    pub(super) fn progress(&mut self, event: &ToolProgressEvent) {
+        let mut running = self.running.iter_mut();
+        let Some(running) = running.find(|r| r.call.call_id == event.call_id) else {
+            return;
+        };
+        let done = match event.total {
+            Some(total) if total > 0.0 => format!("{:.0}% ", 100.0 * event.progress / total),
+            _ => String::new(),
+        };
+        let said: String = summary(&event.message)
+            .chars()
+            .take(PROGRESS_CHARS)
+            .collect();
+        running.progress = format!("{done}{said}{}", if said.is_empty() { "" } else { " " });
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.running.clear();
+        self.previews.clear();
+    }
+
+    /// A row for each call that runs.
+    pub(super) fn rows(&self, width: usize, now: Instant, spinner: &str) -> Vec<Line> {
+        self.running
+            .iter()
+            .map(|running| {
+                let took = ago_secs(now.duration_since(running.since));
+                let line = title(spinner, theme::ASKS, &running.call);
+                let end = format!(" \u{b7} {}{took}", running.progress);
+                let room = (width + MARGIN.len()).saturating_sub(end.width());
+                shorten(&line, room).with(end, theme::DIM)
+            })
+            .collect()
+    }
+
+    /// What is left of a call; `None` for one that nobody began.
+    pub(super) fn result(&mut self, result: &ToolResultEvent, width: usize) -> Option<Vec<Line>> {
+        let at = self
+            .running
+            .iter()
+            .position(|running| running.call.call_id == result.call_id)?;
+        let call = self.running.remove(at).call;
+        if self.answers.len() < MAX_KEPT {
+            let answer = output(&result.output);
+            self.answers.push_str(&format!(
+                "{} {}\n{answer}\n\n",
+                call.name,
+                call_summary(&call.arguments)
+            ));
+        }
+        let (mark, style) = match result.is_error {
+            true => ("\u{2717}", theme::BAD),
+            false => ("\u{25cf}", theme::GOOD),
+        };
+        let end = format!(" \u{b7} {}", ago_millis(result.duration_ms));
+        let room = (width + MARGIN.len()).saturating_sub(end.len());
+        let first = shorten(&title(mark, style, &call), room).with(end, theme::DIM);
+        let mut lines = vec![first];
+        let change = match result.is_error {
+            true => None,
+            false => self.change(&call, width.saturating_sub(MARGIN.len())),
+        };
+        let (body, most) = match change {
+            Some(change) => (change, DIFF_LINES),
+            None => (answer(&call, result, width), OUTPUT_LINES),
+        };
+        lines.extend(folded(body, most));
+        for image in &result.images {
+            lines.push(Line::styled(
+                format!("{MARGIN}{}", image_note(image)),
+                theme::DIM,
+            ));
+        }
+        Some(lines)
+    }
+
+    /// What an edit or a write changed.
+    fn change(&mut self, call: &ToolCallInfo, width: usize) -> Option<Vec<Line>> {
+        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+        let text = |key: &str| arguments.get(key)?.as_str();
+        let path = text("path")?;
+        if !matches!(call.name.as_str(), "edit" | "write") {
+            return None;
+        }
+        let shown = self
+            .previews
+            .iter()
+            .position(|(file, _)| file.ends_with(path));
+        if let Some(at) = shown {
+            let (_, change) = self.previews.remove(at);
+            return Some(diff::unified(&change, path, width));
+        }
+        if call.name == "write" {
+            return Some(diff::whole(text("content")?, path, width));
+        }
+        let (old, new) = (text("old_string")?, text("new_string")?);
+        let first = self.line_of(new, path);
+        Some(diff::between(old, new, path, first, width))
+    }
+
+    /// The line of a file at which a text stands, where that can be seen here.
+    fn line_of(&self, text: &str, path: &str) -> usize {
+        let file = self.cwd.join(Path::new(path));
+        let content = crabtalk_files::read_text(&file, MAX_FILE).unwrap_or_default();
+        let before = content.split(text).next().unwrap_or_default();
+        match before.len() == content.len() {
+            true => 1,
+            false => before.matches('\n').count() + 1,
+        }
+    }
+}
+
+/// `mark name arguments`.
+fn title(mark: &str, style: anstyle::Style, call: &ToolCallInfo) -> Line {
+    Line::styled(format!("{mark} "), style)
+        .with(&call.name, theme::BOLD)
+        .with(" ", theme::PLAIN)
+        .with(call_summary(&call.arguments), theme::PLAIN)
+}
+
+/// The first lines, and how many follow.
+fn folded(lines: Vec<Line>, most: usize) -> Vec<Line> {
+    let margin = [Span::new(MARGIN, theme::PLAIN)];
+    let more = lines.len().saturating_sub(most);
+    // One line more says as much as a line that counts it.
+    let shown = if more > 1 { most } else { lines.len() };
+    let mut folded: Vec<Line> = lines
+        .into_iter()
+        .take(shown)
+        .map(|line| line.behind(&margin))
+        .collect();
+    if more > 1 {
+        let rest = format!("{MARGIN}\u{2026} {more} more lines (Ctrl-T shows them)");
+        folded.push(Line::styled(rest, theme::DIM));
+    }
+    folded
+}
+
+/// What a tool answered, dim. Of what was read the length is enough.
+fn answer(call: &ToolCallInfo, result: &ToolResultEvent, width: usize) -> Vec<Line> {
+    let text = output(&result.output);
+    let text = text.trim_end();
+    if call.name == "read" && !result.is_error {
+        let lines = match text.lines().count() {
+            1 => "1 line".to_owned(),
+            lines => format!("{lines} lines"),
+        };
+        return vec![Line::styled(lines, theme::DIM)];
+    }
+    let style = if result.is_error {
+        theme::BAD
+    } else {
+        theme::DIM
+    };
+    text.lines()
+        .flat_map(|line| {
+            cut(
+                &Line::styled(line, style),
+                width.saturating_sub(MARGIN.len()),
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,361 @@
+//! The chat's screen, typed into and looked at (OPS-1).
+
+use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
+use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use serde_json::json;
+
+const CHAT: &str = "\"$CRABTALK\"";
+
+/// What the composer says while nothing runs.
+const IDLE: &str = "say something";
+
+/// What the frame of an approval says once it may be answered.
+const CHOICES: &str = "y allow once";
+
+const TABLE: &[&str] = &[
+    "# Res",
+    "ults\n\nSome **bo",
+    "ld** words that go on for longer than the narrowest of terminals is wide.\n\n",
+    "| name | cr",
+    "ates |\n|---|---:|\n| alpha | 12 |\n",
+    "| beta | 7 |\n\n```rust\nfn ma",
+    "in() {}\n```\n\nThe end.",
+];
+
+/// An answer that waits to be released behind some of its pieces.
+fn stalled(mut reply: Reply, at: usize) -> Reply {
+    reply.actions.insert(at, Action::Stall);
+    reply
+}
+
+#[tokio::test]
+async fn an_answer_streams_as_markdown_at_every_size_and_stays() {
+    if !has_tools("an_answer_streams_as_markdown_at_every_size", &["tmux"]) {
+        return;
+    }
+    let sizes = [(80, 24), (200, 50), (40, 24)];
+    let model = ModelServer::start(Script::openai(sizes.map(|_| openai::pieces(TABLE)))).await;
+    for (columns, rows) in sizes {
+        let env = TestEnv::with_model(&model);
+        let _daemon = env.daemon().await;
+        let terminal = Tmux::sized(&env, CHAT, columns, rows);
+        terminal.shows(IDLE, 1).await;
+        terminal.types("good day");
+        terminal.shows("The end.", 1).await;
+        terminal.shows("scripted \u{b7}", 1).await;
+        terminal.key("C-d");
+        let screen = terminal.shows("ended with 0", 1).await;
+        assert!(
+            screen.contains("\u{203a} good day\n\n  Results\n\n  Some bold words"),
+            "{screen}"
+        );
+        assert!(
+            screen.contains("\n  name  \u{2502} crates\n  \u{2500}"),
+            "{screen}"
+        );
+        assert!(
+            screen.contains("\n  alpha \u{2502}     12\n  beta  \u{2502}      7\n"),
+            "{screen}"
+        );
+        assert!(
+            screen.contains("\n    fn main() {}\n\n  The end.\n"),
+            "{screen}"
+        );
+        assert!(!screen.contains(IDLE), "the composer goes: {screen}");
+        let widest = screen.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(columns), "{screen}");
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_resized_in_mid_stream_shows_all_of_it_once() {
+    if !has_tools("a_terminal_that_is_resized_in_mid_stream", &["tmux"]) {
+        return;
+    }
+    let pieces = [
+        "The first paragraph is long enough that it fills more than a row of each of these terminals, \
+         and it is done.\n\n",
+        "The second one is still open when the ",
+        "terminal changes, and ends after it.",
+    ];
+    let replies = [
+        stalled(openai::pieces(&pieces), 3),
+        stalled(openai::pieces(&pieces), 3),
+    ];
+    let model = ModelServer::start(Script::openai(replies)).await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    for (columns, times) in [(50, 1), (120, 2)] {
+        terminal.types("go on");
+        terminal.shows("still open when", times).await;
+        terminal.resize(columns, 20);
+        terminal.types_half("x");
+        terminal.shows("\u{203a} x\n", 1).await;
+        terminal.key("BSpace");
+        model.release().await;
+        terminal.shows("after it.", times).await;
+        terminal.shows("scripted \u{b7}", times).await;
+    }
+    terminal.key("C-d");
+    let screen = terminal.shows("ended with 0", 1).await;
+    let flat = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(flat.matches("The first paragraph").count(), 2, "{screen}");
+    assert_eq!(
+        flat.matches("terminal changes, and ends after it.").count(),
+        2,
+        "{screen}"
+    );
+    assert!(!screen.contains("Enter steers"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
+    if !has_tools(
+        "a_run_is_steered_followed_by_a_message",
+        &["tmux", "mkfifo"],
+    ) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([
+        openai::tools("wait", &[("bash", json!({"command": "cat gate"}))]),
+        openai::text("I heard you."),
+        openai::text("The next answer."),
+        stalled(openai::pieces(&["It begins\n\n", "and never ends"]), 2),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "permissions: { bash: allow }");
+    let _daemon = env.daemon().await;
+    env.shell("mkfifo gate").await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("begin");
+    terminal.shows("bash cat gate", 1).await;
+    terminal.types("be brief");
+    terminal.shows("steering: be brief", 1).await;
+    terminal.types_half("and then");
+    terminal.key("Tab");
+    terminal.shows("next: and then", 1).await;
+    env.shell("echo opened > gate").await;
+    let screen = terminal.shows("The next answer.", 1).await;
+    let order = [
+        "\u{203a} begin",
+        "  opened",
+        "\u{203a} be brief",
+        "I heard you.",
+        "\u{203a} and then",
+    ];
+    let places: Vec<Option<usize>> = order.iter().map(|text| screen.find(text)).collect();
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?}\n{screen}"
+    );
+    terminal.types("once more");
+    terminal.shows("It begins", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{b7} cancelled", 1).await;
+    terminal.shows(IDLE, 1).await;
+    terminal.key("C-c");
+    terminal.shows("Ctrl-C again leaves", 1).await;
+    terminal.key("C-c");
+    terminal.shows("ended with 0", 1).await;
+    let requests = model.requests().await;
+    assert!(requests[1].to_string().contains("be brief"), "{requests:?}");
+    assert!(!requests[0].to_string().contains("be brief"));
+}
+
+#[tokio::test]
+async fn a_change_is_approved_by_its_diff_and_a_command_denied_with_a_reason() {
+    if !has_tools("a_change_is_approved_by_its_diff", &["tmux"]) {
+        return;
+    }
+    let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
+    let model = ModelServer::start(Script::openai([
+        openai::tools("fix", &[("edit", edit)]),
+        openai::tools("rm", &[("bash", json!({"command": "rm -r precious"}))]),
+        openai::text("One letter added, nothing removed."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.script("greeting", "Helo\n");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("fix it");
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(
+        screen.contains("\u{250f}\u{2501} crab wants to use edit\n"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("\u{2503}    1 - Helo\n\u{2503}    1 + Hello\n"),
+        "{screen}"
+    );
+    terminal.types_half("perhaps");
+    terminal.shows("choose by y, a or n", 1).await;
+    terminal.types_half("y");
+    terminal.shows("Enter confirms", 1).await;
+    terminal.key("Enter");
+    let screen = terminal.shows("crab wants to use bash", 1).await;
+    assert!(
+        screen.contains("\u{25cf} edit greeting \u{b7}") && screen.contains("\n     1 + Hello\n"),
+        "{screen}"
+    );
+    terminal.shows(CHOICES, 1).await;
+    terminal.types_half("n");
+    terminal.shows("why not?", 1).await;
+    terminal.types("it is precious");
+    let screen = terminal.shows("nothing removed.", 1).await;
+    assert!(screen.contains("\u{2717} bash rm -r precious"), "{screen}");
+    assert!(!screen.contains('\u{2503}'), "the frame goes: {screen}");
+    let file = std::fs::read_to_string(env.work.join("greeting")).unwrap();
+    assert_eq!(file, "Hello\n");
+    let history = entries(&env, "crab", "user").await;
+    assert!(history[4].content.contains("it is precious"), "{history:?}");
+}
+
+#[tokio::test]
+async fn what_is_typed_before_a_question_appears_approves_nothing() {
+    if !has_tools("what_is_typed_before_a_question_appears", &["tmux"]) {
+        return;
+    }
+    let touch = openai::tools("t", &[("bash", json!({"command": "touch made"}))]);
+    let script = [stalled(touch, 0), openai::text("It was denied.")];
+    let model = ModelServer::start(Script::openai(script)).await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("make it");
+    terminal.shows("Enter steers", 1).await;
+    // Keys of a sentence that is under way, and of one that ends.
+    terminal.types_half("y");
+    terminal.shows("\u{203a} y\n", 1).await;
+    model.release().await;
+    terminal.shows("crab wants to use bash", 1).await;
+    terminal.types("y");
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(!screen.contains("Enter confirms"), "{screen}");
+    terminal.key("Enter");
+    let screen = terminal.shows("choose first", 1).await;
+    assert!(!screen.contains("\u{25cf} bash"), "{screen}");
+    assert!(!env.work.join("made").exists());
+    terminal.types_half("n");
+    terminal.shows("why not?", 1).await;
+    terminal.key("Enter");
+    let screen = terminal.shows("It was denied.", 1).await;
+    assert!(
+        screen.contains("\u{203a} yy"),
+        "what was typed is not lost: {screen}"
+    );
+    assert!(!env.work.join("made").exists());
+}
+
+#[tokio::test]
+async fn guests_and_other_clients_are_shown_in_the_conversation() {
+    if !has_tools("guests_and_other_clients_are_shown", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    env.agent("reviewer", "description: looks twice");
+    let daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("good day");
+    terminal.shows("told me: good day", 1).await;
+    // The first words of a name complete it.
+    terminal.types_half("@rev");
+    terminal.shows("a guest answers once", 1).await;
+    terminal.key("Tab");
+    terminal.types("is it right?");
+    let screen = terminal.shows("\u{25cf} reviewer\n", 1).await;
+    assert!(
+        screen.contains("\u{203a} @reviewer is it right?\n"),
+        "{screen}"
+    );
+    terminal.shows("is it right?", 2).await;
+
+    let answer = env.run(&["ask", "from elsewhere"]).await;
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let screen = terminal.shows("\u{203a} from elsewhere\n", 1).await;
+    assert!(screen.contains("  (client"), "{screen}");
+    terminal.shows("from elsewhere", 2).await;
+
+    // A daemon that is started again is found again.
+    daemon.terminate().await;
+    let _daemon = env.daemon().await;
+    terminal.shows("the daemon was started again", 1).await;
+    terminal.types("still there?");
+    terminal.shows("told me: still there?", 1).await;
+}
+
+#[tokio::test]
+async fn commands_are_the_persons_own() {
+    if !has_tools("commands_are_the_persons_own", &["tmux"]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([openai::text("I see both.")])).await;
+    let mut env = TestEnv::with_model(&model);
+    env.set("EDITOR", "echo written in an editor >");
+    env.script("notes.txt", "a note\n");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("/compa");
+    terminal.shows("summarise the history now", 1).await;
+    terminal.key("C-c");
+    terminal.types("/compcat");
+    terminal.shows("did you mean /compact?", 1).await;
+    terminal.key("C-c");
+    terminal.types("/permissions");
+    terminal.shows("What crab may do here", 1).await;
+    terminal.types("/help");
+    terminal.shows("Ctrl-R, Up, Down", 1).await;
+    terminal.types("!echo shell-$((40 + 2))");
+    terminal.shows("ended with 0; the agent sees it", 1).await;
+    terminal.types("look at @notes.txt");
+    terminal.shows("I see both.", 1).await;
+    terminal.types("/new");
+    terminal.shows("put away as", 1).await;
+    terminal.key("C-g");
+    terminal.shows("\u{203a} written in an editor", 1).await;
+    terminal.key("C-c");
+    terminal.key("Up");
+    terminal.shows("\u{203a} written in an editor", 1).await;
+    terminal.key("Up");
+    terminal.shows("\u{203a} /new\n", 1).await;
+    terminal.key("Up");
+    terminal.shows("\u{203a} look at @notes.txt\n", 2).await;
+    let requests = model.requests().await;
+    assert_eq!(requests.len(), 1, "commands reach no model");
+    let asked = requests[0].to_string();
+    assert!(
+        asked.contains("shell-42") && asked.contains("a note"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn without_colors_there_is_not_one() {
+    if !has_tools("without_colors_there_is_not_one", &["tmux"]) {
+        return;
+    }
+    let mut env = TestEnv::new();
+    env.set("NO_COLOR", "1");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    let said = env.root().join("said");
+    terminal.record(&said);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("**bold** `code`");
+    terminal.shows("told me: bold code", 1).await;
+    terminal.key("C-d");
+    terminal.shows("ended with 0", 1).await;
+    let said = std::fs::read_to_string(said).unwrap();
+    for escape in said.split("\x1b[").skip(1) {
+        let end = escape.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        assert_ne!(&escape[end..=end], "m", "{escape:?}");
+    }
+}
