@@ -11,7 +11,7 @@ use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
 };
 use crabtalk_runtime::gate::scope;
-use crabtalk_skills::{Answer, Error, Folder, Library, Skill, Summary, TrustFile};
+use crabtalk_skills::{Error, Folder, Library, Lookup, Skill, Summary, TrustFile};
 use crabtalk_tools::FileWork;
 use serde_json::json;
 use std::collections::HashMap;
@@ -313,15 +313,15 @@ impl ToolProvider for SkillTool {
                 skills.library.find(query.trim(), Some(&cwd), &allows)
             });
             match found.await {
-                Ok(Ok(Answer::Skill(skill))) => {
+                Ok(Ok(Lookup::Skill(skill))) => {
                     let output = skill.render(&arguments);
                     self.0.start_using(&call.key, call.run, *skill);
                     ToolOutput::ok(output)
                 }
-                Ok(Ok(Answer::Matches(matches))) if matches.is_empty() => {
+                Ok(Ok(Lookup::Matches(matches))) if matches.is_empty() => {
                     ToolOutput::error("no skill matches; call without a name to list them all")
                 }
-                Ok(Ok(Answer::Matches(matches))) => {
+                Ok(Ok(Lookup::Matches(matches))) => {
                     ToolOutput::ok(crabtalk_skills::render_list(&matches))
                 }
                 Ok(Err(error)) => ToolOutput::error(error.to_string()),

@@ -280,7 +280,7 @@ pub struct ArchiveInfo {
 
 /// Which part of which log a page is cut from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum LogPart {
     /// The whole conversation of a pair.
     Conversation(ConversationKey),
     /// One archive of it.
@@ -423,7 +423,7 @@ pub trait Storage: Send + Sync {
     /// oldest first. Results of one step stand in the order of their calls.
     fn page<'a>(
         &'a self,
-        source: &'a Source,
+        source: &'a LogPart,
         before: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, Error>>;

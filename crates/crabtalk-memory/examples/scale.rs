@@ -3,7 +3,7 @@
 //! recall and a `remember` cost, or a turn with that much behind it.
 
 use crabtalk_domain::storage::{
-    self, ArchiveInfo, Entry, NewConversation, Opened, Page, Source, Storage, Summary,
+    self, ArchiveInfo, Entry, LogPart, NewConversation, Opened, Page, Storage, Summary,
 };
 use crabtalk_domain::{
     AgentConfig, AskQuestion, BoxFuture, ConversationKey, Hook, Message, Origin, People,
@@ -67,7 +67,7 @@ impl Storage for Archive {
     }
     fn page<'a>(
         &'a self,
-        _: &'a Source,
+        _: &'a LogPart,
         before: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, storage::Error>> {

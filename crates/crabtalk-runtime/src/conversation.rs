@@ -66,7 +66,7 @@ pub(crate) struct Change {
     pub(crate) cwd: Option<PathBuf>,
 }
 
-type Reply<T> = oneshot::Sender<Result<T, Error>>;
+type Respond<T> = oneshot::Sender<Result<T, Error>>;
 
 /// What the task takes, in order. Small, since its queue has room for many of
 /// them from the beginning on.
@@ -74,26 +74,26 @@ pub(crate) enum Command {
     Run(Box<Job>),
     Compact {
         focus: Option<Box<str>>,
-        reply: Reply<String>,
+        reply: Respond<String>,
     },
     /// Puts the working history away without a summary.
     StartFresh {
-        reply: Reply<String>,
+        reply: Respond<String>,
     },
     Set {
         change: Box<Change>,
-        reply: Reply<()>,
+        reply: Respond<()>,
     },
     Remove {
-        reply: Reply<()>,
+        reply: Respond<()>,
     },
     LastEnd {
-        reply: Reply<RunRecord>,
+        reply: Respond<RunRecord>,
     },
     /// How the run of a request came out.
     Outcome {
         request_id: Box<str>,
-        reply: Reply<Option<RunOutcome>>,
+        reply: Respond<Option<RunOutcome>>,
     },
     /// Carries on what a crash cut off.
     Resume,

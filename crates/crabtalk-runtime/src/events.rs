@@ -12,7 +12,7 @@ mod entry;
 mod hub;
 mod log;
 
-pub use answer::Answer;
+pub use answer::RunAnswer;
 pub(crate) use hub::Hub;
 pub use hub::{HubEvent, HubSubscription, Missed};
 pub use log::{RunLog, Sequenced, Subscription};

@@ -29,9 +29,7 @@ mod steers;
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};
 pub use error::Error;
-pub use events::{
-    Answer as RunAnswer, HubEvent, HubSubscription, Missed, RunLog, Sequenced, Subscription,
-};
+pub use events::{HubEvent, HubSubscription, Missed, RunAnswer, RunLog, Sequenced, Subscription};
 pub use registry::LiveInfo;
 pub use router::{ApprovalBook, DelegateNumbers};
 pub use run::RunRequest;

@@ -52,7 +52,7 @@ pub use finding::{Finding, Level};
 pub use format::{MAX_FRONTMATTER_BYTES, MAX_SKILL_BYTES};
 pub use grants::Grants;
 pub use import::{Copied, ImportReport, Skipped, import};
-pub use library::{Answer, Folder, Library, Listing, Slash};
+pub use library::{Folder, Library, Listing, Lookup, Slash};
 pub use name::is_name;
 pub use skill::{Files, Skill, SkillSource, Summary, files, load};
 pub use tools::ToolPattern;

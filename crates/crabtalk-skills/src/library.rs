@@ -49,7 +49,7 @@ pub struct Listing {
 
 /// What a name or a piece of one leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Lookup {
     /// The skill of that name.
     Skill(Box<Skill>),
     /// No skill has that name; these have it in their name or description.
@@ -135,12 +135,12 @@ impl Library {
         query: &str,
         cwd: Option<&Path>,
         allows: &dyn Fn(&str) -> bool,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Lookup, Error> {
         let query = query.trim();
         guard(query)?;
         let mut catalog = self.catalog(cwd);
         if let Some(skill) = catalog.exact(query, allows)? {
-            return Ok(Answer::Skill(Box::new(skill)));
+            return Ok(Lookup::Skill(Box::new(skill)));
         }
         catalog.skills.retain(|skill| allows(&skill.name));
         let wanted = shorten(query).to_lowercase();
@@ -148,7 +148,7 @@ impl Library {
         let (mut named, others): (Vec<_>, Vec<_>) =
             catalog.skills.into_iter().partition(|s| has(&s.name));
         named.extend(others.into_iter().filter(|s| has(&s.description)));
-        Ok(Answer::Matches(named))
+        Ok(Lookup::Matches(named))
     }
 
     /// A message that begins with `/name` of a skill, made into what the agent

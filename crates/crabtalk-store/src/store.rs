@@ -16,7 +16,7 @@ use crate::name;
 use crate::summary::Digests;
 use crate::sync::{SyncState, Syncer};
 use crabtalk_domain::storage::{
-    ArchiveInfo, Entry, Error, NewConversation, Opened, Page, RunTrace, Source, Storage, Summary,
+    ArchiveInfo, Entry, Error, LogPart, NewConversation, Opened, Page, RunTrace, Storage, Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::io;
@@ -170,7 +170,7 @@ impl Storage for FileStore {
 
     fn page<'a>(
         &'a self,
-        source: &'a Source,
+        source: &'a LogPart,
         before: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, Error>> {

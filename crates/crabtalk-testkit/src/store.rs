@@ -4,8 +4,8 @@
 //! synced apart, so that a test sees what a power cut would leave.
 
 use crabtalk_domain::storage::{
-    ArchiveInfo, ConversationLog, Entry, Error, MAX_RUN, Meta, NewConversation, Opened, Page,
-    Position, Record, RunPhase, RunRecord, RunTrace, Source, Storage, Summary, Tracing,
+    ArchiveInfo, ConversationLog, Entry, Error, LogPart, MAX_RUN, Meta, NewConversation, Opened,
+    Page, Position, Record, RunPhase, RunRecord, RunTrace, Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message};
 use std::collections::BTreeMap;
@@ -377,12 +377,12 @@ impl Storage for MemoryStore {
 
     fn page<'a>(
         &'a self,
-        source: &'a Source,
+        source: &'a LogPart,
         before: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, Error>> {
         let state = self.state();
-        let (Source::Conversation(key) | Source::Archive(key, _)) = source else {
+        let (LogPart::Conversation(key) | LogPart::Archive(key, _)) = source else {
             return Box::pin(ready(Err(Error::NotFound("a file in memory".into()))));
         };
         let Some(log) = state.logs.get(key) else {

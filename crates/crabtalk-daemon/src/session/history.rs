@@ -1,7 +1,7 @@
 //! Pages of histories and archives.
 
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{Entry, Page, RunRecord, Source};
+use crabtalk_domain::storage::{Entry, LogPart, Page, RunRecord};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -22,13 +22,13 @@ impl Session {
     pub(super) async fn history_page(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
         let key = self.key(&request.agent, &request.sender)?;
         let page = self
-            .page(Source::Conversation(key), request.before, request.limit)
+            .page(LogPart::Conversation(key), request.before, request.limit)
             .await?;
         let (entries, more) = entries(page);
         Ok(HistoryPage { entries, more })
     }
 
-    async fn page(&self, source: Source, before: Option<u64>, limit: u32) -> Result<Page, Status> {
+    async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Status> {
         let limit = match limit as usize {
             0 => DEFAULT_PAGE,
             limit => limit.min(MAX_PAGE),
@@ -47,7 +47,7 @@ impl Session {
         let storage = self.node.runtime().storage();
         let failed = |e| status(&Error::from(e));
         let summary = storage.file(&request.file_path).await.map_err(failed)?;
-        let source = Source::File(request.file_path);
+        let source = LogPart::File(request.file_path);
         let mut page = storage
             .page(&source, None, MAX_FILE_MESSAGES)
             .await
@@ -127,7 +127,7 @@ impl Session {
                 request.index
             ))
         })?;
-        let source = Source::Archive(key, request.index);
+        let source = LogPart::Archive(key, request.index);
         let (entries, more) = entries(self.page(source, request.before, request.limit).await?);
         Ok(ArchiveContent {
             info: Some(info(found)),

@@ -7,7 +7,7 @@ use super::segment::{Draft, Part, Segment, Session, merge};
 use super::span::{Named, Span, in_order, newest_gap};
 use super::{ArchiveIndex, Inner, Turn, names};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{self, ArchiveInfo, Source};
+use crabtalk_domain::storage::{self, ArchiveInfo, LogPart};
 use std::io;
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl ArchiveIndex {
     ) -> Result<(), crate::Error> {
         let (archive, mut before) = gap.last();
         let floor = if gap.from.0 == archive { gap.from.1 } else { 0 };
-        let source = Source::Archive(key.clone(), archive);
+        let source = LogPart::Archive(key.clone(), archive);
         let (mut newest_first, mut text, mut read, mut limit) = (Vec::new(), 0, 0, PAGE.0);
         let from = loop {
             let page = self.0.storage.page(&source, before, limit).await?;

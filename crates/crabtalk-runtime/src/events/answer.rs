@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// How a run ended, and the text of its last step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct RunAnswer {
     /// The End.
     pub end: End,
     /// What the agent said last.
@@ -22,7 +22,7 @@ pub struct Answer {
 
 impl Subscription {
     /// Reads the run to its end.
-    pub async fn answer(mut self) -> Result<Answer, Arc<Error>> {
+    pub async fn answer(mut self) -> Result<RunAnswer, Arc<Error>> {
         self.close_eyes();
         let (mut text, mut notices) = (String::new(), Vec::new());
         while let Some(next) = self.next().await? {
@@ -56,8 +56,8 @@ impl Subscription {
         Ok(self.answered(end, text, notices))
     }
 
-    fn answered(&self, end: End, text: String, notices: Vec<String>) -> Answer {
-        Answer {
+    fn answered(&self, end: End, text: String, notices: Vec<String>) -> RunAnswer {
+        RunAnswer {
             end,
             text,
             notices,

@@ -6,7 +6,7 @@
 
 use super::entry::{Body, Entry};
 use crate::Error;
-use crabtalk_domain::storage::{Position, Source, Storage};
+use crabtalk_domain::storage::{LogPart, Position, Storage};
 use crabtalk_domain::{AgentEvent, ConversationKey, End};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -369,7 +369,7 @@ impl Subscription {
     /// cannot be read, and is passed over.
     async fn read_stored(&mut self, at: Position) -> Option<Sequenced> {
         let (storage, key) = self.log.store.get()?;
-        let source = Source::Conversation((**key).clone());
+        let source = LogPart::Conversation((**key).clone());
         let page = storage.page(&source, Some(at.0), 1).await;
         let page = page.map_err(|error| tracing::warn!(%key, %error, "a replay has a gap"));
         let state = self.log.state();

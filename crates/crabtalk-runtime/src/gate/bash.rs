@@ -45,7 +45,7 @@ const COMPOUND_WORDS: [&str; 13] = [
 
 /// A command taken apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Script {
+pub struct SplitCommand {
     /// Every simple command, substitutions included.
     pub parts: Vec<Part>,
     /// Every file that a redirection opens.
@@ -105,12 +105,12 @@ impl Part {
 
 /// Takes a command apart. Never fails: what cannot be parsed is one unknown
 /// part.
-pub fn split(command: &str) -> Script {
+pub fn split(command: &str) -> SplitCommand {
     let result = match screen(command) {
         Ok(()) => on_a_deep_stack(command),
         Err(reason) => Err(reason.to_owned()),
     };
-    result.unwrap_or_else(|reason| Script {
+    result.unwrap_or_else(|reason| SplitCommand {
         parts: vec![Part::unknown(reason)],
         files: Vec::new(),
     })
@@ -118,7 +118,7 @@ pub fn split(command: &str) -> Script {
 
 /// Parses on a thread of its own: the parser recurses, and the caller's stack
 /// is of unknown size. The thread also contains a panic of the parser.
-fn on_a_deep_stack(command: &str) -> Result<Script, String> {
+fn on_a_deep_stack(command: &str) -> Result<SplitCommand, String> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("gate-parse".into())

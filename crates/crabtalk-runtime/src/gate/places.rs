@@ -6,7 +6,7 @@
 //! whole, what stands behind `=`, and every piece with a `/`.
 
 use super::bash::plain::{Piece, Word};
-use super::bash::{Part, Script, base_name};
+use super::bash::{Part, SplitCommand, base_name};
 use super::disk::Disk;
 use super::path;
 use super::pattern::HOLE;
@@ -129,7 +129,7 @@ impl Places<'_> {
     }
 
     /// The same where every command is allowed: what surely lies in the home.
-    pub(super) fn any(&mut self, script: &Script) -> Result<(), Opinion> {
+    pub(super) fn any(&mut self, script: &SplitCommand) -> Result<(), Opinion> {
         script.parts.iter().try_for_each(|part| self.part(part))
     }
 

@@ -16,14 +16,14 @@ enum Block {
 }
 
 /// An answer in the making.
-pub(super) struct Answer<'a> {
+pub(super) struct AnswerStream<'a> {
     publisher: &'a Publisher,
     speaker: &'a str,
     bill: Bill<'a>,
     block: Block,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> AnswerStream<'a> {
     pub(super) fn new(publisher: &'a Publisher, speaker: &'a str, bill: Bill<'a>) -> Self {
         Self {
             publisher,

@@ -1,6 +1,6 @@
 //! Request, answer, tool calls, and again (RUN-1).
 
-use super::answer::Answer;
+use super::answer::AnswerStream;
 use super::people::Owner;
 use super::repeats::Repeats;
 use super::{Run, Stop};
@@ -135,7 +135,7 @@ impl Run<'_> {
         let bill = account.open(&request).await?;
         let stream = self.rt.listen(request);
         let speaker = self.speaker.name.as_str();
-        let response = Answer::new(&self.publisher, speaker, bill)
+        let response = AnswerStream::new(&self.publisher, speaker, bill)
             .read(stream, &mut self.announcer)
             .await?;
         self.provider.clone_from(&response.provider);

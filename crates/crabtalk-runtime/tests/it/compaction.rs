@@ -294,7 +294,7 @@ async fn images_are_told_in_words_to_a_summary_and_stay_in_the_archive() {
         requests[2].history[2].content,
         "a chart\n[image/png, 8 bytes]\n[image/png, 8 bytes]"
     );
-    let source = crabtalk_domain::storage::Source::Archive(key(), 1);
+    let source = crabtalk_domain::storage::LogPart::Archive(key(), 1);
     let page = rig.runtime.storage().page(&source, None, 10).await;
     let kept: usize = page.expect("in memory").entries[2].message.images.len();
     assert_eq!(kept, 2);

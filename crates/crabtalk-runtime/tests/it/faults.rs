@@ -269,7 +269,7 @@ async fn a_failed_run_says_why_after_a_restart() {
     let end = rig2.runtime.last_end(&key()).await.expect("a run");
     assert_eq!((end.code, end.error.as_str()), (502, "the key is wrong"));
     rig1.run("again").await;
-    let source = crabtalk_domain::storage::Source::Conversation(key());
+    let source = crabtalk_domain::storage::LogPart::Conversation(key());
     let page = rig1.runtime.storage().page(&source, None, 10).await;
     let page = page.expect("in memory");
     let failed: Vec<(u64, &str)> = page

@@ -163,7 +163,7 @@ impl Storage for Store {
 
     fn page<'a>(
         &'a self,
-        source: &'a Source,
+        source: &'a LogPart,
         before: Option<u64>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page, Error>> {

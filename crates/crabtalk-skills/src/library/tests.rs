@@ -186,13 +186,13 @@ fn a_piece_of_a_name_or_description_finds_names_first() {
         ("nothing", vec![]),
     ] {
         match library.find(query, None, &all).unwrap() {
-            Answer::Matches(found) => assert_eq!(names(&found), wanted, "{query}"),
-            Answer::Skill(_) => panic!("{query} is no name"),
+            Lookup::Matches(found) => assert_eq!(names(&found), wanted, "{query}"),
+            Lookup::Skill(_) => panic!("{query} is no name"),
         }
     }
     assert!(matches!(
         library.find(" Z ", None, &all),
-        Ok(Answer::Skill(_))
+        Ok(Lookup::Skill(_))
     ));
 }
 
@@ -218,7 +218,7 @@ fn scope_holds_for_every_way_in() {
     let library = disk.library();
     let only_a = |name: &str| name == "a";
     assert_eq!(names(&library.list(None, &only_a).skills), ["a"]);
-    let Ok(Answer::Matches(found)) = library.find("", None, &only_a) else {
+    let Ok(Lookup::Matches(found)) = library.find("", None, &only_a) else {
         panic!("an empty text lists");
     };
     assert_eq!(names(&found), ["a"]);

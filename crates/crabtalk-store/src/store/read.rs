@@ -14,7 +14,7 @@ use crate::page::{entry_of, page};
 use crate::summary::Unlisted;
 use crate::tail::{Backward, HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Entry, Error, Page, RunTrace, Source, Summary, Tracing};
+use crabtalk_domain::storage::{Entry, Error, LogPart, Page, RunTrace, Summary, Tracing};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -172,14 +172,14 @@ impl Inner {
 
     pub(super) fn page(
         &self,
-        source: &Source,
+        source: &LogPart,
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page, Error> {
         let (log, from, to) = match source {
-            Source::Conversation(key) => (self.log_of(key)?, 0, u64::MAX),
-            Source::File(name) => (self.log_named(name)?, 0, u64::MAX),
-            Source::Archive(key, index) => {
+            LogPart::Conversation(key) => (self.log_of(key)?, 0, u64::MAX),
+            LogPart::File(name) => (self.log_named(name)?, 0, u64::MAX),
+            LogPart::Archive(key, index) => {
                 let log = self.log_of(key)?;
                 let markers = self.markers(&log)?;
                 let at = (*index as usize).checked_sub(1);

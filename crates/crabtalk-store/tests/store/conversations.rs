@@ -157,7 +157,7 @@ async fn the_highest_seq_is_the_conversation_and_the_others_are_listed() {
     );
     let page = home
         .store
-        .page(&Source::File("crab_user_1.jsonl".into()), None, 10)
+        .page(&LogPart::File("crab_user_1.jsonl".into()), None, 10)
         .await;
     assert_eq!(page.expect("reads").entries[0].message.content, "one");
     home.store
@@ -234,7 +234,7 @@ async fn only_bare_names_of_the_folder_are_files() {
         assert!(matches!(error, Error::BadFileName(_)), "{bad}: {error}");
         let error = home
             .store
-            .page(&Source::File(bad.into()), None, 1)
+            .page(&LogPart::File(bad.into()), None, 1)
             .await
             .expect_err("refused");
         assert!(matches!(error, Error::BadFileName(_)), "{bad}: {error}");

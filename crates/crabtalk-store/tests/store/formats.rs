@@ -161,7 +161,7 @@ async fn a_mark_at_the_start_and_windows_line_ends_are_tolerated() {
     );
     let page = home
         .store
-        .page(&Source::Conversation(key("crab", "user")), None, 100)
+        .page(&LogPart::Conversation(key("crab", "user")), None, 100)
         .await;
     assert_eq!(page.expect("reads").entries.len(), 7);
 }
@@ -182,7 +182,7 @@ async fn unknown_fields_lines_and_roles_are_passed_over_and_kept() {
     assert_eq!(&now[..bytes.len()], bytes);
     let page = home
         .store
-        .page(&Source::Conversation(key("crab", "user")), None, 100)
+        .page(&LogPart::Conversation(key("crab", "user")), None, 100)
         .await;
     assert_eq!(page.expect("reads").entries.len(), 4);
     assert_eq!(opened.history[0].role, Role::User);

@@ -296,7 +296,7 @@ async fn a_broken_line_is_passed_over_and_left_alone() {
     assert_eq!(told(&opened.history), ["user: one", "user: three"]);
     assert_eq!(home.read("crab_user_1.jsonl"), broken.as_bytes());
     assert_eq!(home.names(), ["crab_user_1.jsonl"]);
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 9).await.expect("reads");
     assert_eq!(page.entries.len(), 2);
 }

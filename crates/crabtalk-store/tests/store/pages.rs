@@ -30,7 +30,7 @@ fn shown(page: &Page) -> Vec<String> {
 }
 
 /// All pages of a source, newest first, with ascending indexes checked.
-async fn all(home: &Home, source: &Source, limit: usize) -> Vec<Vec<String>> {
+async fn all(home: &Home, source: &LogPart, limit: usize) -> Vec<Vec<String>> {
     let (mut pages, mut before) = (Vec::new(), None);
     loop {
         let page = home.store.page(source, before, limit).await.expect("reads");
@@ -53,7 +53,7 @@ async fn all(home: &Home, source: &Source, limit: usize) -> Vec<Vec<String>> {
 async fn pages_go_back_to_the_beginning() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let empty = home.store.page(&source, None, 5).await.expect("reads");
     assert!(empty.entries.is_empty() && !empty.more);
     log.append(&[user("1"), Record::Run(run(1, RunPhase::Start)), user("2")])
@@ -96,7 +96,7 @@ async fn pages_go_back_to_the_beginning() {
     assert_eq!(shown(&beyond), ["4"]);
     let error = home
         .store
-        .page(&Source::Conversation(key("a", "b")), None, 1)
+        .page(&LogPart::Conversation(key("a", "b")), None, 1)
         .await;
     assert!(matches!(error, Err(Error::NotFound(_))));
 }
@@ -118,7 +118,7 @@ async fn results_stand_in_call_order_and_with_their_calls() {
         said("done"),
     ])
     .expect("appends");
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let whole = ["q", "calls", "a", "b", "c", "calls", "d", "e", "x", "done"];
     assert_eq!(all(&home, &source, 100).await, [whole]);
     for limit in 1..10 {
@@ -141,7 +141,7 @@ async fn a_page_costs_what_is_on_it() {
     let batch: Vec<Record> = (0..4000).map(|_| user(&text)).collect();
     log.append(&batch).expect("appends");
     home.disk.bytes_read();
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 10).await.expect("reads");
     assert_eq!(page.entries.len(), 10);
     let middle = page.entries[0].index / 2;
@@ -184,7 +184,7 @@ async fn archives_are_the_segments_before_the_markers() {
         ]
     );
     assert_eq!(infos[0].archived_at, "2026-11-02T00:00:00Z");
-    let archive = |n| Source::Archive(key("crab", "user"), n);
+    let archive = |n| LogPart::Archive(key("crab", "user"), n);
     assert_eq!(all(&home, &archive(1), 1).await, [["2"], ["1"]]);
     assert_eq!(all(&home, &archive(2), 9).await, [["3"]]);
     assert_eq!(all(&home, &archive(3), 9).await, [Vec::<String>::new()]);
@@ -210,7 +210,7 @@ async fn entries_are_read_again_by_their_indexes() {
     ])
     .expect("appends");
     let pair = key("crab", "user");
-    let source = Source::Conversation(pair.clone());
+    let source = LogPart::Conversation(pair.clone());
     let page = home.store.page(&source, None, 9).await.expect("reads");
     let mut indexes: Vec<u64> = page.entries.iter().map(|e| e.index).collect();
     // No entry begins there: within a line, before the first, at the end.
@@ -265,7 +265,7 @@ async fn old_markers_are_found_by_reading_once() {
     }
     let page = home
         .store
-        .page(&Source::Archive(pair, 2), None, 1)
+        .page(&LogPart::Archive(pair, 2), None, 1)
         .await
         .expect("reads");
     assert!(page.entries[0].message.content.starts_with("2 3999 "));
@@ -338,7 +338,7 @@ async fn a_page_full_of_images_ends_early_and_says_that_there_is_more() {
         let lines = [call, Message::result(id, output)].map(|m| Record::Message(Arc::new(m)));
         log.append(&lines).expect("appends");
     }
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 100).await.expect("reads");
     assert_eq!((page.entries.len(), page.more), (8, true));
     let before = Some(page.entries[0].index);

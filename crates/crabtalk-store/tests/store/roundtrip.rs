@@ -111,7 +111,7 @@ proptest! {
                 }
             }
             let pair = key("crab", &sender);
-            let page = home.store.page(&Source::Conversation(pair), None, usize::MAX).await;
+            let page = home.store.page(&LogPart::Conversation(pair), None, usize::MAX).await;
             let archives = home.store.archives(&key("crab", &sender)).await.expect("lists");
             let listed = home.store.list(None, None).await.expect("lists");
             home.restart();

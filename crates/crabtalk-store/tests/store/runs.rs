@@ -90,7 +90,7 @@ async fn pages_tell_of_the_runs_that_failed_among_their_messages() {
             .expect("appends");
     }
     home.restart();
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let (mut before, mut told) = (None, Vec::new());
     loop {
         let page = home.store.page(&source, before, 3).await.expect("reads");

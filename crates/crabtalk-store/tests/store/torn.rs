@@ -184,7 +184,7 @@ async fn what_stands_behind_bytes_that_were_lost_is_recovered() {
         lost.iter().rev().for_each(|at| drop(want.remove(*at)));
         let mut opened = home.find("crab", "user").await.expect("exists");
         assert_eq!(told(&opened.history), want, "{hole:?}");
-        let source = Source::Conversation(key("crab", "user"));
+        let source = LogPart::Conversation(key("crab", "user"));
         let page = home.store.page(&source, None, 100).await.expect("reads");
         assert_eq!(page.entries.len(), want.len(), "{hole:?}");
         assert_eq!(home.read(NAME), spoilt, "its bytes are kept");
@@ -260,7 +260,7 @@ async fn a_line_beyond_all_measure_hides_nothing_and_is_never_written() {
     let opened = home.find("crab", "user").await.expect("exists");
     let told: Vec<&str> = opened.history.iter().map(|m| &m.content[..6]).collect();
     assert_eq!(told, ["before", "behind"]);
-    let source = Source::Conversation(key("crab", "user"));
+    let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 9).await.expect("reads");
     assert_eq!(page.entries.len(), 2);
     let listed = home.store.list(None, None).await.expect("lists");

@@ -45,7 +45,7 @@ impl Storage for Shelf {
 
     fn page<'a>(
         &'a self,
-        source: &'a storage::Source,
+        source: &'a storage::LogPart,
         before: Option<u64>,
         _: usize,
     ) -> BoxFuture<'a, Result<Page, storage::Error>> {
@@ -58,7 +58,7 @@ impl Storage for Shelf {
             };
             return Box::pin(ready(Err(broken)));
         }
-        let storage::Source::Archive(key, index) = source else {
+        let storage::LogPart::Archive(key, index) = source else {
             unreachable!("archives only")
         };
         let archives = self.archives.lock().unwrap();

@@ -9,7 +9,7 @@
 )]
 
 use super::wrap::{self, Behind};
-use super::{FileUse, Inner, MAX_NESTING, Part, Script, word};
+use super::{FileUse, Inner, MAX_NESTING, Part, SplitCommand, word};
 use crate::gate::pattern::HOLE;
 use rable::{ListOperator, Node, NodeKind};
 
@@ -26,16 +26,16 @@ const MOVERS: [&str; 3] = ["cd", "pushd", "popd"];
 
 /// Collects parts and files.
 pub(super) struct Walk {
-    script: Script,
+    script: SplitCommand,
     depth: usize,
     moves: bool,
     hidden_words: usize,
 }
 
 /// Takes apart the text of a call.
-pub(super) fn script(text: &str) -> Result<Script, String> {
+pub(super) fn script(text: &str) -> Result<SplitCommand, String> {
     let mut walk = Walk {
-        script: Script::default(),
+        script: SplitCommand::default(),
         depth: 0,
         moves: false,
         hidden_words: MAX_HIDDEN_WORDS,
@@ -59,7 +59,7 @@ impl Walk {
     /// Takes apart a script within this one; its files count as this one's.
     fn nested(&mut self, text: &str, depth: usize) -> Result<Vec<Part>, String> {
         let mut walk = Self {
-            script: Script::default(),
+            script: SplitCommand::default(),
             depth,
             moves: false,
             hidden_words: self.hidden_words,
