@@ -114,7 +114,10 @@ const FOR_TESTS: &[&str] = &[
 
 /// What the end-to-end tests of the binary may name besides: they put real
 /// parts and doubles together.
-const FOR_END_TO_END: (&str, &[&str]) = ("crabtalk", &["crabtalk-nexus", "crabtalk-backend"]);
+const FOR_END_TO_END: (&str, &[&str]) = (
+    "crabtalk",
+    &["crabtalk-nexus", "crabtalk-backend", "crabtalk-terminal"],
+);
 
 /// The one foreign function is declared there; all else is forbidden to.
 const LINTS_OF_ITS_OWN: &[&str] = &["crabtalk-heap"];

@@ -80,10 +80,22 @@ pub struct Team {
     /// The agents by name.
     #[serde(rename = "agent")]
     pub agents: BTreeMap<Name, Member>,
+    /// Where terminal agents are.
+    pub tmux: Tmux,
     /// Kinds of terminal agents, as they are written; who drives terminals
     /// reads them.
     #[serde(rename = "kind")]
     pub kinds: BTreeMap<String, toml::Table>,
+}
+
+/// Where terminal agents are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tmux {
+    /// The socket of a tmux server of their own; the user's own server else.
+    pub socket: Option<PathBuf>,
+    /// The session; `nexus` else.
+    pub session: Option<String>,
 }
 
 /// An agent of the team.
@@ -102,6 +114,8 @@ pub struct Member {
     pub compress: Option<Compress>,
     /// What makes its context small.
     pub compression: Compression,
+    /// Variables of its program in a terminal.
+    pub env: BTreeMap<String, String>,
     /// Whether it is not started with NEXUS.
     pub manual: bool,
     /// Allowed without asking.

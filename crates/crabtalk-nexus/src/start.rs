@@ -12,7 +12,7 @@ use crate::supervisor::{Listener, Supervisor};
 use crate::world::World;
 use crabtalk_backend::Backend;
 use crabtalk_client::{Client, Endpoint};
-use crabtalk_terminal::{Kinds, Settings, Spec, Terminals};
+use crabtalk_terminal::{Kinds, Settings, Socket, Spec, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,9 +84,14 @@ pub async fn run(
     let team = places.team()?;
     let (world, journal) = restored(team.clone(), &places.state())?;
     // The terminals are watched while they are held.
-    let (backends, _terminals) = backends(places, &team).await;
+    let (backends, terminals) = backends(places, &team).await;
     let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
-    serve(places, supervisor, stop).await
+    let result = serve(places, supervisor, stop).await;
+    if let Some(terminals) = terminals {
+        // A server that is gone has nothing of ours left.
+        let _ = terminals.close().await;
+    }
+    result
 }
 
 /// Runs a supervisor, and takes commands for it.
@@ -128,7 +133,7 @@ pub async fn backends(
                     name: name.folder(),
                     kind: known.clone(),
                     folder: team.root.clone(),
-                    env: BTreeMap::new(),
+                    env: member.env.clone(),
                     silent,
                 })),
                 None => {
@@ -154,7 +159,13 @@ async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), S
     let kinds = team.kinds.iter();
     let kinds = kinds.map(|(name, kind)| (name.clone(), toml::Value::Table(kind.clone())));
     let kinds = Kinds::new(&kinds.collect()).map_err(|error| error.to_string())?;
-    let settings = Settings::new(&places.user_home, places.state().join("terminals"));
+    let mut settings = Settings::new(&places.user_home, places.state().join("terminals"));
+    if let Some(socket) = &team.tmux.socket {
+        settings.socket = Socket::Path(socket.clone());
+    }
+    if let Some(session) = &team.tmux.session {
+        settings.session.clone_from(session);
+    }
     let terminals = Terminals::open(settings).await;
     let terminals = terminals.map_err(|error| error.to_string())?;
     Ok((terminals, kinds))

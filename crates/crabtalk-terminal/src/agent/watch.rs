@@ -415,10 +415,8 @@ impl Watcher {
                 (None, None) => "ended".to_owned(),
             };
             let evidence = Evidence::new(Source::Process, detail);
-            session.end_turn(
-                Some("the agent ended in the midst of it".into()),
-                evidence.clone(),
-            );
+            // Its end is the end of its turn, too.
+            session.turns.drop_turn();
             session.tell(What::Died(exit), evidence);
         }
         self.flush().await;

@@ -131,3 +131,18 @@ fn what_is_wrong_with_a_kind_is_said() {
         assert!(error.contains(says), "{error}");
     }
 }
+
+#[test]
+fn the_chats_composer_is_where_the_cursor_is() {
+    let chat = kind("crabtalk");
+    let draft = |screen: &str, cursor| chat.composer.draft(&Look::of(screen, cursor, true));
+    let idle = "crab> good day\nYou told me: good day\n\ncrab>\n";
+    assert_eq!(draft(idle, (6, 3)).as_deref(), Some(""));
+    assert_eq!(draft(idle, (0, 2)), None, "it answers");
+    assert_eq!(
+        draft("crab> one\n... two\n", (7, 1)).as_deref(),
+        Some("onetwo")
+    );
+    let long = format!("crab> {}\nxyz\n", "x".repeat(74));
+    assert_eq!(draft(&long, (3, 1)).unwrap().len(), 77);
+}

@@ -38,5 +38,6 @@ mod senders;
 mod settled;
 mod starting;
 mod take_up;
+mod team;
 mod terminal;
 mod why;

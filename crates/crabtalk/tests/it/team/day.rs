@@ -1,0 +1,368 @@
+//! A short day of a team: one codex, one pi and one agent of the daemon, with a
+//! command allowed and one refused in each, one compression and one crash.
+
+use super::Server as Tmux;
+use crate::rig::{TestEnv, eventually, has_tools, skip};
+use crabtalk_nexus::agent::State;
+use crabtalk_nexus::clock::Clock;
+use crabtalk_nexus::control;
+use crabtalk_nexus::files::Files;
+use crabtalk_nexus::name::Name;
+use crabtalk_nexus::start::{self, Places};
+use crabtalk_nexus::world::{Answer, Command, TaskState};
+use crabtalk_testkit::scripted::{Reply, Script, Server, openai, responses};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Real programs start, ask, and are started again.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const TEAM: [&str; 3] = ["CODEX", "PI", "CRAB"];
+
+/// Where a program is, from the variable that `.ci/run` sets.
+fn program(test: &str, variable: &str) -> Option<PathBuf> {
+    let found = std::env::var_os(variable).map(PathBuf::from);
+    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    assert!(
+        found.is_some() || !required,
+        "{test}: {variable} is not set"
+    );
+    if found.is_none() {
+        skip(test, &format!("{variable} is not set"));
+    }
+    found
+}
+
+struct Day {
+    env: TestEnv,
+    model: Server,
+    places: Places,
+}
+
+impl Day {
+    async fn say(&self, command: Command) -> Answer {
+        let answer = control::say(&self.places.state(), &command).await;
+        answer.unwrap().expect("NEXUS runs")
+    }
+
+    async fn task(&self, text: String) {
+        let answer = self.say(Command::AddTask { text }).await;
+        assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+    }
+
+    /// Whether the model was asked this, by the last message of a request.
+    fn asked(&self, text: &str) -> usize {
+        let last = |body: &serde_json::Value| {
+            let messages = body["messages"].as_array().or(body["input"].as_array());
+            messages.and_then(|all| all.last().map(ToString::to_string))
+        };
+        let requests = self.model.requests();
+        let texts = requests.iter().filter_map(|request| last(&request.body));
+        texts.filter(|last| last.contains(text)).count()
+    }
+
+    /// Waits for a state, and shows everybody where it does not come.
+    async fn until(&self, name: &str, mut is: impl AsyncFnMut() -> bool) {
+        let wait = async {
+            while !is().await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+            let status = self.say(Command::Status).await;
+            let inbox = self.say(Command::Inbox { keep: true }).await;
+            let mut screens = String::new();
+            for agent in TEAM {
+                let agent = Name::new(agent).unwrap();
+                screens += &format!("{:?}\n", self.say(Command::Look { agent }).await);
+            }
+            panic!("never: {name}\n{status:#?}\n{inbox:#?}\n{screens}");
+        }
+    }
+
+    async fn all_idle(&self) -> bool {
+        let Answer::Status { agents, .. } = self.say(Command::Status).await else {
+            return false;
+        };
+        agents
+            .iter()
+            .all(|a| a.state == State::Idle && a.queue == 0)
+    }
+
+    async fn tasks_done(&self) -> bool {
+        let Answer::Tasks { tasks } = self.say(Command::Tasks).await else {
+            return false;
+        };
+        tasks
+            .iter()
+            .all(|(_, task)| matches!(task.state, TaskState::Done { .. }))
+    }
+
+    fn pid_of(&self, agent: &str) -> Option<i32> {
+        let mut tmux = std::process::Command::new("tmux");
+        let tmux = tmux.arg("-S").arg(self.env.root().join("tmux"));
+        let list = [
+            "list-panes",
+            "-a",
+            "-F",
+            "#{@nexus_agent} #{pane_dead} #{pane_pid}",
+        ];
+        let output = tmux.args(list).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let begin = format!("{agent} 0 ");
+        text.lines()
+            .find_map(|line| line.strip_prefix(&begin)?.parse().ok())
+    }
+}
+
+/// What the model says to each of the team.
+fn script(root: &Path) -> Script {
+    let run = |what: &str, name: &str, topic: &str| {
+        format!("sh {}/{what} {name} {topic}", root.display())
+    };
+    let of_codex = |id: &str, command: String| {
+        let arguments = json!({
+            "cmd": command, "sandbox_permissions": "require_escalated", "justification": "why not",
+        });
+        responses::tool(id, "exec_command", &arguments)
+    };
+    let of_others =
+        |id: &str, command: String| openai::tools(id, &[("bash", json!({ "command": command }))]);
+    let says = |name: &str, text: &str| -> Reply {
+        let text = format!("@{name} → {text}");
+        match name {
+            "CODEX" => responses::text(&text, 1000),
+            _ => openai::text(&text),
+        }
+    };
+    let mut script = Script::openai([]).when("task title", responses::text("A title", 10));
+    for name in TEAM {
+        let identity = "@NEXUS [BOOTSTRAP]: Identity confirmed. Context loaded. Ready.";
+        script = script.when(&format!("@{name} [BOOTSTRAP]"), says(name, identity));
+        for topic in ["ONE", "THREE"] {
+            let done = format!("@NEXUS [{topic}]: done.");
+            script = script.when(&format!("did-{name}-{topic}"), says(name, &done));
+        }
+        for (topic, what) in [("ONE", "allowed"), ("TWO", "refused"), ("THREE", "allowed")] {
+            let id = format!("{name}_{topic}");
+            let command = run(what, name, topic);
+            let call = match name {
+                "CODEX" => of_codex(&id, command),
+                _ => of_others(&id, command),
+            };
+            script = script.when(&format!("@{name} [{topic}]"), call);
+        }
+    }
+    let ready = "@NEXUS [COMPRESSION]: Context consolidated. Changes committed. Ready for \
+        compression.";
+    script
+        .when("consolidated-pi", says("PI", ready))
+        .when(
+            "@PI [COMPRESSION]",
+            of_others("c", run("consolidate", "pi", "now")),
+        )
+        .when(
+            "Blocked by user",
+            says("PI", "@ADMIN [TWO]: it was refused."),
+        )
+        .when(
+            "\"role\":\"tool\"",
+            says("CRAB", "@ADMIN [TWO]: it was refused."),
+        )
+        .when(
+            "function_call_output",
+            says("CODEX", "@ADMIN [TWO]: it was refused."),
+        )
+}
+
+async fn prepared(test: &str) -> Option<Day> {
+    let (codex, pi, node) = (
+        program(test, "CRABTALK_CODEX")?,
+        program(test, "CRABTALK_PI")?,
+        program(test, "CRABTALK_NODE")?,
+    );
+    let env = TestEnv::new();
+    let root = env.root().join("team");
+    let model = Server::start(script(&root)).await;
+    env.config(&format!(
+        "model = \"scripted\"\n\n[provider.test]\nkind = \"openai\"\nbase_url = \"{}\"\n\
+         api_key = \"sk-test\"\nmodels = [\"scripted\"]\n",
+        model.url()
+    ));
+    let folders =
+        [&codex, &pi, &node].map(|program| program.parent().unwrap().display().to_string());
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folders.join(":"));
+    let at = |name: &str| env.root().join(name);
+    let named = root.display().to_string();
+    let config = format!(
+        "root = {root:?}\ncompress = \"auto\"\n\
+         [rules]\nallow = [\"bash(sh {root}/allowed *)\", \"bash(sh {root}/consolidate *)\"]\n\
+         deny = [\"bash(sh {root}/refused *)\"]\n\
+         [tmux]\nsocket = {tmux:?}\n\
+         [agent.CRAB]\nagent = \"crab\"\n\
+         [agent.CODEX]\nkind = \"codex\"\nenv = {{ PATH = {path:?}, HOME = {codex:?} }}\n\
+         [agent.PI]\nkind = \"pi\"\nenv = {{ PATH = {path:?}, HOME = {pi:?}, PI_OFFLINE = \"1\" }}\n",
+        root = named,
+        tmux = at("tmux"),
+        codex = at("codex"),
+        pi = at("pi"),
+    );
+    std::fs::create_dir_all(env.home.join("config")).unwrap();
+    std::fs::write(env.home.join("config/nexus.toml"), &config).unwrap();
+    homes(&env, &root, &model.url());
+    let places = Places {
+        home: env.home.clone(),
+        user_home: env.user_home.clone(),
+    };
+    Some(Day { env, model, places })
+}
+
+/// The homes of both programs, and the repository of the team.
+fn homes(env: &TestEnv, root: &Path, url: &str) {
+    let write = |path: PathBuf, text: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let codex = format!(
+        "model = \"scripted\"\nmodel_provider = \"local\"\napproval_policy = \"on-request\"\n\
+         sandbox_mode = \"read-only\"\n[model_providers.local]\nname = \"local\"\n\
+         base_url = \"{url}\"\nwire_api = \"responses\"\n[analytics]\nenabled = false\n\
+         [projects.{root:?}]\ntrust_level = \"trusted\"\n"
+    );
+    write(env.root().join("codex/.codex/config.toml"), &codex);
+    let models = json!({"providers": {"local": {
+        "baseUrl": url, "api": "openai-completions", "apiKey": "dummy",
+        "models": [{"id": "scripted", "name": "scripted", "reasoning": false, "input": ["text"],
+            "contextWindow": 100_000, "maxTokens": 8000,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}],
+    }}});
+    write(
+        env.root().join("pi/.pi/agent/models.json"),
+        &models.to_string(),
+    );
+    let settings = json!({"defaultProvider": "local", "defaultModel": "scripted",
+        "enableInstallTelemetry": false, "lastChangelogVersion": "0.73.1"});
+    write(
+        env.root().join("pi/.pi/agent/settings.json"),
+        &settings.to_string(),
+    );
+    let work = env.work.display();
+    write(
+        root.join("allowed"),
+        &format!("touch {work}/$1-$2; echo did-$1-$2\n"),
+    );
+    write(
+        root.join("refused"),
+        &format!("touch {work}/$1-$2; echo refused-$1\n"),
+    );
+    let consolidate = "cd $(dirname $0) && echo more >> $1/context.md && git add $1 && \
+        git -c user.name=t -c user.email=t@t commit -qm consolidated && echo consolidated-$1\n";
+    write(root.join("consolidate"), consolidate);
+}
+
+async fn story(day: &Day) {
+    let work = &day.env.work;
+    day.until("identities", async || {
+        day.all_idle().await && day.asked("[BOOTSTRAP]") >= 3
+    })
+    .await;
+
+    for name in TEAM {
+        day.task(format!("@{name} [ONE]: please do what is allowed"))
+            .await;
+    }
+    day.until("the first tasks", async || {
+        day.tasks_done().await && day.all_idle().await
+    })
+    .await;
+    for name in TEAM {
+        let text = format!("@{name} [TWO]: please do what is refused");
+        day.say(Command::Send { text }).await;
+    }
+    let all_asked = || {
+        TEAM.iter()
+            .all(|name| day.asked(&format!("@{name} [TWO]")) > 0)
+    };
+    day.until("refusals", async || all_asked() && day.all_idle().await)
+        .await;
+    for name in TEAM {
+        assert!(work.join(format!("{name}-ONE")).exists(), "{name}");
+        assert!(!work.join(format!("{name}-TWO")).exists(), "{name}");
+    }
+
+    // One crashes, comes up again, proves its identity, and goes on.
+    let pid = day.pid_of("codex").expect("codex runs");
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let again = || day.asked("@CODEX [BOOTSTRAP]") == 2;
+    day.until("another life of codex", async || {
+        again() && day.all_idle().await
+    })
+    .await;
+    day.task("@CODEX [THREE]: once more, please".to_owned())
+        .await;
+    day.until("the task after it", async || {
+        day.tasks_done().await && day.all_idle().await
+    })
+    .await;
+
+    // One consolidates, is compressed, and proves its identity.
+    let agent = Name::new("PI").unwrap();
+    let answer = day
+        .say(Command::Compress {
+            agent,
+            force: false,
+        })
+        .await;
+    assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+    let again = || day.asked("@PI [BOOTSTRAP]") == 2;
+    day.until("a compression of pi", async || {
+        again() && day.all_idle().await
+    })
+    .await;
+    day.task("@PI [THREE]: once more, please".to_owned()).await;
+    day.until("the task after that", async || {
+        day.tasks_done().await && day.all_idle().await
+    })
+    .await;
+    assert_eq!(day.asked("@CRAB [BOOTSTRAP]"), 1);
+
+    for name in TEAM {
+        let agent = Name::new(name).unwrap();
+        day.say(Command::Stop { agent }).await;
+    }
+    eventually("no window", async || {
+        (day.pid_of("codex").is_none() && day.pid_of("pi").is_none()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_short_day_of_a_codex_a_pi_and_an_agent_of_the_daemon() {
+    let test = "a_short_day_of_a_codex_a_pi";
+    if !has_tools(test, &["tmux", "git"]) {
+        return;
+    }
+    let Some(day) = prepared(test).await else {
+        return;
+    };
+    let _tmux = Tmux(day.env.root().join("tmux"));
+    let _daemon = day.env.daemon().await;
+    let files = Files::new(&day.places.team().unwrap());
+    let mut made = files.init().unwrap();
+    made.extend(["allowed", "refused", "consolidate"].map(PathBuf::from));
+    files.commit_all(&made, "Begin").unwrap();
+    let never = std::future::pending();
+    let nexus = start::run(&day.places, Clock::system(), Box::new(|_, _| {}), never);
+    let listens = async {
+        let socket = day.places.state().join("nexus.sock");
+        eventually("NEXUS listens", async || socket.exists().then_some(())).await;
+        story(&day).await;
+    };
+    tokio::select! {
+        result = nexus => panic!("NEXUS ended: {result:?}"),
+        () = listens => {}
+    }
+    assert_eq!(day.model.problems(), Vec::<String>::new());
+}
