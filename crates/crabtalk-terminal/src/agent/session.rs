@@ -33,6 +33,13 @@ const LOOK_FOR_IT: Duration = Duration::from_millis(300);
 /// The same while a message of ours has to appear in it.
 const LOOK_FOR_OURS: Duration = Duration::from_millis(50);
 
+/// The same where it does not appear: something swallowed it, and looking costs
+/// reading what others wrote.
+const LOOK_SELDOM: Duration = Duration::from_secs(5);
+
+/// How long a message is expected any moment.
+const ANY_MOMENT: Duration = Duration::from_secs(20);
+
 /// How long another agent may take to know a transcript as its own, by a message in
 /// it, before one that nobody claims is taken for it.
 const UNCLAIMED: Duration = Duration::from_secs(2);
@@ -229,6 +236,12 @@ impl Session {
         self.name = name;
     }
 
+    /// Whether a message has to appear any moment.
+    pub(crate) fn expects_message(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| pending.since.elapsed() < ANY_MOMENT)
+    }
+
     /// Reads what was written; whether anything was.
     pub(crate) fn catch_up(&mut self) -> bool {
         if self.life.is_none() || self.found.len() >= FOUND {
@@ -285,11 +298,8 @@ impl Session {
             .pending
             .iter()
             .any(|p| p.since.elapsed() > ELSEWHERE_AFTER);
-        let pause = if self.pending.is_empty() {
-            LOOK_FOR_IT
-        } else {
-            LOOK_FOR_OURS
-        };
+        let pause = self.pending.iter().map(|p| p.since.elapsed() / 8).min();
+        let pause = pause.map_or(LOOK_FOR_IT, |pause| pause.clamp(LOOK_FOR_OURS, LOOK_SELDOM));
         let waited = self.looked.is_none_or(|at| at.elapsed() > pause);
         if (self.tail.is_some() && !overdue) || !waited {
             return;

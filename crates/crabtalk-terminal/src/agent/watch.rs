@@ -129,7 +129,7 @@ impl Watcher {
         };
         let expects = !life.is_ready
             || session.turns.is_busy
-            || !session.pending.is_empty()
+            || session.expects_message()
             || session.is_compressing
             || session.live.is_some()
             || !self.looks.is_empty();
@@ -303,7 +303,10 @@ impl Watcher {
             .tmux
             .name_session(&life.window.window, &name)
             .await;
-        self.why_look(Evidence::new(Source::Screen, "a launch"));
+        if is_adopted {
+            // It may have asked while nobody looked.
+            self.why_look(Evidence::new(Source::Screen, "it was found"));
+        }
     }
 
     async fn never_ready(&mut self, life: &Life, look: &Look) {

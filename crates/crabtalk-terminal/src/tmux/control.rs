@@ -10,7 +10,7 @@
 //! client that ends is started again.
 
 use super::Tmux;
-use super::hooks::CHANNEL;
+use super::hooks::{CHANNEL, WOKEN};
 use std::collections::VecDeque;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -155,7 +155,9 @@ impl Client {
                 ("%exit", None) => return useful,
                 ("%subscription-changed", None) => {
                     // Our own client waits; another has to wake it.
-                    let _ = tmux.run(&["wait-for", "-S", CHANNEL]).await;
+                    let is_new = format!("#{{!=:#{{{WOKEN}}},1}}");
+                    let wake = format!("set-option -g {WOKEN} 1 ; wait-for -S {CHANNEL}");
+                    let _ = tmux.run(&["if-shell", "-F", &is_new, &wake]).await;
                 }
                 (_, None) => {}
             }
@@ -174,10 +176,16 @@ impl Client {
     }
 
     async fn look(&mut self) -> bool {
+        // What signals from here on is heard after this look.
+        let rest = format!("set-option -g {WOKEN} 0\n");
         let panes = format!("list-panes -a -f \"#{{@nexus_agent}}\" -F \"{PANES}\"\n");
         let viewers = "list-clients -F \"#{client_control_mode}|#{window_id}\"\n";
-        self.ask(&[(&panes, Asked::Panes), (viewers, Asked::Viewers)])
-            .await
+        self.ask(&[
+            (&rest, Asked::Nothing),
+            (&panes, Asked::Panes),
+            (viewers, Asked::Viewers),
+        ])
+        .await
     }
 
     async fn look_when_woken(&mut self) -> bool {

@@ -14,6 +14,17 @@ pub(crate) const INDEX: u32 = 77;
 /// What wakes the control client.
 pub(crate) const CHANNEL: &str = "nexus-77";
 
+/// Set while a signal waits to be heard: two signals that nobody waits for take
+/// each other away, so there is never a second one.
+pub(crate) const WOKEN: &str = "@nexus_woken";
+
+/// Wakes the control client, once until it has looked.
+pub(crate) fn wake() -> String {
+    format!(
+        "if-shell -F \"#{{!=:#{{{WOKEN}}},1}}\" \"set-option -g {WOKEN} 1 ; wait-for -S {CHANNEL}\""
+    )
+}
+
 /// The hooks, and what each counts. A flag of tmux's says only that a window
 /// rang, not how often, and none is set on a window that somebody looks at.
 const HOOKS: &[(&str, Option<&str>)] = &[
@@ -31,7 +42,7 @@ impl Tmux {
     /// Sets all hooks.
     pub(crate) async fn set_hooks(&self) -> Result<(), Error> {
         for (hook, counter) in HOOKS {
-            let wake = format!("wait-for -S {CHANNEL}");
+            let wake = wake();
             let command = match counter {
                 Some(counter) => {
                     format!("set-option -wF {counter} \"#{{e|+:#{{{counter}}},1}}\" ; {wake}")
@@ -46,6 +57,7 @@ impl Tmux {
 
     /// Takes all of them away again.
     pub(crate) async fn unset_hooks(&self) -> Result<(), Error> {
+        self.run(&["set-option", "-gu", WOKEN]).await?;
         for (hook, _) in HOOKS {
             self.run(&["set-hook", "-gu", &format!("{hook}[{INDEX}]")])
                 .await?;
