@@ -4,6 +4,7 @@ mod args;
 mod show;
 
 use crate::clock::Clock;
+use crate::config::Member;
 use crate::files::Files;
 use crate::journal;
 use crate::name::Name;
@@ -11,6 +12,7 @@ use crate::start::{self, Places};
 use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
 use clap::Parser;
+use crabtalk_client::{Client, Endpoint, Starter};
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -132,6 +134,7 @@ async fn run(places: &Places) -> Result<(), Failed> {
         // Where nobody reads, the log has it.
         let _ = writeln!(io::stderr(), "{}", show::entry(entry));
     });
+    start_daemon(places).await;
     let _ = writeln!(
         io::stderr(),
         "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and leaves \
@@ -139,6 +142,31 @@ async fn run(places: &Places) -> Result<(), Failed> {
     );
     start::run(places, clock(), listener, stop).await?;
     Ok(())
+}
+
+/// Starts the daemon where agents of it are in the team. Without one they fail
+/// and say so, and those in terminals go on.
+async fn start_daemon(places: &Places) {
+    let needs = |team: crate::config::Team| team.agents.values().any(Member::is_of_daemon);
+    // What is wrong with the team is said by who runs it.
+    if !places.team().is_ok_and(needs) {
+        return;
+    }
+    let beside = std::env::current_exe().ok();
+    let beside = beside.and_then(|exe| Some(exe.parent()?.join("crabtalk")));
+    let program = beside.filter(|path| path.is_file());
+    let program = program.unwrap_or_else(|| PathBuf::from("crabtalk"));
+    let name = format!("nexus/{}", crabtalk_client::VERSION);
+    let client = Client::new(Endpoint::of_home(&places.home), name);
+    let said = match client
+        .find_or_start(&Starter::new(&program, &places.home))
+        .await
+    {
+        Ok(true) => "started the daemon".to_owned(),
+        Ok(false) => return,
+        Err(error) => format!("agents of the daemon have to wait: {error}"),
+    };
+    let _ = writeln!(io::stderr(), "{said}");
 }
 
 fn clock() -> Clock {

@@ -134,10 +134,11 @@ impl Daemon {
 
 fn failure(error: Error) -> Failure {
     match &error {
-        Error::NoDaemon(_) | Error::NotStarted(_) | Error::NotWelcome(_) => {
-            Failure::Missing(error.to_string())
+        Error::NotWelcome(_) => Failure::Missing(error.to_string()),
+        // A daemon comes back.
+        Error::NoDaemon(_) | Error::NotStarted(_) | Error::Lost { .. } => {
+            Failure::NotRunning(error.to_string())
         }
-        Error::Lost { .. } => Failure::NotRunning(error.to_string()),
         Error::Refused(_) | Error::Broken(_) | Error::RunGone { .. } | Error::Unexpected(_) => {
             Failure::Failed(error.to_string())
         }
@@ -175,7 +176,11 @@ impl Backend for Daemon {
             let agent = crabtalk_client::GetAgentMsg {
                 name: self.agent.clone(),
             };
-            self.client.call(agent).await.map_err(failure)?;
+            let known = self.client.call(agent).await;
+            known.map_err(|error| match error.code() {
+                Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
+                _ => failure(error),
+            })?;
             // Without it compression is not due by the window's use, no more.
             if let Ok(list) = self.client.call(ListModelsMsg {}).await
                 && let Ok(mut seen) = self.seen.lock()

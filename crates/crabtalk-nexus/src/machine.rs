@@ -138,6 +138,8 @@ pub enum Trigger {
     Recover,
     /// It could not be started.
     LaunchFailed(String),
+    /// What it needs is not there at all.
+    Impossible(String),
     /// It takes messages.
     Ready {
         /// Its session.
@@ -289,6 +291,7 @@ impl Turning<'_> {
             Trigger::Cancel => self.cancel(agent),
             Trigger::Recover => self.recover(agent),
             Trigger::LaunchFailed(why) => self.launch_failed(agent, &why),
+            Trigger::Impossible(why) => self.impossible(agent, &why),
             Trigger::Ready { session, busy } => self.ready(agent, session, busy),
             Trigger::Session(session) => {
                 agent.session = Some(session);

@@ -54,6 +54,9 @@ pub enum Error {
     /// Its configuration.
     #[error(transparent)]
     Config(#[from] config::Error),
+    /// The team has no place to work.
+    #[error("there is no folder {}; `crabtalk nexus init` makes it", .0.display())]
+    Root(PathBuf),
     /// Its log.
     #[error(transparent)]
     Journal(#[from] journal::Error),
@@ -82,6 +85,9 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let team = places.team()?;
+    if !team.root.is_dir() {
+        return Err(Error::Root(team.root));
+    }
     let (world, journal) = restored(team.clone(), &places.state())?;
     // The terminals are watched while they are held.
     let (backends, terminals) = backends(places, &team).await;

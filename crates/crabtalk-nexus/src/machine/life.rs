@@ -57,6 +57,20 @@ impl Turning<'_> {
         }
     }
 
+    /// Trying again would help only after somebody did something.
+    pub(super) fn impossible(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
+        if matches!(agent.state, State::Offline | State::Failed) {
+            return Vec::new();
+        }
+        let mut acts = self.put_down(agent);
+        agent.go(State::Failed, Step::Plain, None);
+        agent.note = why.to_owned();
+        acts.push(Act::Tell(format!(
+            "it cannot be started: {why}; `restart` it when that is mended"
+        )));
+        acts
+    }
+
     pub(super) fn died(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
         if matches!(agent.state, State::Offline | State::Failed) {
             return Vec::new();

@@ -396,6 +396,15 @@ fn check_27_a_dead_agent_is_started_again_three_times_and_its_mail_kept() {
 }
 
 #[test]
+fn check_31_what_is_missing_is_told_at_once() {
+    let mut driven = Driven::new();
+    driven.on(Trigger::Start);
+    driven.on(Trigger::Impossible("there is no tmux".into()));
+    driven.is(State::Failed);
+    assert!(driven.told());
+}
+
+#[test]
 fn deaths_long_ago_do_not_count() {
     let mut driven = Driven::active();
     for _ in 0..10 {
@@ -582,6 +591,7 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         Just(Trigger::Cancel),
         Just(Trigger::Recover),
         text().prop_map(Trigger::LaunchFailed),
+        text().prop_map(Trigger::Impossible),
         any::<bool>().prop_map(|busy| Trigger::Ready {
             session: "s".into(),
             busy

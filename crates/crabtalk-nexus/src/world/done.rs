@@ -21,6 +21,10 @@ impl World {
         let cause = Some(cause);
         match done {
             Done::Launched(Ok(())) => {}
+            Done::Launched(Err(Failure::Missing(why))) => {
+                let said = format!("it cannot be started: {why}");
+                self.trigger(name, Trigger::Impossible(why), &said, None, cause);
+            }
             Done::Launched(Err(failure)) => {
                 let why = failure.to_string();
                 let said = format!("it cannot be started: {why}");

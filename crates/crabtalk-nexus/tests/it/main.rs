@@ -1,6 +1,7 @@
 //! NEXUS as a whole, with agents that are doubles.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cli;
 mod crash;
 mod double;
 mod idle;
