@@ -1,4 +1,4 @@
-//! Gives memory back once the conversations that needed it are over.
+//! Gives memory back once the start that needed it is over, and the conversations.
 
 use crabtalk_runtime::Runtime;
 use std::time::Duration;
@@ -15,8 +15,14 @@ const PART_LEFT: usize = 4;
 /// ever more pages what it allocates anew all the time.
 const LOOKS_AT_MOST: u32 = 10;
 
+/// When a start is over: what begins a moment after it has read its files by then.
+const START_IS_OVER: Duration = Duration::from_millis(200);
+
 /// Watches until it is dropped.
 pub(crate) async fn give_back(runtime: &Runtime) {
+    tokio::time::sleep(START_IS_OVER).await;
+    // Most of the code that a start runs runs never again. It does not fail.
+    let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back_code).await;
     let (mut most, mut looks) = (0, 0);
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
