@@ -168,6 +168,8 @@ pub(crate) enum Command {
     },
     /// Publish an event, which starts the agents that wait for it.
     Publish(Publish),
+    /// List components: installed, running, connected.
+    Components,
     /// List, show, write and remove agents.
     Agents {
         #[command(subcommand)]
@@ -256,6 +258,18 @@ pub(crate) enum Daemon {
         /// Go on showing what comes.
         #[arg(short, long)]
         follow: bool,
+    },
+    /// Make it a service of the system, which starts with your session.
+    Install {
+        /// Print what would be written and run, and do nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Stop that service and remove it.
+    Uninstall {
+        /// Print what would be run and removed, and do nothing.
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 

@@ -5,6 +5,7 @@ mod approvals;
 mod archives;
 mod asks;
 mod bus;
+mod components;
 mod config;
 mod conversations;
 mod cron;
@@ -96,6 +97,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         }
         Command::Cron { command } => cron::run(context, command.unwrap_or(args::Cron::List)).await,
         Command::Stats(args) => stats::stats(context, args).await,
+        Command::Components => components::components(context).await,
         Command::Config { command } => {
             let command = command.unwrap_or(args::Config::Get { key: None });
             config::run(context, command).await

@@ -1,6 +1,7 @@
 //! A component whose tools are a server of the `rmcp` library.
 
 use crate::{Component, Home, McpService, Service, run_mcp};
+use axum::http::header::{HOST, ORIGIN};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -54,6 +55,24 @@ where
         let make = self.make.clone();
         let sessions = Arc::new(LocalSessionManager::default());
         let mcp = StreamableHttpService::new(move || Ok(make()), sessions, config);
-        axum::Router::new().nest_service("/mcp", mcp)
+        axum::Router::new()
+            .nest_service("/mcp", mcp)
+            .layer(axum::middleware::map_request(own_page))
     }
+}
+
+/// Takes the component's own address for no origin: whoever has it is no page of
+/// somebody else. That the address is this machine's is checked behind this.
+async fn own_page(mut request: axum::extract::Request) -> axum::extract::Request {
+    let own = request.headers().get(HOST).map(|host| {
+        let origin = ["http://".as_bytes(), host.as_bytes()].concat();
+        request
+            .headers()
+            .get(ORIGIN)
+            .is_some_and(|from| from.as_bytes() == origin)
+    });
+    if own == Some(true) {
+        request.headers_mut().remove(ORIGIN);
+    }
+    request
 }

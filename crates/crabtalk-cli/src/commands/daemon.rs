@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
+use crabtalk_component::{self as component, Component, Definition, Manager, Plan};
 use crabtalk_proto::{
     Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
 };
@@ -35,6 +36,8 @@ pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Er
         Daemon::Status => status(context).await,
         Daemon::Reload => reload(context).await,
         Daemon::Logs { lines, follow } => logs(context, lines, follow).await,
+        Daemon::Install { dry_run } => install(context, dry_run).await,
+        Daemon::Uninstall { dry_run } => uninstall(context, dry_run).await,
     }
 }
 
@@ -93,6 +96,64 @@ async fn restart(context: &mut Context) -> Result<(), Error> {
         return Ok(context.console.screen.json(&value)?);
     }
     Ok(())
+}
+
+/// The daemon as a service of the system: this program, told to run it.
+fn definition(context: &Context) -> Result<Definition, Error> {
+    let program = std::env::current_exe().map_err(|e| Error::io("find this program", &e))?;
+    let command = [program.into_os_string(), "daemon".into(), "run".into()];
+    let definition = Definition::new(
+        Component::new("daemon", "the agent daemon"),
+        command.to_vec(),
+        component::Home::at(context.home.root()),
+    );
+    definition.map(Definition::notifying).map_err(failed)
+}
+
+fn failed(error: anyhow::Error) -> Error {
+    Error::Failed(format!("{error:#}"))
+}
+
+async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
+    let plan = Manager::of_this_system()
+        .start(&definition(context)?)
+        .map_err(failed)?;
+    if dry_run {
+        return Ok(context.console.screen.answer(&plan.to_string())?);
+    }
+    // One that was started on demand holds the home.
+    end(context).await?;
+    carry_out(context, &plan)?;
+    context.done(
+        json!({"installed": true}),
+        "crabtalk: the daemon is a service now; keys that are only in your shell's environment are \
+         not in its own; give them with `api_key_file` or `systemctl --user set-environment`",
+    )
+}
+
+async fn uninstall(context: &mut Context, dry_run: bool) -> Result<(), Error> {
+    let plan = Manager::of_this_system()
+        .stop(&definition(context)?)
+        .map_err(failed)?;
+    if dry_run {
+        return Ok(context.console.screen.answer(&plan.to_string())?);
+    }
+    carry_out(context, &plan)?;
+    let said = "crabtalk: the daemon is no service any more; it is started on demand";
+    context.done(json!({"installed": false}), said)
+}
+
+/// Does a plan and says what was done.
+fn carry_out(context: &mut Context, plan: &Plan) -> Result<(), Error> {
+    let mut said = Vec::new();
+    let done = plan.carry_out(&mut said);
+    if !context.global.json {
+        context
+            .console
+            .screen
+            .note(String::from_utf8_lossy(&said).trim_end())?;
+    }
+    done.map_err(failed)
 }
 
 /// Ends the daemon and waits until it has; which process it was.

@@ -11,6 +11,9 @@ pub(super) fn plist(definition: &Definition) -> String {
         .iter()
         .map(|word| format!("\t\t{}\n", text(word)))
         .collect();
+    let variable =
+        |(name, value): (&str, String)| format!("\t\t<key>{name}</key>\n\t\t{}\n", text(&value));
+    let environment: Vec<String> = definition.environment().into_iter().map(variable).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
@@ -18,7 +21,7 @@ pub(super) fn plist(definition: &Definition) -> String {
          <dict>\n\
          \t<key>Label</key>\n\t{label}\n\
          \t<key>ProgramArguments</key>\n\t<array>\n{command}\t</array>\n\
-         \t<key>EnvironmentVariables</key>\n\t<dict>\n\t\t<key>CRABTALK_HOME</key>\n\t\t{home}\n\t</dict>\n\
+         \t<key>EnvironmentVariables</key>\n\t<dict>\n{environment}\t</dict>\n\
          \t<key>RunAtLoad</key>\n\t<true/>\n\
          \t<key>KeepAlive</key>\n\t<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>\n\
          \t<key>Umask</key>\n\t<integer>63</integer>\n\
@@ -28,7 +31,7 @@ pub(super) fn plist(definition: &Definition) -> String {
          </plist>\n",
         label = text(&definition.component.label()),
         command = command.concat(),
-        home = text(&definition.home.path().display().to_string()),
+        environment = environment.concat(),
         log = text(&definition.log()),
     )
 }

@@ -29,6 +29,10 @@ pub struct Definition {
     /// The program, by its absolute path, and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) home: Home,
+    /// Where the program looks for others: a manager's own `PATH` is short.
+    pub(crate) path: Option<String>,
+    /// Whether the program says by itself when it is ready (systemd's protocol).
+    pub(crate) notifies: bool,
 }
 
 impl Definition {
@@ -50,11 +54,28 @@ impl Definition {
             std::path::Path::new(program).is_absolute(),
             "a service's program needs an absolute path, and `{program}` is none"
         );
+        let path = std::env::var_os("PATH").and_then(|path| text(path).ok());
         Ok(Self {
             component,
             command,
             home,
+            path: path.filter(|path| !path.is_empty()),
+            notifies: false,
         })
+    }
+
+    /// A program that tells systemd when it is ready.
+    #[must_use]
+    pub fn notifying(mut self) -> Self {
+        self.notifies = true;
+        self
+    }
+
+    /// Variables that it gets.
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let home = self.home.path().display().to_string();
+        let path = self.path.clone().map(|path| ("PATH", path));
+        [("CRABTALK_HOME", home)].into_iter().chain(path).collect()
     }
 
     fn log(&self) -> String {

@@ -5,15 +5,23 @@ use super::Definition;
 /// The text of the unit.
 pub(super) fn unit(definition: &Definition) -> String {
     let command = command(&definition.command);
-    let environment = format!("CRABTALK_HOME={}", definition.home.path().display());
+    let variable = |(name, value): (&str, String)| {
+        let set = quoted(&specifiers(&format!("{name}={value}")));
+        format!("Environment={set}\n")
+    };
+    let environment: String = definition.environment().into_iter().map(variable).collect();
+    let kind = match definition.notifies {
+        true => "Type=notify\nNotifyAccess=main\n",
+        false => "",
+    };
     let log = specifiers(&definition.log());
     format!(
         "[Unit]\n\
          Description=CrabTalk {name}: {description}\n\
          \n\
          [Service]\n\
-         ExecStart={command}\n\
-         Environment={environment}\n\
+         {kind}ExecStart={command}\n\
+         {environment}\
          Restart=on-failure\n\
          RestartSec=2\n\
          UMask=0077\n\
@@ -24,7 +32,6 @@ pub(super) fn unit(definition: &Definition) -> String {
          WantedBy=default.target\n",
         name = definition.component.name(),
         description = specifiers(definition.component.description()),
-        environment = quoted(&specifiers(&environment)),
     )
 }
 

@@ -36,6 +36,23 @@ fn a_unit_is_escaped() {
     );
 }
 
+#[test]
+fn the_daemon_says_by_itself_when_it_is_ready() {
+    let unit = systemd::unit(&odd().notifying());
+    assert!(
+        unit.contains("\nType=notify\nNotifyAccess=main\nExecStart="),
+        "{unit}"
+    );
+    assert!(!systemd::unit(&odd()).contains("Type="));
+    let mut with_path = odd();
+    with_path.path = Some("/a b:/c%/\"d\"".to_owned());
+    let unit = systemd::unit(&with_path);
+    assert!(
+        unit.contains("\nEnvironment=\"PATH=/a b:/c%%/\\\"d\\\"\"\n"),
+        "{unit}"
+    );
+}
+
 /// The texts of a property list's dictionary by their keys.
 fn after_key<'a>(list: &'a roxmltree::Document<'_>, key: &str) -> roxmltree::Node<'a, 'a> {
     let found = list

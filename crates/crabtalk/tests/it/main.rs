@@ -14,6 +14,7 @@ mod broken;
 mod bus;
 mod cli;
 mod client;
+mod components;
 mod context;
 mod cron;
 mod crowd;

@@ -1,0 +1,189 @@
+//! Programs of others beside this crate: the protocol's own conformance suite, and a
+//! component in another language. Both are installed by `.ci/run`, which names them in
+//! variables; without one a test is skipped by name.
+
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything here may take: the suite starts a program for each scenario.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A program that `.ci/run` installed.
+fn installed(test: &str, variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        println!("SKIPPED: {test}: {variable} is not set; .ci/run installs what it names");
+    }
+    path
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what} did not happen");
+        std::thread::yield_now();
+    }
+}
+
+/// Starts a component, and waits for its port.
+fn start(mut command: Command, home: &Path, name: &str) -> (Running, u16) {
+    command.env("CRABTALK_HOME", home).stdin(Stdio::null());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let running = Running(child.expect("it starts"));
+    let path = home.join(format!("run/{name}.port"));
+    let port = until("the announcement", || {
+        let text = std::fs::read_to_string(&path).ok()?;
+        text.lines().next()?.parse().ok()
+    });
+    (running, port)
+}
+
+fn example(name: &str) -> Command {
+    let tests = std::env::current_exe().expect("known");
+    let built = tests.parent().and_then(Path::parent);
+    let examples = built
+        .expect("deps lie in the profile's folder")
+        .join("examples");
+    let mut command = Command::new(examples.join(name));
+    command.arg("serve");
+    command
+}
+
+#[test]
+fn the_conformance_suite_passes() {
+    let test = "the_conformance_suite_passes";
+    let (Some(node), Some(suite)) = (
+        installed(test, "CRABTALK_NODE"),
+        installed(test, "CRABTALK_CONFORMANCE"),
+    ) else {
+        return;
+    };
+    let home = tempfile::tempdir().expect("a folder");
+    let (_server, port) = start(example("conformance"), home.path(), "conformance");
+    let output = Command::new(node)
+        .arg(suite)
+        .args(["server", "--suite", "all", "--url"])
+        .arg(format!("http://127.0.0.1:{port}/mcp"))
+        .current_dir(home.path())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        said.contains("0 failed") && said.contains("dns-rebinding-protection"),
+        "{said}"
+    );
+}
+
+/// A block of the guide that begins with this line.
+fn block(page: &str, begin: &str) -> String {
+    let at = page
+        .find(begin)
+        .unwrap_or_else(|| panic!("no block begins with {begin}"));
+    let end = page[at..].find("\n```").expect("a block ends");
+    format!("{}\n", &page[at..at + end])
+}
+
+fn guide() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/writing-components.md");
+    std::fs::read_to_string(path).expect("there")
+}
+
+#[test]
+fn the_guide_shows_the_example_word_for_word() {
+    let example = include_str!("../examples/dice.rs");
+    let shown = block(&guide(), "//! A component with one tool");
+    assert_eq!(shown, example);
+    let lines = example
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .count();
+    assert!(lines < 40, "{lines}");
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roll","arguments":{"sides":1}}}"#;
+
+/// One request, and all of the answer.
+fn post(port: u16, session: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nConnection: close\r\n{session}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    answer
+}
+
+/// Rolls a die of one side.
+fn rolls(port: u16) {
+    let told = post(port, "", INITIALIZE);
+    assert!(told.contains("\"serverInfo\""), "{told}");
+    let session = told.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("mcp-session-id")
+            .then(|| value.trim().to_owned())
+    });
+    let session = session
+        .map(|id| format!("Mcp-Session-Id: {id}\r\n"))
+        .unwrap_or_default();
+    post(port, &session, INITIALIZED);
+    let rolled = post(port, &session, CALL);
+    assert!(rolled.contains("\"text\":\"1\""), "{rolled}");
+}
+
+#[test]
+fn the_example_rolls() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (_dice, port) = start(example("dice"), home.path(), "dice");
+    rolls(port);
+}
+
+#[test]
+fn the_same_in_python_needs_no_crate() {
+    let Some(python) = installed("the_same_in_python_needs_no_crate", "CRABTALK_MCP_PYTHON") else {
+        return;
+    };
+    let home = tempfile::tempdir().expect("a folder");
+    let script = home.path().join("dice.py");
+    let shown = block(&guide(), "\"\"\"A component with one tool");
+    std::fs::write(&script, shown).expect("written");
+    let mut command = Command::new(python);
+    command.arg(&script);
+    let (mut dice, port) = start(command, home.path(), "dice");
+    rolls(port);
+    let asked = Command::new("kill").arg(dice.0.id().to_string()).status();
+    assert!(asked.is_ok_and(|status| status.success()));
+    until("the end", || dice.0.try_wait().expect("waited for"));
+    assert!(
+        !home.path().join("run/dice.port").exists(),
+        "it takes its port along"
+    );
+}

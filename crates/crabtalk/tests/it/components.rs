@@ -1,0 +1,243 @@
+//! Components and the daemon as services: what is installed, what runs, what would be
+//! written; and the programs themselves beside a real daemon.
+
+use crate::rig::{TestEnv, eventually, has_tools, skip};
+use crabtalk_proto::{Client, GetHistoryMsg, SubscribeEventMsg};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::Child;
+
+/// A program of another package, built with the workspace's tests; `None` where this
+/// package alone was built, which skips the test by name.
+fn program(test: &str, name: &str) -> Option<PathBuf> {
+    let beside = Path::new(crate::rig::CRABTALK).with_file_name(name);
+    if !beside.is_file() {
+        skip(
+            test,
+            &format!("{name} is not built: cargo build --workspace"),
+        );
+        return None;
+    }
+    Some(beside)
+}
+
+#[tokio::test]
+async fn the_daemon_can_be_a_service() {
+    let env = TestEnv::new();
+    let shown = env.run(&["daemon", "install", "--dry-run"]).await;
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let unit = shown.stdout;
+    for line in [
+        "ai.crabtalk.daemon.service",
+        "Type=notify",
+        "\" \"daemon\" \"run\"",
+        "# run systemctl --user enable --now ai.crabtalk.daemon.service",
+    ] {
+        assert!(unit.contains(line), "{line}: {unit}");
+    }
+    let home = format!("Environment=\"CRABTALK_HOME={}\"", env.home.display());
+    assert!(unit.contains(&home), "{unit}");
+    let removed = env.run(&["daemon", "uninstall", "--dry-run"]).await;
+    assert!(
+        removed
+            .stdout
+            .contains("disable --now ai.crabtalk.daemon.service")
+    );
+    assert!(
+        !env.user_home.join(".config").exists(),
+        "nothing was written"
+    );
+
+    if !has_tools("the_daemon_can_be_a_service", &["systemd-analyze"]) {
+        return;
+    }
+    let text = unit.split("# run ").next().unwrap();
+    let text = text.split_once("[Unit]").unwrap().1;
+    let path = env.root().join("ai.crabtalk.daemon.service");
+    std::fs::write(&path, format!("[Unit]{text}")).unwrap();
+    let mut verify = env.program("systemd-analyze");
+    verify.args(["verify", "--user", "--man=no"]).arg(&path);
+    let verified = verify
+        .env("XDG_RUNTIME_DIR", env.root())
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(!said.contains("ai.crabtalk.daemon"), "{said}");
+}
+
+#[tokio::test]
+async fn components_are_listed_without_a_daemon() {
+    let mut env = TestEnv::new();
+    env.script(
+        "crabtalk-mine",
+        "#!/bin/sh\necho \"$@ in $CRABTALK_HOME\"\n",
+    );
+    let path = format!("{}:{}", env.work.display(), std::env::var("PATH").unwrap());
+    env.set("PATH", &path);
+    env.write(".crabtalk/run/stale.port", "1\nabc\n");
+    env.write(".crabtalk/run/odd.port", "no port");
+    let listed = env.run(&["--json", "--no-start", "components"]).await;
+    assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+    let of = |name: &str| {
+        let objects = listed
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let mut objects = objects.filter(|object: &serde_json::Value| object["name"] == name);
+        objects
+            .next()
+            .unwrap_or_else(|| panic!("{name}: {}", listed.stdout))
+    };
+    assert_eq!(
+        of("mine")["program"],
+        env.work.join("crabtalk-mine").display().to_string()
+    );
+    assert_eq!(
+        (&of("stale")["port"], &of("stale")["answers"]),
+        (&1.into(), &false.into())
+    );
+    assert!(
+        of("odd")["port_file_error"]
+            .as_str()
+            .unwrap()
+            .contains("no port")
+    );
+    // The same program is a command.
+    let ran = env.run(&["mine", "a", "--b"]).await;
+    assert_eq!(ran.stdout, format!("a --b in {}\n", env.home.display()));
+    let table = env.run(&["components"]).await;
+    assert!(
+        table.stdout.contains("nobody answers at port 1"),
+        "{}",
+        table.stdout
+    );
+}
+
+/// A gateway that is up, and where.
+struct Gateway {
+    _child: Child,
+    port: u16,
+}
+
+async fn webhook(env: &TestEnv, program: &Path) -> Gateway {
+    let mut command = env.program(program);
+    command
+        .arg("serve")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    loop {
+        let line = said.next_line().await.unwrap().expect("it runs");
+        if let Some((_, port)) = line.rsplit_once("127.0.0.1:") {
+            return Gateway {
+                _child: child,
+                port: port.parse().unwrap(),
+            };
+        }
+    }
+}
+
+/// A body that GitHub would sign: HMAC-SHA256 by openssl's own hand, in hexadecimal.
+const BODY: &str = "Hello, World!";
+const SECRET: &str = "It's a Secret to Everybody";
+const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+async fn post(gateway: &Gateway, hook: &str, signature: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", gateway.port))
+        .await
+        .unwrap();
+    let request = format!(
+        "POST /hook/{hook} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256={signature}\r\n\
+         Content-Length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
+    let request = GetHistoryMsg {
+        agent: agent.into(),
+        sender: sender.into(),
+        ..Default::default()
+    };
+    let page = env.connect().await.get_history(request).await;
+    let entries = page.map(|page| page.entries).unwrap_or_default();
+    let of_user = entries.into_iter().filter(|entry| entry.role == "user");
+    of_user.map(|entry| entry.content).collect()
+}
+
+#[tokio::test]
+async fn a_signed_request_reaches_an_agent_once() {
+    let test = "a_signed_request_reaches_an_agent_once";
+    let Some(program) = program(test, "crabtalk-webhook") else {
+        return;
+    };
+    let env = TestEnv::new();
+    env.agent("clerk", "description: Takes orders.");
+    env.write("secret", SECRET);
+    let secret = env.user_home.join("secret");
+    let hook = |name: &str, leads: &str| {
+        let file = secret.display();
+        format!("[hook.{name}]\nsecret_file = \"{file}\"\nscheme = \"github\"\n{leads}\n")
+    };
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n{}{}",
+        hook("ci", "event = \"ci:done\""),
+        hook("shop", "agent = \"clerk\"")
+    );
+    env.write(".crabtalk/config/webhook.toml", &config);
+    let gateway = webhook(&env, &program).await;
+    assert_eq!(
+        post(&gateway, "ci", SIGNATURE).await,
+        "503",
+        "nobody is there"
+    );
+    let daemon = env.daemon().await;
+    let subscribe = SubscribeEventMsg {
+        source: "ci:*".into(),
+        target_agent: "clerk".into(),
+        once: false,
+    };
+    env.connect()
+        .await
+        .subscribe_event(subscribe)
+        .await
+        .unwrap();
+    let forged = SIGNATURE.replace('7', "8");
+    assert_eq!(post(&gateway, "ci", &forged).await, "401");
+    assert_eq!(
+        post(&gateway, "ci", SIGNATURE).await,
+        "202",
+        "what failed may be sent again"
+    );
+    assert_eq!(post(&gateway, "shop", SIGNATURE).await, "202");
+    for hook in ["ci", "shop"] {
+        assert_eq!(
+            post(&gateway, hook, SIGNATURE).await,
+            "200",
+            "once is enough"
+        );
+    }
+    drop(gateway);
+    // Both have another start, and know it all the same.
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    let gateway = webhook(&env, &program).await;
+    for hook in ["ci", "shop"] {
+        assert_eq!(post(&gateway, hook, SIGNATURE).await, "200");
+    }
+    for sender in ["event:ci:done", "webhook/shop"] {
+        let heard = eventually("the message", async || {
+            let heard = said(&env, "clerk", sender).await;
+            (!heard.is_empty()).then_some(heard)
+        });
+        assert_eq!(heard.await, [BODY], "{sender}");
+    }
+}
