@@ -20,6 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-cli",
         &[
             "crabtalk-proto",
+            "crabtalk-audit",
             "crabtalk-client",
             "crabtalk-config",
             "crabtalk-files",
@@ -64,6 +65,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-tools",
             "crabtalk-mcp",
             "crabtalk-bus",
+            "crabtalk-audit",
             "crabtalk-cron",
         ],
     ),
@@ -87,6 +89,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-config", &["crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),
+    ("crabtalk-audit", &["crabtalk-files"]),
     ("crabtalk-component", &[]),
     // Components are programs of their own: nothing of the daemon is in them.
     ("crabtalk-fetch", &["crabtalk-component"]),

@@ -5,6 +5,7 @@ mod config;
 mod cron;
 mod knowledge;
 mod models;
+mod remote;
 mod rights;
 
 pub(crate) use bus::{Publish, Subscriptions};
@@ -12,6 +13,7 @@ pub(crate) use config::{Completions, Config, Man};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use models::{By, Models, Providers, Stats};
+pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
 pub(crate) use rights::{Agents, Approvals};
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
@@ -57,8 +59,8 @@ pub(crate) struct Global {
     /// The home folder; default: $CRABTALK_HOME, else ~/.crabtalk.
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// A daemon elsewhere (not in this version).
-    #[arg(long, global = true, value_name = "URL", hide = true)]
+    /// A daemon elsewhere: one of `crabtalk remote`, or tcp://HOST:PORT.
+    #[arg(long, global = true, value_name = "NAME")]
     pub(crate) connect: Option<String>,
     /// Do not start a daemon when there is none.
     #[arg(long, global = true)]
@@ -196,6 +198,21 @@ pub(crate) enum Command {
     Config {
         #[command(subcommand)]
         command: Option<Config>,
+    },
+    /// Say who may come in from elsewhere, and change that.
+    Tokens {
+        #[command(subcommand)]
+        command: Option<Tokens>,
+    },
+    /// Say which daemons elsewhere are known here, and change that.
+    Remote {
+        #[command(subcommand)]
+        command: Option<Remote>,
+    },
+    /// Show the record of who did what, or check it.
+    Audit {
+        #[command(subcommand)]
+        command: Option<Audit>,
     },
     /// Print what a shell needs to complete commands.
     Completions(Completions),

@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod archives;
 mod asks;
+mod audit;
 mod bus;
 mod components;
 mod config;
@@ -13,11 +14,13 @@ mod daemon;
 mod events;
 mod memory;
 mod models;
+mod remote;
 mod runs;
 mod search;
 mod shell;
 mod skills;
 mod stats;
+mod tokens;
 mod trust;
 
 use crate::args::{self, Command};
@@ -101,6 +104,18 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Config { command } => {
             let command = command.unwrap_or(args::Config::Get { key: None });
             config::run(context, command).await
+        }
+        Command::Tokens { command } => {
+            tokens::run(context, command.unwrap_or(args::Tokens::List)).await
+        }
+        Command::Remote { command } => {
+            remote::run(context, command.unwrap_or(args::Remote::List)).await
+        }
+        Command::Audit { command } => {
+            let latest = args::Audit::List {
+                limit: args::LATEST_ENTRIES,
+            };
+            audit::run(context, command.unwrap_or(latest)).await
         }
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),

@@ -39,6 +39,12 @@ impl Context {
         }
     }
 
+    /// With a daemon elsewhere in place of the home's.
+    pub(crate) fn at(mut self, endpoint: Endpoint) -> Self {
+        self.client = Client::new(endpoint, concat!("crabtalk/", env!("CARGO_PKG_VERSION")));
+        self
+    }
+
     /// A context whose lost connections are given up soon.
     #[cfg(test)]
     pub(crate) fn impatient(mut self) -> Self {
@@ -79,6 +85,8 @@ impl Context {
                     name => project::sender_of(name),
                 }
             }
+            // Elsewhere the folders of this machine say nothing.
+            (None, None) if !self.client.endpoint().is_local() => String::new(),
             (None, None) if project::is_off(&self.home) => String::new(),
             (None, None) => {
                 let folder = match self.cwd()? {
@@ -94,6 +102,9 @@ impl Context {
     /// The folder that a run works in, absolute; `None` leaves it to the
     /// conversation (CONV-6).
     pub(crate) fn cwd(&self) -> Result<Option<String>, Error> {
+        if !self.client.endpoint().is_local() {
+            return self.cwd_elsewhere();
+        }
         let cwd = match &self.global.cwd {
             Some(cwd) if cwd.as_os_str().is_empty() => return Ok(None),
             Some(cwd) => cwd.canonicalize().map_err(|e| {
@@ -119,6 +130,17 @@ impl Context {
         })
     }
 
+    /// A folder of another machine, which is where this one's are not.
+    fn cwd_elsewhere(&self) -> Result<Option<String>, Error> {
+        let Some(cwd) = &self.global.cwd else {
+            return Ok(None);
+        };
+        let text = cwd
+            .to_str()
+            .ok_or_else(|| Error::Usage(format!("the folder {} is not UTF-8", cwd.display())))?;
+        Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+
     /// The daemon's place, whether or not it runs.
     pub(crate) fn known_client(&self) -> &Client {
         &self.client
@@ -127,7 +149,7 @@ impl Context {
     /// The daemon, started on demand.
     pub(crate) async fn client(&mut self) -> Result<Client, Error> {
         let client = self.client.clone();
-        if !client.endpoint().is_listening().await? {
+        if client.endpoint().is_local() && !client.endpoint().is_listening().await? {
             if self.global.no_start {
                 return Err(Error::NoDaemon(format!(
                     "no daemon runs for {}, and --no-start forbids starting one: run `crabtalk daemon start`",

@@ -5,6 +5,7 @@ use crate::commands;
 use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Console, Interrupts};
+use crate::remotes;
 use crate::screen::Screen;
 use crate::terminal::{ControllingTerminal, Terminal};
 use clap::{CommandFactory, Parser};
@@ -204,12 +205,16 @@ fn home(global: &Global) -> Result<Home, Error> {
 }
 
 fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
-    if let Some(url) = &cli.global.connect {
-        return Err(Error::Usage(format!(
-            "--connect {url}: this version talks over the Unix socket of its home only; use --home"
-        )));
-    }
     let home = home(&cli.global)?;
+    let elsewhere = match &cli.global.connect {
+        Some(connect) if is_of_here(cli.command.as_ref()) => {
+            return Err(Error::Usage(format!(
+                "--connect {connect}: this command is about the machine that it runs on; run it there"
+            )));
+        }
+        Some(connect) => Some(remotes::endpoint(&home, connect)?),
+        None => None,
+    };
     if let Some(Command::Daemon(Daemon::Run { detached })) = cli.command {
         if detached {
             leave_session();
@@ -229,6 +234,9 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
             interrupts: interrupts(),
         };
         let mut context = Context::new(home, cli.global, console);
+        if let Some(elsewhere) = elsewhere {
+            context = context.at(elsewhere);
+        }
         commands::run(
             &mut context,
             cli.command.unwrap_or(Command::Chat(Default::default())),
@@ -238,6 +246,24 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
     // A thread that reads standard input may wait for ever.
     runtime.shutdown_background();
     result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Whether a command works on this machine's own files and processes.
+fn is_of_here(command: Option<&Command>) -> bool {
+    matches!(
+        command,
+        Some(
+            Command::Trust { .. }
+                | Command::Remote { .. }
+                | Command::Daemon(
+                    Daemon::Run { .. }
+                        | Daemon::Start
+                        | Daemon::Stop
+                        | Daemon::Restart
+                        | Daemon::Logs { .. }
+                )
+        )
+    )
 }
 
 /// Leaves the session of whoever started this process, so that neither a
@@ -252,7 +278,11 @@ fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
     if !matches!(
         command,
         None | Some(
-            Command::Ask(_) | Command::Chat(_) | Command::Attach(_) | Command::Approve { .. }
+            Command::Ask(_)
+                | Command::Chat(_)
+                | Command::Attach(_)
+                | Command::Approve { .. }
+                | Command::Remote { .. }
         )
     ) {
         return None;

@@ -120,6 +120,10 @@ impl From<client::Error> for Error {
             client::Error::NoDaemon(message) | client::Error::NotStarted(message) => {
                 Self::NoDaemon(message)
             }
+            error @ client::Error::Unsafe(_) => Self::Failed(match error.advice() {
+                Some(advice) => format!("{error}\n{advice}"),
+                None => error.to_string(),
+            }),
             client::Error::NotWelcome(status) => Self::NoDaemon(status.message),
             error @ (client::Error::Broken(_) | client::Error::Lost { .. }) => {
                 Self::Failed(format!(

@@ -34,6 +34,7 @@ mod follow;
 
 mod history;
 mod prompt;
+mod remotes;
 mod view;
 
 mod editor;

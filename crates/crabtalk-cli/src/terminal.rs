@@ -30,6 +30,11 @@ pub(crate) trait Terminal: Send {
     /// Drops what was typed and not yet taken.
     fn forget(&mut self);
 
+    /// Whether what is typed is hidden from now on.
+    fn hide(&mut self, hide: bool) {
+        let _ = hide;
+    }
+
     /// How large it is, where that is known.
     fn size(&self) -> Option<Size>;
 }
@@ -118,6 +123,15 @@ impl Terminal for ControllingTerminal {
         let _ = rustix::termios::tcflush(&self.writer, QueueSelector::IFlush);
         let mut chunk = [0; 4096];
         while matches!(self.reader.try_read(&mut chunk), Ok(count) if count > 0) {}
+    }
+
+    fn hide(&mut self, hide: bool) {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        // What is no terminal shows nothing by itself.
+        if let Ok(mut modes) = tcgetattr(&self.writer) {
+            modes.local_modes.set(LocalModes::ECHO, !hide);
+            let _ = tcsetattr(&self.writer, OptionalActions::Now, &modes);
+        }
     }
 
     fn size(&self) -> Option<Size> {

@@ -62,7 +62,7 @@ impl Client {
     /// answers, [`Error::NotWelcome`] if the daemon refuses.
     pub async fn connect(&self) -> Result<Connection, Error> {
         let link = self.endpoint.open().await?;
-        Connection::greet(link, &self.name).await
+        Connection::greet(link, self.endpoint.token(), &self.name).await
     }
 
     /// A connection on which nothing was said: the daemon takes its client for

@@ -1,11 +1,14 @@
 //! Where the daemon is; a connection to it, and the handshake (WIRE-5).
 
 use crate::error::Error;
+use crate::remote::{self, Remote};
 use crabtalk_proto::{
-    ClientError, ClientMessage, HelloMsg, PROTOCOL_VERSION, ServerMessage, WelcomeMsg, code,
+    Client as _, ClientError, ClientMessage, HelloMsg, PROTOCOL_VERSION, ServerMessage, WelcomeMsg,
+    code,
 };
-use crabtalk_transport::UnixConnection;
+use crabtalk_transport::{TcpConnection, TlsConnection, UnixConnection};
 use futures_core::Stream;
+use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
@@ -23,6 +26,14 @@ const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 pub enum Endpoint {
     /// At a Unix socket of this machine.
     Unix(PathBuf),
+    /// Elsewhere, over TCP.
+    Remote(Box<Remote>),
+}
+
+impl From<Remote> for Endpoint {
+    fn from(remote: Remote) -> Self {
+        Self::Remote(Box::new(remote))
+    }
 }
 
 impl Endpoint {
@@ -34,7 +45,10 @@ impl Endpoint {
     /// Opens a connection, without a word said on it. Fails with
     /// [`Error::NoDaemon`] if nobody answers.
     pub(crate) async fn open(&self) -> Result<Link, Error> {
-        let Self::Unix(socket) = self;
+        let socket = match self {
+            Self::Unix(socket) => socket,
+            Self::Remote(remote) => return open_remote(remote).await,
+        };
         match crabtalk_transport::connect(socket).await {
             Ok(connection) => Ok(Link::Unix(connection)),
             Err(crabtalk_transport::Error::Connect { path, source }) => Err(Error::NoDaemon(
@@ -47,7 +61,9 @@ impl Endpoint {
     /// Whether somebody listens there. `Err` says that something is wrong that
     /// starting a daemon would not mend.
     pub async fn is_listening(&self) -> Result<bool, Error> {
-        let Self::Unix(socket) = self;
+        let Self::Unix(socket) = self else {
+            return self.open().await.map(|_| true);
+        };
         match crabtalk_transport::connect(socket).await {
             Ok(_) => Ok(true),
             Err(crabtalk_transport::Error::NotListening { .. }) => Ok(false),
@@ -56,11 +72,40 @@ impl Endpoint {
     }
 
     /// The daemon's process, as the kernel knows it; `None` if none answers, or
-    /// the system does not tell.
+    /// the system does not tell, or it is elsewhere.
     pub async fn daemon_pid(&self) -> Option<i32> {
-        let Self::Unix(socket) = self;
+        let Self::Unix(socket) = self else {
+            return None;
+        };
         let stream = tokio::net::UnixStream::connect(socket).await.ok()?;
         stream.peer_cred().ok()?.pid()
+    }
+
+    /// Whether it is on this machine, and may be started.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+
+    /// What shows that one may come in; empty where none is needed.
+    pub(crate) fn token(&self) -> &str {
+        match self {
+            Self::Unix(_) => "",
+            Self::Remote(remote) => remote.token(),
+        }
+    }
+}
+
+async fn open_remote(remote: &Remote) -> Result<Link, Error> {
+    let address = remote.address().host_port();
+    match remote.pin() {
+        Some(pin) => {
+            let connected = crabtalk_transport::connect_tls(&address, pin).await;
+            Ok(Link::Tls(Box::new(connected.map_err(remote::of)?)))
+        }
+        None => {
+            let connected = crabtalk_transport::connect_tcp(&address).await;
+            Ok(Link::Tcp(connected.map_err(remote::of)?))
+        }
     }
 }
 
@@ -68,6 +113,19 @@ impl Endpoint {
 #[derive(Debug)]
 pub(crate) enum Link {
     Unix(UnixConnection),
+    Tcp(TcpConnection),
+    Tls(Box<TlsConnection>),
+}
+
+/// Does the same on any kind of connection.
+macro_rules! on_link {
+    ($link:expr, $connection:ident => $done:expr) => {
+        match $link {
+            Link::Unix($connection) => $done,
+            Link::Tcp($connection) => $done,
+            Link::Tls($connection) => $done,
+        }
+    };
 }
 
 /// A stream of answers that owns its connection.
@@ -84,14 +142,17 @@ pub struct Connection {
 
 impl Connection {
     /// Introduces the client. A daemon that knows no Hello needs none.
-    pub(crate) async fn greet(mut link: Link, name: &str) -> Result<Self, Error> {
+    pub(crate) async fn greet(mut link: Link, token: &str, name: &str) -> Result<Self, Error> {
         let hello = HelloMsg {
             protocol_version: PROTOCOL_VERSION,
-            token: String::new(),
+            token: token.to_owned(),
             client: name.to_owned(),
         };
-        let Link::Unix(connection) = &mut link;
-        let greeting = crabtalk_proto::Client::hello(connection, hello);
+        let greeting = async {
+            on_link!(&mut link, connection => {
+                connection.hello(hello).await
+            })
+        };
         let Ok(greeted) = tokio::time::timeout(WELCOME_WITHIN, greeting).await else {
             return Err(Error::NoDaemon(format!(
                 "the daemon does not answer within {} seconds; it may hang",
@@ -144,8 +205,11 @@ impl Connection {
 
     /// The answers to a request, on a connection that is for nothing else.
     pub(crate) fn into_answers(self, request: ClientMessage) -> Answers {
-        let Link::Unix(connection) = self.link;
-        Box::pin(connection.into_stream(request))
+        match self.link {
+            Link::Unix(connection) => Box::pin(connection.into_stream(request)),
+            Link::Tcp(connection) => Box::pin(connection.into_stream(request)),
+            Link::Tls(connection) => Box::pin(connection.into_stream(request)),
+        }
     }
 }
 
@@ -155,15 +219,17 @@ fn may_do_without(refusal: u32) -> bool {
 
 impl crabtalk_proto::Client for Connection {
     async fn request(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
-        let Link::Unix(connection) = &mut self.link;
-        connection.request(message).await
+        on_link!(&mut self.link, connection => connection.request(message).await)
     }
 
     fn request_stream(
         &mut self,
         message: ClientMessage,
     ) -> impl Stream<Item = Result<ServerMessage, ClientError>> + Send {
-        let Link::Unix(connection) = &mut self.link;
-        connection.request_stream(message)
+        match &mut self.link {
+            Link::Unix(connection) => connection.request_stream(message).boxed(),
+            Link::Tcp(connection) => connection.request_stream(message).boxed(),
+            Link::Tls(connection) => connection.request_stream(message).boxed(),
+        }
     }
 }

@@ -11,6 +11,9 @@ pub enum Error {
     /// The daemon could not be started.
     #[error("{0}")]
     NotStarted(String),
+    /// It would not be safe to talk to it.
+    #[error("{0}")]
+    Unsafe(String),
     /// The daemon refused the connection.
     #[error("{}", .0.message)]
     NotWelcome(Status),
@@ -50,6 +53,7 @@ impl Error {
             Self::RunGone { .. } => Some(code::NOT_FOUND),
             Self::NoDaemon(_)
             | Self::NotStarted(_)
+            | Self::Unsafe(_)
             | Self::Broken(_)
             | Self::Lost { .. }
             | Self::Unexpected(_) => None,
@@ -61,6 +65,10 @@ impl Error {
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NoDaemon(_) => Some("start one with `crabtalk daemon start`"),
+            Self::Unsafe(_) => Some(
+                "ask its owner for the fingerprint (`crabtalk tokens` tells it there), then add it \
+                 again with `crabtalk remote add`",
+            ),
             Self::NotStarted(_) => Some("run `crabtalk daemon run` to see why"),
             Self::Broken(_) => Some("a run in flight goes on: attach to it, or see the history"),
             Self::Lost { .. } => {
@@ -80,6 +88,7 @@ impl Error {
                 matches!(status.code, code::TOO_MANY | code::SHUTTING_DOWN)
             }
             Self::NotStarted(_)
+            | Self::Unsafe(_)
             | Self::Lost { .. }
             | Self::RunGone { .. }
             | Self::Unexpected(_) => false,

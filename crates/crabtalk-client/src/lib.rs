@@ -21,6 +21,7 @@
 //!
 //! ```text
 //! client    the handle: connect, call one operation, follow
+//! remote    a daemon elsewhere: its address, a token, the pinned certificate
 //! endpoint  where the daemon is; a connection to it, and the handshake
 //! start     the daemon, started on demand
 //! run       one run, followed to its end
@@ -40,6 +41,7 @@ mod again;
 mod client;
 mod endpoint;
 mod error;
+mod remote;
 mod run;
 mod start;
 mod watch;
@@ -49,8 +51,10 @@ mod testing;
 
 pub use client::{Client, Replied};
 pub use crabtalk_proto::*;
+pub use crabtalk_transport::Fingerprint;
 pub use endpoint::{Connection, Endpoint};
 pub use error::Error;
+pub use remote::{Address, Remote, fingerprint};
 pub use run::{Run, RunNews};
 pub use start::Starter;
 pub use watch::{Watch, WatchNews};

@@ -7,10 +7,12 @@ mod expand;
 mod models;
 mod parse;
 mod provider;
+mod remote;
 mod sections;
 
 pub use expand::MissingVariable;
 pub use provider::{Mcp, McpTransport, Model, Price, Provider, ProviderKind};
+pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
 use crate::file::read_limited;
 use crate::{Env, Error, Secret, Warning};
@@ -53,6 +55,11 @@ pub struct Config {
     pub notify: Notify,
     /// `[cli]`.
     pub cli: Cli,
+    /// `[tcp]`; without it nothing listens beside the Unix socket.
+    pub tcp: Option<Tcp>,
+    /// Who may come in over it, in the file's order.
+    #[serde(serialize_with = "provider::by_name")]
+    pub token: Vec<Token>,
 }
 
 /// How the command line behaves.

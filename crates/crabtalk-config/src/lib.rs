@@ -33,7 +33,7 @@ pub use agent::{
 pub use config::{
     Cli, Config, Limits, Mcp, McpTransport, Memory, MissingVariable, Model, Price, ProjectMode,
     Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox, SandboxMode, Skills, Storage,
-    SyncPolicy,
+    SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of,
 };
 pub use edit::{ConfigFile, parse_section};
 pub use error::{Diagnostic, Error, Warning, nearest};

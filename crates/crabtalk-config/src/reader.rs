@@ -343,6 +343,18 @@ impl<'a> Section<'a> {
         Section::new(self.source, self.name(&entry.key), &entry.node)
     }
 
+    /// Refuses keys that nobody took: where a word that is misspelt would allow
+    /// more than was meant.
+    pub(crate) fn finish_strictly(self) -> Result<(), Error> {
+        let unknown = |e: &&Entry| !self.known.contains(&e.key.as_str());
+        let Some(entry) = self.entries.iter().find(unknown) else {
+            return Ok(());
+        };
+        let hint = nearest(&entry.key, self.known.iter().copied())
+            .map_or_else(String::new, |key| format!("; did you mean {key}?"));
+        self.fail(entry.at, &entry.key, &format!("unknown key{hint}"))
+    }
+
     /// Warns of the keys that nobody took.
     pub(crate) fn finish(self) {
         for entry in self.entries {

@@ -38,7 +38,8 @@ const FILE: &str = "config/crons.toml";
 pub(crate) fn maker(principal: Option<&Principal>, sender: &str) -> String {
     match principal {
         Some(token @ Principal::Token(_)) => token.to_string(),
-        Some(Principal::Owner) | None => sender.to_owned(),
+        // One that speaks for an owner says for whom, as the owner does.
+        Some(Principal::Owner | Principal::Admin(_)) | None => sender.to_owned(),
     }
 }
 

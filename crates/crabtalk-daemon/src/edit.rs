@@ -26,6 +26,9 @@ pub(crate) enum EditError {
     /// What is to be changed does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// What is to be made exists.
+    #[error("{0}")]
+    Exists(String),
     /// Somebody edited the file, and nobody said that it is finished.
     #[error(
         "{} was changed since the daemon read it: run `crabtalk daemon reload`, then repeat this",
@@ -41,7 +44,7 @@ impl EditError {
     /// The wire's code (WIRE-3).
     pub(crate) fn code(&self) -> u32 {
         match self {
-            Self::Config(ConfigError::Conflict { .. }) | Self::Changed(_) => 409,
+            Self::Config(ConfigError::Conflict { .. }) | Self::Changed(_) | Self::Exists(_) => 409,
             Self::Config(ConfigError::Io { .. }) | Self::NotTaken(_) => 500,
             Self::Config(ConfigError::TooLarge { .. }) => 413,
             Self::NotFound(_) => 404,

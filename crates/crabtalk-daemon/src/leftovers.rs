@@ -45,6 +45,7 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         state.join("cron"),
         state.join("ledger"),
         state.join("recall"),
+        state.join("tls"),
         state,
     ]
 }

@@ -11,6 +11,7 @@
 mod accepted;
 mod agents;
 mod approvals;
+mod audit;
 mod bus;
 mod compose;
 mod context;
@@ -29,6 +30,7 @@ mod models;
 mod node;
 mod notify;
 mod old_socket;
+mod remote;
 mod services;
 mod session;
 mod settings;

@@ -6,6 +6,7 @@
 
 mod fields;
 
+use crate::audit::Security;
 use fields::Quoted;
 use std::fs::File;
 use std::io::{self, Write};
@@ -38,7 +39,10 @@ pub(crate) fn init(path: &Path, to_stderr: bool) {
         .with_ansi(false)
         .fmt_fields(Quoted)
         .with_writer(log);
-    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
+    let subscriber = tracing_subscriber::registry()
+        .with(layer.with_filter(filter))
+        // Whatever the level of the log.
+        .with(Security.with_filter(Targets::new().with_target("security", tracing::Level::INFO)));
     // A second daemon in one process, as tests have it, keeps the first log.
     let _ = tracing::subscriber::set_global_default(subscriber);
     if let Err(error) = opened {

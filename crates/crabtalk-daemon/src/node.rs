@@ -9,12 +9,14 @@ pub(crate) use reload::within_patience;
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
+use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::compose::InForce;
 use crate::cron::Cron;
 use crate::ledger::DayLedger;
 use crate::models::Models;
 use crate::notify::Notifier;
+use crate::remote::Remote;
 use crate::services::Services;
 use crate::session::PartialAnswers;
 use crate::settings::Settings;
@@ -53,6 +55,8 @@ pub(crate) struct Node {
     cron: Cron,
     notifier: Notifier,
     bus: Bus,
+    remote: Remote,
+    audit: Audit,
 }
 
 impl Node {
@@ -119,6 +123,16 @@ impl Node {
     /// Who is told of which events.
     pub(crate) fn bus(&self) -> &Bus {
         &self.bus
+    }
+
+    /// The record of who did what.
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Who comes in from elsewhere.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
     }
 
     /// Every long task of the daemon.

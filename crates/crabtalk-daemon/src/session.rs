@@ -13,18 +13,25 @@ mod legacy;
 mod lists;
 mod memories;
 mod models;
+mod reach;
+mod recorded;
+mod remote;
 mod rights;
 mod runs;
 mod stats;
+mod tokens;
 mod wire;
 
 pub(crate) use legacy::PartialAnswers;
 
 use crate::node::Node;
-use crabtalk_domain::{ConversationKey, Origin, Principal};
+use crabtalk_config::Config;
+use crabtalk_domain::{ConversationKey, Origin};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
 use futures_core::Stream;
+use remote::Who;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +44,7 @@ pub(crate) struct Session {
     node: Arc<Node>,
     shutdown: CancellationToken,
     /// Who the client is.
-    principal: Principal,
+    who: Who,
     /// Whether the client knows messages of this generation.
     modern: AtomicBool,
 }
@@ -48,11 +55,16 @@ fn status(error: &Error) -> Status {
 }
 
 impl Session {
-    pub(crate) fn new(node: Arc<Node>, principal: Principal, shutdown: CancellationToken) -> Self {
+    /// Of the owner, who is on the Unix socket.
+    pub(crate) fn of_owner(node: Arc<Node>, shutdown: CancellationToken) -> Self {
+        Self::new(node, Who::Owner, shutdown)
+    }
+
+    fn new(node: Arc<Node>, who: Who, shutdown: CancellationToken) -> Self {
         Self {
             node,
             shutdown,
-            principal,
+            who,
             modern: AtomicBool::new(false),
         }
     }
@@ -66,11 +78,15 @@ impl Session {
         self.modern.load(Ordering::Relaxed)
     }
 
-    /// Where what the client starts comes from.
-    fn origin(&self) -> Origin {
+    /// Where what the client starts comes from, if it names this sender.
+    fn origin(&self, sender: &str) -> Origin {
         Origin::Client {
-            principal: self.principal.clone(),
+            principal: self.principal(sender),
         }
+    }
+
+    fn config(&self) -> Arc<Config> {
+        self.node.config()
     }
 
     /// A reply as the runtime takes it. `None`: it answers one question of
@@ -83,7 +99,7 @@ impl Session {
     ) -> Option<String> {
         let asks = self.node.runtime().asks(None, None);
         let asked = asks.iter().find(|pending| match id {
-            Some(id) => pending.ask.id == id,
+            Some(id) => pending.ask.id == id && self.sees_ask(pending),
             None => pending.key == *key && !pending.inbox,
         });
         let Some(asked) = asked else {
@@ -107,7 +123,7 @@ impl Session {
             agent
         };
         let sender = if sender.is_empty() {
-            LOCAL_SENDER
+            self.default_sender()
         } else {
             sender
         };
@@ -121,22 +137,49 @@ impl Server for Session {
     }
 
     fn role(&self) -> Role {
-        match self.principal {
-            Principal::Owner => Role::Admin,
-            // A token's own role comes with tokens.
-            Principal::Token(_) => Role::Stranger,
+        self.who.role()
+    }
+
+    fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
+        self.check_reach(request)
+    }
+
+    fn before(
+        &self,
+        request: &client_message::Msg,
+    ) -> impl Future<Output = Result<u64, Status>> + Send + 'static {
+        // Few requests have an entry, and those that have none pay nothing for it.
+        let record = self.record_first(request).map(Box::pin);
+        async move {
+            match record {
+                Some(record) => record.await,
+                None => Ok(0),
+            }
         }
+    }
+
+    fn failed(&self, operation: &'static str, number: u64, status: &Status) {
+        self.record_failure(operation, number, status);
+    }
+
+    fn refused(&self, operation: &'static str, status: &Status) {
+        self.tell_refusal(operation, status);
+    }
+
+    fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
+        self.who.ended()
     }
 
     async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
         if request.protocol_version == 0 {
             return Err(Status::bad_request("protocol_version counts from 1"));
         }
+        self.show_token(&request).await?;
         self.mark_modern();
         Ok(WelcomeMsg {
             protocol_version: PROTOCOL_VERSION.min(request.protocol_version),
             daemon_version: self.version().to_owned(),
-            default_sender: LOCAL_SENDER.into(),
+            default_sender: self.default_sender().to_owned(),
             role: self.role().name().into(),
         })
     }
@@ -187,12 +230,13 @@ impl Server for Session {
     async fn reply_to_ask(&self, request: ReplyToAsk) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
         let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
+        self.check_ask(id)?;
         let Some(content) = self.reply_in_words(&key, id, request.content) else {
             return Ok(());
         };
         self.node
             .runtime()
-            .reply_from(&key, id, &content, &self.principal)
+            .reply_from(&key, id, &content, &self.answering())
             .await
             .map_err(|e| status(&e))
     }
@@ -295,6 +339,7 @@ impl Server for Session {
     }
 
     async fn unsubscribe_event(&self, request: UnsubscribeEventMsg) -> Result<(), Status> {
+        self.check_subscription(request.id).await?;
         self.node.bus().unsubscribe(request.id).await
     }
 
@@ -332,6 +377,7 @@ impl Server for Session {
     }
 
     async fn delete_cron(&self, request: DeleteCronMsg) -> Result<(), Status> {
+        self.check_cron(request.id).await?;
         self.node.cron().remove(request.id).await
     }
 
@@ -341,11 +387,13 @@ impl Server for Session {
 
     async fn run_cron(&self, request: RunCronMsg) -> Result<CronRun, Status> {
         self.mark_modern();
+        self.check_cron(request.id).await?;
         self.fire_cron(request.id).await
     }
 
     async fn set_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
         self.mark_modern();
+        self.check_cron(request.id).await?;
         self.change_cron(request).await
     }
 
@@ -427,6 +475,22 @@ impl Server for Session {
 
     async fn remove_approval(&self, request: RemoveApprovalMsg) -> Result<(), Status> {
         self.take_approval_back(request).await
+    }
+
+    async fn create_token(&self, request: CreateTokenMsg) -> Result<NewToken, Status> {
+        self.make_token(request).await
+    }
+
+    async fn list_tokens(&self, _: ListTokensMsg) -> Result<TokenList, Status> {
+        Ok(self.tokens().await)
+    }
+
+    async fn remove_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
+        self.drop_token(request).await
+    }
+
+    async fn list_audit(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
+        self.audit_page(request).await
     }
 
     async fn get_stats(&self, request: GetStats) -> Result<DaemonStats, Status> {

@@ -8,7 +8,6 @@ use crate::services::{self, Service};
 use crate::session::Session;
 use anyhow::Context;
 use crabtalk_config::Home;
-use crabtalk_domain::Principal;
 use crabtalk_guardian::{Peers, Refusal};
 use crabtalk_proto::Status;
 use crabtalk_store::lock::HomeLock;
@@ -128,6 +127,7 @@ async fn serve_home(
     let node = Arc::new(Node::new(home, open_files, found)?);
     let services = node.services();
     services.start(connections(&node, listener, peers));
+    node.remote().begin(&node).await;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
@@ -161,8 +161,8 @@ fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Servic
     let body = async move |shutdown: CancellationToken| {
         let stop = shutdown.clone();
         let session = move |peer: Peer| {
-            let principal = admit(&peers, peer)?;
-            Ok(Session::new(Arc::clone(&node), principal, stop.clone()))
+            admit(&peers, peer)?;
+            Ok(Session::of_owner(Arc::clone(&node), stop.clone()))
         };
         serve(listener, crowd, session, shutdown).await;
         Ok(())
@@ -170,19 +170,19 @@ fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Servic
     Service::vital("connections", "transport", body).draining()
 }
 
-/// Says who connects to the Unix socket: the owner, since the transport admits
+/// Whoever connects to the Unix socket is the owner, since the transport admits
 /// nobody else's user. Refuses processes of agents' commands (GATE-5), and whoever
 /// cannot be told from them.
-fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<Principal, Status> {
+fn admit(peers: &Peers, Peer { uid, pid, handle }: Peer) -> Result<(), Status> {
     let Some(pid) = pid else {
         // The system does not say who connects; then no guardian runs on it.
-        return Ok(Principal::Owner);
+        return Ok(());
     };
     let handle = handle
         .as_ref()
         .map(|handle| handle.as_ref().map(|h| h.as_fd()));
     let judged = peers.judge(pid, handle);
-    judged.map(|()| Principal::Owner).map_err(|refusal| match refusal {
+    judged.map_err(|refusal| match refusal {
         Refusal::Command => {
             tracing::warn!(target: "security", uid, pid, "a tool process tried to connect");
             Status::forbidden(refusal.to_string())

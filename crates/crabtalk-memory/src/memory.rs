@@ -72,6 +72,8 @@ impl Default for Settings {
 pub enum FoundIn {
     /// An entry.
     Entry {
+        /// The agent that noted it; empty when a person wrote the file.
+        agent: String,
         /// Who caused it; empty when a person wrote the file.
         sender: String,
     },

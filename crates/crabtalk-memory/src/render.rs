@@ -69,7 +69,7 @@ fn heading(hit: &Hit) -> String {
     let title = escape(&cut(&one_line(&hit.title), 200)).into_owned();
     let mut notes = Vec::new();
     let kind = match &hit.source {
-        FoundIn::Entry { sender } => {
+        FoundIn::Entry { sender, .. } => {
             if !sender.is_empty() {
                 notes.push(format!("from {}", escape(&cut(&one_line(sender), 80))));
             }

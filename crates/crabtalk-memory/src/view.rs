@@ -1,7 +1,7 @@
 //! Who sees what (MEM-2).
 
 use crate::entries::Slot;
-use crabtalk_domain::{ConversationKey, Origin, Principal, Sender};
+use crabtalk_domain::{ConversationKey, Origin, Sender};
 use std::borrow::Cow;
 
 /// Tells which senders have the owner's authority, as configured now.
@@ -39,8 +39,9 @@ impl Viewer {
             },
             Origin::Client { .. } | Origin::Event { .. } => Cow::Borrowed(&key.sender),
         };
-        // A token may speak as any sender that it was given, and is no owner.
-        let is_token = matches!(origin.principal(), Some(Principal::Token(_)));
+        // A token may speak as any sender that it was given, and is no owner
+        // unless it says so and may.
+        let is_token = origin.principal().is_some_and(|by| !by.may_be_owner());
         Self {
             conversation: key.clone(),
             is_owner: !is_token && owners.is_owner(sender.as_str()),

@@ -134,7 +134,7 @@ impl Daemon {
 
 fn failure(error: Error) -> Failure {
     match &error {
-        Error::NotWelcome(_) => Failure::Missing(error.to_string()),
+        Error::NotWelcome(_) | Error::Unsafe(_) => Failure::Missing(error.to_string()),
         // A daemon comes back.
         Error::NoDaemon(_) | Error::NotStarted(_) | Error::Lost { .. } => {
             Failure::NotRunning(error.to_string())

@@ -108,6 +108,9 @@ wrap_responses! {
     MemoryImport(MemoryImport);
     ComponentList(ComponentList);
     McpTest(McpTest);
+    NewToken(NewToken);
+    TokenList(TokenList);
+    AuditPage(AuditPage);
 }
 
 /// What was done and has no answer beyond that is answered by a Pong.

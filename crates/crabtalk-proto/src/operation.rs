@@ -130,6 +130,14 @@ macro_rules! operations {
                 reload_config: ReloadConfig(ReloadConfigMsg) -> ReloadReport, Admin;
                 /// Reads the daemon's figures.
                 get_stats: GetStats(GetStats) -> DaemonStats, Operate;
+                /// Makes a token and answers with it, this once (REMOTE-1).
+                create_token: CreateToken(CreateTokenMsg) -> NewToken, Admin;
+                /// Lists tokens, and where the daemon listens.
+                list_tokens: ListTokens(ListTokensMsg) -> TokenList, Admin;
+                /// Removes a token, and ends whatever was begun with it.
+                remove_token: RemoveToken(RemoveTokenMsg) -> (), Admin;
+                /// Reads the audit, and checks it (REMOTE-2).
+                list_audit: ListAudit(ListAuditMsg) -> AuditPage, Admin;
                 /// Whatever an extension understands.
                 extension: Extension(Bytes) -> Bytes, Admin;
             }

@@ -3,6 +3,7 @@
 //! Invariants: every operation has a row, since dispatch is made of the same list;
 //! a role may all that the lesser ones may.
 
+use crate::message::client_message;
 use crate::operation::operations;
 use crate::status::Status;
 
@@ -64,6 +65,20 @@ macro_rules! table {
         one {$($(#[doc = $one_doc:literal])* $one:ident: $one_variant:ident($one_request:ty) -> $one_response:ty, $one_role:ident;)*}
         many {$($(#[doc = $many_doc:literal])* $many:ident: $many_variant:ident($many_request:ty) -> $many_item:ty, $many_role:ident;)*}
     ) => {
+        impl Operation {
+            /// A request of it that says nothing.
+            pub fn empty(&self) -> client_message::Msg {
+                $(if self.name == stringify!($one) {
+                    return client_message::Msg::$one_variant(Default::default());
+                })*
+                $(if self.name == stringify!($many) {
+                    return client_message::Msg::$many_variant(Default::default());
+                })*
+                // Operations are made by the table alone.
+                unreachable!("there is no operation {}", self.name)
+            }
+        }
+
         /// Every operation, in the order of the trait's methods.
         pub const OPERATIONS: &[Operation] = &[
             $(Operation {

@@ -11,7 +11,7 @@ use crate::status::Status;
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,6 +31,41 @@ macro_rules! server_trait {
 
             /// What the client may do.
             fn role(&self) -> Role;
+
+            /// Looks at a request that the client's role may make, before its
+            /// method does: whether it names anything that this client may not.
+            fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
+                let _ = request;
+                Ok(())
+            }
+
+            /// What has to come about before a request is answered that is
+            /// answered once: a number by which [`Server::failed`] knows it, or
+            /// why nothing is done.
+            fn before(
+                &self,
+                request: &client_message::Msg,
+            ) -> impl Future<Output = Result<u64, Status>> + Send + 'static {
+                let _ = request;
+                ready(Ok(0))
+            }
+
+            /// Hears that a request failed that `before` had a number for.
+            fn failed(&self, operation: &'static str, number: u64, status: &Status) {
+                let _ = (operation, number, status);
+            }
+
+            /// Hears of a request that is refused for who the client is.
+            fn refused(&self, operation: &'static str, status: &Status) {
+                let _ = (operation, status);
+            }
+
+            /// Resolves when the connection has to end whatever its client does,
+            /// with what that one is told. Asked for once, when the client has
+            /// shown who it is.
+            fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
+                pending()
+            }
 
             $(
                 $(#[$one_doc])*
@@ -74,20 +109,36 @@ macro_rules! server_trait {
             /// Routes a request to its method, if the client's role may. The reply
             /// owns all that it needs, so that whoever fetches it may keep it.
             fn dispatch(self: Arc<Self>, message: ClientMessage) -> Reply {
-                match message.msg {
-                    $(Some(client_message::Msg::$one_variant(request)) => {
-                        if let Err(status) = self.role().check(stringify!($one), Role::$one_role) {
-                            return Reply::one(ready(status.into()));
-                        }
-                        Reply::one(async move { self.$one(request).await.into() })
+                let Some(request) = message.msg else {
+                    return self.dispatch_unknown(None);
+                };
+                let (operation, least) = match &request {
+                    $(client_message::Msg::$one_variant(_) => (stringify!($one), Role::$one_role),)*
+                    $(client_message::Msg::$many_variant(_) => (stringify!($many), Role::$many_role),)*
+                };
+                let allowed = self.role().check(operation, least);
+                if let Err(status) = allowed.and_then(|()| self.admit(&request)) {
+                    self.refused(operation, &status);
+                    return Reply::one(ready(status.into()));
+                }
+                let before = self.before(&request);
+                match request {
+                    $(client_message::Msg::$one_variant(request) => {
+                        Reply::one(async move {
+                            let number = match before.await {
+                                Ok(number) => number,
+                                Err(status) => return status.into(),
+                            };
+                            let answer = self.$one(request).await;
+                            if number > 0 && let Err(status) = &answer {
+                                self.failed(operation, number, status);
+                            }
+                            answer.into()
+                        })
                     })*
-                    $(Some(client_message::Msg::$many_variant(request)) => {
-                        if let Err(status) = self.role().check(stringify!($many), Role::$many_role) {
-                            return Reply::one(ready(status.into()));
-                        }
+                    $(client_message::Msg::$many_variant(request) => {
                         Reply::many(self.$many(request).map(ServerMessage::from))
                     })*
-                    None => self.dispatch_unknown(None),
                 }
             }
         }

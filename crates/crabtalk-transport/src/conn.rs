@@ -67,6 +67,9 @@ pub(crate) enum Ended {
     /// The client did not say in time who it is.
     #[error("a client did not say within {HANDSHAKE_TIME:?} who it is")]
     Late,
+    /// The client may be connected no longer.
+    #[error("{}", .0.message)]
+    Cut(Status),
     /// Writing failed otherwise.
     #[error("a reply could not be written")]
     Write(#[source] io::Error),
@@ -85,6 +88,8 @@ enum Next {
     Crowded(Status),
     /// The handshake took too long; the connection ends.
     Late,
+    /// The client may be connected no longer.
+    Cut(Status),
     /// Nothing more.
     End,
 }
@@ -111,6 +116,8 @@ where
     let mut connection = Connection::new(reader, writer, place);
     if server.role() == Role::Stranger {
         connection.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
+    } else {
+        connection.known(server.ended());
     }
     let mut cancelled = pin!(shutdown.cancelled());
     loop {
@@ -137,6 +144,10 @@ where
                 connection.last_word(too_late()).await;
                 return Err(Ended::Late);
             }
+            Next::Cut(status) => {
+                connection.last_word(refusal(status.clone())).await;
+                return Err(Ended::Cut(status));
+            }
             Next::End => return Ok(()),
         };
         match connection.answer(reply).await {
@@ -144,10 +155,14 @@ where
                 connection.last_word(too_late()).await;
                 return Err(Ended::Late);
             }
+            Err(Ended::Cut(status)) => {
+                connection.last_word(refusal(status.clone())).await;
+                return Err(Ended::Cut(status));
+            }
             answered => answered?,
         }
-        if server.role() > Role::Stranger {
-            connection.handshake = None;
+        if connection.handshake.is_some() && server.role() > Role::Stranger {
+            connection.known(server.ended());
         }
     }
 }
@@ -173,6 +188,8 @@ struct Connection<R: ReadHalf, W> {
     place: Place,
     /// Until when the client has to say who it is; `None` once it has.
     handshake: Option<Pin<Box<Sleep>>>,
+    /// Resolves when the client may be connected no longer.
+    cut: Option<Pin<Box<dyn Future<Output = Status> + Send>>>,
     /// When something last came or went.
     last: Instant,
     /// Runs out when the connection may have been idle for too long; made
@@ -190,9 +207,17 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             ended: false,
             place,
             handshake: None,
+            cut: None,
             last: Instant::now(),
             idle: None,
         }
+    }
+
+    /// The client has shown who it is, until `ended`.
+    fn known(&mut self, ended: impl Future<Output = Status> + Send + 'static) {
+        self.handshake = None;
+        self.cut = Some(Box::pin(ended));
+        self.place.known();
     }
 
     fn release_buffers(&mut self) {
@@ -219,6 +244,9 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         loop {
             if self.poll_late(cx).is_ready() {
                 return Poll::Ready(Ok(Next::Late));
+            }
+            if let Poll::Ready(status) = self.poll_cut(cx) {
+                return Poll::Ready(Ok(Next::Cut(status)));
             }
             let number = codec::first_field(&self.input);
             let limit = match self.handshake {
@@ -268,10 +296,18 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         }
     }
 
+    /// Ready when the client may be connected no longer.
+    fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
+        match &mut self.cut {
+            Some(cut) => cut.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+
     /// Says why the connection ends. A client that does not take it goes
     /// without.
     async fn last_word(&mut self, reply: Reply) {
-        self.handshake = None;
+        (self.handshake, self.cut) = (None, None);
         if !self.output.is_empty() {
             // It stopped reading in the middle of another.
             return;
@@ -315,6 +351,10 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         self.fill(reply, &mut progress.done, cx);
         if self.poll_late(cx).is_ready() {
             return Poll::Ready(Err(Ended::Late));
+        }
+        if let Poll::Ready(status) = self.poll_cut(cx) {
+            *reply = Reply::Done;
+            return Poll::Ready(Err(Ended::Cut(status)));
         }
         if !progress.done && self.poll_gone(&mut progress.hangup, cx).is_ready() {
             return Poll::Ready(Err(Ended::Gone));

@@ -61,6 +61,14 @@ const REFUSALS: usize = 16;
 /// relay that has a connection per user still gets nearly all.
 const PLACES_PER_SPARE: usize = 8;
 
+/// Connections, by all listeners together, whose clients have not said who they
+/// are: a few kilobytes each, for some seconds. What is beyond is refused, so that
+/// whoever comes without a token takes little from those who have one.
+const STRANGERS: usize = 1024;
+
+/// Of this many of them one source gets all but one.
+const STRANGERS_PER_SPARE: usize = 4;
+
 /// Connections that one source may open at once, before it is slowed down: as
 /// many as there are places by default.
 const BURST: u32 = 4096;
@@ -98,6 +106,8 @@ struct Inner {
     shared: Mutex<Shared>,
     /// Turns at telling a peer why it is refused.
     refusals: Arc<Semaphore>,
+    /// How many of all may be strangers.
+    strangers: usize,
 }
 
 impl Default for Inner {
@@ -112,6 +122,8 @@ impl Inner {
             limits,
             shared: Mutex::default(),
             refusals: Arc::new(Semaphore::new(REFUSALS)),
+            // At least a quarter of the places is for those who are known.
+            strangers: STRANGERS.min(limits.connections - limits.connections / 4),
         }
     }
 }
@@ -120,6 +132,8 @@ impl Inner {
 struct Shared {
     /// Connections that have a place.
     open: usize,
+    /// Those of them whose clients have not said who they are.
+    strangers: usize,
     sources: HashMap<Source, Usage>,
     bytes: usize,
 }
@@ -127,6 +141,7 @@ struct Shared {
 #[derive(Debug, Default, Clone, Copy)]
 struct Usage {
     open: usize,
+    strangers: usize,
     bytes: usize,
     /// When its next connection is due, were they evenly spread; the past for
     /// one that came seldom.
@@ -140,6 +155,8 @@ pub(crate) struct Place {
     source: Option<Source>,
     /// Bytes taken from the budget.
     bytes: usize,
+    /// Whether its client has not said who it is.
+    stranger: bool,
 }
 
 impl Crowd {
@@ -199,6 +216,7 @@ impl Crowd {
             crowd: self.clone(),
             source,
             bytes: 0,
+            stranger: false,
         };
         Ok((place, wait))
     }
@@ -218,6 +236,21 @@ impl Shared {
                 .retain(|_, usage| usage.open > 0 || usage.due.is_some_and(|due| due > now));
         }
     }
+}
+
+impl Shared {
+    fn leave_strangers(&mut self, source: Option<Source>) {
+        self.strangers -= 1;
+        if let Some(usage) = source.and_then(|source| self.sources.get_mut(&source)) {
+            usage.strangers -= 1;
+        }
+    }
+}
+
+fn too_many_strangers() -> Status {
+    Status::too_many(
+        "too many connections are open on which nobody has said who it is; try again in some seconds",
+    )
 }
 
 impl Usage {
@@ -243,6 +276,40 @@ impl Place {
     pub(crate) fn uncounted() -> Self {
         let (place, _) = Crowd::default().enter(None).expect("a place");
         place
+    }
+
+    /// Its client has yet to say who it is. Refused if too many have.
+    pub(crate) fn is_strangers(&mut self) -> Result<(), Status> {
+        let most = self.crowd.0.strangers;
+        let own_most = most - most / STRANGERS_PER_SPARE;
+        let mut shared = self.crowd.shared();
+        let usage = self
+            .source
+            .map(|source| shared.sources.entry(source).or_default());
+        let own = usage.as_ref().map_or(0, |usage| usage.strangers);
+        if own >= own_most.max(1) {
+            return Err(too_many_strangers());
+        }
+        if let Some(usage) = usage {
+            usage.strangers += 1;
+        }
+        shared.strangers += 1;
+        let all = shared.strangers;
+        drop(shared);
+        self.stranger = true;
+        if all > most {
+            // Dropped by the caller, the place counts no more.
+            return Err(too_many_strangers());
+        }
+        Ok(())
+    }
+
+    /// Its client has said who it is.
+    pub(crate) fn known(&mut self) {
+        if std::mem::take(&mut self.stranger) {
+            let mut shared = self.crowd.shared();
+            shared.leave_strangers(self.source);
+        }
     }
 
     /// Whether this connection has a share of the budget.
@@ -285,6 +352,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut shared = self.crowd.shared();
+        if self.stranger {
+            shared.leave_strangers(self.source);
+        }
         shared.bytes -= self.bytes;
         shared.open -= 1;
         if let Some(usage) = self

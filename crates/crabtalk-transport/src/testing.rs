@@ -209,3 +209,16 @@ impl Accept for InMemory {
 pub(crate) async fn write(stream: &mut (impl tokio::io::AsyncWrite + Unpin), bytes: &[u8]) {
     stream.write_all(bytes).await.expect("the peer reads");
 }
+
+/// A server of whom nobody is known.
+pub(crate) struct Stranger;
+
+impl Server for Stranger {
+    fn version(&self) -> &str {
+        VERSION
+    }
+
+    fn role(&self) -> Role {
+        Role::Stranger
+    }
+}

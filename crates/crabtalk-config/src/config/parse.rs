@@ -34,14 +34,6 @@ pub(super) fn parse(
     let tree = from_toml(text, file)?;
     let source = TextFile::new(file);
     let mut root = Section::new(&source, "", &tree)?;
-    for (key, what) in [("tcp", "[tcp]"), ("token", "[token.*]")] {
-        // Looked up, not taken: a refused key is nobody's nearest key.
-        if let Some(entry) = root.entries().iter().find(|e| e.key == key) {
-            let message =
-                format!("{what}: this version listens on the Unix socket only: remove the section");
-            return Err(source.error(entry.at, message));
-        }
-    }
     let reader = Reader { env, file };
     let config = reader.config(&mut root)?;
     root.finish();
@@ -64,10 +56,14 @@ impl Reader<'_> {
             }
             None => "crab".to_owned(),
         };
+        let owners = self.owners(root)?;
+        let user_home = (self.env)("HOME").map(PathBuf::from);
         Ok(Config {
             default_agent,
             model: root.string("model")?,
-            owners: self.owners(root)?,
+            tcp: remote::tcp(root, user_home.as_deref())?,
+            token: remote::tokens(root, &owners, user_home.as_deref())?,
+            owners,
             provider: self.providers(root)?,
             mcp: self.mcps(root)?,
             memory: memory(root.section_or_empty("memory")?)?,
@@ -384,7 +380,7 @@ impl Reader<'_> {
 }
 
 /// Checks the names of tables: the rule, and that none repeats in other case.
-fn check_names(section: &Section<'_>) -> Result<(), Error> {
+pub(super) fn check_names(section: &Section<'_>) -> Result<(), Error> {
     for (i, entry) in section.entries().iter().enumerate() {
         check(section, entry.at, &entry.key, &entry.key)?;
         let twin = section.entries()[..i]

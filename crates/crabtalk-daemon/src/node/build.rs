@@ -5,6 +5,7 @@ use super::reload::folders;
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
+use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::compose::{Composed, sandbox, sync_policy};
 use crate::context::Context;
@@ -16,6 +17,7 @@ use crate::ledger::DayLedger;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
 use crate::notify::Notifier;
+use crate::remote::Remote;
 use crate::services::Services;
 use crate::session::PartialAnswers;
 use crate::settings::Settings;
@@ -99,6 +101,7 @@ impl Node {
             cron: cron.clone(),
             notifier: notifier.clone(),
         };
+        let remote = Remote::new(&home, &config);
         let bus = Bus::new(&home, accepted.clone(), Arc::clone(&settings));
         let runtime = Runtime::new(
             Parts {
@@ -123,6 +126,7 @@ impl Node {
             },
             catalog,
         );
+        let audit = Audit::new(&home.state_dir());
         Ok(Self {
             agents: AgentFiles::new(home.agents_dir()),
             accepted,
@@ -144,6 +148,8 @@ impl Node {
             cron,
             notifier,
             bus,
+            remote,
+            audit,
         })
     }
 }

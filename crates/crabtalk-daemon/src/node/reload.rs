@@ -83,6 +83,8 @@ impl Node {
         tell_of_skills(&self.skills, &mut report).await;
         self.cron.reload(&mut report).await;
         self.bus.reload(&mut report).await;
+        let config = self.settings.config();
+        self.remote.apply(&config, &mut report).await;
         report.log();
         tracing::info!("configuration reloaded");
         Ok(report)

@@ -26,6 +26,7 @@ pub(crate) fn start_all(node: &Arc<Node>) {
         cron(Arc::clone(node)),
         notifications(Arc::clone(node)),
         bus(Arc::clone(node)),
+        audit(Arc::clone(node)),
     ] {
         services.start(service);
     }
@@ -129,6 +130,14 @@ fn notifications(node: Arc<Node>) -> Service {
 /// Fires what is published. Without its journal it fires nothing, and tries again.
 fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| crate::bus::work(Arc::clone(&node))).unhurried()
+}
+
+/// Writes what of the record nobody waits for: what was refused, and tried.
+fn audit(node: Arc<Node>) -> Service {
+    Service::restarted("audit", "audit", move |_| {
+        let audit = node.audit().clone();
+        async move { audit.work().await }
+    })
 }
 
 /// Gives memory back to the system after a crowd.

@@ -18,14 +18,44 @@ impl Session {
         let catalog = self.node.runtime().catalog();
         catalog.agent(&agent).map_err(|e| super::status(&e))?;
         drop(catalog);
+        if !self.reaches(&agent, &format!("event:{}", request.source)) {
+            return Err(Status::forbidden(format!(
+                "this token does not reach the sender \"event:{}\", as whom it would run",
+                request.source
+            )));
+        }
         let bus = self.node.bus();
         let made = bus.subscribe(request.source, agent, request.once).await?;
         Ok(info(made, Count::default()))
     }
 
+    fn reaches_one(&self, one: &Subscription) -> bool {
+        self.reaches(one.agent.as_str(), &format!("event:{}", one.source))
+    }
+
+    /// A subscription beyond reach is none.
+    pub(super) async fn check_subscription(&self, id: u64) -> Result<(), Status> {
+        if self.reaches_everything() {
+            return Ok(());
+        }
+        let listed = self.node.bus().list().await?;
+        let found = listed.iter().find(|(one, _)| one.id == id);
+        match found.is_some_and(|(one, _)| self.reaches_one(one)) {
+            true => Ok(()),
+            false => Err(Status::not_found(format!("there is no subscription {id}"))),
+        }
+    }
+
     pub(super) async fn subscriptions(&self) -> Result<SubscriptionList, Status> {
         let listed = self.node.bus().list().await?;
-        let listed = listed.into_iter().map(|(one, count)| info(one, count));
+        let reached = listed.into_iter().filter(|(one, _)| self.reaches_one(one));
+        let listed = reached.map(|(one, count)| {
+            let mut info = info(one, count);
+            if !self.reaches_everything() {
+                info.by.clear();
+            }
+            info
+        });
         Ok(SubscriptionList {
             subscriptions: listed.collect(),
         })

@@ -1,6 +1,6 @@
 //! Cron entries by protocol (CRON-1).
 
-use super::{LOCAL_SENDER, Session};
+use super::Session;
 use crate::cron::{Listed, maker};
 use crabtalk_cron::{
     Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
@@ -10,6 +10,7 @@ use crabtalk_files::local_zone;
 use crabtalk_proto::*;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::collections::HashSet;
 
 /// Rows that are answered when nobody says how many.
 const ROWS: usize = 50;
@@ -49,7 +50,11 @@ impl Session {
             at: or(request.at),
             zone: or(request.zone),
             agent,
-            sender: request.sender,
+            sender: match (request.sender, self.grant()) {
+                // Its own, as in all that it says (CONV-8).
+                (sender, Some(grant)) if sender.is_empty() => grant.name().to_owned(),
+                (sender, _) => sender,
+            },
             skill: request.skill,
             args: or(request.args),
             content: or(request.content),
@@ -62,20 +67,54 @@ impl Session {
             notify: or(request.notify),
             paused: request.paused.unwrap_or_default(),
             by: maker(
-                Some(&self.principal),
-                if by.is_empty() { LOCAL_SENDER } else { &by },
+                Some(&self.principal(&by)),
+                if by.is_empty() {
+                    self.default_sender()
+                } else {
+                    &by
+                },
             ),
             ..Draft::default()
         };
         let listed = self.node.cron().add(draft).await?;
-        Ok(info(&listed, Timestamp::now()))
+        Ok(self.told(info(&listed, Timestamp::now())))
+    }
+
+    /// An entry as this client is told of it: who made it is told to whoever
+    /// reaches everybody.
+    fn told(&self, mut info: CronInfo) -> CronInfo {
+        if let Some(grant) = self.grant()
+            && !grant.everything()
+            && info.by != format!("token/{}", grant.name())
+        {
+            (info.by, info.by_agent) = Default::default();
+        }
+        info
+    }
+
+    /// An entry for somebody beyond reach is none.
+    pub(super) async fn check_cron(&self, id: u64) -> Result<(), Status> {
+        if self.reaches_everything() {
+            return Ok(());
+        }
+        let (listed, _) = self.node.cron().list().await?;
+        let found = listed.iter().find(|listed| listed.entry.draft.id == id);
+        match found.is_some_and(|listed| self.reaches_key(&listed.entry.key)) {
+            true => Ok(()),
+            false => Err(Status::not_found(format!("there is no cron entry {id}"))),
+        }
     }
 
     pub(super) async fn crons(&self) -> Result<CronList, Status> {
         let (listed, findings) = self.node.cron().list().await?;
         let now = Timestamp::now();
-        let mut crons: Vec<CronInfo> = listed.iter().map(|listed| info(listed, now)).collect();
-        crons.extend(findings.into_iter().map(broken));
+        let reached = listed
+            .iter()
+            .filter(|listed| self.reaches_key(&listed.entry.key));
+        let mut crons: Vec<CronInfo> = reached.map(|listed| self.told(info(listed, now))).collect();
+        if self.reaches_everything() {
+            crons.extend(findings.into_iter().map(broken));
+        }
         crons.sort_by_key(|cron| cron.id);
         Ok(CronList { crons })
     }
@@ -85,7 +124,7 @@ impl Session {
             return Err(Status::bad_request("say whether it is paused"));
         };
         let listed = self.node.cron().pause(request.id, paused).await?;
-        Ok(info(&listed, Timestamp::now()))
+        Ok(self.told(info(&listed, Timestamp::now())))
     }
 
     pub(super) async fn fire_cron(&self, id: u64) -> Result<CronRun, Status> {
@@ -108,9 +147,25 @@ impl Session {
             0 => ROWS,
             limit => limit.min(MAX_ROWS),
         };
-        let rows = self.node.cron().rows(request.id, limit).await?;
+        if self.reaches_everything() {
+            let rows = self.node.cron().rows(request.id, limit).await?;
+            return Ok(CronRunList {
+                runs: rows.into_iter().map(row).collect(),
+            });
+        }
+        // What was skipped names its entry alone.
+        let (listed, _) = self.node.cron().list().await?;
+        let entries = listed
+            .iter()
+            .filter(|listed| self.reaches_key(&listed.entry.key));
+        let reached: HashSet<u64> = entries.map(|listed| listed.entry.draft.id).collect();
+        let rows = self.node.cron().rows(request.id, MAX_ROWS).await?;
+        let rows = rows.into_iter().filter(|row| match row {
+            Row::Run(fired, _) => self.reaches(&fired.agent, &fired.sender),
+            Row::Skipped(skipped) => reached.contains(&skipped.id),
+        });
         Ok(CronRunList {
-            runs: rows.into_iter().map(row).collect(),
+            runs: rows.take(limit).map(row).collect(),
         })
     }
 }

@@ -1,15 +1,21 @@
 //! SubscribeEvents: what happens in every run (WIRE-8).
 
 use super::{Session, legacy, wire};
-use crabtalk_domain::{AgentEvent, End};
+use crate::node::Node;
+use crate::remote::Grant;
+use crabtalk_domain::{AgentEvent, AskKind, End};
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
 use futures_core::Stream;
 use futures_util::stream;
+use std::collections::VecDeque;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// A subscriber's filter and place.
 struct Watcher {
+    /// Whose events they are to be; `None` is everybody's.
+    reach: Option<Reach>,
     events: HubSubscription,
     /// Where it begins, for one who wants to know.
     begins: Option<AgentEventMsg>,
@@ -19,6 +25,46 @@ struct Watcher {
     without_deltas: bool,
     modern: bool,
     missed: u64,
+}
+
+/// Questions whose ends a watcher is still to be told: more than ever wait in what
+/// one token reaches.
+const MAX_SHOWN: usize = 256;
+
+/// What a token lets its holder see.
+struct Reach {
+    grant: Arc<Grant>,
+    node: Arc<Node>,
+    /// Asks that were shown, whose ends may be told.
+    shown: VecDeque<String>,
+}
+
+impl Reach {
+    fn may(&mut self, event: &HubEvent) -> bool {
+        let config = self.node.config();
+        if !self.grant.pair(&config, &event.key) {
+            return false;
+        }
+        if self.grant.acts_for_owner(&config) {
+            return true;
+        }
+        // What is asked of owners is nobody else's business, nor what they said.
+        if let AgentEvent::AskUser(ask) = &event.event {
+            let may = ask.kind == AskKind::Question;
+            if may {
+                self.shown.push_back(ask.id.clone());
+                self.shown
+                    .drain(..self.shown.len().saturating_sub(MAX_SHOWN));
+            }
+            return may;
+        }
+        if let AgentEvent::AskSettled { id, .. } = &event.event {
+            let before = self.shown.len();
+            self.shown.retain(|shown| shown != id);
+            return self.shown.len() < before;
+        }
+        true
+    }
 }
 
 impl Session {
@@ -34,6 +80,11 @@ impl Session {
         }
         let (events, begins) = self.place(request.after, &request.life);
         let watcher = Watcher {
+            reach: self.grant().map(|grant| Reach {
+                grant: Arc::clone(grant),
+                node: Arc::clone(&self.node),
+                shown: VecDeque::new(),
+            }),
             events,
             begins,
             shutdown: self.shutdown.clone(),
@@ -87,7 +138,7 @@ impl Watcher {
             };
             match next {
                 Err(Missed(missed)) => self.missed += missed,
-                Ok(event) if self.wants(&event) => {
+                Ok(event) if self.wants(&event) && self.may(&event) => {
                     let Some(mut message) = message(&event, self.modern) else {
                         continue;
                     };
@@ -97,6 +148,10 @@ impl Watcher {
                 Ok(_) => {}
             }
         }
+    }
+
+    fn may(&mut self, event: &HubEvent) -> bool {
+        self.reach.as_mut().is_none_or(|reach| reach.may(event))
     }
 
     fn wants(&self, event: &HubEvent) -> bool {

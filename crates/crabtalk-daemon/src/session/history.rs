@@ -1,7 +1,7 @@
 //! Pages of histories and archives.
 
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{Entry, LogPart, Page, RunRecord};
+use crabtalk_domain::storage::{Entry, LogPart, Page, RunRecord, Summary};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -46,7 +46,7 @@ impl Session {
     ) -> Result<ConversationHistory, Status> {
         let storage = self.node.runtime().storage();
         let failed = |e| status(&Error::from(e));
-        let summary = storage.file(&request.file_path).await.map_err(failed)?;
+        let summary = self.file(&request.file_path).await?;
         let source = LogPart::File(request.file_path);
         let mut page = storage
             .page(&source, None, MAX_FILE_MESSAGES)
@@ -76,10 +76,22 @@ impl Session {
         })
     }
 
+    /// A conversation's file. One beyond reach is answered as one that is not there,
+    /// whose name says nothing either.
+    async fn file(&self, name: &str) -> Result<Summary, Status> {
+        let storage = self.node.runtime().storage();
+        let found = storage.file(name).await;
+        if self.reaches_everything() {
+            return found.map_err(|e| status(&Error::from(e)));
+        }
+        let found = found.ok().filter(|summary| self.reaches_key(&summary.key));
+        found.ok_or_else(|| Status::not_found(format!("there is no conversation file {name:?}")))
+    }
+
     pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Status> {
         let storage = self.node.runtime().storage();
         let failed = |e| status(&Error::from(e));
-        let summary = storage.file(&request.file_path).await.map_err(failed)?;
+        let summary = self.file(&request.file_path).await?;
         if summary.superseded {
             return storage
                 .remove_file(&request.file_path)

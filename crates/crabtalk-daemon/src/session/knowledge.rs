@@ -27,8 +27,12 @@ impl Session {
             limit => limit.min(MAX_HITS),
         };
         let memory = self.node.memory();
-        let viewer = memory.viewer(&key, &self.origin());
-        let recalled = memory.recall(&viewer, &request.query, limit).await;
+        let viewer = memory.viewer(&key, &self.origin(&request.sender));
+        let mut recalled = memory.recall(&viewer, &request.query, limit).await;
+        recalled.hits.retain(|hit| match &hit.source {
+            FoundIn::Entry { agent, .. } => self.reaches_note(agent),
+            FoundIn::Archive { conversation, .. } => self.reaches_key(conversation),
+        });
         Ok(SearchResults {
             incomplete: !recalled.complete,
             hits: recalled
@@ -73,7 +77,16 @@ impl Session {
                 warnings: listed.warnings.iter().map(ToString::to_string).collect(),
             }
         });
-        let listed = listed.await;
+        let listed = listed.await.map(|mut listed| {
+            if !self.reaches_everything() {
+                // Where they lie is the machine's business.
+                listed.warnings.clear();
+                for skill in &mut listed.skills {
+                    skill.source.clear();
+                }
+            }
+            listed
+        });
         listed.map_err(|why| Status::internal(format!("the skills could not be read: {why}")))
     }
 }
@@ -97,8 +110,8 @@ fn trust_of(skill: &Summary, trust: &Trust) -> SkillTrust {
 
 fn found(hit: Hit, asked: &ConversationKey) -> SearchHit {
     let source = match hit.source {
-        FoundIn::Entry { sender } if sender.is_empty() => "memory".to_owned(),
-        FoundIn::Entry { sender } => format!("memory, from {sender}"),
+        FoundIn::Entry { sender, .. } if sender.is_empty() => "memory".to_owned(),
+        FoundIn::Entry { sender, .. } => format!("memory, from {sender}"),
         FoundIn::Archive {
             conversation,
             index,

@@ -39,9 +39,16 @@ impl Session {
         limit: u32,
     ) -> Result<Vec<Summary>, Status> {
         let storage = self.node.runtime().storage();
-        let most = bound(limit).saturating_add(1);
+        let most = match self.reaches_everything() {
+            true => bound(limit).saturating_add(1),
+            // What is beyond reach takes no place of what is not.
+            false => usize::MAX,
+        };
         let listed = storage.latest(wanted(agent), wanted(sender), most).await;
-        listed.map_err(|e| status(&Error::from(e)))
+        let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
+        listed.retain(|summary| self.reaches_key(&summary.key));
+        listed.truncate(bound(limit).saturating_add(1));
+        Ok(listed)
     }
 
     pub(super) async fn conversations(
@@ -134,13 +141,15 @@ impl Session {
     fn live(&self) -> HashMap<ConversationKey, LiveInfo> {
         let all = self.node.runtime().live_all();
         all.into_iter()
+            .filter(|live| self.reaches_key(&live.key))
             .map(|live| (live.key.clone(), live))
             .collect()
     }
 
     fn asks_by_conversation(&self) -> HashMap<ConversationKey, Vec<AskUserEvent>> {
         let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
-        for pending in self.node.runtime().asks(None, None) {
+        let asks = self.node.runtime().asks(None, None).into_iter();
+        for pending in asks.filter(|pending| self.sees_ask(pending)) {
             by_key
                 .entry(pending.key)
                 .or_default()
@@ -161,7 +170,11 @@ impl Session {
         };
         let asks = self.node.runtime().asks(agent, sender);
         AskList {
-            asks: asks.into_iter().map(pending).collect(),
+            asks: asks
+                .into_iter()
+                .filter(|pending| self.sees_ask(pending))
+                .map(pending)
+                .collect(),
         }
     }
 }

@@ -19,7 +19,13 @@ impl Session {
     fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Status> {
         self.mark_modern();
         let key = self.key(agent, sender)?;
-        Ok(self.node.memory().viewer(&key, &self.origin()))
+        Ok(self.node.memory().viewer(&key, &self.origin(sender)))
+    }
+
+    /// Whether the client may see what this agent noted. What nobody noted, a
+    /// person wrote for all.
+    pub(super) fn reaches_note(&self, agent: &str) -> bool {
+        agent.is_empty() || self.reaches_agent(agent)
     }
 
     pub(super) async fn memory_page(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
@@ -37,6 +43,7 @@ impl Session {
             Vec::new()
         };
         let mut entries = memory.entries(&viewer).await;
+        entries.retain(|entry| self.reaches_note(&entry.agent));
         entries.sort_by(|a, b| (&a.name, &a.sender).cmp(&(&b.name, &b.sender)));
         let more = entries.len() > offset.saturating_add(limit);
         let page = entries.into_iter().skip(offset).take(limit);
@@ -55,6 +62,10 @@ impl Session {
     pub(super) async fn memory_entry(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Status> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         let entry = self.node.memory().entry(&viewer, &request.name).await;
+        let entry = entry.and_then(|entry| match self.reaches_note(&entry.agent) {
+            true => Ok(entry),
+            false => Err(Error::NotFound(request.name.clone())),
+        });
         entry.map(to_wire).map_err(|e| refusal(&e))
     }
 
@@ -79,6 +90,12 @@ impl Session {
     pub(super) async fn forget_entry(&self, request: ForgetMsg) -> Result<(), Status> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
         let memory = self.node.memory();
+        if !self.reaches_everything()
+            && let Ok(entry) = memory.entry(&viewer, &request.name).await
+            && !self.reaches_note(&entry.agent)
+        {
+            return Err(refusal(&Error::NotFound(request.name)));
+        }
         let forgotten = memory.forget(&viewer, &request.name);
         let forgotten = self.node.accepted().change(WRITTEN, forgotten).await;
         forgotten.map_err(|e| refusal(&e))

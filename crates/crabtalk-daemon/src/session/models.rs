@@ -9,7 +9,7 @@ use crabtalk_proto::*;
 use serde_json::{Value, json};
 
 /// A refusal of an edit as the wire has it.
-fn refused(error: &EditError) -> Status {
+pub(super) fn refused(error: &EditError) -> Status {
     Status::new(error.code(), error.to_string())
 }
 

@@ -16,9 +16,11 @@ impl Session {
     pub(super) async fn agents(&self) -> Result<AgentList, Status> {
         let mut frontmatters = self.node.agents().frontmatters().await?;
         let catalog = self.node.runtime().catalog();
-        let agents = catalog.agents.values().map(|agent| {
+        let agents = catalog.agents.values();
+        let reached = agents.filter(|agent| self.reaches_agent(agent.name.as_str()));
+        let agents = reached.map(|agent| {
             let config = frontmatters.remove(agent.name.as_str());
-            info(agent, config.unwrap_or_default())
+            self.shown(info(agent, config.unwrap_or_default()))
         });
         Ok(AgentList {
             agents: agents.collect(),
@@ -30,7 +32,20 @@ impl Session {
         let agent = catalog.agent(name).map_err(|e| status(&e))?;
         let mut frontmatters = self.node.agents().frontmatters().await?;
         let config = frontmatters.remove(agent.name.as_str());
-        Ok(info(agent, config.unwrap_or_default()))
+        Ok(self.shown(info(agent, config.unwrap_or_default())))
+    }
+
+    /// An agent as this client is told of it: its file, which names others, to
+    /// whoever reaches everything, its prompt to whoever looks after the daemon.
+    fn shown(&self, mut agent: AgentInfo) -> AgentInfo {
+        if !self.reaches_everything() {
+            agent.config.clear();
+            agent.members.retain(|member| self.reaches_agent(member));
+            if self.role() < Role::Operate {
+                agent.prompt.clear();
+            }
+        }
+        agent
     }
 
     pub(super) async fn write_agent(
@@ -95,10 +110,17 @@ impl Session {
             tools: tools.into_iter().map(tool).collect(),
             skills: agent.scope.skills.clone(),
             mcps: agent.scope.mcps.clone(),
-            members: agent.scope.members.clone(),
+            members: {
+                let members = agent.scope.members.iter();
+                let reached = members.filter(|member| self.reaches_agent(member));
+                reached.cloned().collect()
+            },
             sandbox: agent.sandbox != Sandbox::Off,
             sandbox_strict: agent.sandbox == Sandbox::Strict,
-            cwd: folder(&agent),
+            cwd: match self.reaches_everything() {
+                true => folder(&agent),
+                false => String::new(),
+            },
         })
     }
 
@@ -110,7 +132,14 @@ impl Session {
         let approvals = (1..)
             .zip(listed.iter())
             .filter(|(_, a)| fits(agent, &a.agent) && fits(sender, &a.sender))
-            .map(|(index, approval)| approval_info(index, approval));
+            .filter(|(_, a)| self.reaches(&a.agent, &a.sender))
+            .map(|(index, approval)| {
+                let mut info = approval_info(index, approval);
+                if !self.reaches_everything() {
+                    info.by.clear();
+                }
+                info
+            });
         ApprovalList {
             approvals: approvals.collect(),
         }
@@ -121,6 +150,17 @@ impl Session {
         request: RemoveApprovalMsg,
     ) -> Result<(), Status> {
         self.mark_modern();
+        if !self.reaches_everything() {
+            let listed = self.node.approvals().listed();
+            let index = (request.index as usize).checked_sub(1);
+            let one = index.and_then(|index| listed.get(index));
+            if !one.is_some_and(|a| self.reaches(&a.agent, &a.sender)) {
+                return Err(Status::not_found(format!(
+                    "there is no approval {}",
+                    request.index
+                )));
+            }
+        }
         let removed = self.node.approvals().remove(request.index, request.exact);
         let approval = removed.await?;
         tracing::info!(

@@ -2,6 +2,7 @@
 
 use super::wire::{Reader, to_wire};
 use super::{Session, status};
+use crate::remote::Grant;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{AgentEvent, ConversationKey, End};
@@ -66,7 +67,7 @@ impl Session {
             cwd: self.check_cwd(cwd).await?,
             tool_choice: tool_choice(said.tool_choice.as_deref().unwrap_or_default()),
             request_id,
-            origin: self.origin(),
+            origin: self.origin(said.sender.as_deref().unwrap_or_default()),
             ..RunRequest::new(key, said.content)
         };
         self.node.runtime().submit(request).map_err(|e| status(&e))
@@ -224,10 +225,26 @@ impl Session {
         let Some(cwd) = cwd else {
             return Ok(None);
         };
+        if let Some(grant) = self.grant() {
+            return self.granted_cwd(Arc::clone(grant), cwd).await.map(Some);
+        }
         let resolved = self.resolve_folder("cwd", cwd).await?;
         resolved
             .map(Some)
             .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
+    }
+
+    /// As [`Session::check_cwd`], below a token's own folders. Beyond them nothing
+    /// is told of what is there.
+    async fn granted_cwd(&self, grant: Arc<Grant>, cwd: &str) -> Result<PathBuf, Status> {
+        let path = PathBuf::from(cwd);
+        let found = self.look_at(cwd, move || {
+            let resolved = path.is_absolute().then(|| path.canonicalize().ok())??;
+            (grant.folder(&resolved) && resolved.is_dir()).then_some(resolved)
+        });
+        found.await?.ok_or_else(|| {
+            Status::forbidden(format!("{cwd:?} is no folder within this token's reach"))
+        })
     }
 
     /// A folder that a client names has to be there, and be named from the root.

@@ -24,6 +24,9 @@ impl Session {
         let (conversations, running) = runtime.load();
         let catalog = runtime.catalog();
         let walls = self.node.walls().await;
+        if !self.reaches_everything() {
+            return Ok(self.own_stats(report, &catalog));
+        }
         Ok(DaemonStats {
             sandbox: walls.as_ref().map(ToString::to_string).unwrap_or_default(),
             sandbox_open: walls.and_then(|walls| walls.open()).unwrap_or_default(),
@@ -50,6 +53,36 @@ impl Session {
                 .map(service)
                 .collect(),
         })
+    }
+}
+
+impl Session {
+    /// What a token is told: of the node that it lives, of the rest what it
+    /// reaches. Sums of others are others'.
+    fn own_stats(&self, report: Report, catalog: &Catalog) -> DaemonStats {
+        let live = self.node.runtime().live_all();
+        let reached = || live.iter().filter(|live| self.reaches_key(&live.key));
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let agents = catalog.agents.keys();
+        let mut rows = spending(report, catalog);
+        rows.retain(|row| match row.by.as_str() {
+            "conversation" | "run" => self.reaches(&row.agent, &row.sender),
+            _ => false,
+        });
+        DaemonStats {
+            uptime_secs: self.node.uptime_secs(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            active_model: self.node.models().active(),
+            active_conversations: count(reached().count()),
+            running: count(reached().filter(|live| live.running).count()),
+            registered_agents: count(
+                agents
+                    .filter(|name| self.reaches_agent(name.as_str()))
+                    .count(),
+            ),
+            spending: rows,
+            ..DaemonStats::default()
+        }
     }
 }
 

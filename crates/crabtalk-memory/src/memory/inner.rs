@@ -254,6 +254,7 @@ fn entry_hit(entries: &Entries, doc: DocId, query: &Query, rank: Rank) -> Option
     };
     Some(Hit {
         source: FoundIn::Entry {
+            agent: entry.agent.clone(),
             sender: slot.sender.clone(),
         },
         title: entry.name,

@@ -8,7 +8,7 @@ use super::approvals::{Approval, Wanted};
 use super::disk::Disk;
 use super::path::{self, Bases};
 use crabtalk_domain::tool::{Reach, ShellCommand, Subject};
-use crabtalk_domain::{Origin, Permission, PermissionRule, Principal, Sender, glob_matches};
+use crabtalk_domain::{Origin, Permission, PermissionRule, Sender, glob_matches};
 use std::path::Path;
 
 /// With whose authority a run acts, and whether anybody can be asked.
@@ -32,7 +32,7 @@ pub fn standing(
 ) -> Standing {
     match origin {
         Origin::Client { principal } => Standing {
-            is_owner: *principal == Principal::Owner
+            is_owner: principal.may_be_owner()
                 && !sender.is_reserved()
                 && crabtalk_domain::is_owner(owners, sender.as_str()),
             unattended: false,

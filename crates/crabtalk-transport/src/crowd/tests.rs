@@ -89,3 +89,28 @@ async fn frames_that_are_not_complete_share_a_budget_and_leave_some_to_others() 
     drop((flood, other, third));
     assert_eq!(crowd.shared().bytes, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn strangers_leave_places_to_who_is_known_and_to_other_strangers() {
+    let crowd = of(PLACES);
+    let stranger = |process| {
+        let mut place = enter(&crowd, process);
+        place.is_strangers().map(|()| place)
+    };
+    // Of 64 places 48 may be strangers', and 36 of them one source's.
+    let flood: Vec<Place> = (0..36).map(|_| stranger(1).expect("a place")).collect();
+    assert_eq!(stranger(1).expect_err("enough").code, 429);
+    let others: Vec<Place> = (0..12).map(|_| stranger(2).expect("a place")).collect();
+    assert_eq!(stranger(3).expect_err("enough").code, 429);
+    assert_eq!(crowd.open(), 48);
+    // Whoever is known needs none of those places, and gives its own back.
+    let mut known = enter(&crowd, 3);
+    known.known();
+    let mut others = others;
+    others[0].known();
+    let late = stranger(3).expect("a place that became free");
+    drop((flood, others, known, late));
+    assert_eq!(crowd.open(), 0);
+    let again: Vec<Place> = (0..36).map(|_| stranger(1).expect("a place")).collect();
+    assert_eq!(again.len(), 36);
+}

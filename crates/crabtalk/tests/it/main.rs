@@ -31,6 +31,7 @@ mod no_threads;
 mod offline;
 mod processes;
 mod projects;
+mod remote;
 mod rights;
 mod screen;
 mod scripts;

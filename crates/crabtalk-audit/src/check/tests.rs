@@ -1,0 +1,135 @@
+use super::*;
+use crate::{Entry, Log};
+use std::fs;
+use tempfile::TempDir;
+
+fn entry(what: &str) -> Entry {
+    Entry::new("2026-01-01T00:00:00Z".into(), what, "local").with("text", "some words")
+}
+
+fn written(count: usize) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::new(folder.path()).with_files_of(1000);
+    for i in 0..count {
+        let n = log.append(entry(&format!("thing-{i}"))).unwrap();
+        assert_eq!(n, i as u64 + 1);
+    }
+    folder
+}
+
+fn problem(folder: &TempDir) -> String {
+    let checked = check(folder.path()).unwrap();
+    let problem = checked.problem.expect("something does not fit");
+    problem.replace(&format!("{}/", folder.path().display()), "")
+}
+
+#[test]
+fn a_log_fits_over_files_and_restarts() {
+    let folder = written(20);
+    assert!(files(folder.path()).unwrap().len() > 2);
+    assert_eq!(
+        check(folder.path()).unwrap(),
+        Check {
+            lines: 20,
+            problem: None
+        }
+    );
+    let mut again = Log::new(folder.path()).with_files_of(1000);
+    assert_eq!(again.append(entry("more")).unwrap(), 21);
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+    let page = latest(folder.path(), None, 2).unwrap();
+    assert!(page.more && page.lines[1].contains("more"), "{page:?}");
+    let page = latest(folder.path(), Some(3), 10).unwrap();
+    assert_eq!((page.lines.len(), page.more), (2, false));
+    assert_eq!(
+        check(&folder.path().join("none")).unwrap(),
+        Check::default()
+    );
+}
+
+/// Any change of any byte, anywhere, is found.
+#[test]
+fn whatever_is_changed_is_found_and_named() {
+    let folder = written(3);
+    let all = files(folder.path()).unwrap();
+    for path in &all {
+        let bytes = fs::read(path).unwrap();
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(path, &changed).unwrap();
+            assert!(check(folder.path()).unwrap().problem.is_some(), "byte {at}");
+        }
+        fs::write(path, &bytes).unwrap();
+    }
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+}
+
+#[test]
+fn the_first_line_that_does_not_fit_is_named() {
+    let folder = written(4);
+    let path = folder.path().join("audit.log");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let put = |lines: &[&str]| fs::write(&path, lines.join("\n") + "\n").unwrap();
+    // Changed with care: only the next one tells.
+    let changed = lines[1].replace("some words", "other words");
+    put(&[lines[0], &changed, lines[2], lines[3]]);
+    assert_eq!(
+        problem(&folder),
+        "audit.log:3: it does not fit the one before: entry 2 or this one was changed"
+    );
+    put(&[lines[0], lines[2], lines[3]]);
+    assert_eq!(
+        problem(&folder),
+        "audit.log:2: entry 3 stands where entry 2 belongs"
+    );
+    put(&[lines[0], lines[1], lines[2]]);
+    assert_eq!(
+        problem(&folder),
+        "it ends with entry 3, and there were 4: lines were removed"
+    );
+    put(&lines[..2]);
+    assert_eq!(
+        problem(&folder),
+        "it ends with entry 2, and there were 4: lines were removed"
+    );
+    // And nobody writes on behind it.
+    let error = Log::new(folder.path()).append(entry("x")).unwrap_err();
+    assert!(error.to_string().contains("lines were removed"), "{error}");
+    put(&lines);
+    fs::remove_file(folder.path().join("audit.anchor")).unwrap();
+    assert_eq!(problem(&folder), "the anchor is gone");
+}
+
+#[test]
+fn a_torn_line_of_a_crash_is_cut_off_and_the_chain_goes_on() {
+    let folder = written(2);
+    let path = folder.path().join("audit.log");
+    let whole = fs::read(&path).unwrap();
+    for torn in [1, 10, 50] {
+        let mut bytes = whole.clone();
+        bytes.extend_from_slice(&whole[..torn]);
+        fs::write(&path, &bytes).unwrap();
+        assert!(check(folder.path()).unwrap().problem.is_some());
+        let n = Log::new(folder.path()).append(entry("next")).unwrap();
+        assert_eq!(n, 3);
+        assert_eq!(check(folder.path()).unwrap().problem, None);
+        fs::write(&path, &whole).unwrap();
+        fs::remove_file(folder.path().join("audit.anchor")).unwrap();
+    }
+}
+
+#[test]
+fn a_long_text_is_cut_with_its_hash_and_a_disk_that_takes_nothing_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Log::new(folder.path());
+    log.append(entry("long").with("text", "x".repeat(1_000_000)))
+        .unwrap();
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+    let page = latest(folder.path(), None, 1).unwrap();
+    assert!(page.lines[0].len() < 70_000 && page.lines[0].contains("1000000 bytes in all"));
+    let file = folder.path().join("a-file");
+    fs::write(&file, "").unwrap();
+    assert!(Log::new(file.join("below")).append(entry("x")).is_err());
+}

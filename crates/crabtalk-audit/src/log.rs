@@ -1,0 +1,240 @@
+//! The file that is written.
+
+use crate::check::{self, files, last_line};
+use crate::entry::{Entry, Line, NONE, hash};
+use crabtalk_files::Existing;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The file that is written, below the folder.
+pub(crate) const FILE: &str = "audit.log";
+
+/// Says how far the log goes.
+const ANCHOR: &str = "audit.anchor";
+
+/// A file of this size is closed: a person opens it, a check reads it at a time.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Largest anchor.
+const MAX_ANCHOR_BYTES: u64 = 4096;
+
+/// Why there is no entry.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk does not take it, or gives nothing back.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// What is there is not to be gone on with.
+    #[error("{}: {why}; see `crabtalk audit verify`", path.display())]
+    Broken {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// The last line that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Anchor {
+    pub(crate) n: u64,
+    pub(crate) hash: String,
+}
+
+/// The log, open for more. One process writes it.
+#[derive(Debug)]
+pub struct Log {
+    folder: PathBuf,
+    max_bytes: u64,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    bytes: u64,
+    /// The number of the first line of this file.
+    first: u64,
+    last: Anchor,
+}
+
+impl Log {
+    /// Of a folder. Nothing is read or made before the first entry.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            max_bytes: MAX_FILE_BYTES,
+            open: None,
+        }
+    }
+
+    /// With files of another size.
+    #[cfg(test)]
+    pub(crate) fn with_files_of(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Writes an entry, which is on the disk when this returns, and gives its
+    /// number. After an error nothing is known of the file, and the next entry
+    /// looks again.
+    pub fn append(&mut self, entry: Entry) -> Result<u64, Error> {
+        let path = self.folder.join(FILE);
+        let mut open = match self.open.take() {
+            Some(open) if open.bytes < self.max_bytes => open,
+            Some(full) => self.close(full)?,
+            None => self.look()?,
+        };
+        let n = open.last.n + 1;
+        let mut text = Line::of(entry, n, &open.last.hash).text();
+        let last = Anchor {
+            n,
+            hash: hash(text.as_bytes()),
+        };
+        text.push('\n');
+        let before = open.bytes;
+        let written = open
+            .file
+            .write_all(text.as_bytes())
+            .and_then(|()| open.file.sync_data());
+        if let Err(source) = written {
+            // Part of a line would make the next one wrong.
+            let _ = open.file.set_len(before);
+            return Err(Error::Io { path, source });
+        }
+        open.bytes += text.len() as u64;
+        open.last = last;
+        // It may be one behind after a crash, so it is behind if it fails.
+        let anchored = self.anchor(&open.last);
+        self.open = Some(open);
+        anchored.map(|()| n)
+    }
+
+    fn anchor(&self, last: &Anchor) -> Result<(), Error> {
+        let path = self.folder.join(ANCHOR);
+        let text = serde_json::to_string(last).expect("a number and a text are JSON");
+        let written = crabtalk_files::write(&path, text.as_bytes(), Existing::Replace);
+        written.map_err(|source| Error::Io { path, source })
+    }
+
+    /// Finds where the log ends, and cuts off what a crash left half written.
+    fn look(&self) -> Result<Open, Error> {
+        let path = self.folder.join(FILE);
+        let failed = |source| Error::Io {
+            path: path.clone(),
+            source,
+        };
+        crabtalk_files::create_folder(&self.folder).map_err(failed)?;
+        let broken = |why: String| Error::Broken {
+            path: path.clone(),
+            why,
+        };
+        let file = crabtalk_files::open_to_append(&path).map_err(|e| failed(e.into()))?;
+        let reader = File::open(&path).map_err(failed)?;
+        let ends = last_line(&reader).map_err(failed)?;
+        if ends.torn > 0 {
+            file.set_len(ends.whole).map_err(failed)?;
+        }
+        let first = check::first_number(&reader).map_err(failed)?;
+        let last = match ends.last {
+            Some(line) => {
+                let parsed: Line = serde_json::from_slice(&line)
+                    .map_err(|e| broken(format!("its last line is no entry: {e}")))?;
+                Anchor {
+                    n: parsed.n,
+                    hash: hash(&line),
+                }
+            }
+            None => self.end_of_older()?,
+        };
+        let anchor = read_anchor(&self.folder)?;
+        if let Some(anchor) = anchor
+            && anchor.n > last.n
+        {
+            return Err(broken(format!(
+                "it ends with entry {}, and there were {}: lines were removed",
+                last.n, anchor.n
+            )));
+        }
+        Ok(Open {
+            file,
+            bytes: ends.whole,
+            first: first.unwrap_or(last.n + 1),
+            last,
+        })
+    }
+
+    /// The last line of the file that was closed last.
+    fn end_of_older(&self) -> Result<Anchor, Error> {
+        let none = Anchor {
+            n: 0,
+            hash: NONE.to_owned(),
+        };
+        let older = files(&self.folder).map_err(|source| Error::Io {
+            path: self.folder.clone(),
+            source,
+        })?;
+        let Some(path) = older.into_iter().rfind(|path| !path.ends_with(FILE)) else {
+            return Ok(none);
+        };
+        let failed = |source| Error::Io {
+            path: path.clone(),
+            source,
+        };
+        let file = File::open(&path).map_err(failed)?;
+        let ends = last_line(&file).map_err(failed)?;
+        let line = ends.last.unwrap_or_default();
+        let parsed: Line = serde_json::from_slice(&line).map_err(|e| Error::Broken {
+            path: path.clone(),
+            why: format!("its last line is no entry: {e}"),
+        })?;
+        Ok(Anchor {
+            n: parsed.n,
+            hash: hash(&line),
+        })
+    }
+
+    /// Closes a file that is full, and begins the next one.
+    fn close(&self, full: Open) -> Result<Open, Error> {
+        let path = self.folder.join(FILE);
+        let closed = self.folder.join(format!("audit.{:012}.log", full.first));
+        let failed = |source| Error::Io {
+            path: path.clone(),
+            source,
+        };
+        std::fs::rename(&path, &closed).map_err(failed)?;
+        drop(full.file);
+        let file = crabtalk_files::open_to_append(&path).map_err(|e| failed(e.into()))?;
+        Ok(Open {
+            file,
+            bytes: 0,
+            first: full.last.n + 1,
+            last: full.last,
+        })
+    }
+}
+
+/// How far the log says that it goes.
+pub(crate) fn read_anchor(folder: &Path) -> Result<Option<Anchor>, Error> {
+    let path = folder.join(ANCHOR);
+    let read = crabtalk_files::if_there(crabtalk_files::read(&path, MAX_ANCHOR_BYTES));
+    let text = read.map_err(|e| Error::Io {
+        path: path.clone(),
+        source: e.into(),
+    })?;
+    let Some(text) = text else { return Ok(None) };
+    match serde_json::from_slice(&text) {
+        Ok(anchor) => Ok(Some(anchor)),
+        Err(error) => Err(Error::Broken {
+            path,
+            why: format!("it is no anchor: {error}"),
+        }),
+    }
+}

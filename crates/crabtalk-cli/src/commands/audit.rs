@@ -1,0 +1,123 @@
+//! `audit`: the record of who did what.
+//!
+//! Invariant: it is read and checked without the daemon, whose word on its own
+//! record would prove little; of a daemon elsewhere it is asked for.
+
+use super::Context;
+use crate::args::Audit;
+use crate::error::Error;
+use crabtalk_audit::{Check, Line, Page};
+use crabtalk_proto::{Client, ListAuditMsg, visible};
+use serde_json::{Value, json};
+
+pub(super) async fn run(context: &mut Context, command: Audit) -> Result<(), Error> {
+    match command {
+        Audit::List { limit } => {
+            let page = latest(context, limit).await?;
+            show(context, &page)
+        }
+        Audit::Verify => {
+            let check = check(context).await?;
+            told(context, &check)
+        }
+    }
+}
+
+fn failed(error: crabtalk_audit::Error) -> Error {
+    Error::Failed(error.to_string())
+}
+
+fn is_here(context: &Context) -> bool {
+    context.known_client().endpoint().is_local()
+}
+
+async fn latest(context: &mut Context, limit: u32) -> Result<Page, Error> {
+    if is_here(context) {
+        let folder = context.home.state_dir();
+        return crabtalk_audit::latest(&folder, None, limit as usize).map_err(failed);
+    }
+    let request = ListAuditMsg {
+        limit,
+        ..ListAuditMsg::default()
+    };
+    let page = context.connection().await?.list_audit(request).await?;
+    Ok(Page {
+        lines: page.lines,
+        more: page.more,
+    })
+}
+
+async fn check(context: &mut Context) -> Result<Check, Error> {
+    if is_here(context) {
+        return crabtalk_audit::check(&context.home.state_dir()).map_err(failed);
+    }
+    let request = ListAuditMsg {
+        limit: 1,
+        verify: true,
+        ..ListAuditMsg::default()
+    };
+    let page = context.connection().await?.list_audit(request).await?;
+    Ok(Check {
+        lines: page.checked,
+        problem: Some(page.problem).filter(|problem| !problem.is_empty()),
+    })
+}
+
+fn told(context: &mut Context, check: &Check) -> Result<(), Error> {
+    match &check.problem {
+        Some(problem) => Err(Error::Failed(format!(
+            "the audit does not fit after {} entries: {problem}",
+            check.lines
+        ))),
+        None => {
+            let said = format!("crabtalk: {} entries, and all of them fit", check.lines);
+            context.done(json!({"entries": check.lines, "fits": true}), &said)
+        }
+    }
+}
+
+fn show(context: &mut Context, page: &Page) -> Result<(), Error> {
+    if context.global.json {
+        for line in &page.lines {
+            match serde_json::from_str::<Value>(line) {
+                Ok(value) => context.console.screen.json(&value)?,
+                Err(_) => context.console.screen.json(&json!({"broken": line}))?,
+            }
+        }
+        return Ok(());
+    }
+    if page.lines.is_empty() {
+        return Ok(context.console.screen.note("nothing was recorded yet")?);
+    }
+    for line in &page.lines {
+        let text = match serde_json::from_str::<Line>(line) {
+            Ok(line) => row(context, &line),
+            Err(_) => format!("(no entry) {}", visible(line)),
+        };
+        context.console.screen.line(&text)?;
+    }
+    if page.more {
+        let note = "older ones: `crabtalk audit list -n NUMBER`";
+        context.console.screen.note(note)?;
+    }
+    Ok(())
+}
+
+/// An entry on one line. What was shown is in the file, and in --json, whole.
+fn row(context: &Context, line: &Line) -> String {
+    let when = context.when(&line.at);
+    let mut text = format!("{}  {when}  {}", line.n, visible(&line.what));
+    for (before, value) in [("by", &line.by), ("from", &line.from)] {
+        if !value.is_empty() {
+            text.push_str(&format!("  {before} {}", visible(value)));
+        }
+    }
+    for (key, value) in &line.about {
+        let value = match value.as_str() {
+            Some(value) => crate::text::summary(value),
+            None => value.to_string(),
+        };
+        text.push_str(&format!("  {key}={}", visible(&value)));
+    }
+    text
+}

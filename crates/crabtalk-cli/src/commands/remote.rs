@@ -1,0 +1,175 @@
+//! `remote`: daemons elsewhere that this machine knows.
+
+use super::Context;
+use crate::args::Remote;
+use crate::error::Error;
+use crate::remotes::{Known, Remotes, fingerprint};
+use crate::stdin;
+use crabtalk_client::{Address, Client, Fingerprint};
+use crabtalk_config::{is_name, read_limited};
+use futures_util::StreamExt;
+use serde_json::json;
+use std::path::Path;
+
+/// Largest file of a token.
+const MAX_TOKEN_BYTES: u64 = 4096;
+
+pub(super) async fn run(context: &mut Context, command: Remote) -> Result<(), Error> {
+    match command {
+        Remote::List => list(context),
+        Remote::Add {
+            name,
+            address,
+            fingerprint,
+            token_file,
+        } => {
+            let given = Given {
+                name,
+                address,
+                fingerprint,
+            };
+            add(context, given, token_file.as_deref()).await
+        }
+        Remote::Rm { name } => {
+            let mut remotes = Remotes::load(&context.home)?;
+            if remotes.remote.remove(&name).is_none() {
+                return Err(Error::Failed(format!("there is no remote {name:?}")));
+            }
+            remotes.save(&context.home)?;
+            let said = format!(
+                "crabtalk: {name} is removed here; `crabtalk tokens rm` ends its token there"
+            );
+            context.done(json!({"removed": name}), &said)
+        }
+    }
+}
+
+fn list(context: &mut Context) -> Result<(), Error> {
+    let remotes = Remotes::load(&context.home)?;
+    if context.global.json {
+        for (name, known) in &remotes.remote {
+            context.console.screen.json(&json!({
+                "name": name, "address": known.address, "fingerprint": known.fingerprint,
+            }))?;
+        }
+        return Ok(());
+    }
+    let rows = remotes.remote.iter().map(|(name, known)| {
+        let certificate = known
+            .fingerprint
+            .as_deref()
+            .unwrap_or("none, on this machine");
+        vec![name.clone(), known.address.clone(), certificate.to_owned()]
+    });
+    let rows = rows.collect();
+    let none = "there are no remotes; `crabtalk remote add` adds one";
+    context.print_table(&["name", "address", "certificate"], rows, none)
+}
+
+/// What the command line says.
+struct Given {
+    name: String,
+    address: String,
+    fingerprint: Option<String>,
+}
+
+async fn add(context: &mut Context, given: Given, token_file: Option<&Path>) -> Result<(), Error> {
+    if !is_name(&given.name) {
+        return Err(Error::Usage(format!(
+            "{:?} is not a name: use letters, digits, - and _",
+            given.name
+        )));
+    }
+    let address = Address::parse(&given.address).map_err(Error::Usage)?;
+    let wanted = given.fingerprint.as_deref().map(fingerprint).transpose()?;
+    let seen = crabtalk_client::fingerprint(&address).await?;
+    match (wanted, seen) {
+        (Some(wanted), Some(seen)) if wanted != seen => {
+            return Err(Error::Failed(format!(
+                "the certificate of {address} is {seen}, not {wanted}: nothing was added"
+            )));
+        }
+        (Some(_), None) => {
+            return Err(Error::Failed(format!(
+                "{address} does not speak TLS: nothing was added"
+            )));
+        }
+        (Some(_), Some(_)) | (None, None) => {}
+        (None, Some(seen)) => compare(context, &address, seen).await?,
+    }
+    let known = Known {
+        address: address.to_string(),
+        token: token(context, token_file).await?,
+        fingerprint: seen.map(|seen| seen.to_string()),
+    };
+    // One that does not work is not kept.
+    let client = Client::new(
+        known.endpoint()?,
+        concat!("crabtalk/", env!("CARGO_PKG_VERSION")),
+    );
+    let connection = client.connect().await?;
+    let welcome = connection.welcome();
+    let role = welcome.map(|w| w.role.clone()).unwrap_or_default();
+    let sender = welcome
+        .map(|w| w.default_sender.clone())
+        .unwrap_or_default();
+    let mut remotes = Remotes::load(&context.home)?;
+    remotes.remote.insert(given.name.clone(), known);
+    remotes.save(&context.home)?;
+    let said = format!(
+        "crabtalk: {} is added: role {role}, speaking as {sender}. Try: crabtalk --connect {} ask \
+         \"hello\"",
+        given.name, given.name
+    );
+    context.done(
+        json!({"added": given.name, "role": role, "sender": sender}),
+        &said,
+    )
+}
+
+/// Lets a person say whether it is the certificate that the daemon's owner sees.
+async fn compare(context: &mut Context, address: &Address, seen: Fingerprint) -> Result<(), Error> {
+    let Some(terminal) = &mut context.console.terminal else {
+        return Err(Error::Usage(format!(
+            "the certificate of {address} is {seen}, and nobody is here to compare it: give the one \
+             that `crabtalk tokens` says there with --fingerprint"
+        )));
+    };
+    terminal.show(&format!(
+        "The certificate of {address} is\n  {seen}\nDoes `crabtalk tokens` say the same where it \
+         runs? [y/N] "
+    ))?;
+    let said = terminal.line().await?.unwrap_or_default();
+    match said.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Error::Failed("nothing was added".to_owned())),
+    }
+}
+
+/// The token: from a file, from what is piped in, or typed without being shown.
+async fn token(context: &mut Context, file: Option<&Path>) -> Result<String, Error> {
+    let text = if let Some(file) = file {
+        read_limited(file, MAX_TOKEN_BYTES)?
+            .ok_or_else(|| Error::Usage(format!("{} does not exist", file.display())))?
+    } else if stdin::is_piped(std::io::stdin()) {
+        stdin::read(std::io::stdin())?
+    } else if let Some(terminal) = &mut context.console.terminal {
+        terminal.show("Its token (not shown): ")?;
+        terminal.hide(true);
+        let typed = tokio::select! {
+            typed = terminal.line() => Some(typed),
+            _ = context.console.interrupts.next() => None,
+        };
+        terminal.hide(false);
+        terminal.show("\n")?;
+        typed.ok_or(Error::Interrupted)??.unwrap_or_default()
+    } else {
+        return Err(Error::Usage(
+            "pipe the token in, or name a file with --token-file".to_owned(),
+        ));
+    };
+    match text.trim() {
+        "" => Err(Error::Usage("the token is empty".to_owned())),
+        token => Ok(token.to_owned()),
+    }
+}

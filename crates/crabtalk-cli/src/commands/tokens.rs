@@ -1,0 +1,107 @@
+//! `tokens`: who may come in from elsewhere.
+
+use super::Context;
+use crate::args::Tokens;
+use crate::error::Error;
+use crate::json;
+use crabtalk_proto::{
+    Client, CreateTokenMsg, ListTokensMsg, NewToken, RemoveTokenMsg, TokenInfo, visible,
+};
+use serde_json::json;
+
+pub(super) async fn run(context: &mut Context, command: Tokens) -> Result<(), Error> {
+    match command {
+        Tokens::List => list(context).await,
+        Tokens::Add {
+            name,
+            role,
+            agents,
+            senders,
+            folders: cwd,
+            until,
+        } => {
+            let request = CreateTokenMsg {
+                name,
+                role,
+                agents,
+                senders,
+                cwd,
+                until: until.unwrap_or_default(),
+            };
+            let made = context.connection().await?.create_token(request).await?;
+            show(context, &made)
+        }
+        Tokens::Rm { name } => {
+            let request = RemoveTokenMsg { name: name.clone() };
+            context.connection().await?.remove_token(request).await?;
+            let said = format!("crabtalk: {name} is removed, and whoever used it is cut off");
+            context.done(json!({"removed": name}), &said)
+        }
+    }
+}
+
+/// The token alone is what a script takes.
+fn show(context: &mut Context, made: &NewToken) -> Result<(), Error> {
+    if context.global.json {
+        return Ok(context.console.screen.json(&json::of(made))?);
+    }
+    context.console.screen.line(&made.token)?;
+    let screen = &mut context.console.screen;
+    screen.note(&format!(
+        "crabtalk: this token of {} is shown once; whoever has it may come in",
+        made.name
+    ))?;
+    way_in(context, &made.listen, &made.fingerprint)
+}
+
+/// Where a client has to go.
+fn way_in(context: &mut Context, listen: &[String], fingerprint: &str) -> Result<(), Error> {
+    let screen = &mut context.console.screen;
+    if listen.is_empty() {
+        return Ok(screen.note(
+            "crabtalk: the daemon does not listen on TCP yet: set `listen` under [tcp], for instance \
+             with `crabtalk config set tcp.listen 127.0.0.1:6688`",
+        )?);
+    }
+    screen.note(&format!("crabtalk: listening on {}", listen.join(", ")))?;
+    if !fingerprint.is_empty() {
+        screen.note(&format!("crabtalk: certificate {fingerprint}"))?;
+    }
+    Ok(())
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let listed = context.connection().await?;
+    let mut listed = listed;
+    let listed = listed.list_tokens(ListTokensMsg {}).await?;
+    if context.global.json {
+        return Ok(context.console.screen.json(&json::of(&listed))?);
+    }
+    let or = |list: &[String], none: &str| match list {
+        [] => none.to_owned(),
+        list => visible(&list.join(", ")).into_owned(),
+    };
+    let row = |token: &TokenInfo| {
+        let senders = match token.role.as_str() {
+            "talk" => token.name.as_str(),
+            "operate" => "all but owners",
+            _ => "all",
+        };
+        let folders = if token.role == "admin" { "all" } else { "none" };
+        vec![
+            token.name.clone(),
+            token.role.clone(),
+            or(&token.agents, "all"),
+            or(&token.senders, senders),
+            or(&token.cwd, folders),
+            or(std::slice::from_ref(&token.until), ""),
+            token.connections.to_string(),
+        ]
+    };
+    let rows = listed.tokens.iter().map(row).collect();
+    let header = [
+        "name", "role", "agents", "senders", "folders", "until", "open",
+    ];
+    context.print_table(&header, rows, "there are no tokens")?;
+    way_in(context, &listed.listen, &listed.fingerprint)
+}

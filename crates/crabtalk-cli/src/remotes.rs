@@ -1,0 +1,180 @@
+//! Daemons elsewhere that this machine knows: `state/remotes.toml`.
+//!
+//! Invariants: the file is for its owner alone, since it holds tokens; a certificate
+//! changes in it only by hand or by `remote add`.
+
+use crate::error::Error;
+use crabtalk_client::{Address, Endpoint, Fingerprint, Remote};
+use crabtalk_config::{Home, is_name, read_limited, write_atomic};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Largest file: far more remotes than anybody has.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Where a token is looked for when no remote has one.
+const TOKEN_VARIABLE: &str = "CRABTALK_TOKEN";
+
+/// One of them.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Known {
+    pub(crate) address: String,
+    pub(crate) token: String,
+    /// Absent for one on this machine, without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fingerprint: Option<String>,
+}
+
+/// All of them.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Remotes {
+    #[serde(default)]
+    pub(crate) remote: BTreeMap<String, Known>,
+}
+
+fn file(home: &Home) -> PathBuf {
+    home.state_dir().join("remotes.toml")
+}
+
+impl Remotes {
+    pub(crate) fn load(home: &Home) -> Result<Self, Error> {
+        let path = file(home);
+        let text = read_limited(&path, MAX_BYTES)?.unwrap_or_default();
+        toml::from_str(&text).map_err(|error| {
+            // The text of the error would show a token's line.
+            let at = error.span().map(|span| text[..span.start].lines().count());
+            let at = at
+                .map(|line| format!(":{}", line.max(1)))
+                .unwrap_or_default();
+            Error::Failed(format!("{}{at}: {}", path.display(), error.message()))
+        })
+    }
+
+    pub(crate) fn save(&self, home: &Home) -> Result<(), Error> {
+        let home = home.create()?;
+        let text = toml::to_string(self)
+            .map_err(|error| Error::Failed(format!("the remotes cannot be written: {error}")))?;
+        Ok(write_atomic(&file(&home), &text)?)
+    }
+}
+
+impl Known {
+    pub(crate) fn endpoint(&self) -> Result<Endpoint, Error> {
+        let address = Address::parse(&self.address).map_err(Error::Usage)?;
+        let remote = match &self.fingerprint {
+            Some(text) => Remote::pinned(address, &self.token, fingerprint(text)?),
+            None => Remote::plain(address, &self.token)?,
+        };
+        Ok(remote.into())
+    }
+}
+
+pub(crate) fn fingerprint(text: &str) -> Result<Fingerprint, Error> {
+    Fingerprint::parse(text).ok_or_else(|| {
+        Error::Usage(format!(
+            "{text:?} is no fingerprint: expected SHA256: and 64 hexadecimal digits"
+        ))
+    })
+}
+
+/// What `--connect` means: a remote by name, or `tcp://HOST:PORT`, with
+/// `#FINGERPRINT` for one that is not known by that address.
+pub(crate) fn endpoint(home: &Home, connect: &str) -> Result<Endpoint, Error> {
+    let remotes = Remotes::load(home)?;
+    if let Some(known) = remotes.remote.get(connect) {
+        return known.endpoint();
+    }
+    if is_name(connect) && !connect.contains('.') {
+        let names: Vec<&str> = remotes.remote.keys().map(String::as_str).collect();
+        return Err(Error::Usage(format!(
+            "there is no remote {connect:?}; there are: {}. Add one with `crabtalk remote add {connect} \
+             tcp://HOST:PORT`",
+            match names.as_slice() {
+                [] => "none".to_owned(),
+                names => names.join(", "),
+            }
+        )));
+    }
+    let (address, pin) = match connect.split_once('#') {
+        Some((address, pin)) => (address, Some(fingerprint(pin)?)),
+        None => (connect, None),
+    };
+    let address = Address::parse(address).map_err(Error::Usage)?;
+    let same = |known: &&Known| Address::parse(&known.address).is_ok_and(|a| a == address);
+    if pin.is_none()
+        && let Some(known) = remotes.remote.values().find(same)
+    {
+        return known.endpoint();
+    }
+    let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
+    match pin {
+        Some(pin) => Ok(Remote::pinned(address, token, pin).into()),
+        None => match Remote::plain(address, token) {
+            Ok(remote) => Ok(remote.into()),
+            Err(error) => Err(Error::Usage(format!(
+                "--connect {connect}: {error}; add it with `crabtalk remote add NAME {connect}`, which \
+                 pins its certificate"
+            ))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(&folder.path().join("h"), None).unwrap();
+        (folder, home)
+    }
+
+    fn known(address: &str, fingerprint: Option<String>) -> Known {
+        Known {
+            address: address.into(),
+            token: "ctk_1".into(),
+            fingerprint,
+        }
+    }
+
+    #[test]
+    fn a_remote_is_known_by_name_and_by_address_and_kept_private() {
+        let (_folder, home) = home();
+        let pin = format!("SHA256:{}", "ab".repeat(32));
+        let mut remotes = Remotes::default();
+        let far = known("tcp://10.0.0.1:6688", Some(pin.clone()));
+        remotes.remote.insert("far".into(), far);
+        remotes.save(&home).unwrap();
+        let by_name = endpoint(&home, "far").unwrap();
+        assert_eq!(endpoint(&home, "tcp://10.0.0.1").unwrap(), by_name);
+        assert!(!by_name.is_local());
+        let mode = file(&home).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_not_known_is_pinned_or_on_this_machine() {
+        let (_folder, home) = home();
+        let pin = "ab".repeat(32);
+        assert!(endpoint(&home, &format!("tcp://10.0.0.1#{pin}")).is_ok());
+        assert!(endpoint(&home, "tcp://127.0.0.1:1").is_ok());
+        let error = endpoint(&home, "tcp://10.0.0.1").unwrap_err().to_string();
+        assert!(error.contains("remote add"), "{error}");
+        let error = endpoint(&home, "nope").unwrap_err().to_string();
+        assert!(error.starts_with("there is no remote \"nope\"; there are: none."));
+        assert!(endpoint(&home, "tcp://127.0.0.1#short").is_err());
+    }
+
+    #[test]
+    fn a_broken_file_is_named_without_its_tokens() {
+        let (_folder, home) = home();
+        home.create().unwrap();
+        let text = "[remote.a]\naddress = \"x\"\ntoken = ctk_secret\n";
+        std::fs::write(file(&home), text).unwrap();
+        let error = Remotes::load(&home).err().unwrap().to_string();
+        assert!(error.contains("remotes.toml:"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,296 @@
+//! The listeners, opened and closed as the configuration says.
+//!
+//! Invariants: a listener that stays as it is loses no connection to a reload; one
+//! that cannot be opened is told, and stops neither the daemon nor the others; the
+//! service exists from the first listener on, and not before.
+
+use super::{Answering, certificate};
+use crate::compose::Report;
+use crate::node::Node;
+use crate::services::Service;
+use crate::session::Session;
+use crabtalk_config::{Home, Tcp, TcpTls};
+use crabtalk_transport::{
+    Accept, Certificate, Fingerprint, TcpError, TcpListener, TlsListener, serve,
+};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Listeners that wait to be served: as many as there can be.
+const QUEUE: usize = 16;
+
+/// How long a port is tried again that a listener of ours has just left.
+const AGAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Between two tries.
+const AGAIN_EVERY: Duration = Duration::from_millis(10);
+
+/// What listens. Nothing, as long as nothing is configured.
+pub(crate) struct Ears {
+    home: Home,
+    node: OnceLock<Answering>,
+    /// Held over a change.
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    listeners: Vec<Listening>,
+    /// To the service, once there is one.
+    serve: Option<mpsc::Sender<Begin>>,
+    fingerprint: Option<Fingerprint>,
+}
+
+/// One that is open.
+struct Listening {
+    /// As the configuration names it.
+    wanted: SocketAddr,
+    /// As the system does, with a port.
+    at: SocketAddr,
+    /// What it was opened with.
+    how: How,
+    close: CancellationToken,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct How {
+    tls: TcpTls,
+    fingerprint: Option<Fingerprint>,
+    proxy: Vec<IpAddr>,
+}
+
+/// A listener for the service.
+struct Begin {
+    listener: Listener,
+    close: CancellationToken,
+    /// Answered when it is in the service's hands.
+    taken: oneshot::Sender<()>,
+}
+
+enum Listener {
+    Plain(TcpListener),
+    Tls(TlsListener),
+}
+
+impl Ears {
+    pub(super) fn new(home: Home) -> Self {
+        Self {
+            home,
+            node: OnceLock::new(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Says whose they are. Before that nothing is opened.
+    pub(super) fn belong_to(&self, node: Answering) {
+        let _ = self.node.set(node);
+    }
+
+    /// Where it listens, and by what its certificate is known.
+    pub(crate) async fn addresses(&self) -> (Vec<SocketAddr>, Option<Fingerprint>) {
+        let open = self.open.lock().await;
+        let at = open.listeners.iter().map(|listening| listening.at);
+        (at.collect(), open.fingerprint)
+    }
+
+    /// Opens what is wanted and not open, closes what is open and not wanted.
+    pub(super) async fn apply(&self, wanted: Option<&Tcp>, report: &mut Report) {
+        let Some(node) = self.node.get().and_then(Answering::upgrade) else {
+            return;
+        };
+        let mut open = self.open.lock().await;
+        if wanted.is_none() && open.listeners.is_empty() {
+            return;
+        }
+        let certificate = match self.certificate(wanted).await {
+            Ok(certificate) => certificate,
+            Err(error) => {
+                let error = format!("[tcp] is as it was before: its certificate: {error}");
+                report.errors.push(error);
+                return;
+            }
+        };
+        open.fingerprint = certificate.as_ref().map(Certificate::fingerprint);
+        let how = How {
+            tls: wanted.map_or(TcpTls::Off, |tcp| tcp.tls.clone()),
+            fingerprint: open.fingerprint,
+            proxy: wanted.map(|tcp| tcp.proxy.clone()).unwrap_or_default(),
+        };
+        let addresses = wanted.map(|tcp| tcp.listen.clone()).unwrap_or_default();
+        let left = open.close_all_but(&addresses, &how);
+        for address in addresses {
+            // One with port 0 is open already too, by what it was called.
+            if open.listeners.iter().any(|one| one.wanted == address) {
+                continue;
+            }
+            let listener = match listen(address, &how, certificate.as_ref(), &left).await {
+                Ok(listener) => listener,
+                Err(error) => {
+                    report.errors.push(format!("[tcp]: {error}"));
+                    continue;
+                }
+            };
+            open.begin(&node, address, how.clone(), listener).await;
+        }
+    }
+
+    async fn certificate(&self, wanted: Option<&Tcp>) -> Result<Option<Certificate>, String> {
+        let Some(tcp) = wanted else { return Ok(None) };
+        let (home, tls) = (self.home.clone(), tcp.tls.clone());
+        let loaded = tokio::task::spawn_blocking(move || certificate::load(&home, &tls));
+        loaded.await.map_err(|e| e.to_string())?
+    }
+}
+
+/// Opens a listener. The error names the address.
+async fn listen(
+    address: SocketAddr,
+    how: &How,
+    certificate: Option<&Certificate>,
+    left: &[SocketAddr],
+) -> Result<Listener, String> {
+    let explain = |error: TcpError| match std::error::Error::source(&error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    let begun = tokio::time::Instant::now();
+    let tcp = loop {
+        match TcpListener::bind(address, how.proxy.clone()).await {
+            // Ours, which is being closed this instant.
+            Err(TcpError::Taken { .. })
+                if left.contains(&address) && begun.elapsed() < AGAIN_WITHIN =>
+            {
+                tokio::time::sleep(AGAIN_EVERY).await;
+            }
+            bound => break bound.map_err(explain)?,
+        }
+    };
+    Ok(match certificate {
+        None => Listener::Plain(tcp),
+        Some(certificate) => Listener::Tls(
+            TlsListener::new(tcp, certificate.clone())
+                .map_err(|error| format!("cannot listen on {address}: {error}"))?,
+        ),
+    })
+}
+
+impl Listener {
+    fn address(&self) -> std::io::Result<SocketAddr> {
+        match self {
+            Self::Plain(listener) => listener.local_addr(),
+            Self::Tls(listener) => listener.local_addr(),
+        }
+    }
+}
+
+impl Open {
+    /// The addresses that were left.
+    fn close_all_but(&mut self, addresses: &[SocketAddr], how: &How) -> Vec<SocketAddr> {
+        let mut left = Vec::new();
+        self.listeners.retain(|listening| {
+            let stays = addresses.contains(&listening.wanted) && listening.how == *how;
+            if !stays {
+                tracing::info!(address = %listening.at, "no longer listening");
+                listening.close.cancel();
+                left.push(listening.at);
+            }
+            stays
+        });
+        left
+    }
+
+    async fn begin(&mut self, node: &Arc<Node>, wanted: SocketAddr, how: How, listener: Listener) {
+        let at = listener.address().unwrap_or(wanted);
+        let close = CancellationToken::new();
+        let (taken, is_taken) = oneshot::channel();
+        let begin = Begin {
+            listener,
+            close: close.clone(),
+            taken,
+        };
+        let serve = self.serve.get_or_insert_with(|| start_service(node));
+        if serve.send(begin).await.is_err() || is_taken.await.is_err() {
+            tracing::error!(address = %at, "the service for TCP has ended; restart the daemon");
+            return;
+        }
+        match &how.fingerprint {
+            Some(fingerprint) => tracing::info!(address = %at, %fingerprint, "listening with TLS"),
+            None => tracing::info!(address = %at, "listening without TLS"),
+        }
+        self.listeners.push(Listening {
+            wanted,
+            at,
+            how,
+            close,
+        });
+    }
+}
+
+/// Starts the service that serves all listeners.
+fn start_service(node: &Arc<Node>) -> mpsc::Sender<Begin> {
+    let (begin, begun) = mpsc::channel(QUEUE);
+    let answering = Arc::clone(node);
+    let body = async move |stop: CancellationToken| {
+        serve_all(answering, begun, stop).await;
+        Ok(())
+    };
+    // What an owner does on the Unix socket goes on without it.
+    let service = Service::optional("tcp", "transport", body).draining();
+    node.services().start(service);
+    begin
+}
+
+async fn serve_all(node: Arc<Node>, mut begun: mpsc::Receiver<Begin>, stop: CancellationToken) {
+    let mut loops = JoinSet::new();
+    let mut open: Vec<CancellationToken> = Vec::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            next = begun.recv() => {
+                let Some(Begin { listener, close, taken }) = next else { break };
+                open.retain(|close| !close.is_cancelled());
+                open.push(close.clone());
+                let node = Arc::clone(&node);
+                loops.spawn(async move {
+                    match listener {
+                        Listener::Plain(listener) => answer(listener, node, close).await,
+                        Listener::Tls(listener) => answer(listener, node, close).await,
+                    }
+                });
+                // Whoever waited for this may have given up.
+                let _ = taken.send(());
+            }
+            Some(ended) = loops.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a TCP listener has ended; restart the daemon");
+                }
+            }
+        }
+    }
+    for close in open {
+        close.cancel();
+    }
+    while loops.join_next().await.is_some() {}
+}
+
+async fn answer<A>(listener: A, node: Arc<Node>, stop: CancellationToken)
+where
+    A: Accept<Peer = SocketAddr>,
+{
+    let crowd = node.crowd().clone();
+    let ends = stop.clone();
+    let session = move |peer: SocketAddr| {
+        let source = A::source(&peer);
+        Ok(Session::of_stranger(
+            Arc::clone(&node),
+            peer,
+            source,
+            ends.clone(),
+        ))
+    };
+    serve(listener, crowd, session, stop).await;
+}

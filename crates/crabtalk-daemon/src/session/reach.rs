@@ -1,0 +1,248 @@
+//! What a request names, and whether its client's token reaches that (REMOTE-1).
+//!
+//! Invariants: every operation is looked at, or it does not compile; whether one is
+//! refused depends on the token and on who is an owner, never on what exists, so
+//! that nobody learns of anything by asking; lists are filtered where they are
+//! made.
+
+use super::{Session, status};
+use crabtalk_domain::ConversationKey;
+use crabtalk_proto::client_message::Msg;
+use crabtalk_proto::*;
+use crabtalk_runtime::{Error, PendingAsk as Waiting};
+
+/// What a request names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names<'a> {
+    /// Nothing that anybody owns.
+    Nothing,
+    /// A conversation that may be there.
+    Pair(&'a str, &'a str),
+    /// A conversation that the client speaks in, and another agent in it.
+    Speaks(&'a str, &'a str, &'a str),
+    /// An agent.
+    Agent(&'a str),
+    /// Nothing, but its answer does: it is filtered. So is what it names by a
+    /// number or a file, when that is looked up.
+    Answer,
+    /// An event's source, which may start any agent.
+    Event(&'a str),
+    /// What belongs to the whole node.
+    Node,
+}
+
+/// What a request names.
+pub(super) fn names(request: &Msg) -> Names<'_> {
+    match request {
+        Msg::Hello(_) | Msg::Ping(_) | Msg::ListModels(_) | Msg::TestCron(_) => Names::Nothing,
+        Msg::Send(m) => speaks(&m.agent, &m.sender, &m.guest),
+        Msg::Stream(m) => speaks(&m.agent, &m.sender, &m.guest),
+        Msg::Kill(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::SteerSession(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::Compact(m) => Names::Speaks(&m.agent, &m.sender, ""),
+        Msg::ReplyToAsk(m) => match m.ask_id.as_deref() {
+            // The id says which, and is looked up.
+            Some(id) if !id.is_empty() => Names::Answer,
+            Some(_) | None => Names::Pair(&m.agent, &m.sender),
+        },
+        Msg::GetHistory(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::RemoveConversation(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::SetConversation(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::ListArchives(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::GetArchive(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::Search(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::Attach(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::ListMemory(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::GetMemory(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::Remember(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::Forget(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::GetRights(m) => Names::Agent(&m.agent),
+        Msg::GetAgent(m) => Names::Agent(&m.name),
+        Msg::CreateCron(m) => Names::Speaks(&m.agent, &m.sender, ""),
+        Msg::SubscribeEvent(m) => Names::Agent(&m.target_agent),
+        Msg::PublishEvent(m) => Names::Event(&m.source),
+        Msg::ListAsks(_)
+        | Msg::ListApprovals(_)
+        | Msg::RemoveApproval(_)
+        | Msg::ListActiveConversations(_)
+        | Msg::ListConversations(_)
+        | Msg::GetConversationHistory(_)
+        | Msg::DeleteConversation(_)
+        | Msg::ListAgents(_)
+        | Msg::ListSkills(_)
+        | Msg::DeleteCron(_)
+        | Msg::ListCrons(_)
+        | Msg::RunCron(_)
+        | Msg::SetCron(_)
+        | Msg::ListCronRuns(_)
+        | Msg::UnsubscribeEvent(_)
+        | Msg::ListSubscriptions(_)
+        | Msg::GetStats(_)
+        | Msg::SubscribeEvents(_) => Names::Answer,
+        Msg::ImportMemory(_)
+        | Msg::CreateAgent(_)
+        | Msg::UpdateAgent(_)
+        | Msg::DeleteAgent(_)
+        | Msg::ListProviders(_)
+        | Msg::SetProvider(_)
+        | Msg::DeleteProvider(_)
+        | Msg::SetActiveModel(_)
+        | Msg::ListMcps(_)
+        | Msg::SetMcp(_)
+        | Msg::DeleteMcp(_)
+        | Msg::TestMcp(_)
+        | Msg::ListComponents(_)
+        | Msg::SetLocalMcps(_)
+        | Msg::SetEnabled(_)
+        | Msg::GetConfig(_)
+        | Msg::SetConfig(_)
+        | Msg::Reload(_)
+        | Msg::ReloadConfig(_)
+        | Msg::CreateToken(_)
+        | Msg::ListTokens(_)
+        | Msg::RemoveToken(_)
+        | Msg::ListAudit(_)
+        | Msg::Extension(_) => Names::Node,
+    }
+}
+
+fn speaks<'a>(agent: &'a str, sender: &'a Option<String>, guest: &'a Option<String>) -> Names<'a> {
+    let text = |text: &'a Option<String>| text.as_deref().unwrap_or_default();
+    Names::Speaks(agent, text(sender), text(guest))
+}
+
+impl Session {
+    /// Refuses what names something beyond the client's token.
+    pub(super) fn check_reach(&self, request: &Msg) -> Result<(), Status> {
+        let Some(grant) = self.grant() else {
+            return Ok(());
+        };
+        let config = self.config();
+        let or = |sender: &str| match sender {
+            "" => grant.name().to_owned(),
+            sender => sender.to_owned(),
+        };
+        match names(request) {
+            Names::Nothing | Names::Answer => Ok(()),
+            Names::Pair(agent, sender) => {
+                let (agent, sender) = (self.or_default_agent(agent), or(sender));
+                match grant.agent(&agent) && grant.sender(&config, &sender) {
+                    true => Ok(()),
+                    false => Err(absent(&agent, &sender)),
+                }
+            }
+            Names::Speaks(agent, sender, guest) => {
+                self.check_agent(agent)?;
+                if !guest.is_empty() {
+                    self.check_agent(guest)?;
+                }
+                let sender = or(sender);
+                match grant.sender(&config, &sender) {
+                    true => Ok(()),
+                    false => Err(Status::forbidden(format!(
+                        "this token does not speak as {sender:?}"
+                    ))),
+                }
+            }
+            Names::Agent(agent) => self.check_agent(agent),
+            Names::Event(source) => {
+                let may = grant.all_agents() && grant.sender(&config, &format!("event:{source}"));
+                may.then_some(()).ok_or_else(|| {
+                    Status::forbidden(format!(
+                        "this token does not publish {source:?}: it has to reach all agents, and \
+                         the sender \"event:{source}\""
+                    ))
+                })
+            }
+            Names::Node => grant.unrestricted().then_some(()).ok_or_else(|| {
+                Status::forbidden("this token does not reach the whole node, as this would need")
+            }),
+        }
+    }
+
+    fn or_default_agent(&self, agent: &str) -> String {
+        match agent {
+            "" => self.config().default_agent.clone(),
+            agent => agent.to_owned(),
+        }
+    }
+
+    /// An agent beyond reach is answered as one that does not exist, and none is
+    /// told of that the token does not reach.
+    fn check_agent(&self, agent: &str) -> Result<(), Status> {
+        let Some(grant) = self.grant() else {
+            return Ok(());
+        };
+        let agent = self.or_default_agent(agent);
+        let catalog = self.node.runtime().catalog();
+        let is_there = catalog.agents.keys().any(|name| name.as_str() == agent);
+        if is_there && grant.agent(&agent) {
+            return Ok(());
+        }
+        let known = catalog.agents.keys().map(|name| name.as_str());
+        let known: Vec<&str> = known.filter(|name| grant.agent(name)).collect();
+        let error = Error::UnknownAgent {
+            name: agent,
+            known: match known.as_slice() {
+                [] => "none".to_owned(),
+                known => known.join(", "),
+            },
+        };
+        Err(status(&error))
+    }
+
+    /// Whether the client reaches an agent.
+    pub(super) fn reaches_agent(&self, agent: &str) -> bool {
+        self.grant().is_none_or(|grant| grant.agent(agent))
+    }
+
+    /// Whether the client reaches a conversation.
+    pub(super) fn reaches(&self, agent: &str, sender: &str) -> bool {
+        self.grant()
+            .is_none_or(|grant| grant.agent(agent) && grant.sender(&self.config(), sender))
+    }
+
+    /// Whether the client reaches a conversation.
+    pub(super) fn reaches_key(&self, key: &ConversationKey) -> bool {
+        self.reaches(key.agent.as_str(), key.sender.as_str())
+    }
+
+    /// Whether the client reaches all that there is.
+    pub(super) fn reaches_everything(&self) -> bool {
+        self.grant().is_none_or(|grant| grant.everything())
+    }
+
+    /// Whether the client is shown an ask. What is asked of owners is shown to
+    /// those who act for them.
+    pub(super) fn sees_ask(&self, pending: &Waiting) -> bool {
+        self.grant().is_none_or(|grant| {
+            let config = self.config();
+            grant.pair(&config, &pending.key) && (!pending.inbox || grant.acts_for_owner(&config))
+        })
+    }
+
+    /// An ask that the client is not shown is none.
+    pub(super) fn check_ask(&self, id: Option<&str>) -> Result<(), Status> {
+        let (Some(id), Some(_)) = (id, self.grant()) else {
+            return Ok(());
+        };
+        let asks = self.node.runtime().asks(None, None);
+        let asked = asks.iter().find(|pending| pending.ask.id == id);
+        match asked.is_some_and(|pending| self.sees_ask(pending)) {
+            true => Ok(()),
+            false => Err(status(&Error::NoAsk(format!(
+                " under the id {id:?}; it was answered or withdrawn"
+            )))),
+        }
+    }
+}
+
+/// Said of what is beyond reach, whether or not it exists.
+pub(super) fn absent(agent: &str, sender: &str) -> Status {
+    Status::not_found(format!(
+        "there is no conversation {agent} / {sender} within this token's reach"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! Which requests have an entry of the audit before they are done (REMOTE-2).
+//!
+//! Invariants: every operation is looked at, or it does not compile; a value that may
+//! be secret is in no entry; what only stops something goes on if the disk is full.
+
+use super::Session;
+use crate::audit::{entry, tell};
+use crabtalk_audit::Entry;
+use crabtalk_proto::client_message::Msg;
+use crabtalk_proto::*;
+use crabtalk_runtime::PendingAsk as Waiting;
+
+/// Whether a request is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// It is not.
+    No,
+    /// Before it is done, or it is not done.
+    First(&'static str),
+    /// It is done whatever the disk says: it only stops something.
+    Anyway(&'static str),
+    /// An answer to an approval: allowing is recorded first, denying anyway.
+    Answer,
+}
+
+/// Whether a request is recorded, and as what.
+pub(super) fn recorded(request: &Msg) -> Recorded {
+    use Recorded::{Answer, Anyway, First, No};
+    match request {
+        Msg::Kill(_) => Anyway("kill"),
+        Msg::ReplyToAsk(_) => Answer,
+        Msg::RemoveApproval(_) => Anyway("approval-removed"),
+        Msg::RemoveConversation(_) | Msg::DeleteConversation(_) => First("conversation-removed"),
+        Msg::ImportMemory(_) => First("memory-imported"),
+        Msg::CreateAgent(_) => First("agent-created"),
+        Msg::UpdateAgent(_) => First("agent-changed"),
+        Msg::DeleteAgent(_) => First("agent-deleted"),
+        Msg::SetProvider(_) => First("provider-set"),
+        Msg::DeleteProvider(_) => First("provider-deleted"),
+        Msg::SetActiveModel(_) => First("model-chosen"),
+        Msg::SetLocalMcps(_) | Msg::SetMcp(_) => First("mcp-set"),
+        Msg::DeleteMcp(_) => First("mcp-deleted"),
+        Msg::SetEnabled(_) => First("switched"),
+        Msg::CreateCron(_) => First("cron-created"),
+        Msg::DeleteCron(_) => Anyway("cron-deleted"),
+        Msg::SetCron(_) => First("cron-set"),
+        Msg::SubscribeEvent(_) => First("subscribed"),
+        Msg::UnsubscribeEvent(_) => Anyway("unsubscribed"),
+        Msg::SetConfig(_) => First("config-set"),
+        Msg::Reload(_) | Msg::ReloadConfig(_) => Anyway("reload"),
+        Msg::CreateToken(_) => First("token-created"),
+        Msg::RemoveToken(_) => Anyway("token-removed"),
+        Msg::Hello(_)
+        | Msg::Ping(_)
+        | Msg::Send(_)
+        | Msg::Stream(_)
+        | Msg::Attach(_)
+        | Msg::SubscribeEvents(_)
+        | Msg::SteerSession(_)
+        | Msg::Compact(_)
+        | Msg::ListAsks(_)
+        | Msg::ListApprovals(_)
+        | Msg::GetRights(_)
+        | Msg::ListActiveConversations(_)
+        | Msg::ListConversations(_)
+        | Msg::GetHistory(_)
+        | Msg::GetConversationHistory(_)
+        | Msg::SetConversation(_)
+        | Msg::ListArchives(_)
+        | Msg::GetArchive(_)
+        | Msg::Search(_)
+        | Msg::ListMemory(_)
+        | Msg::GetMemory(_)
+        | Msg::Remember(_)
+        | Msg::Forget(_)
+        | Msg::ListAgents(_)
+        | Msg::GetAgent(_)
+        | Msg::ListProviders(_)
+        | Msg::ListModels(_)
+        | Msg::ListMcps(_)
+        | Msg::TestMcp(_)
+        | Msg::ListComponents(_)
+        | Msg::ListSkills(_)
+        | Msg::ListCrons(_)
+        | Msg::RunCron(_)
+        | Msg::ListCronRuns(_)
+        | Msg::TestCron(_)
+        | Msg::ListSubscriptions(_)
+        | Msg::PublishEvent(_)
+        | Msg::GetConfig(_)
+        | Msg::ListTokens(_)
+        | Msg::ListAudit(_)
+        | Msg::GetStats(_)
+        | Msg::Extension(_) => No,
+    }
+}
+
+/// What an entry says of a request, beside what it is: names and numbers, no values.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not recorded, or says nothing more, needs no arm"
+)]
+fn about(request: &Msg, entry: Entry) -> Entry {
+    match request {
+        Msg::Kill(m) => entry.with("agent", &*m.agent).with("sender", &*m.sender),
+        Msg::RemoveConversation(m) => entry.with("agent", &*m.agent).with("sender", &*m.sender),
+        Msg::DeleteConversation(m) => entry.with("file", &*m.file_path),
+        Msg::RemoveApproval(m) => entry
+            .with("index", m.index)
+            .with("exact", m.exact.clone().unwrap_or_default()),
+        Msg::ImportMemory(m) => entry.with("path", &*m.path),
+        Msg::CreateAgent(m) => entry.with("agent", &*m.name),
+        Msg::UpdateAgent(m) => entry.with("agent", &*m.name),
+        Msg::DeleteAgent(m) => entry.with("agent", &*m.name),
+        Msg::SetProvider(m) => entry.with("provider", &*m.name),
+        Msg::DeleteProvider(m) => entry.with("provider", &*m.name),
+        Msg::SetActiveModel(m) => entry.with("model", &*m.model),
+        Msg::SetEnabled(m) => entry.with("name", &*m.name).with("enabled", m.enabled),
+        Msg::CreateCron(m) => entry
+            .with("agent", &*m.agent)
+            .with("sender", &*m.sender)
+            .with("schedule", &*m.schedule)
+            .with("skill", &*m.skill)
+            .with("content", m.content.clone().unwrap_or_default()),
+        Msg::DeleteCron(m) => entry.with("id", m.id),
+        Msg::SetCron(m) => entry.with("id", m.id).with("paused", m.paused),
+        Msg::SubscribeEvent(m) => entry
+            .with("source", &*m.source)
+            .with("agent", &*m.target_agent),
+        Msg::UnsubscribeEvent(m) => entry.with("id", m.id),
+        Msg::SetConfig(m) => entry.with(
+            "key",
+            match m.key.as_str() {
+                "" => "the whole file",
+                key => key,
+            },
+        ),
+        Msg::CreateToken(m) => entry
+            .with("token", &*m.name)
+            .with("role", &*m.role)
+            .with("agents", m.agents.clone())
+            .with("senders", m.senders.clone())
+            .with("cwd", m.cwd.clone())
+            .with("until", &*m.until),
+        Msg::RemoveToken(m) => entry.with("token", &*m.name),
+        _ => entry,
+    }
+}
+
+/// An answer to an approval, with all that was shown.
+fn answered(entry: Entry, pending: &Waiting, content: &str) -> Entry {
+    let ask = &pending.ask;
+    let questions = ask.questions.iter().map(|q| q.question.as_str());
+    entry
+        .with("ask", &*ask.id)
+        .with("agent", pending.key.agent.as_str())
+        .with("sender", pending.key.sender.as_str())
+        .with("tool", &*ask.tool)
+        .with("shown", &*ask.detail)
+        .with("question", questions.collect::<Vec<_>>().join("\n"))
+        .with("answer", content)
+}
+
+/// Whether an answer denies. Anything that is not plainly that is recorded first.
+fn denies(content: &str) -> bool {
+    let content = content.trim().to_lowercase();
+    matches!(content.as_str(), "3" | "n" | "no" | "deny") || content.starts_with("deny:")
+}
+
+impl Session {
+    /// Writes the entry that a request needs before it is done; its number.
+    pub(super) fn record_first(
+        &self,
+        request: &Msg,
+    ) -> Option<impl Future<Output = Result<u64, Status>> + Send + 'static> {
+        let (what, needed) = match recorded(request) {
+            Recorded::No => return None,
+            Recorded::First(what) => (what, true),
+            Recorded::Anyway(what) => (what, false),
+            Recorded::Answer => ("", true),
+        };
+        let (entry, needed) = if let Msg::ReplyToAsk(reply) = request {
+            let pending = self.approval_of(reply)?;
+            let denied = denies(&reply.content);
+            let what = if denied { "denied" } else { "allowed" };
+            let entry = answered(self.entry(what), &pending, &reply.content);
+            (entry, !denied)
+        } else {
+            (about(request, self.entry(what)), needed)
+        };
+        let audit = self.node.audit().clone();
+        Some(async move {
+            match audit.record(entry).await {
+                Err(_) if !needed => Ok(0),
+                recorded => recorded,
+            }
+        })
+    }
+
+    /// Says of an entry that what it tells was not done.
+    pub(super) fn record_failure(&self, operation: &'static str, entry: u64, status: &Status) {
+        if entry > 0 {
+            let failed = self.entry("not-done").with("entry", entry);
+            tell(
+                failed
+                    .with("operation", operation)
+                    .with("code", status.code)
+                    .with("why", &*status.message),
+            );
+        }
+    }
+
+    /// An entry of this client's.
+    pub(super) fn entry(&self, what: &str) -> Entry {
+        let mut entry = entry(what, self.answering());
+        entry.from = self.address();
+        entry
+    }
+
+    /// The approval that a reply is meant for; `None` for questions, and where
+    /// nothing waits.
+    fn approval_of(&self, reply: &ReplyToAsk) -> Option<Waiting> {
+        let id = reply.ask_id.as_deref().filter(|id| !id.is_empty());
+        let key = self.key(&reply.agent, &reply.sender).ok()?;
+        let asks = self.node.runtime().asks(None, None);
+        let asked = asks.into_iter().find(|pending| match id {
+            Some(id) => pending.ask.id == id,
+            None => pending.key == key && !pending.inbox,
+        });
+        asked.filter(|pending| pending.ask.kind == crabtalk_domain::AskKind::Approval)
+    }
+
+    pub(super) async fn audit_page(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
+        self.mark_modern();
+        let limit = match request.limit as usize {
+            0 => DEFAULT_PAGE,
+            limit => limit.min(MAX_PAGE),
+        };
+        let audit = self.node.audit();
+        let page = audit.latest(request.before, limit).await?;
+        let (mut checked, mut problem) = (0, String::new());
+        if request.verify {
+            let check = audit.check().await?;
+            (checked, problem) = (check.lines, check.problem.unwrap_or_default());
+        }
+        let mut lines = page.lines;
+        let mut more = page.more;
+        let mut bytes = 0;
+        // The newest that fit into a frame.
+        let fit = lines.iter().rev().take_while(|line| {
+            bytes += line.len();
+            bytes < MAX_PAGE_BYTES
+        });
+        let fit = fit.count();
+        if fit < lines.len() {
+            more = true;
+            lines.drain(..lines.len() - fit);
+        }
+        Ok(AuditPage {
+            lines,
+            more,
+            checked,
+            problem,
+        })
+    }
+}
+
+/// Entries of a page when the client does not say.
+const DEFAULT_PAGE: usize = 100;
+
+/// Most entries of a page.
+const MAX_PAGE: usize = 1000;
+
+/// Most bytes of a page, well below the frame's limit (WIRE-1).
+const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;

@@ -1,0 +1,192 @@
+//! Who the client of a session is, and how it shows that (WIRE-5, REMOTE-1).
+//!
+//! Invariants: the Unix socket's client is the owner and needs no token; nobody
+//! else is anything before its token was found; who that was does not change.
+
+use super::{LOCAL_SENDER, Session};
+use crate::audit::entry;
+use crate::node::Node;
+use crate::remote::{Grant, Shown};
+use crabtalk_domain::Principal;
+use crabtalk_proto::{HelloMsg, Role, Status};
+use crabtalk_transport::Source;
+use std::future::{Future, pending};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use tokio_util::sync::CancellationToken;
+
+/// Who the client is.
+pub(super) enum Who {
+    /// The owner.
+    Owner,
+    /// Whoever comes from elsewhere.
+    Remote(Remote),
+}
+
+/// A client from elsewhere.
+pub(super) struct Remote {
+    address: SocketAddr,
+    /// By what its guesses are counted.
+    source: Source,
+    /// Its token, once it has shown one.
+    shown: OnceLock<Shown>,
+}
+
+impl Who {
+    pub(super) fn role(&self) -> Role {
+        match self {
+            Self::Owner => Role::Admin,
+            Self::Remote(remote) => {
+                let shown = remote.shown.get();
+                shown.map_or(Role::Stranger, |shown| shown.grant().role())
+            }
+        }
+    }
+
+    pub(super) fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
+        type Ended = Pin<Box<dyn Future<Output = Status> + Send>>;
+        let ended: Option<Ended> = match self {
+            Self::Owner => None,
+            Self::Remote(remote) => {
+                let shown = remote.shown.get();
+                shown.map(|shown| -> Ended { Box::pin(shown.grant().ended()) })
+            }
+        };
+        async move {
+            match ended {
+                Some(ended) => ended.await,
+                None => pending().await,
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Of somebody who has to show a token first.
+    pub(crate) fn of_stranger(
+        node: Arc<Node>,
+        address: SocketAddr,
+        source: Option<Source>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let remote = Remote {
+            address,
+            source: source.unwrap_or(Source::Address(address.ip())),
+            shown: OnceLock::new(),
+        };
+        Self::new(node, Who::Remote(remote), shutdown)
+    }
+
+    /// The client's token; `None` is the owner's own client, or a stranger, whom
+    /// nothing is answered.
+    pub(super) fn grant(&self) -> Option<&Arc<Grant>> {
+        match &self.who {
+            Who::Owner => None,
+            Who::Remote(remote) => remote.shown.get().map(Shown::grant),
+        }
+    }
+
+    /// Finds the token that a client shows. A wrong one costs time.
+    pub(super) async fn show_token(&self, hello: &HelloMsg) -> Result<(), Status> {
+        let Who::Remote(remote) = &self.who else {
+            return Ok(());
+        };
+        if remote.shown.get().is_some() {
+            return Ok(());
+        }
+        let elsewhere = self.node.remote();
+        if let Some(grant) = elsewhere.tokens().find(&hello.token) {
+            if grant.comes_anew(remote.address.ip()) {
+                self.record_login(remote, &grant, &hello.client).await?;
+            }
+            tracing::info!(
+                token = grant.name(),
+                address = %remote.address,
+                client = %crabtalk_proto::visible(&hello.client),
+                "a client came in by a token"
+            );
+            // Another Hello of this connection may have been faster.
+            let _ = remote.shown.set(grant.show());
+            return Ok(());
+        }
+        let wrong = elsewhere.guesses().wrong(remote.source);
+        if wrong.tell {
+            tracing::warn!(
+                target: "security",
+                address = %remote.address,
+                count = wrong.count,
+                "a token was refused"
+            );
+        }
+        tokio::time::sleep(wrong.wait).await;
+        Err(Status::unauthorized(match hello.token.is_empty() {
+            true => "this daemon wants a token: `crabtalk tokens add` makes one where it runs",
+            false => "this token is not known here, or is over",
+        }))
+    }
+
+    /// Who cannot be recorded does not come in.
+    async fn record_login(
+        &self,
+        remote: &Remote,
+        grant: &Grant,
+        client: &str,
+    ) -> Result<(), Status> {
+        let mut login = entry("login", format_args!("token/{}", grant.name()));
+        login.from = remote.address.to_string();
+        let login = login.with("client", crabtalk_proto::visible(client).into_owned());
+        self.node.audit().record(login).await?;
+        grant.came(remote.address.ip());
+        Ok(())
+    }
+
+    /// The sender of a message that names none (CONV-8).
+    pub(super) fn default_sender(&self) -> &str {
+        self.grant().map_or(LOCAL_SENDER, |grant| grant.name())
+    }
+
+    /// Who the client is when it speaks as this sender; empty is its own.
+    pub(super) fn principal(&self, sender: &str) -> Principal {
+        match self.grant() {
+            None => Principal::Owner,
+            Some(grant) => {
+                let named = !sender.is_empty();
+                let sender = if named { sender } else { grant.name() };
+                grant.principal(&self.config(), sender, named)
+            }
+        }
+    }
+
+    /// Who the client is when it answers what is asked.
+    pub(super) fn answering(&self) -> Principal {
+        match self.grant() {
+            None => Principal::Owner,
+            Some(grant) => grant.answers_as(&self.config()),
+        }
+    }
+
+    /// From where the client comes; empty for this machine's owner.
+    pub(super) fn address(&self) -> String {
+        match &self.who {
+            Who::Owner => String::new(),
+            Who::Remote(remote) => remote.address.to_string(),
+        }
+    }
+
+    /// Tells the log of a request that was refused for who the client is.
+    pub(super) fn tell_refusal(&self, operation: &'static str, status: &Status) {
+        let Who::Remote(remote) = &self.who else {
+            return;
+        };
+        let token = self.grant().map_or("", |grant| grant.name());
+        tracing::info!(
+            target: "security",
+            token,
+            address = %remote.address,
+            operation,
+            code = status.code,
+            "a request was refused"
+        );
+    }
+}

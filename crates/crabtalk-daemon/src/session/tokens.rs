@@ -1,0 +1,123 @@
+//! Tokens by protocol (REMOTE-1).
+//!
+//! Invariant: a token is in one answer, to whoever made it; what is kept is its hash.
+
+use super::{Session, models};
+use crate::edit::EditError;
+use crate::remote::new_token;
+use crabtalk_config::{Token, end_of, is_name};
+use crabtalk_proto::*;
+use serde_json::{Value, json};
+
+impl Session {
+    pub(super) async fn make_token(&self, request: CreateTokenMsg) -> Result<NewToken, Status> {
+        self.mark_modern();
+        let name = request.name.clone();
+        if !is_name(&name) {
+            return Err(Status::bad_request(format!("{name:?} is not a name")));
+        }
+        if !request.until.is_empty() {
+            let now = jiff::Timestamp::now();
+            match end_of(&request.until) {
+                None => {
+                    return Err(Status::bad_request(format!(
+                        "{:?} is neither a date, as in 2027-01-31, nor an instant",
+                        request.until
+                    )));
+                }
+                Some(end) if end <= now => {
+                    return Err(Status::bad_request(format!("{} is over", request.until)));
+                }
+                Some(_) => {}
+            }
+        }
+        let (token, hash) = new_token()
+            .map_err(|e| Status::internal(format!("the system gives no random bytes: {e}")))?;
+        let table = table(&request, &hash.to_string());
+        let edited = self.node.edit(move |file, config| {
+            if config
+                .token
+                .iter()
+                .any(|token| token.name.eq_ignore_ascii_case(&name))
+            {
+                return Err(EditError::Exists(format!(
+                    "there is a token {name} already; remove it first, or choose another name"
+                )));
+            }
+            Ok(file.set(&["token", &name], &table)?)
+        });
+        edited.await.map_err(|e| models::refused(&e))?;
+        let (listen, fingerprint) = self.way_in().await;
+        Ok(NewToken {
+            name: request.name,
+            token,
+            listen,
+            fingerprint,
+        })
+    }
+
+    pub(super) async fn tokens(&self) -> TokenList {
+        self.mark_modern();
+        let config = self.node.config();
+        let tokens = config.token.iter().map(|token| self.token_info(token));
+        let tokens = tokens.collect();
+        let (listen, fingerprint) = self.way_in().await;
+        TokenList {
+            tokens,
+            listen,
+            fingerprint,
+        }
+    }
+
+    fn token_info(&self, token: &Token) -> TokenInfo {
+        let folders = token.cwd.iter().flatten();
+        TokenInfo {
+            name: token.name.clone(),
+            role: token.role.as_str().into(),
+            agents: token.agents.clone().unwrap_or_default(),
+            senders: token.senders.clone().unwrap_or_default(),
+            cwd: folders.map(|f| f.to_string_lossy().into_owned()).collect(),
+            until: token.until.map(|t| t.to_string()).unwrap_or_default(),
+            connections: self.node.remote().tokens().connections(&token.name),
+        }
+    }
+
+    /// Where the daemon listens, and by what its certificate is known.
+    async fn way_in(&self) -> (Vec<String>, String) {
+        let (listen, fingerprint) = self.node.remote().ears().addresses().await;
+        let listen = listen.iter().map(ToString::to_string).collect();
+        let fingerprint = fingerprint.map(|f| f.to_string()).unwrap_or_default();
+        (listen, fingerprint)
+    }
+
+    pub(super) async fn drop_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
+        self.mark_modern();
+        let edited = self.node.edit(move |file, config| {
+            let name = &request.name;
+            if !config.token.iter().any(|token| token.name == *name) {
+                return Err(EditError::NotFound(format!("there is no token {name:?}")));
+            }
+            file.remove(&["token", name]);
+            Ok(())
+        });
+        edited.await.map_err(|e| models::refused(&e))
+    }
+}
+
+/// What the configuration says of a token: nothing where the default holds.
+fn table(request: &CreateTokenMsg, hash: &str) -> Value {
+    let mut table = json!({"hash": hash, "role": request.role});
+    for (key, list) in [
+        ("agents", &request.agents),
+        ("senders", &request.senders),
+        ("cwd", &request.cwd),
+    ] {
+        if !list.is_empty() {
+            table[key] = json!(list);
+        }
+    }
+    if !request.until.is_empty() {
+        table["until"] = request.until.as_str().into();
+    }
+    table
+}

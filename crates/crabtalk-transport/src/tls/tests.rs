@@ -1,0 +1,141 @@
+use super::*;
+use crate::crowd::Crowd;
+use crate::serve;
+use crate::tcp::TcpError;
+use crate::testing::*;
+use crabtalk_proto::{Client, Ping};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+fn certificate() -> Certificate {
+    let own = make_certificate().unwrap();
+    Certificate::from_pem(own.certificate.as_bytes(), own.key.as_bytes()).unwrap()
+}
+
+/// A daemon's listener, and its tasks.
+struct Fixture {
+    address: String,
+    fingerprint: Fingerprint,
+    shutdown: CancellationToken,
+    serving: JoinSet<()>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let certificate = certificate();
+        let fingerprint = certificate.fingerprint();
+        let tcp = TcpListener::bind("127.0.0.1:0".parse().unwrap(), Vec::new());
+        let listener = TlsListener::new(tcp.await.unwrap(), certificate).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let shutdown = CancellationToken::new();
+        let mut serving = JoinSet::new();
+        let session = |_| Ok(Scripted::new().1);
+        serving.spawn(serve(listener, Crowd::default(), session, shutdown.clone()));
+        Self {
+            address,
+            fingerprint,
+            shutdown,
+            serving,
+        }
+    }
+
+    async fn stopped(mut self) {
+        self.shutdown.cancel();
+        self.serving.join_next().await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_pinned_the_certificate_is_answered() {
+    let fixture = Fixture::new().await;
+    assert_eq!(
+        fingerprint_of(&fixture.address).await.unwrap(),
+        fixture.fingerprint
+    );
+    let mut client = connect_tls(&fixture.address, fixture.fingerprint)
+        .await
+        .unwrap();
+    client.ping(Ping {}).await.unwrap();
+    client.ping(Ping {}).await.unwrap();
+    fixture.stopped().await;
+}
+
+#[tokio::test]
+async fn another_certificate_is_refused_and_both_are_named() {
+    let fixture = Fixture::new().await;
+    let other = certificate().fingerprint();
+    let error = connect_tls(&fixture.address, other).await.unwrap_err();
+    let TcpError::Changed { expected, seen, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!((expected, seen), (other, fixture.fingerprint));
+    fixture.stopped().await;
+}
+
+#[tokio::test]
+async fn who_says_nothing_or_nonsense_is_closed_and_others_are_served() {
+    let fixture = Fixture::new().await;
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        silent.push(TcpStream::connect(&fixture.address).await.unwrap());
+    }
+    let mut plain = TcpStream::connect(&fixture.address).await.unwrap();
+    plain.write_all(&frames([Ping {}.into()])).await.unwrap();
+    let mut client = connect_tls(&fixture.address, fixture.fingerprint)
+        .await
+        .unwrap();
+    client.ping(Ping {}).await.unwrap();
+    // It hears an alert of TLS at most, and the end.
+    let mut said = Vec::new();
+    let _ = plain.read_to_end(&mut said).await;
+    assert!(said.len() < 16, "{said:?}");
+    fixture.stopped().await;
+    for mut silent in silent {
+        assert_eq!(silent.read(&mut [0]).await.unwrap_or(0), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_handshake_ends_within_its_time() {
+    let fixture = Fixture::new().await;
+    let mut silent = TcpStream::connect(&fixture.address).await.unwrap();
+    let began = std::time::Instant::now();
+    assert_eq!(silent.read(&mut [0]).await.unwrap_or(0), 0);
+    assert!(began.elapsed() < Duration::from_secs(20));
+    fixture.stopped().await;
+}
+
+#[test]
+fn fingerprints_are_read_as_they_are_written() {
+    let fingerprint = certificate().fingerprint();
+    let text = fingerprint.to_string();
+    assert_eq!(Fingerprint::parse(&text), Some(fingerprint));
+    let upper = text.to_uppercase();
+    assert_eq!(Fingerprint::parse(&upper), Some(fingerprint));
+    for wrong in [
+        "",
+        "SHA256:",
+        "SHA256:zz",
+        &text[..70],
+        "é".repeat(40).as_str(),
+    ] {
+        assert_eq!(Fingerprint::parse(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn a_key_that_is_not_the_certificates_is_refused() {
+    let (one, other) = (make_certificate().unwrap(), make_certificate().unwrap());
+    let mixed = Certificate::from_pem(one.certificate.as_bytes(), other.key.as_bytes());
+    assert!(
+        matches!(mixed, Err(CertificateError::Unusable(_))),
+        "{mixed:?}"
+    );
+    let none = Certificate::from_pem(b"nothing", one.key.as_bytes());
+    assert!(
+        matches!(none, Err(CertificateError::NotPem { .. })),
+        "{none:?}"
+    );
+}

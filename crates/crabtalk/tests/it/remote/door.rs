@@ -1,0 +1,289 @@
+//! Who comes in, and who does not.
+
+use super::{Elsewhere, PLAIN, TLS, client_at, token};
+use crate::rig::{TestEnv, eventually, within};
+use crabtalk_client::{
+    AttachMsg, Error, GetStats, ListTokensMsg, NewToken, RemoveTokenMsg, RunNews, StreamMsg,
+    stream_event::Event,
+};
+use crabtalk_proto::{ClientMessage, HelloMsg, Ping, ServerMessage, codec, read_message};
+use futures_util::StreamExt;
+use std::fs;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+fn say(content: &str) -> StreamMsg {
+    StreamMsg {
+        content: content.into(),
+        ..StreamMsg::default()
+    }
+}
+
+#[tokio::test]
+async fn nothing_listens_unless_it_is_configured() {
+    let elsewhere = Elsewhere::with("").await;
+    let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
+    assert!(listed.listen.is_empty() && listed.fingerprint.is_empty());
+    let stats = elsewhere.owner().call(GetStats::default()).await.unwrap();
+    assert!(stats.services.iter().all(|service| service.name != "tcp"));
+    let log = elsewhere.daemon.stderr();
+    assert!(!log.contains("listening"), "{log}");
+    let folder = elsewhere.env.home.join("state/tls");
+    assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
+    for config in [PLAIN, TLS] {
+        let elsewhere = Elsewhere::with(config).await;
+        let made = elsewhere.token(token("phone", "talk", &[])).await;
+        let phone = client_at(&made.listen[0], &made);
+        let welcome = phone.connect().await.unwrap();
+        let welcome = welcome.welcome().unwrap();
+        assert_eq!(welcome.default_sender, "phone");
+        assert_eq!(welcome.role, "talk");
+        let mut run = phone.stream(say("hello"));
+        let mut said = String::new();
+        while let Some(news) = within("the run", run.next()).await {
+            if let RunNews::Event(event) = news.unwrap()
+                && let Some(Event::Chunk(chunk)) = event.event
+            {
+                said.push_str(&chunk.content);
+            }
+        }
+        assert!(said.contains("You told me: hello"), "{said}");
+        let logs = elsewhere.env.logs();
+        let first = fs::read_to_string(&logs[0]).unwrap();
+        assert!(first.contains("\"created_by\":\"phone\""), "{first}");
+        assert!(first.contains("client:token/phone"), "{first}");
+        // The file has a hash, and nothing else that would let anybody in.
+        let kept = fs::read_to_string(elsewhere.env.home.join("config/config.toml")).unwrap();
+        assert!(kept.contains("sha256:") && !kept.contains(&made.token));
+        for wrong in [
+            "",
+            "local",
+            "phone",
+            &made.token[..20],
+            &format!("{}x", made.token),
+        ] {
+            let thief = NewToken {
+                token: wrong.to_owned(),
+                ..made.clone()
+            };
+            let error = client_at(&made.listen[0], &thief).connect().await;
+            let error = error.err().expect("nobody knows it");
+            assert_eq!(error.code(), Some(401), "{wrong}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
+    let elsewhere = Elsewhere::with(TLS).await;
+    let phone = elsewhere.talker("phone", &[]).await;
+    let other = elsewhere.talker("other", &[]).await;
+    let mut idle = phone.connect().await.unwrap();
+    let mut kept = other.connect().await.unwrap();
+    let mut run = phone.stream(say(
+        "/slow 200 one two three four five six seven eight nine ten",
+    ));
+    loop {
+        let news = within("the first word", run.next()).await.unwrap().unwrap();
+        if let RunNews::Event(event) = news
+            && let Some(Event::Chunk(_)) = event.event
+        {
+            break;
+        }
+    }
+    let remove = RemoveTokenMsg {
+        name: "phone".into(),
+    };
+    elsewhere.owner().call(remove).await.unwrap();
+    let error = loop {
+        match within("the stream's end", run.next()).await {
+            Some(Ok(RunNews::Event(event))) => {
+                assert!(
+                    !matches!(event.event, Some(Event::End(_))),
+                    "cut before its end"
+                );
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => break error,
+            None => panic!("ended without a word"),
+        }
+    };
+    assert_eq!(error.code(), Some(401), "{error:?}");
+    let error = crabtalk_proto::Client::ping(&mut idle, Ping {}).await;
+    assert!(error.is_err());
+    crabtalk_proto::Client::ping(&mut kept, Ping {})
+        .await
+        .unwrap();
+    // The run is the conversation's, and goes on (CONV-4).
+    let attach = AttachMsg {
+        sender: "phone".into(),
+        ..AttachMsg::default()
+    };
+    let mut attached = elsewhere.owner().attach(attach);
+    let mut last = None;
+    while let Some(news) = within("its end", attached.next()).await {
+        if let RunNews::Event(event) = news.unwrap() {
+            last = event.event;
+        }
+    }
+    let Some(Event::End(end)) = last else {
+        panic!("{last:?}")
+    };
+    assert_eq!(end.code, 0);
+}
+
+#[tokio::test]
+async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let phone = elsewhere.talker("phone", &[]).await;
+    let mut open = phone.connect().await.unwrap();
+    let config = elsewhere.env.home.join("config/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let with = |listen: &str| text.replace("listen = \"127.0.0.1:0\"", listen);
+    let reload = async |text: String| {
+        fs::write(&config, text).unwrap();
+        elsewhere.env.run(&["daemon", "reload"]).await
+    };
+    // A second one beside the first.
+    reload(with("listen = [\"127.0.0.1:0\", \"[::1]:0\"]"))
+        .await
+        .ok();
+    let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
+    assert_eq!(listed.listen.len(), 2, "{listed:?}");
+    crabtalk_proto::Client::ping(&mut open, Ping {})
+        .await
+        .unwrap();
+    // A port that somebody else has is named, and the rest goes on.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let both = format!("listen = [\"127.0.0.1:0\", \"127.0.0.1:{port}\"]");
+    let said = reload(with(&both)).await;
+    let said = format!("{}{}", said.stdout, said.stderr);
+    assert!(
+        said.contains(&format!("port {port} of 127.0.0.1 is taken")),
+        "{said}"
+    );
+    crabtalk_proto::Client::ping(&mut open, Ping {})
+        .await
+        .unwrap();
+    // None at all.
+    let address = elsewhere.address().await;
+    reload(text.replace(PLAIN, "")).await.ok();
+    let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
+    assert!(listed.listen.is_empty());
+    eventually("the port to be closed", async || {
+        TcpStream::connect(&address).await.is_err().then_some(())
+    })
+    .await;
+    // And again, with TLS, on the port that was.
+    let tls = format!("listen = \"{address}\"\ntls = true");
+    reload(with(&tls)).await.ok();
+    let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
+    assert_eq!(listed.listen, [address]);
+    assert!(listed.fingerprint.starts_with("SHA256:"));
+}
+
+#[tokio::test]
+async fn the_certificate_is_made_once_and_a_changed_one_is_refused() {
+    let elsewhere = Elsewhere::with(TLS).await;
+    let made = elsewhere.token(token("phone", "talk", &[])).await;
+    let Elsewhere { env, daemon } = elsewhere;
+    daemon.kill().await;
+    let elsewhere = Elsewhere::of(env).await;
+    let address = elsewhere.address().await;
+    client_at(&address, &made).connect().await.unwrap();
+    let Elsewhere { env, daemon } = elsewhere;
+    daemon.kill().await;
+    fs::remove_dir_all(env.home.join("state/tls")).unwrap();
+    let elsewhere = Elsewhere::of(env).await;
+    let address = elsewhere.address().await;
+    let error = client_at(&address, &made).connect().await.err().unwrap();
+    assert!(matches!(error, Error::Unsafe(_)), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("is not the one that was pinned"), "{said}");
+}
+
+#[tokio::test]
+async fn a_port_without_encryption_beyond_this_machine_is_refused() {
+    let env = TestEnv::new();
+    env.config("[tcp]\nlisten = \"0.0.0.0:6688\"\n");
+    let said = env.run(&["daemon", "run"]).await.fails(1);
+    assert!(
+        said.contains("nothing may go unencrypted: set tls = true"),
+        "{said}"
+    );
+}
+
+/// What a stranger tries.
+#[tokio::test]
+async fn a_stranger_with_the_port_gets_nothing_and_holds_up_nobody() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let made = elsewhere.token(token("phone", "talk", &[])).await;
+    let address = made.listen[0].clone();
+    let connect = async || TcpStream::connect(&address).await.unwrap();
+    // A large frame is refused by its length, before any of it is kept.
+    let mut large = connect().await;
+    large.write_all(&5000_u32.to_be_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    within("a refusal", large.read_to_end(&mut answer))
+        .await
+        .unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    assert!(answer.contains("above the limit of 4096 bytes"), "{answer}");
+    // Requests before Hello.
+    let mut early = connect().await;
+    let mut frames = bytes::BytesMut::new();
+    codec::encode(&ClientMessage::from(GetStats::default()), &mut frames).unwrap();
+    early.write_all(&frames).await.unwrap();
+    let refused: ServerMessage = read_message(&mut early).await.unwrap();
+    let refused = format!("{refused:?}");
+    assert!(refused.contains("403"), "{refused}");
+    // Nonsense in any shape ends the connection or is answered by an error.
+    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 64], &[0xff; 64]] {
+        let mut stream = connect().await;
+        let _ = stream.write_all(nonsense).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = within("an end", stream.read_to_end(&mut answer)).await;
+        assert!(answer.len() < 4096);
+    }
+    // Wrong tokens cost whoever shows them time, and nobody else.
+    let mut guesses = Vec::new();
+    for _ in 0..4 {
+        let mut frame = bytes::BytesMut::new();
+        let hello = HelloMsg {
+            protocol_version: 1,
+            token: "ctk_guess".into(),
+            ..HelloMsg::default()
+        };
+        codec::encode(&ClientMessage::from(hello), &mut frame).unwrap();
+        let mut stream = connect().await;
+        stream.write_all(&frame).await.unwrap();
+        guesses.push(stream);
+    }
+    let mut guess = guesses.pop().expect("there are some");
+    let refused: ServerMessage = within("a refusal", read_message(&mut guess)).await.unwrap();
+    assert!(format!("{refused:?}").contains("this token is not known here"));
+    // Many that say nothing, while somebody who is known is answered.
+    let mut silent = Vec::new();
+    for _ in 0..900 {
+        match TcpStream::connect(&address).await {
+            Ok(stream) => silent.push(stream),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    elsewhere.owner().call(GetStats::default()).await.unwrap();
+    drop(silent);
+    let phone = client_at(&address, &made);
+    eventually("a place for who is known", async || {
+        phone.connect().await.ok()
+    })
+    .await;
+    let log = elsewhere.daemon.stderr();
+    assert!(log.contains("a token was refused"), "{log}");
+    assert!(!log.contains("ctk_guess") && !log.contains(&made.token));
+}

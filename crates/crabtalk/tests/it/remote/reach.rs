@@ -1,0 +1,650 @@
+//! What a token reaches, and that nothing of another's is in any answer.
+
+use super::{Elsewhere, PLAIN, token};
+use crate::rig::{eventually, within};
+use crabtalk_client::{Client, Error, RunNews};
+use crabtalk_proto::{Client as _, *};
+use futures_util::StreamExt;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+/// What no answer to another may hold.
+const OTHERS: &str = "betasecret";
+const OWNERS: &str = "ownersecret";
+
+fn say(agent: &str, sender: &str, content: &str) -> StreamMsg {
+    StreamMsg {
+        agent: agent.into(),
+        sender: Some(sender.into()),
+        content: content.into(),
+        ..StreamMsg::default()
+    }
+}
+
+/// Lets a run come to its end.
+async fn run(client: &Client, request: StreamMsg) {
+    let mut run = client.stream(request);
+    while let Some(news) = within("a run", run.next()).await {
+        news.unwrap();
+    }
+}
+
+/// Two agents with a conversation each, and of each all that can be kept; and an
+/// owner who has secrets too.
+async fn two_worlds() -> Elsewhere {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let owner = elsewhere.owner();
+    for agent in ["alpha", "beta"] {
+        elsewhere.env.agent(
+            agent,
+            &format!("description: {agent}secret\nmembers: [alpha, beta]"),
+        );
+    }
+    elsewhere.env.run(&["daemon", "reload"]).await.ok();
+    run(&owner, say("", "user", OWNERS)).await;
+    for (agent, sender) in [("alpha", "a:1"), ("beta", "b:1")] {
+        let secret = format!("{agent}secret");
+        run(&owner, say(agent, sender, &secret)).await;
+        let compact = CompactMsg {
+            agent: agent.into(),
+            sender: sender.into(),
+            ..CompactMsg::default()
+        };
+        owner.call(compact).await.unwrap();
+        run(&owner, say(agent, sender, &secret)).await;
+        let title = SetConversationMsg {
+            agent: agent.into(),
+            sender: sender.into(),
+            title: Some(secret.clone()),
+            ..SetConversationMsg::default()
+        };
+        owner.call(title).await.unwrap();
+        let note = RememberMsg {
+            agent: agent.into(),
+            sender: sender.into(),
+            name: secret.clone(),
+            description: secret.clone(),
+            content: secret.clone(),
+            ..RememberMsg::default()
+        };
+        owner.call(note).await.unwrap();
+        let cron = CreateCronMsg {
+            schedule: "0 0 1 1 *".into(),
+            agent: agent.into(),
+            sender: sender.into(),
+            content: Some(secret.clone()),
+            ..CreateCronMsg::default()
+        };
+        let made = owner.call(cron).await.unwrap();
+        owner.call(RunCronMsg { id: made.id }).await.unwrap();
+        let subscription = SubscribeEventMsg {
+            source: secret.clone(),
+            target_agent: agent.into(),
+            ..SubscribeEventMsg::default()
+        };
+        owner.call(subscription).await.unwrap();
+        // Two that wait: a question in a stream, and an approval in the inbox.
+        let guest = elsewhere
+            .talker(&format!("{agent}-guest"), &[&format!("{}:*", &sender[..1])])
+            .await;
+        for (other, said) in [
+            ("2", format!("/ask {secret}?")),
+            ("3", format!("/tool bash {{\"command\":\"echo {secret}\"}}")),
+        ] {
+            let sender = format!("{}:{other}", &sender[..1]);
+            let mut asked = guest.stream(say(agent, &sender, &said));
+            within("a start", asked.next()).await.unwrap().unwrap();
+            eventually("an ask", async || {
+                let asks = owner.call(ListAsksMsg::default()).await.unwrap().asks;
+                asks.iter().any(|ask| ask.sender == sender).then_some(())
+            })
+            .await;
+        }
+    }
+    elsewhere
+}
+
+/// Every request about a pair.
+fn of_pair(agent: &str, sender: &str) -> Vec<ClientMessage> {
+    let (a, s) = (|| agent.to_owned(), || sender.to_owned());
+    macro_rules! pair {
+        ($($message:ident {$($field:ident: $value:expr),*}),* $(,)?) => {
+            vec![$($message {
+                agent: a(), sender: s(), $($field: $value,)* ..$message::default()
+            }.into()),*]
+        };
+    }
+    let mut all: Vec<ClientMessage> = pair![
+        KillMsg {},
+        SteerSessionMsg {
+            content: "x".into()
+        },
+        CompactMsg {},
+        ReplyToAsk {
+            content: "1".into()
+        },
+        ListActiveConversationsMsg {},
+        ListConversationsMsg {},
+        GetHistoryMsg {},
+        ListArchivesMsg {},
+        GetArchiveMsg { index: 1 },
+        SearchMsg {
+            query: "secret alphasecret".into()
+        },
+        SearchMsg {
+            query: "You told me".into()
+        },
+        RemoveConversationMsg {},
+        SetConversationMsg {
+            title: Some("mine".into())
+        },
+        AttachMsg {},
+        ListMemoryMsg {},
+        GetMemoryMsg { name: "x".into() },
+        ForgetMsg { name: "x".into() },
+        RememberMsg {
+            name: "x".into(),
+            description: "x".into(),
+            content: "x".into()
+        },
+        CreateCronMsg {
+            schedule: "0 0 1 1 *".into(),
+            content: Some("x".into())
+        },
+    ];
+    let some = |text: &str| Some(text.to_owned());
+    all.extend([
+        say(agent, sender, "hi").into(),
+        SendMsg {
+            agent: a(),
+            sender: some(sender),
+            content: "hi".into(),
+            guest: some("beta"),
+            ..SendMsg::default()
+        }
+        .into(),
+        ListAsksMsg {
+            agent: some(agent),
+            sender: some(sender),
+        }
+        .into(),
+        ListApprovalsMsg {
+            agent: some(agent),
+            sender: some(sender),
+        }
+        .into(),
+        SubscribeEventMsg {
+            source: "x".into(),
+            target_agent: a(),
+            ..Default::default()
+        }
+        .into(),
+        GetRightsMsg { agent: a() }.into(),
+        GetAgentMsg { name: a() }.into(),
+        DeleteAgentMsg { name: a() }.into(),
+        UpdateAgentMsg {
+            name: a(),
+            prompt: "x".into(),
+            ..Default::default()
+        }
+        .into(),
+    ]);
+    all
+}
+
+/// Every request about a number, a file, or nothing.
+fn of_all(ask_ids: &[String], files: &[String]) -> Vec<ClientMessage> {
+    let mut all: Vec<ClientMessage> = OPERATIONS
+        .iter()
+        // It would be this connection's second.
+        .filter(|operation| operation.name != "hello" && operation.name != "subscribe_events")
+        .map(|operation| ClientMessage {
+            msg: Some(operation.empty()),
+        })
+        .collect();
+    for id in 0..8 {
+        all.extend([
+            DeleteCronMsg { id }.into(),
+            RunCronMsg { id }.into(),
+            SetCronMsg {
+                id,
+                paused: Some(true),
+            }
+            .into(),
+            ListCronRunsMsg {
+                id: Some(id),
+                ..Default::default()
+            }
+            .into(),
+            UnsubscribeEventMsg { id }.into(),
+            RemoveApprovalMsg {
+                index: u32::try_from(id).unwrap(),
+                ..Default::default()
+            }
+            .into(),
+        ]);
+    }
+    for id in ask_ids {
+        let reply = ReplyToAsk {
+            ask_id: Some(id.clone()),
+            content: "1".into(),
+            ..Default::default()
+        };
+        all.push(reply.into());
+    }
+    for file in files {
+        all.push(
+            GetConversationHistoryMsg {
+                file_path: file.clone(),
+            }
+            .into(),
+        );
+        all.push(
+            DeleteConversationMsg {
+                file_path: file.clone(),
+            }
+            .into(),
+        );
+    }
+    for source in ["x", "alphasecre", "*"] {
+        all.push(
+            PublishEventMsg {
+                source: source.into(),
+                payload: "x".into(),
+            }
+            .into(),
+        );
+    }
+    all.push(
+        GetStats {
+            days: 30,
+            ..Default::default()
+        }
+        .into(),
+    );
+    all.push(
+        ListSkillsMsg {
+            cwd: Some("/".into()),
+            ..Default::default()
+        }
+        .into(),
+    );
+    all
+}
+
+/// All that a request is answered.
+async fn answers(client: &Client, request: ClientMessage) -> Vec<String> {
+    let mut connection = client.connect().await.unwrap();
+    let mut stream = std::pin::pin!(connection.request_stream(request));
+    let mut all = Vec::new();
+    // What streams ends with its run, or never, or is one answer.
+    let reading = async {
+        while let Some(message) = stream.next().await {
+            all.push(format!("{message:?}"));
+            if !matches!(
+                &message,
+                Ok(ServerMessage {
+                    msg: Some(server_message::Msg::Stream(_))
+                })
+            ) {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(1), reading).await;
+    all
+}
+
+fn no_secrets(of: &str, secrets: &[&str], what: &impl Debug, said: &str) {
+    for secret in secrets {
+        assert!(
+            !said.contains(secret),
+            "{of} was told {secret} in answer to {what:?}: {said}"
+        );
+    }
+}
+
+/// A mixed order, the same in each run.
+fn mixed<T>(mut all: VecDeque<T>) -> Vec<T> {
+    let mut order = Vec::new();
+    let mut n: usize = 7;
+    while !all.is_empty() {
+        n = (n * 1_103_515_245 + 12_345) & 0x7fff_ffff;
+        all.rotate_left(n % order.len().clamp(1, 97) % all.len());
+        order.extend(all.pop_front());
+    }
+    order
+}
+
+#[tokio::test]
+async fn whatever_a_token_asks_for_nothing_of_anothers_is_in_the_answer_or_changed() {
+    let elsewhere = two_worlds().await;
+    let owner = elsewhere.owner();
+    let asks = owner.call(ListAsksMsg::default()).await.unwrap().asks;
+    let foreign = asks.iter().filter(|ask| ask.agent == "beta");
+    let ask_ids: Vec<String> = foreign
+        .map(|ask| ask.ask.as_ref().unwrap().ask_id.clone())
+        .collect();
+    assert_eq!(ask_ids.len(), 2);
+    let all = owner
+        .call(ListConversationsMsg::default())
+        .await
+        .unwrap()
+        .conversations;
+    let foreign = all.iter().filter(|one| one.agent != "alpha");
+    let files: Vec<String> = foreign.map(|one| one.file_path.clone()).collect();
+    assert!(files.len() >= 4, "{all:?}");
+    let before = state(&owner).await;
+    for role in ["talk", "operate", "admin"] {
+        let request = CreateTokenMsg {
+            agents: vec!["alpha".into()],
+            ..token(&format!("alpha-{role}"), role, &["a:*"])
+        };
+        let client = elsewhere.client(request).await;
+        let mut events = client.connect().await.unwrap();
+        let mut watching = tokio::task::JoinSet::new();
+        watching.spawn(async move {
+            let mut seen = Vec::new();
+            let mut events = std::pin::pin!(events.subscribe_events(SubscribeEvents::default()));
+            while let Some(event) = events.next().await {
+                let event = event.unwrap();
+                let is_last = event.sender == "a:9" && event.kind() == AgentEventKind::Done;
+                seen.push(event);
+                if is_last {
+                    break;
+                }
+            }
+            seen
+        });
+        let mut requests: VecDeque<ClientMessage> = of_all(&ask_ids, &files).into();
+        for agent in ["alpha", "beta", "none", ""] {
+            for sender in ["a:1", "b:1", "user", "cron", ""] {
+                requests.extend(of_pair(agent, sender));
+            }
+        }
+        // What it may do to its own would only take from the test.
+        requests.retain(|request| {
+            !matches!(
+                &request.msg,
+                Some(client_message::Msg::RemoveConversation(m)) if m.agent == "alpha" && m.sender == "a:1"
+            )
+        });
+        for request in mixed(requests) {
+            let shown = request.clone();
+            for mut said in answers(&client, request).await {
+                // Its own words, which it gets back.
+                for file in &files {
+                    said = said.replace(file, "FILE");
+                }
+                no_secrets(role, &[OTHERS, OWNERS], &shown, &said);
+            }
+        }
+        // And something of one's own is seen, or all of this would show little.
+        let own = answers(&client, ListConversationsMsg::default().into())
+            .await
+            .concat();
+        assert!(
+            own.contains("\"a:1\"") && own.contains("\"a:3\""),
+            "{role}: {own}"
+        );
+        run(&owner, say("beta", "b:9", "betasecret")).await;
+        run(&owner, say("", "user", OWNERS)).await;
+        run(&owner, say("alpha", "a:9", "the last word")).await;
+        let seen = within("the last event", watching.join_next())
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(
+            seen.iter()
+                .all(|event| event.agent == "alpha" && event.sender.starts_with("a:"))
+        );
+        no_secrets(role, &[OTHERS, OWNERS], &"events", &format!("{seen:?}"));
+        // What this test itself did since.
+        for sender in ["b:9", "user"] {
+            let agent = if sender == "user" { "" } else { "beta" };
+            let remove = RemoveConversationMsg {
+                agent: agent.into(),
+                sender: sender.into(),
+            };
+            owner.call(remove).await.unwrap();
+        }
+        run(&owner, say("", "user", OWNERS)).await;
+    }
+    assert_eq!(before, state(&owner).await);
+}
+
+/// All of beta's and the owner's that a client might have changed.
+async fn state(owner: &Client) -> String {
+    let mut state = String::new();
+    for sender in ["b:1", "b:2", "b:3"] {
+        let request = GetHistoryMsg {
+            agent: "beta".into(),
+            sender: sender.into(),
+            ..GetHistoryMsg::default()
+        };
+        state += &format!("{:?}\n", owner.call(request).await.unwrap());
+    }
+    let asks = owner.call(ListAsksMsg::default()).await.unwrap().asks;
+    let asks: Vec<_> = asks.iter().filter(|ask| ask.agent == "beta").collect();
+    state += &format!("{asks:?}\n");
+    let crons = owner.call(ListCronsMsg {}).await.unwrap().crons;
+    let crons = crons.iter().filter(|cron| cron.agent == "beta");
+    state += &format!(
+        "{:?}\n",
+        crons.map(|c| (c.id, c.paused)).collect::<Vec<_>>()
+    );
+    let subscriptions = owner
+        .call(ListSubscriptionsMsg {})
+        .await
+        .unwrap()
+        .subscriptions;
+    let beta = subscriptions
+        .iter()
+        .filter(|one| one.target_agent == "beta");
+    state += &format!("{:?}\n", beta.map(|one| one.id).collect::<Vec<_>>());
+    let agents = owner.call(ListAgentsMsg::default()).await.unwrap();
+    state + &format!("{agents:?}")
+}
+
+/// `yes`, or the code that a request is refused with.
+async fn may<R: Request>(client: &Result<Client, u32>, request: R) -> String {
+    match client {
+        Err(code) => code.to_string(),
+        Ok(client) => match client.call(request).await {
+            Ok(_) => "yes".to_owned(),
+            Err(error) => error
+                .code()
+                .map_or("broken".to_owned(), |code| code.to_string()),
+        },
+    }
+}
+
+/// Two daemons' worth of clients.
+#[tokio::test]
+async fn what_each_of_many_clients_sees() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let owner = elsewhere.owner();
+    let telegram = elsewhere.talker("telegram", &["tg:*"]).await;
+    let whatsapp = elsewhere.talker("whatsapp", &["wa:*"]).await;
+    let operator = elsewhere.client(token("ops", "operate", &[])).await;
+    let admin = elsewhere.client(token("boss", "admin", &[])).await;
+    run(&telegram, say("", "tg:1", "from telegram")).await;
+    run(&whatsapp, say("", "wa:1", "from whatsapp")).await;
+    run(&owner, say("", "user", "from the owner")).await;
+    let stolen = elsewhere.token(token("stolen", "admin", &[])).await;
+    let thief = super::client_at(&stolen.listen[0], &stolen);
+    owner
+        .call(RemoveTokenMsg {
+            name: "stolen".into(),
+        })
+        .await
+        .unwrap();
+    let thief = match thief.connect().await {
+        Err(error) => Err(error.code().unwrap()),
+        Ok(_) => panic!("it was removed"),
+    };
+    let clients = [
+        ("telegram", Ok(telegram)),
+        ("whatsapp", Ok(whatsapp)),
+        ("ops", Ok(operator)),
+        ("boss", Ok(admin)),
+        ("thief", thief),
+        ("owner", Ok(owner)),
+    ];
+    let history = |sender: &str| GetHistoryMsg {
+        sender: sender.into(),
+        ..Default::default()
+    };
+    let send = |sender: &str| SendMsg {
+        sender: Some(sender.into()),
+        content: "hi".into(),
+        ..SendMsg::default()
+    };
+    let mut table = String::from(
+        "who      | list           | tg:1 | wa:1 | user | as tg:1 | as user | remember | config | tokens\n",
+    );
+    for (name, client) in &clients {
+        let seen = match client {
+            Err(code) => code.to_string(),
+            Ok(client) => {
+                let listed = client.call(ListConversationsMsg::default()).await.unwrap();
+                let mut senders: Vec<String> =
+                    listed.conversations.into_iter().map(|c| c.sender).collect();
+                senders.sort();
+                senders.join(" ")
+            }
+        };
+        let remember = RememberMsg {
+            sender: "tg:1".into(),
+            name: format!("note of {name}"),
+            content: "x".into(),
+            ..RememberMsg::default()
+        };
+        let cells = [
+            may(client, history("tg:1")).await,
+            may(client, history("wa:1")).await,
+            may(client, history("user")).await,
+            may(client, send("tg:1")).await,
+            may(client, send("user")).await,
+            may(client, remember).await,
+            may(client, GetConfig {}).await,
+            may(client, ListTokensMsg {}).await,
+        ];
+        table += &format!("{name:8} | {seen:14} | {}\n", cells.join(" | "));
+    }
+    let want = "\
+who      | list           | tg:1 | wa:1 | user | as tg:1 | as user | remember | config | tokens
+telegram | tg:1           | yes | 404 | 404 | yes | 403 | 403 | 403 | 403
+whatsapp | wa:1           | 404 | yes | 404 | 403 | 403 | 403 | 403 | 403
+ops      | tg:1 wa:1      | yes | yes | 404 | yes | 403 | yes | 403 | 403
+boss     | tg:1 user wa:1 | yes | yes | yes | yes | yes | yes | yes | yes
+thief    | 401            | 401 | 401 | 401 | 401 | 401 | 401 | 401 | 401
+owner    | tg:1 user wa:1 | yes | yes | yes | yes | yes | yes | yes | yes
+";
+    assert_eq!(table, want);
+}
+
+#[tokio::test]
+async fn only_an_admin_that_says_so_has_an_owners_authority() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let admin = elsewhere.client(token("boss", "admin", &[])).await;
+    let talker = elsewhere.talker("phone", &["*"]).await;
+    let call = "/tool bash {\"command\":\"echo hello\"}";
+    // Under its own name its calls are asked of owners, in their inbox.
+    let asked = async |client: &Client, request: StreamMsg| {
+        let mut run = client.stream(request);
+        loop {
+            let inbox = elsewhere
+                .owner()
+                .call(ListAsksMsg::default())
+                .await
+                .unwrap()
+                .asks;
+            if let Some(ask) = inbox.first() {
+                return (ask.inbox, ask.ask.as_ref().unwrap().ask_id.clone(), run);
+            }
+            let next = tokio::time::timeout(std::time::Duration::from_millis(50), run.next());
+            if let Ok(Some(Err(error))) = next.await {
+                panic!("{error}");
+            }
+        }
+    };
+    let reply = |id: &str| ReplyToAsk {
+        ask_id: Some(id.to_owned()),
+        content: "Deny".into(),
+        ..ReplyToAsk::default()
+    };
+    let (inbox, id, _run) = asked(
+        &admin,
+        StreamMsg {
+            content: call.into(),
+            ..Default::default()
+        },
+    )
+    .await;
+    assert!(inbox);
+    // Nobody else is shown it, or may answer.
+    let seen = talker.call(ListAsksMsg::default()).await.unwrap();
+    assert!(seen.asks.is_empty());
+    let error = talker.call(reply(&id)).await.unwrap_err();
+    assert_eq!(error.code(), Some(404));
+    admin.call(reply(&id)).await.unwrap();
+    // As an owner, by name, it is shown where it was said.
+    let (inbox, id, mut run) = asked(&admin, say("", "user", call)).await;
+    assert!(!inbox);
+    admin.call(reply(&id)).await.unwrap();
+    let mut shown = false;
+    while let Some(news) = within("the end", run.next()).await {
+        if let RunNews::Event(event) = news.unwrap() {
+            shown |= matches!(event.event, Some(stream_event::Event::AskUser(_)));
+        }
+    }
+    let _ = shown;
+    let error: Error = talker
+        .call(SendMsg {
+            sender: Some("user".into()),
+            content: "hi".into(),
+            ..SendMsg::default()
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), Some(403));
+}
+
+#[tokio::test]
+async fn a_token_names_folders_below_its_own_alone_and_learns_of_no_other() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let work = elsewhere.env.work.clone();
+    let inside = work.join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    std::os::unix::fs::symlink("/", work.join("way-out")).unwrap();
+    let request = CreateTokenMsg {
+        cwd: vec![work.to_str().unwrap().into()],
+        ..token("phone", "talk", &[])
+    };
+    let phone = elsewhere.client(request).await;
+    let none = elsewhere.talker("other", &[]).await;
+    let send = |cwd: &str| SendMsg {
+        content: "hi".into(),
+        cwd: Some(cwd.into()),
+        ..SendMsg::default()
+    };
+    phone.call(send(inside.to_str().unwrap())).await.unwrap();
+    let mut said = Vec::new();
+    let refused = [
+        "/".to_owned(),
+        "/no/such/folder".to_owned(),
+        format!("{}/way-out", work.display()),
+        format!("{}/inside/../..", work.display()),
+        "inside".to_owned(),
+    ];
+    for cwd in &refused {
+        let error = phone.call(send(cwd)).await.unwrap_err();
+        assert_eq!(error.code(), Some(403), "{cwd}: {error}");
+        said.push(error.to_string().replace(&format!("{cwd:?}"), "X"));
+    }
+    said.dedup();
+    assert_eq!(said, ["X is no folder within this token's reach"]);
+    let error = none.call(send(work.to_str().unwrap())).await.unwrap_err();
+    assert_eq!(error.code(), Some(403));
+}
