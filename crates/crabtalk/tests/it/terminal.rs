@@ -67,15 +67,19 @@ async fn a_terminal_that_only_types_gets_a_plain_chat() {
     terminal.record(&said);
     terminal.types("good day");
     terminal.shows("You told me: good day", 1).await;
+    // What is typed before the prompt stands somewhere before it.
+    terminal.shows("\ncrabtalk>", 1).await;
     terminal.types("/tool bash {\"command\":\"echo sum-$((40 + 2))\"}");
     let screen = terminal.shows("Allow?", 1).await;
     assert!(screen.contains("crab wants to use bash:"), "{screen}");
     terminal.types("yes");
     terminal.shows("sum-42", 1).await;
+    terminal.shows("\ncrabtalk>", 2).await;
     terminal.types("/ask Which way?");
     terminal.shows("crab asks (Question): Which way?", 1).await;
     terminal.types("northwards");
     terminal.shows("{\"Which way?\":\"northwards\"}", 1).await;
+    terminal.shows("\ncrabtalk>", 3).await;
     terminal.types("/slow 60000 never said");
     terminal
         .shows("never said\ncrab answers with offline", 1)
