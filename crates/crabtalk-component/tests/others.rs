@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(240);
 fn installed(test: &str, variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {
+        assert!(
+            std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
+            "{test}: {variable} is not set, and CRABTALK_REQUIRE_TOOLS forbids skipping"
+        );
         println!("SKIPPED: {test}: {variable} is not set; .ci/run installs what it names");
     }
     path

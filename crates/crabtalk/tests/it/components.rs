@@ -1,7 +1,7 @@
 //! Components and the daemon as services: what is installed, what runs, what would be
 //! written; and the programs themselves beside a real daemon.
 
-use crate::rig::{TestEnv, eventually, has_tools, skip};
+use crate::rig::{TestEnv, eventually, has_tools, skipped};
 use crabtalk_proto::{Client, GetHistoryMsg, SubscribeEventMsg};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use tokio::process::Child;
 fn program(test: &str, name: &str) -> Option<PathBuf> {
     let beside = Path::new(crate::rig::CRABTALK).with_file_name(name);
     if !beside.is_file() {
-        skip(
+        skipped(
             test,
             &format!("{name} is not built: cargo build --workspace"),
         );

@@ -19,5 +19,5 @@ pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
 pub(crate) use relay::Relay;
 pub(crate) use tmux::Tmux;
-pub(crate) use tools::{has_tools, skip};
+pub(crate) use tools::{has_tools, skip, skipped};
 pub(crate) use wait::{eventually, within};

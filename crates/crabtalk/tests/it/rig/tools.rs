@@ -23,7 +23,7 @@ pub(crate) fn skip(test: &str, reason: &str) {
 }
 
 /// Says that a test is skipped, where that is allowed.
-pub(super) fn skipped(test: &str, reason: &str) {
+pub(crate) fn skipped(test: &str, reason: &str) {
     assert!(
         std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
         "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
