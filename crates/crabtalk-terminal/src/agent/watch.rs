@@ -254,6 +254,10 @@ impl Watcher {
             self.looks
                 .push_back(now + if old { OLD_PROMPT_PAUSE } else { PROMPT_PAUSE });
         }
+        if self.looks.is_empty() && self.runs_a_call() {
+            // Its prompt may be drawn later than anybody expects.
+            self.looks.push_back(now + OLD_PROMPT_PAUSE);
+        }
         let due = self.looks.front().is_some_and(|at| *at <= now);
         if due {
             self.looks.pop_front();
@@ -262,6 +266,11 @@ impl Watcher {
         if let Some(since) = cut_short {
             self.stands(&life.window.pane, since).await;
         }
+    }
+
+    fn runs_a_call(&self) -> bool {
+        let session = self.shared.session();
+        session.turns.is_busy && !session.turns.calls.is_empty()
     }
 
     /// Whether it takes messages, and tells it once it does for long enough.
