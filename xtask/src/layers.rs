@@ -78,7 +78,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-tools",
         &["crabtalk-domain", "crabtalk-files", "crabtalk-guardian"],
     ),
-    ("crabtalk-mcp", &["crabtalk-domain", "crabtalk-guardian"]),
+    (
+        "crabtalk-mcp",
+        &["crabtalk-domain", "crabtalk-files", "crabtalk-guardian"],
+    ),
     ("crabtalk-testkit", &["crabtalk-domain"]),
     ("crabtalk-proto", &[]),
     ("crabtalk-domain", &[]),

@@ -4,6 +4,7 @@ mod bus;
 mod config;
 mod cron;
 mod knowledge;
+mod mcps;
 mod models;
 mod remote;
 mod rights;
@@ -12,6 +13,7 @@ pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Man};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
+pub(crate) use mcps::Mcps;
 pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
 pub(crate) use rights::{Agents, Approvals};
@@ -92,6 +94,11 @@ pub(crate) enum Command {
     Memory {
         #[command(subcommand)]
         command: Option<Memory>,
+    },
+    /// List, add, test and import MCP servers; components are listed too.
+    Mcps {
+        #[command(subcommand)]
+        command: Option<Mcps>,
     },
     /// List, show, check and import skills.
     Skills {

@@ -12,6 +12,7 @@ mod conversations;
 mod cron;
 mod daemon;
 mod events;
+mod mcps;
 mod memory;
 mod models;
 mod remote;
@@ -68,6 +69,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Memory { command } => {
             memory::run(context, command.unwrap_or(args::Memory::List)).await
         }
+        Command::Mcps { command } => mcps::run(context, command.unwrap_or(args::Mcps::List)).await,
         Command::Skills { command } => {
             skills::run(context, command.unwrap_or(args::Skills::List)).await
         }

@@ -11,7 +11,7 @@ mod remote;
 mod sections;
 
 pub use expand::MissingVariable;
-pub use provider::{Mcp, McpTransport, Model, Price, Provider, ProviderKind};
+pub use provider::{Mcp, McpTransport, McpTrust, Model, Price, Provider, ProviderKind};
 pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
 use crate::file::read_limited;
@@ -112,6 +112,10 @@ pub struct Memory {
     pub soul_editable: bool,
     /// Whose archives are recalled.
     pub recall_scope: RecallScope,
+    /// The component or MCP server that remembers in place of the built-in
+    /// memory; its tools are `recall`, `remember` and `forget`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
 }
 
 /// Whose archives a recall covers (MEM-2).
@@ -224,6 +228,9 @@ pub struct Limits {
     pub answer_calls: u32,
     /// Seconds from a request to the end of its answer (MODEL-9).
     pub answer_secs: u64,
+    /// Bytes of the schemas of MCP tools above which a model gets names alone,
+    /// and looks for the rest.
+    pub tool_schema_bytes: u32,
     /// Tokens of the node in a day (MODEL-7).
     pub tokens_per_day: Option<u64>,
     /// Money of the node in a day, in the unit of the prices (MODEL-7).

@@ -109,6 +109,20 @@ pub fn parse_section(text: &str) -> Result<Json, Error> {
     tree::from_any(text, Path::new("config")).map(|(node, _)| node.to_json())
 }
 
+/// A configuration text that says this at a path of keys, and nothing else.
+///
+/// # Errors
+/// What [`ConfigFile::set`] refuses.
+pub fn section_text(path: &[&str], value: &Json) -> Result<String, Error> {
+    let mut file = ConfigFile {
+        path: PathBuf::new(),
+        before: None,
+        document: DocumentMut::new(),
+    };
+    file.set(path, value)?;
+    Ok(file.text())
+}
+
 /// Puts a value under a key. `block` says whether a new table may have a header
 /// of its own.
 fn put(

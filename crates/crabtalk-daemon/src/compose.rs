@@ -207,6 +207,7 @@ fn catalog(
             ask_timeout: Duration::from_secs(config.runs.ask_timeout_secs),
             answer_bytes: config.limits.answer_bytes as usize,
             answer_calls: config.limits.answer_calls as usize,
+            tool_schema_bytes: config.limits.tool_schema_bytes as usize,
             answer_time: Duration::from_secs(config.limits.answer_secs),
         },
     })

@@ -6,15 +6,17 @@
 
 use crate::accepted::Accepted;
 use crate::cron::Cron;
+use crate::mcp::{self, Mcps};
 use crate::notify::{Notice, Notifier};
+use crate::settings::Settings;
 use crate::skills::Skills;
 use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
 use crabtalk_domain::{
     AgentConfig, AgentEvent, AskOption, AskQuestion, BoxFuture, Clock, ConversationKey, Hook,
-    Message, People, Refusal, RunContext, SystemClock, stamp, tags,
+    Message, People, Refusal, Role, RunContext, SystemClock, stamp, tags,
 };
-use crabtalk_memory::Memory;
+use crabtalk_memory::{Memory, Viewer};
 use crabtalk_runtime::gate::scope;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +42,8 @@ pub(crate) struct Context {
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) cron: Cron,
     pub(crate) notifier: Notifier,
+    pub(crate) mcps: Arc<Mcps>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// What one look found for a run: what it does not know is looked up when it is
@@ -216,6 +220,34 @@ impl Context {
         agent
     }
 
+    /// What a component recalls in place of the built-in memory; what fails is
+    /// told, and the run goes on without.
+    async fn recalled_by(
+        &self,
+        provider: &str,
+        viewer: &Viewer,
+        run: RunContext<'_>,
+        history: &[Arc<Message>],
+        people: &dyn People,
+    ) -> Vec<Message> {
+        let mut said = history.iter().rev();
+        let Some(said) = said.find(|m| m.role == Role::User && !m.auto_injected) else {
+            return Vec::new();
+        };
+        let servers = &self.mcps.servers;
+        let recalled = mcp::memory::recalled(servers, provider, viewer, run.key, &said.content);
+        let recalled = tokio::time::timeout(MEMORY_WITHIN, recalled).await;
+        let late = || format!("the memory {provider} did not answer in time");
+        match recalled.unwrap_or_else(|_| Err(late())) {
+            Ok(block) => block.into_iter().map(Message::injected).collect(),
+            Err(why) => {
+                tracing::warn!(%why, "a run goes without memory");
+                people.tell(why);
+                Vec::new()
+            }
+        }
+    }
+
     async fn before_run(
         &self,
         glance: &Glance,
@@ -226,11 +258,15 @@ impl Context {
         self.accepted.settle().await;
         let memory = self.memory.load_full();
         let remembered = async {
-            if remembers(run.agent, &memory) {
+            if !remembers(run.agent, &memory) {
+                Vec::new()
+            } else if let Some(provider) = &self.settings.config().memory.provider {
+                let viewer = memory.viewer(run.key, run.origin);
+                self.recalled_by(provider, &viewer, run, history, people)
+                    .await
+            } else {
                 let remembered = memory.before_run(&glance.memory, run, history);
                 in_time(remembered).await.unwrap_or_default()
-            } else {
-                Vec::new()
             }
         };
         let around = async {
@@ -239,16 +275,23 @@ impl Context {
                 None => self.surroundings.of(run.cwd).await,
             }
         };
-        // Both may wait for the disk: at once, so that the first word of
-        // an answer waits for one look only.
-        let (look, remembered) = futures_util::join!(around, remembered);
+        // All may wait for the disk or for a program's start: at once, so that
+        // the first word of an answer waits for one look only.
+        let scope = &run.agent.scope;
+        let tools = self.mcps.first_look(scope);
+        let (look, remembered, ()) = futures_util::join!(around, remembered, tools);
         let skills = self.skills.advertised(run, &look);
         let project = self.project(run, people, look).await;
-        let around = format!(
+        let mut around = format!(
             "working directory: {}\ndate: {:.10}",
             tags::line(&run.cwd.to_string_lossy()),
             SystemClock.now().to_string()
         );
+        if let Some(servers) = mcp::in_reach(&self.mcps.servers, scope)
+            && !run.agent.as_guest
+        {
+            around.push_str(&format!("\nMCP servers:\n{servers}"));
+        }
         let mut notes = vec![tags::block("environment", &around)];
         notes.extend(project);
         notes.extend(skills.map(|skills| tags::block("skills", &skills)));

@@ -16,6 +16,16 @@ const UNFINISHED_LINK: &str = ".crabtalk.sock.";
 /// How far the clock of files may be behind that of the process.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
+/// How long a component takes to write its port file, generously: it may do so
+/// while the daemon starts.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(60);
+
+/// Whether a component that crashed left this in place of a port file.
+fn is_port_file_left(name: &std::ffi::OsStr) -> bool {
+    let temporary = name.to_str().is_some_and(|name| name.starts_with(".tmp"));
+    temporary || crabtalk_files::is_left_over(name)
+}
+
 /// For the holder of the home's lock, before it begins its work.
 pub(crate) fn sweep(home: &Home) {
     for folder in folders(home) {
@@ -23,8 +33,14 @@ pub(crate) fn sweep(home: &Home) {
     }
     // This process makes its own meanwhile.
     let own = std::process::id().to_string();
+    let recent = SystemTime::now() - WRITTEN_WITHIN;
     for item in entries(&home.run_dir()) {
         let name = item.file_name();
+        let is_older = || item.metadata()?.modified().map(|at| at < recent);
+        if is_port_file_left(&name) && is_older().unwrap_or(false) {
+            let _ = std::fs::remove_file(item.path());
+            continue;
+        }
         let unfinished = name.to_str().and_then(|n| n.strip_prefix(UNFINISHED_LINK));
         if unfinished.is_some_and(|number| number != own) {
             // It leads to the same socket, and is in nobody's way.

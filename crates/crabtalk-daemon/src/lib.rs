@@ -25,6 +25,7 @@ mod ledger;
 mod leftovers;
 mod logging;
 mod login;
+mod mcp;
 mod memory;
 mod models;
 mod node;

@@ -1,12 +1,14 @@
 //! The memory of a node, as its settings want it.
 
 use crate::accepted::Accepted;
+use crate::mcp::memory as mcp;
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Home, RecallScope};
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, SystemClock};
+use crabtalk_mcp::Servers;
 use crabtalk_memory::{ArchiveIndex, Memory, Parts};
 use crabtalk_runtime::Runtime;
 use std::sync::Arc;
@@ -56,6 +58,9 @@ pub(crate) const WRITTEN: &str = "config/memory";
 pub(crate) struct MemoryTools {
     pub(crate) memory: Arc<ArcSwap<Memory>>,
     pub(crate) accepted: Accepted,
+    /// What may stand in for it.
+    pub(crate) servers: Servers,
+    pub(crate) settings: Arc<Settings>,
 }
 
 impl ToolProvider for MemoryTools {
@@ -78,6 +83,11 @@ impl ToolProvider for MemoryTools {
         let accepted = self.accepted.clone();
         Box::pin(async move {
             accepted.settle().await;
+            let provider = self.settings.config().memory.provider.clone();
+            if let Some(provider) = provider.filter(|_| mcp::TOOLS.contains(&call.name.as_str())) {
+                let viewer = memory.viewer(&call.key, &call.origin);
+                return mcp::call(&self.servers, &provider, &viewer, call).await;
+            }
             if call.name == "recall" {
                 return memory.call(call, subject).await;
             }

@@ -14,6 +14,7 @@ use crate::bus::Bus;
 use crate::compose::InForce;
 use crate::cron::Cron;
 use crate::ledger::DayLedger;
+use crate::mcp::Mcps;
 use crate::models::Models;
 use crate::notify::Notifier;
 use crate::remote::Remote;
@@ -43,6 +44,7 @@ pub(crate) struct Node {
     accepted: Accepted,
     children: Children,
     tools: Arc<OsTools>,
+    mcps: Arc<Mcps>,
     memory: Arc<ArcSwap<Memory>>,
     skills: Arc<Skills>,
     settings: Arc<Settings>,
@@ -135,6 +137,11 @@ impl Node {
         &self.remote
     }
 
+    /// MCP servers and components.
+    pub(crate) fn mcps(&self) -> &Arc<Mcps> {
+        &self.mcps
+    }
+
     /// Every long task of the daemon.
     pub(crate) fn services(&self) -> &Services {
         &self.services
@@ -189,7 +196,11 @@ impl Node {
         self.runtime.shutdown().await;
         let others = async {
             self.memory().archives().finish().await;
-            tokio::join!(self.tools.shut_down(), self.notifier.shut_down());
+            tokio::join!(
+                self.tools.shut_down(),
+                self.notifier.shut_down(),
+                self.mcps.servers.shut_down()
+            );
             self.children.sweep().await;
         };
         // A disk that does not answer holds up neither.

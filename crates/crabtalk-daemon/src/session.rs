@@ -11,6 +11,7 @@ mod history;
 mod knowledge;
 mod legacy;
 mod lists;
+mod mcps;
 mod memories;
 mod models;
 mod reach;
@@ -519,6 +520,30 @@ impl Server for Session {
 
     async fn list_models(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
         Ok(self.model_list())
+    }
+
+    async fn list_mcps(&self, _: ListMcpsMsg) -> Result<McpList, Status> {
+        Ok(self.mcps().await)
+    }
+
+    async fn set_local_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Status> {
+        self.put_mcps(request).await
+    }
+
+    async fn set_mcp(&self, request: SetMcpMsg) -> Result<(), Status> {
+        self.put_mcp(request).await
+    }
+
+    async fn delete_mcp(&self, request: DeleteMcpMsg) -> Result<(), Status> {
+        self.remove_mcp(request.name).await
+    }
+
+    async fn test_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Status> {
+        self.try_mcp(request).await
+    }
+
+    async fn list_components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
+        Ok(self.components().await)
     }
 
     async fn set_enabled(&self, request: SetEnabledMsg) -> Result<(), Status> {

@@ -1,6 +1,6 @@
 //! What happens in a run, as every client may see it.
 
-use crate::tool::Preview;
+use crate::tool::{Preview, Progress};
 use crate::{Cost, Image, Principal, Usage};
 use std::sync::Arc;
 
@@ -114,6 +114,23 @@ pub enum AskOutcome {
     TimedOut,
 }
 
+/// How a component or MCP server fares.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ComponentNews {
+    /// Its name.
+    pub name: String,
+    /// Where the daemon knows it from, in the words of lists.
+    pub source: String,
+    /// The word of its state.
+    pub state: String,
+    /// Why it failed; empty if it did not.
+    pub error: String,
+    /// Tools that it offers.
+    pub tools: usize,
+    /// What happened, for a person.
+    pub said: String,
+}
+
 /// How a run ended (WIRE-6).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct End {
@@ -182,6 +199,13 @@ pub enum AgentEvent {
         /// What it shows beside the text.
         images: Vec<Image>,
     },
+    /// A tool call says how far it is.
+    ToolProgress {
+        /// The call.
+        call_id: String,
+        /// How far.
+        progress: Progress,
+    },
     /// Every call of the step has its result.
     ToolsComplete,
     /// The run waits for an answer.
@@ -222,6 +246,9 @@ pub enum AgentEvent {
     },
     /// Something that whoever reads the run should know.
     Notice(String),
+    /// A component or MCP server appeared, vanished or changed. It belongs to no
+    /// run; watchers of everything are told.
+    Component(Arc<ComponentNews>),
     /// The run ended.
     End(End),
 }

@@ -26,7 +26,8 @@ pub mod tool;
 
 pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Sandbox, Scope, glob_matches};
 pub use event::{
-    AgentEvent, Ask, AskKind, AskOption, AskOutcome, AskQuestion, AskRule, End, ToolCallInfo,
+    AgentEvent, Ask, AskKind, AskOption, AskOutcome, AskQuestion, AskRule, ComponentNews, End,
+    ToolCallInfo,
 };
 pub use history::History;
 pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};

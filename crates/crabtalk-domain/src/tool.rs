@@ -1,6 +1,6 @@
 //! The port behind which tools live.
 
-use crate::{AgentConfig, BoxFuture, ConversationKey, Image, Origin, Permission};
+use crate::{AgentConfig, AskQuestion, BoxFuture, ConversationKey, Image, Origin, Permission};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,6 +162,31 @@ impl ToolOutput {
     }
 }
 
+/// How far a call is, by its own account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// How much is done; it grows.
+    pub done: f64,
+    /// How much there is, if that is known.
+    pub total: Option<f64>,
+    /// What it is doing; may be empty.
+    pub message: String,
+}
+
+/// Whoever waits for a call.
+pub trait Caller: Send + Sync {
+    /// Hears how far the call is.
+    fn progress(&self, _progress: Progress) {}
+
+    /// Asks the people behind the call's run: the answers by question, or `None`
+    /// where nobody can be asked. Dropping it withdraws the questions.
+    fn ask<'a>(&'a self, _questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+impl Caller for () {}
+
 /// A family of tools. Scope and permission are judged before `call`, by the
 /// gate alone (GATE-6).
 pub trait ToolProvider: Send + Sync {
@@ -214,5 +239,27 @@ pub trait ToolProvider: Send + Sync {
         _shown: &'a Preview,
     ) -> BoxFuture<'a, ToolOutput> {
         self.call(call, subject)
+    }
+
+    /// Executes a call for somebody who hears how far it is and may be asked
+    /// meanwhile; with what was shown of it, if it was allowed for that.
+    fn call_for<'a>(
+        &'a self,
+        call: &'a Invocation,
+        subject: &'a Subject,
+        shown: Option<&'a Preview>,
+        _caller: &'a dyn Caller,
+    ) -> BoxFuture<'a, ToolOutput> {
+        match shown {
+            Some(shown) => self.call_as_shown(call, subject, shown),
+            None => self.call(call, subject),
+        }
+    }
+
+    /// Why an owner has to look again although the call is allowed: the tool is
+    /// not what it was when it was allowed (COMP-3). Its preview then shows what
+    /// has changed.
+    fn is_news(&self, _call: &Invocation) -> Option<String> {
+        None
     }
 }

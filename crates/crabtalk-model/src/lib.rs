@@ -41,6 +41,7 @@ mod claude;
 mod sight;
 mod signature;
 mod turns;
+mod web;
 mod webhook;
 
 mod offline;
@@ -56,6 +57,7 @@ pub use http::Proxies;
 pub use price::{Price, cost};
 pub use provider::ConfigError;
 pub use registry::{Error, ModelInfo, Registry};
+pub use web::{Web, WebBody, WebError};
 pub use webhook::post_json;
 
 #[cfg(test)]

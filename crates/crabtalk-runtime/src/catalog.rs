@@ -26,6 +26,8 @@ pub struct Limits {
     pub answer_calls: usize,
     /// From a request to the end of its answer (MODEL-9).
     pub answer_time: Duration,
+    /// Bytes of the schemas of MCP tools above which models get names alone.
+    pub tool_schema_bytes: usize,
 }
 
 impl Default for Limits {
@@ -37,6 +39,7 @@ impl Default for Limits {
             answer_bytes: 2 * 1024 * 1024,
             answer_calls: 128,
             answer_time: Duration::from_secs(3_600),
+            tool_schema_bytes: 32 * 1024,
         }
     }
 }

@@ -114,7 +114,7 @@ async fn now(
     let system = framing::system_prompt(&agent.prompt, None, name, open.has_guests);
     let job = Job {
         system: system.into(),
-        tools: rt.specs(&agent, &catalog),
+        tools: Arc::clone(&rt.tools(&agent, &catalog).offered),
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,

@@ -5,11 +5,13 @@
 
 mod approve;
 mod builtin;
+mod deferred;
 mod delegate;
 mod shown;
 
 pub use approve::ApprovalBook;
 pub(crate) use builtin::ASK_USER;
+pub(crate) use deferred::Toolset;
 pub use delegate::DelegateNumbers;
 
 use crate::catalog::Catalog;
@@ -18,8 +20,13 @@ use crate::gate::{Disk, Standing, Violation, scope};
 use crate::run::Publisher;
 use crate::runtime::Inner;
 use approve::{Case, Permitted};
-use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
-use crabtalk_domain::{AgentConfig, ConversationKey, Hook, Origin, ToolCall, ToolRegistry};
+use crabtalk_domain::tool::{
+    Caller, Invocation, Progress, Subject, ToolOutput, ToolProvider, ToolSpec,
+};
+use crabtalk_domain::{
+    AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Hook, Origin, ToolCall,
+    ToolRegistry,
+};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -63,8 +70,8 @@ pub(crate) struct CallContext {
     pub(crate) audience: Arc<Publisher>,
     /// Its calls that wait for an approval, by id.
     pub(crate) waiting: Mutex<Vec<String>>,
-    /// What was advertised for the step.
-    pub(crate) tools: Arc<Vec<Arc<ToolSpec>>>,
+    /// What there is for the step.
+    pub(crate) tools: Arc<Toolset>,
 }
 
 /// Characters of a refusal that the account of a run keeps.
@@ -164,7 +171,13 @@ impl Router {
     }
 
     async fn judge_and_call(&self, context: &CallContext, call: &ToolCall) -> Outcome {
-        let Some(spec) = context.tools.iter().find(|spec| spec.name == call.name) else {
+        let meant = match context.tools.meant(call) {
+            Some(Ok(meant)) => Some(meant),
+            Some(Err(error)) => return ToolOutput::error(error).into(),
+            None => None,
+        };
+        let call = meant.as_ref().unwrap_or(call);
+        let Some(spec) = context.tools.get(&call.name) else {
             return self.refuse_unknown(context, call).into();
         };
         let arguments = match parse_arguments(&call.arguments) {
@@ -225,18 +238,19 @@ impl Router {
                 return ToolOutput::error(refusal).into();
             }
         };
-        match (provider, shown) {
-            (Some(provider), Some(shown)) => {
-                let called = provider.call_as_shown(&invocation, &judged, &shown);
-                called.await.into()
-            }
-            (Some(provider), None) => {
-                let mut output = provider.call(&invocation, &judged).await;
-                tell_what_ran(&subject, &judged, &mut output.content);
-                output.into()
-            }
-            (None, _) => builtin::call(context, &invocation).await,
+        let Some(provider) = provider else {
+            return builtin::call(context, &invocation).await;
+        };
+        let waiting = Waiting {
+            context,
+            call_id: &call.id,
+        };
+        let called = provider.call_for(&invocation, &judged, shown.as_ref(), &waiting);
+        let mut output = called.await;
+        if shown.is_none() {
+            tell_what_ran(&subject, &judged, &mut output.content);
         }
+        output.into()
     }
 
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {
@@ -259,6 +273,7 @@ impl Router {
         let exists = builtin::is_builtin(&call.name) || self.provider(&call.name).is_some();
         let names: Vec<&str> = context
             .tools
+            .offered
             .iter()
             .map(|spec| spec.name.as_str())
             .collect();
@@ -275,6 +290,25 @@ impl Router {
             "{:?} is outside the scope of {}; it has: {names}",
             call.name, context.agent.name
         ))
+    }
+}
+
+/// The run that waits for a call.
+struct Waiting<'a> {
+    context: &'a CallContext,
+    call_id: &'a str,
+}
+
+impl Caller for Waiting<'_> {
+    fn progress(&self, progress: Progress) {
+        self.context.audience.publish(AgentEvent::ToolProgress {
+            call_id: self.call_id.to_owned(),
+            progress,
+        });
+    }
+
+    fn ask<'a>(&'a self, questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(builtin::ask(self.context, questions))
     }
 }
 

@@ -97,6 +97,23 @@ impl OsTools {
         self.shell.shut_down().await;
     }
 
+    /// Keeps bytes beside a conversation's whole outputs, which its `read` may
+    /// open.
+    ///
+    /// # Errors
+    /// What happened to which folder.
+    pub async fn keep_output(
+        &self,
+        key: &ConversationKey,
+        prefix: &'static str,
+        bytes: Vec<u8>,
+    ) -> Result<PathBuf, String> {
+        let shelves = Arc::clone(self.shell.shelves());
+        let folder = self.outputs_of(key);
+        let kept = tokio::task::spawn_blocking(move || shelves.keep(&folder, prefix, &bytes));
+        kept.await.map_err(|e| e.to_string())?
+    }
+
     /// The folder of a conversation's whole outputs.
     pub fn outputs_of(&self, key: &ConversationKey) -> PathBuf {
         outputs_of(&self.config.output_dir, key)

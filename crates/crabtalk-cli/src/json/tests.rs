@@ -98,6 +98,12 @@ fn events() -> Vec<String> {
             timeout_secs: 86_400,
         }),
         Event::AskSettled(settled()),
+        Event::ToolProgress(ToolProgressEvent {
+            call_id: "c1".into(),
+            progress: 1.0,
+            total: Some(2.0),
+            message: "half of it".into(),
+        }),
         Event::ToolResult(ToolResultEvent {
             call_id: "c1".into(),
             output: "a\nb\n".into(),

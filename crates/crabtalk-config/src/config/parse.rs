@@ -16,6 +16,15 @@ const MAX_RETRIES: u32 = 2;
 /// MODEL-3.
 const TIMEOUT_SECS: u64 = 30;
 
+/// Most tools answer in seconds; one that shows progress may take longer.
+const MCP_TIMEOUT_SECS: u64 = 60;
+
+/// A conversation that pauses for less finds its servers warm.
+const MCP_IDLE_SECS: u64 = 300;
+
+/// A day: nobody means more.
+const MAX_MCP_SECS: u64 = 86_400;
+
 /// A program that rings somewhere does so in a moment; one that hangs holds up
 /// those that come after it.
 const NOTIFY_TIMEOUT_SECS: u32 = 30;
@@ -255,6 +264,13 @@ impl Reader<'_> {
             transport,
             enabled: section.boolean("enabled")?.unwrap_or(true),
             auto_restart: section.boolean("auto_restart")?.unwrap_or(true),
+            timeout_secs: section
+                .whole("timeout_secs", 1, MAX_MCP_SECS)?
+                .unwrap_or(MCP_TIMEOUT_SECS),
+            idle_secs: section
+                .whole("idle_secs", 1, MAX_MCP_SECS)?
+                .unwrap_or(MCP_IDLE_SECS),
+            trust: section.choice("trust", &McpTrust::ALL)?.unwrap_or_default(),
             missing,
         };
         section.finish();

@@ -154,9 +154,40 @@ pub struct Mcp {
     pub enabled: bool,
     /// Whether it is started again when it dies.
     pub auto_restart: bool,
+    /// Seconds that a call may take without a sign of progress.
+    pub timeout_secs: u64,
+    /// Seconds after which a program that nobody calls is ended.
+    pub idle_secs: u64,
+    /// What its tools say of themselves counts for this much.
+    pub trust: McpTrust,
     /// A variable that is not set and without which it cannot be used.
     #[serde(skip)]
     pub missing: Option<MissingVariable>,
+}
+
+/// What annotations of a server's tools count for (COMP-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpTrust {
+    /// Nothing.
+    #[default]
+    None,
+    /// A tool that says it only reads needs no question for owners.
+    Annotations,
+}
+
+impl McpTrust {
+    /// The words of the file.
+    pub const ALL: [(&'static str, Self); 2] =
+        [("none", Self::None), ("annotations", Self::Annotations)];
+
+    /// The word of the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Annotations => "annotations",
+        }
+    }
 }
 
 /// How an MCP server is reached.

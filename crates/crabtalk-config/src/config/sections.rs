@@ -60,6 +60,7 @@ pub(super) fn memory(mut section: Section<'_>) -> Result<Memory, Error> {
         recall_scope: section
             .choice("recall_scope", &scopes)?
             .unwrap_or(RecallScope::Conversation),
+        provider: section.string("provider")?,
     };
     section.finish();
     Ok(memory)
@@ -107,6 +108,10 @@ pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {
     Ok(runs)
 }
 
+/// Some eight thousand tokens: what a few servers need. With every request that
+/// much is read again, and a model that has more to choose from chooses worse.
+const TOOL_SCHEMA_BYTES: u32 = 32 * 1024;
+
 pub(super) fn limits(mut section: Section<'_>) -> Result<Limits, Error> {
     let limits = Limits {
         queued_runs: section.count("queued_runs", 0)?.unwrap_or(QUEUED_RUNS),
@@ -126,6 +131,9 @@ pub(super) fn limits(mut section: Section<'_>) -> Result<Limits, Error> {
         answer_secs: section
             .whole("answer_secs", 1, MAX_ANSWER_SECS)?
             .unwrap_or(ANSWER_SECS),
+        tool_schema_bytes: section
+            .count("tool_schema_bytes", 0)?
+            .unwrap_or(TOOL_SCHEMA_BYTES),
         tokens_per_day: section.whole("tokens_per_day", 0, u64::MAX)?,
         money_per_day: section.amount("money_per_day")?,
     };

@@ -14,6 +14,7 @@ use crate::delegates::DelegateFile;
 use crate::disk::LocalDisk;
 use crate::first_look::Found;
 use crate::ledger::DayLedger;
+use crate::mcp::Mcps;
 use crate::memory::{MemoryTools, memory};
 use crate::models::{Asked, Models};
 use crate::notify::Notifier;
@@ -93,6 +94,14 @@ impl Node {
         let guardian = GuardianCommand::new(std::env::current_exe()?);
         let guardian = Guardian::new(guardian, children.clone());
         let notifier = Notifier::new(Arc::clone(&settings), guardian, open_files);
+        let guardian = GuardianCommand::new(std::env::current_exe()?);
+        let mcps = Mcps::new(
+            &home,
+            Guardian::new(guardian, children.clone()),
+            child_environment(std::env::vars_os()),
+            open_files,
+            Arc::clone(&tools),
+        );
         let context = Context {
             memory: Arc::clone(&memory),
             skills: Arc::clone(&skills),
@@ -100,6 +109,8 @@ impl Node {
             surroundings: Surroundings::new(Arc::clone(&skills), home.user_home().map(Into::into)),
             cron: cron.clone(),
             notifier: notifier.clone(),
+            mcps: Arc::clone(&mcps),
+            settings: Arc::clone(&settings),
         };
         let remote = Remote::new(&home, &config);
         let bus = Bus::new(&home, accepted.clone(), Arc::clone(&settings));
@@ -113,8 +124,11 @@ impl Node {
                     Arc::new(MemoryTools {
                         memory: Arc::clone(&memory),
                         accepted: accepted.clone(),
+                        servers: mcps.servers.clone(),
+                        settings: Arc::clone(&settings),
                     }),
                     Arc::new(ScheduleTool::new(cron.clone(), Arc::clone(&settings))),
+                    Arc::new(mcps.servers.clone()),
                 ],
                 hook: Arc::new(context),
                 ledger: Arc::clone(&ledger) as _,
@@ -137,6 +151,7 @@ impl Node {
             approvals,
             children,
             tools,
+            mcps,
             memory,
             skills,
             settings,

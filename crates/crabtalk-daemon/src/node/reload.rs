@@ -75,6 +75,7 @@ impl Node {
         self.runtime.set_catalog(catalog);
         self.tools.set_sandbox(sandbox(&config));
         self.settings.replace(config);
+        self.mcps.configure(&self.settings.config()).await;
         let archives = self.memory().archives().clone();
         let memory = memory(&self.home, &self.settings, self.runtime.storage(), archives);
         self.memory.store(Arc::new(memory));

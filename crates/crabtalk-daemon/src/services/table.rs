@@ -27,6 +27,7 @@ pub(crate) fn start_all(node: &Arc<Node>) {
         notifications(Arc::clone(node)),
         bus(Arc::clone(node)),
         audit(Arc::clone(node)),
+        components(Arc::clone(node)),
     ] {
         services.start(service);
     }
@@ -137,6 +138,14 @@ fn audit(node: Arc<Node>) -> Service {
     Service::restarted("audit", "audit", move |_| {
         let audit = node.audit().clone();
         async move { audit.work().await }
+    })
+}
+
+/// Finds components and tells of them. What is connected stays so while it is
+/// started again.
+fn components(node: Arc<Node>) -> Service {
+    Service::restarted("components", "mcp", move |_| {
+        crate::mcp::work(Arc::clone(&node))
     })
 }
 

@@ -157,18 +157,25 @@ impl Watcher {
     fn wants(&self, event: &HubEvent) -> bool {
         let fits = |want: &Option<String>, is: &str| want.as_deref().is_none_or(|want| want == is);
         let delta = matches!(event.event, AgentEvent::Text(_) | AgentEvent::Thinking(_));
-        !(delta && self.without_deltas)
-            && fits(&self.agent, event.key.agent.as_str())
-            && fits(&self.sender, event.key.sender.as_str())
+        // What belongs to no conversation fits nobody who asks for some.
+        let (agent, sender) = names(event);
+        !(delta && self.without_deltas) && fits(&self.agent, agent) && fits(&self.sender, sender)
     }
+}
+
+/// Whose conversation it is; empty for none.
+fn names(event: &HubEvent) -> (&str, &str) {
+    let key = event.key.as_deref();
+    key.map_or(("", ""), |key| (key.agent.as_str(), key.sender.as_str()))
 }
 
 /// The flat form; `None` for what the client would not understand.
 fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
     use AgentEventKind as Kind;
+    let (agent, sender) = names(event);
     let mut message = AgentEventMsg {
-        agent: event.key.agent.to_string(),
-        sender: event.key.sender.to_string(),
+        agent: agent.to_owned(),
+        sender: sender.to_owned(),
         timestamp: event.at.clone(),
         run: event.run,
         speaker: event.speaker.to_string(),
@@ -239,6 +246,23 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         AgentEvent::Notice(notice) => {
             message.content = notice;
             Kind::Notice
+        }
+        AgentEvent::ToolProgress { call_id, progress } => {
+            message.content.clone_from(&progress.message);
+            message.progress = Some(wire::progress(call_id, progress));
+            Kind::ToolProgress
+        }
+        AgentEvent::Component(news) => {
+            message.content.clone_from(&news.said);
+            message.component = Some(ComponentInfo {
+                name: news.name.clone(),
+                source: news.source.clone(),
+                state: news.state.clone(),
+                error: news.error.clone(),
+                tool_count: u32::try_from(news.tools).unwrap_or(u32::MAX),
+                ..ComponentInfo::default()
+            });
+            Kind::Component
         }
         AgentEvent::End(end) => end_of(&mut message, end, modern),
     };

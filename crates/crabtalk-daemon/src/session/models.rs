@@ -49,7 +49,7 @@ impl Session {
         self.node.models()
     }
 
-    async fn edit(
+    pub(super) async fn edit(
         &self,
         change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), EditError> + Send + 'static,
     ) -> Result<(), Status> {

@@ -1,5 +1,6 @@
 //! Events of the domain as messages of the protocol.
 
+use crabtalk_domain::tool::Progress;
 use crabtalk_domain::{
     AgentEvent, Ask, AskKind, AskOption as Option_, AskOutcome as Outcome, End, Image as Image_,
     ToolCallInfo as Call, Usage,
@@ -107,11 +108,14 @@ impl Reader {
 
     fn take(&mut self, seq: u64, event: AgentEvent) {
         let is_new = match &event {
+            // It belongs to no run.
+            AgentEvent::Component(_) => return,
             AgentEvent::UserMessage { .. } if !self.with_user_message => return,
             AgentEvent::UserMessage { .. }
             | AgentEvent::Compacted { .. }
             | AgentEvent::Waiting { .. }
             | AgentEvent::Notice(_)
+            | AgentEvent::ToolProgress { .. }
             | AgentEvent::AskSettled { .. }
             | AgentEvent::Interrupted { .. } => true,
             AgentEvent::Start { .. }
@@ -277,6 +281,16 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
     }
 }
 
+/// How far a call is.
+pub(super) fn progress(call_id: String, far: Progress) -> ToolProgressEvent {
+    ToolProgressEvent {
+        call_id,
+        progress: far.done,
+        total: far.total,
+        message: far.message,
+    }
+}
+
 /// How an ask ended.
 pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
     let (outcome, by, answer) = match outcome {
@@ -357,6 +371,14 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             Event::Waiting(WaitingEvent { whom, timeout_secs })
         }
         AgentEvent::Notice(text) => Event::Notice(NoticeEvent { text }),
+        AgentEvent::ToolProgress {
+            call_id,
+            progress: far,
+        } => Event::ToolProgress(progress(call_id, far)),
+        // Told to watchers alone.
+        AgentEvent::Component(news) => Event::Notice(NoticeEvent {
+            text: news.said.clone(),
+        }),
         AgentEvent::End(End {
             agent,
             error,

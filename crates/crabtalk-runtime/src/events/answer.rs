@@ -41,6 +41,8 @@ impl Subscription {
                 | AgentEvent::TextEnd
                 | AgentEvent::ToolResult { .. }
                 | AgentEvent::ToolsComplete
+                | AgentEvent::ToolProgress { .. }
+                | AgentEvent::Component(_)
                 | AgentEvent::AskUser(_)
                 | AgentEvent::AskSettled { .. }
                 | AgentEvent::Compacted { .. }

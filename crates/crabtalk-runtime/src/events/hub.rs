@@ -30,8 +30,8 @@ const LINGER: Duration = Duration::from_secs(300);
 pub struct HubEvent {
     /// Its number within the runtime's life, from 1; given by the hub.
     pub seq: u64,
-    /// The conversation in which it happened.
-    pub key: Arc<ConversationKey>,
+    /// The conversation in which it happened; `None` for what belongs to none.
+    pub key: Option<Arc<ConversationKey>>,
     /// The run's number.
     pub run: u64,
     /// Who speaks in it: the conversation's own agent, or a guest.

@@ -7,6 +7,7 @@
 use super::approvals::{Approval, Wanted};
 use super::disk::Disk;
 use super::path::{self, Bases};
+use super::scope;
 use crabtalk_domain::tool::{Reach, ShellCommand, Subject};
 use crabtalk_domain::{Origin, Permission, PermissionRule, Sender, glob_matches};
 use std::path::Path;
@@ -153,7 +154,7 @@ pub fn judge(q: &Question<'_>) -> Verdict {
                     .is_some_and(|p| glob_matches(p, q.arguments))
             };
             q.by_rule(&[q.tool], &matches).unwrap_or_else(|| {
-                Opinion::new(q.default_permission, format!("the default of `{}`", q.tool))
+                Opinion::new(q.tool_default(), format!("the default of `{}`", q.tool))
             })
         }
     };
@@ -171,6 +172,16 @@ pub fn judge(q: &Question<'_>) -> Verdict {
 }
 
 impl<'a> Question<'a> {
+    /// What a tool says for itself. A server's word counts for owners only
+    /// (COMP-3): for others its tools ask.
+    fn tool_default(&self) -> Permission {
+        let foreign = scope::mcp_server(self.tool).is_some();
+        match foreign && !self.standing.is_owner {
+            true => self.default_permission.max(Permission::Ask),
+            false => self.default_permission,
+        }
+    }
+
     /// Settles an ask that has its answer already, or can have none.
     fn answered(&self, opinion: Opinion, detail: &str) -> Opinion {
         if opinion.permission != Permission::Ask {

@@ -76,17 +76,38 @@ impl Router {
         let call = case.call;
         let rules = &context.agent.permissions;
         let standing = context.standing;
-        let verdict = self.judge(context, &case, rules, standing).await;
+        let mut verdict = self.judge(context, &case, rules, standing).await;
+        let news = case.provider.and_then(|provider| provider.is_news(call));
+        if let Some(why) = news.filter(|_| verdict.permission == Permission::Allow) {
+            verdict.permission = match standing.unattended {
+                true => Permission::Deny,
+                false => Permission::Ask,
+            };
+            verdict.reason = why;
+            return self.decide(context, case, verdict).await;
+        }
         // A trusted skill speaks for an owner, never for whoever calls it.
         if verdict.permission == Permission::Ask && standing.is_owner {
             let preapproved = self.approvals.preapproved(call).await;
             if !preapproved.is_empty() {
                 let lifted = self.judge(context, &case, &preapproved, standing).await;
-                if lifted.permission == Permission::Allow {
+                let is_news = case.provider.and_then(|provider| provider.is_news(call));
+                if lifted.permission == Permission::Allow && is_news.is_none() {
                     return Ok(judged(context, &case, lifted));
                 }
             }
         }
+        self.decide(context, case, verdict).await
+    }
+
+    /// Acts on a verdict.
+    async fn decide(
+        &self,
+        context: &CallContext,
+        case: Case<'_>,
+        verdict: Verdict,
+    ) -> Result<Permitted, String> {
+        let call = case.call;
         match verdict.permission {
             Permission::Allow => Ok(judged(context, &case, verdict)),
             Permission::Deny => {
@@ -190,7 +211,9 @@ impl Router {
         } else {
             None
         };
-        if preview.is_some() && always.as_ref().is_some_and(|rule| self.is_kept(rule)) {
+        let names_outcome = matches!(case.subject, Subject::Path { .. });
+        let kept = || always.as_ref().is_some_and(|rule| self.is_kept(rule));
+        if preview.is_some() && names_outcome && kept() {
             return Ok(preview);
         }
         let ask = Arc::new(shown::approval(

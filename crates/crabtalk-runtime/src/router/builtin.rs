@@ -1,6 +1,6 @@
 //! Tools of the runtime itself: `set_title`, `ask_user` and `delegate`.
 
-use super::{CallContext, Effect, Outcome, delegate};
+use super::{CallContext, Effect, Outcome, deferred, delegate};
 use crate::asks::{Answer, PendingAsk};
 use crabtalk_domain::tool::{Invocation, ToolOutput, ToolSpec};
 use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, Permission};
@@ -78,7 +78,8 @@ pub(super) fn specs() -> Vec<Arc<ToolSpec>> {
 }
 
 pub(super) fn is_builtin(name: &str) -> bool {
-    name == delegate::NAME || SPECS.iter().any(|spec| spec.name == name)
+    let own = [delegate::NAME, deferred::SEARCH, deferred::CALL];
+    own.contains(&name) || SPECS.iter().any(|spec| spec.name == name)
 }
 
 pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
@@ -86,6 +87,7 @@ pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
         "set_title" => set_title(&call.arguments),
         delegate::NAME => delegate::call(context, &call.arguments).await.into(),
         ASK_USER => ask_user(context, &call.arguments).await.into(),
+        deferred::SEARCH => context.tools.search(&call.arguments).into(),
         name => {
             let error = format!("the tool {name} was there when this step began, and is gone");
             ToolOutput::error(error).into()
@@ -115,6 +117,18 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
     if context.standing.unattended {
         return ToolOutput::error("nobody is here to answer: this run was not started by a person");
     }
+    match ask(context, questions).await {
+        Some(answers) => ToolOutput::ok(answers.to_string()),
+        None => ToolOutput::error("the question was withdrawn"),
+    }
+}
+
+/// Puts questions to whoever is behind the run, in its stream; `None` where
+/// nobody can answer, or nobody has to any more.
+pub(super) async fn ask(context: &CallContext, questions: Vec<AskQuestion>) -> Option<Value> {
+    if context.standing.unattended {
+        return None;
+    }
     let ask = Arc::new(Ask {
         id: context.rt.asks.new_id(),
         kind: AskKind::Question,
@@ -132,10 +146,8 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
     let audience = Arc::clone(&context.audience);
     wait.show(move |event| audience.publish(event));
     match wait.answer().await {
-        Some(Answer::Questions(answers)) => ToolOutput::ok(answers.to_string()),
-        Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => {
-            ToolOutput::error("the question was withdrawn")
-        }
+        Some(Answer::Questions(answers)) => Some(answers),
+        Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => None,
     }
 }
 

@@ -73,7 +73,7 @@ impl Publisher {
         }
         self.rt.hub.publish(|| HubEvent {
             seq: 0,
-            key: Arc::clone(&self.key),
+            key: Some(Arc::clone(&self.key)),
             run: self.run,
             speaker: Arc::clone(&self.speaker),
             event: event.clone().without_images(),

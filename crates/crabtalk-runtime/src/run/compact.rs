@@ -37,7 +37,12 @@ impl Run<'_> {
         let job = compaction::Job {
             agent: &primary,
             system: system.into(),
-            tools: self.rt.specs(&primary, &self.rt.catalog.load_full()),
+            tools: Arc::clone(
+                &self
+                    .rt
+                    .tools(&primary, &self.rt.catalog.load_full())
+                    .offered,
+            ),
             focus: None,
             min_replaced: 0,
             tally: &self.tally,

@@ -5,11 +5,11 @@ use super::people::Owner;
 use super::repeats::Repeats;
 use super::{Run, Stop};
 use crate::history::{ids, name_calls};
+use crate::router::Toolset;
 use crate::spending::Account;
 use crate::steers::Steers;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
-use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Run<'_> {
     async fn ask_model_or_make_room(
         &mut self,
         step: u32,
-        tools: &Arc<Vec<Arc<ToolSpec>>>,
+        tools: &Toolset,
     ) -> Result<Response, Stop> {
         match self.ask_model(step, tools).await {
             Err(Stop::Model(error)) if error.kind == ErrorKind::TooLong => {
@@ -95,18 +95,14 @@ impl Run<'_> {
     }
 
     /// The tools of this step; a guest has none (RUN-2).
-    fn catalogue(&self) -> Arc<Vec<Arc<ToolSpec>>> {
+    fn catalogue(&self) -> Arc<Toolset> {
         if self.is_guest() {
             return Arc::default();
         }
-        self.rt.specs(&self.speaker, &self.rt.catalog.load_full())
+        self.rt.tools(&self.speaker, &self.rt.catalog.load_full())
     }
 
-    async fn ask_model(
-        &mut self,
-        step: u32,
-        tools: &Arc<Vec<Arc<ToolSpec>>>,
-    ) -> Result<Response, Stop> {
+    async fn ask_model(&mut self, step: u32, tools: &Toolset) -> Result<Response, Stop> {
         let first = step == 0;
         let request = Request {
             model: self.speaker.model.clone(),
@@ -117,7 +113,7 @@ impl Run<'_> {
             injected_at: self.injected_at,
             closing: None,
             has_guests: self.open.has_guests || self.is_guest(),
-            tools: Arc::clone(tools),
+            tools: Arc::clone(&tools.offered),
             tool_choice: if first {
                 self.request.tool_choice.clone()
             } else {

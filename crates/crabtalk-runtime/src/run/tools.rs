@@ -1,9 +1,9 @@
 //! Executes the calls of a step, all at once (RUN-1).
 
 use super::{Run, Stop};
-use crate::router::{CallContext, Effect, Outcome};
+use crate::router::{CallContext, Effect, Outcome, Toolset};
 use crabtalk_domain::storage::{MetaRecord, Record};
-use crabtalk_domain::tool::{ToolOutput, ToolSpec};
+use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentEvent, Message};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 impl Run<'_> {
     /// Results are announced as they come and enter the history in the order
     /// of their calls.
-    pub(super) async fn run_tools(&mut self, tools: Arc<Vec<Arc<ToolSpec>>>) -> Result<(), Stop> {
+    pub(super) async fn run_tools(&mut self, tools: Arc<Toolset>) -> Result<(), Stop> {
         let calls = self
             .calls
             .as_ref()

@@ -88,7 +88,7 @@ impl Runtime {
         wait.show(move |event| {
             inner.hub.publish(|| HubEvent {
                 seq: 0,
-                key: Arc::clone(&key),
+                key: Some(Arc::clone(&key)),
                 run: 0,
                 speaker: key.agent.as_str().into(),
                 event,

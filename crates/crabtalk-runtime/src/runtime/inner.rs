@@ -6,12 +6,11 @@ use crate::events::Hub;
 use crate::gate::{Violation, scope};
 use crate::listen::Listener;
 use crate::registry::Registry;
-use crate::router::{DelegateNumbers, Router};
+use crate::router::{DelegateNumbers, Router, Toolset};
 use crate::run::Ends;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::{Model, Request};
 use crabtalk_domain::storage::Storage;
-use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentConfig, Clock, Hook, Ledger, Origin, stamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,9 +44,10 @@ impl Inner {
     }
 
     /// The tools in an agent's scope, in a stable order: the runtime's, the
-    /// providers', and the hook's.
-    pub(crate) fn specs(&self, agent: &AgentConfig, catalog: &Catalog) -> Arc<Vec<Arc<ToolSpec>>> {
-        Arc::new(Router::specs(agent, catalog, &self.router.offered()))
+    /// providers', and the hook's; those of servers by name if they are many.
+    pub(crate) fn tools(&self, agent: &AgentConfig, catalog: &Catalog) -> Arc<Toolset> {
+        let specs = Router::specs(agent, catalog, &self.router.offered());
+        Arc::new(Toolset::new(specs, catalog.limits.tool_schema_bytes))
     }
 
     /// An agent as its runs know it: composed by the hooks, told of its scope

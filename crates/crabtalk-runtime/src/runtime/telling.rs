@@ -4,11 +4,11 @@ use super::Runtime;
 use crate::Error;
 use crate::catalog::Catalog;
 use crate::conversation::Command;
-use crate::events::HubSubscription;
+use crate::events::{HubEvent, HubSubscription};
 use crate::gate::{ToolRights, rights};
 use crate::registry::LiveInfo;
 use crabtalk_domain::storage::{RunRecord, Storage};
-use crabtalk_domain::{AgentConfig, ConversationKey, RunOutcome};
+use crabtalk_domain::{AgentConfig, AgentEvent, ComponentNews, ConversationKey, RunOutcome};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -103,9 +103,21 @@ impl Runtime {
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
         let catalog = self.0.catalog.load_full();
         let agent = catalog.agent(agent)?;
-        let specs = self.0.specs(agent, &catalog);
-        let tools = specs.iter().map(|spec| rights::rights(agent, spec));
+        let tools = self.0.tools(agent, &catalog);
+        let tools = tools.all.iter().map(|spec| rights::rights(agent, spec));
         Ok((Arc::clone(agent), tools.collect()))
+    }
+
+    /// Tells whoever watches everything how a component fares.
+    pub fn tell_of_component(&self, news: ComponentNews) {
+        self.0.hub.publish(|| HubEvent {
+            seq: 0,
+            key: None,
+            run: 0,
+            speaker: "".into(),
+            event: AgentEvent::Component(Arc::new(news)),
+            at: self.0.now(),
+        });
     }
 
     /// Scope violations since the start (GATE-1).

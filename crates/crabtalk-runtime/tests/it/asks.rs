@@ -23,7 +23,8 @@ async fn asked(watch: &mut HubSubscription) -> (ConversationKey, String) {
     loop {
         let event = watch.next().await.expect("open").expect("not slow");
         if let AgentEvent::AskUser(ask) = &event.event {
-            return ((*event.key).clone(), ask.id.clone());
+            let key = event.key.as_deref().expect("of a conversation");
+            return (key.clone(), ask.id.clone());
         }
     }
 }

@@ -368,6 +368,8 @@ pub(crate) fn show(event: &AgentEvent) -> String {
             format!("result{} {output}", if *is_error { "!" } else { "" })
         }
         AgentEvent::ToolsComplete => "complete".into(),
+        AgentEvent::ToolProgress { progress, .. } => format!("progress {}", progress.done),
+        AgentEvent::Component(news) => format!("component {}", news.said),
         AgentEvent::AskUser(ask) => format!("ask {}", ask.questions[0].question),
         AgentEvent::AskSettled { outcome, .. } => match outcome {
             AskOutcome::Answered { by, answer } => format!("settled by {by}: {answer}"),

@@ -130,6 +130,11 @@ impl Shell {
         }
     }
 
+    /// Where whole outputs lie.
+    pub(crate) fn shelves(&self) -> &Arc<Shelves> {
+        &self.shelves
+    }
+
     /// Runs a command to its end. Dropping the future ends it.
     pub(crate) async fn run(&self, order: Order) -> ToolOutput {
         let Ok(turn) = Arc::clone(&self.running).acquire_owned().await else {

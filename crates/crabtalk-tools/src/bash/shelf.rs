@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -126,6 +126,31 @@ impl Shelves {
         Ok(())
     }
 
+    /// Keeps a whole output that is there already. Blocks.
+    pub(crate) fn keep(
+        &self,
+        folder: &Path,
+        prefix: &str,
+        bytes: &[u8],
+    ) -> Result<PathBuf, String> {
+        let failed = |e: io::Error| format!("{}: {e}", folder.display());
+        let (mut file, mut output) = self.start(folder, prefix).map_err(failed)?;
+        let length = bytes.len() as u64;
+        let written = self
+            .grow(&mut output, length)
+            .and_then(|()| file.write_all(bytes).map_err(failed));
+        match written {
+            Ok(()) => {
+                self.finish(&output, length);
+                Ok(output.path)
+            }
+            Err(why) => {
+                self.discard(&output);
+                Err(why)
+            }
+        }
+    }
+
     /// A file is complete with so many bytes.
     pub(super) fn finish(&self, output: &Output, bytes: u64) {
         let mut state = self.state();
@@ -225,7 +250,6 @@ fn files(folder: &Path) -> impl Iterator<Item = Finished> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     fn names(folder: &Path) -> usize {
         files(folder).count()

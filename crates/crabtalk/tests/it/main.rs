@@ -25,6 +25,7 @@ mod held;
 mod images;
 mod legacy;
 mod llama_cpp;
+mod mcp;
 mod models;
 mod nexus;
 mod no_threads;

@@ -1,0 +1,163 @@
+//! `mcps`: servers of the Model Context Protocol.
+
+mod import;
+
+use super::Context;
+use crate::args::Mcps;
+use crate::error::Error;
+use crate::json;
+use crabtalk_proto::{
+    Client, DeleteMcpMsg, ListMcpsMsg, McpInfo, ResourceKind, SetEnabledMsg, SetMcpMsg, TestMcpMsg,
+};
+use serde_json::{Map, Value, json};
+
+/// Said where there is none.
+const NONE_YET: &str =
+    "crabtalk: no server and no component; add one with `crabtalk mcps add NAME -- PROGRAM ..`";
+
+pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Error> {
+    match command {
+        Mcps::List => list(context).await,
+        Mcps::Add {
+            name,
+            url,
+            header,
+            env,
+            trust_annotations,
+            command,
+        } => {
+            let mut table = match (url, command.split_first()) {
+                (Some(url), _) => json!({"url": url, "headers": pairs(&header)?}),
+                (None, Some((program, args))) => {
+                    json!({"command": program, "args": args, "env": pairs(&env)?})
+                }
+                (None, None) => {
+                    return Err(Error::Usage(
+                        "name a program behind `--`, or an address with --url".to_owned(),
+                    ));
+                }
+            };
+            if trust_annotations {
+                table["trust"] = "annotations".into();
+            }
+            set(context, &name, &table).await?;
+            let said =
+                format!("crabtalk: {name} is there; try it with `crabtalk mcps test {name}`");
+            context.done(json!({"added": name}), &said)
+        }
+        Mcps::Rm { name } => {
+            let request = DeleteMcpMsg { name: name.clone() };
+            context.connection().await?.delete_mcp(request).await?;
+            context.done(
+                json!({"removed": name}),
+                &format!("crabtalk: {name} is removed"),
+            )
+        }
+        Mcps::Test { name } => test(context, name).await,
+        Mcps::Enable { name } => switch(context, name, true).await,
+        Mcps::Disable { name } => switch(context, name, false).await,
+        Mcps::Import { file, yes } => import::run(context, file.as_deref(), yes).await,
+    }
+}
+
+async fn set(context: &mut Context, name: &str, table: &Value) -> Result<(), Error> {
+    let mut table = table.clone();
+    // What is empty need not be written.
+    if let Some(table) = table.as_object_mut() {
+        table.retain(|_, value| {
+            !value.as_object().is_some_and(Map::is_empty)
+                && !value.as_array().is_some_and(Vec::is_empty)
+        });
+    }
+    let request = SetMcpMsg {
+        name: name.to_owned(),
+        config: table.to_string(),
+    };
+    Ok(context.connection().await?.set_mcp(request).await?)
+}
+
+/// `NAME=VALUE`, several of them.
+fn pairs(given: &[String]) -> Result<Value, Error> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Value::from(value))),
+        _ => Err(Error::Usage(format!("{text:?} is no NAME=VALUE"))),
+    };
+    let pairs: Result<Map<String, Value>, Error> = given.iter().map(pair).collect();
+    Ok(Value::Object(pairs?))
+}
+
+async fn list(context: &mut Context) -> Result<(), Error> {
+    let listed = context
+        .connection()
+        .await?
+        .list_mcps(ListMcpsMsg {})
+        .await?;
+    if context.global.json {
+        for mcp in &listed.mcps {
+            context.console.screen.json(&json::of(mcp))?;
+        }
+        return Ok(());
+    }
+    let row = |mcp: McpInfo| {
+        let place = match mcp.url.is_empty() {
+            true => [vec![mcp.command], mcp.args].concat().join(" "),
+            false => mcp.url,
+        };
+        vec![
+            mcp.name,
+            mcp.state,
+            mcp.tool_count.to_string(),
+            mcp.source,
+            place,
+            mcp.error,
+        ]
+    };
+    let rows = listed.mcps.into_iter().map(row).collect();
+    let header = ["server", "state", "tools", "source", "where", "error"];
+    context.print_table(&header, rows, NONE_YET)
+}
+
+async fn test(context: &mut Context, name: String) -> Result<(), Error> {
+    let request = TestMcpMsg {
+        name: name.clone(),
+        config: String::new(),
+    };
+    let tested = context.connection().await?.test_mcp(request).await?;
+    if context.global.json {
+        context.console.screen.json(&json::of(&tested))?;
+    } else {
+        for step in &tested.steps {
+            context.console.screen.note(step)?;
+        }
+        let row = |tool: crabtalk_proto::McpToolInfo| {
+            let first = tool.description.lines().next().unwrap_or_default();
+            let reads = if tool.read_only { "reads" } else { "" };
+            vec![tool.name, reads.to_owned(), first.to_owned()]
+        };
+        let rows = tested.tools.into_iter().map(row).collect();
+        let none = "crabtalk: it offers no tools";
+        if tested.ok {
+            context.print_table(&["tool", "", "what it does"], rows, none)?;
+        }
+    }
+    if tested.ok {
+        return Ok(());
+    }
+    let mut why = format!("{name}: {}", tested.error);
+    if !tested.stderr.is_empty() && !why.contains(tested.stderr.trim()) {
+        why.push_str(&format!("\nit wrote: {}", tested.stderr));
+    }
+    Err(Error::Failed(why))
+}
+
+async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
+    let request = SetEnabledMsg {
+        kind: ResourceKind::Mcp.into(),
+        name: name.clone(),
+        enabled,
+    };
+    context.connection().await?.set_enabled(request).await?;
+    let state = if enabled { "on" } else { "off" };
+    let said = format!("crabtalk: {name} is {state}");
+    context.done(json!({"name": name, "enabled": enabled}), &said)
+}

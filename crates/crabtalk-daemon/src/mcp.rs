@@ -1,0 +1,252 @@
+//! MCP servers and components of a node: what is configured, what announces
+//! itself in `run/`, and what they need of the daemon (COMP-1 to COMP-3).
+//!
+//! Invariant: a component is discovered, never parented; a program of the
+//! configuration runs under a guardian.
+
+mod discovery;
+pub(crate) mod memory;
+
+pub(crate) use discovery::work;
+
+use crabtalk_config::{Config, Home, Mcp, McpTransport, McpTrust};
+use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};
+use crabtalk_guardian::Guardian;
+use crabtalk_mcp::{
+    Answer, Http, HttpError, Outputs, Pace, Parts, Programs, Reach, Request, Servers, Source,
+    Status, Trust,
+};
+use crabtalk_model::{Web, WebError};
+use crabtalk_tools::OsTools;
+use futures_util::StreamExt;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+
+/// News that wait to be told; what is beyond tells itself by the next list.
+const MAX_NEWS: usize = 256;
+
+/// How long anybody waits for the configuration's servers.
+const KNOWN_WITHIN: Duration = Duration::from_secs(2);
+
+/// The file of what is remembered of servers.
+const REMEMBERED: &str = "mcp.json";
+
+/// News of servers on their way to whoever watches.
+#[derive(Default)]
+pub(crate) struct News {
+    waiting: Mutex<VecDeque<ComponentNews>>,
+    there: Notify,
+}
+
+impl News {
+    fn put(&self, status: &Status, said: String) {
+        let news = ComponentNews {
+            name: status.name.clone(),
+            source: status.source.to_owned(),
+            state: status.phase.as_str().to_owned(),
+            error: status.error.clone(),
+            tools: status.tools,
+            said,
+        };
+        {
+            // Whole after each line.
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.push_back(news);
+            while waiting.len() > MAX_NEWS {
+                waiting.pop_front();
+            }
+        }
+        self.there.notify_one();
+    }
+
+    /// The next that happened.
+    async fn next(&self) -> ComponentNews {
+        loop {
+            let next = {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.pop_front()
+            };
+            match next {
+                Some(news) => return news,
+                None => self.there.notified().await,
+            }
+        }
+    }
+}
+
+/// The servers of a node.
+pub(crate) struct Mcps {
+    pub(crate) servers: Servers,
+    news: Arc<News>,
+    /// Port files shall be looked at again.
+    look: Notify,
+    /// The configuration was taken once.
+    taken: watch::Sender<bool>,
+}
+
+impl Mcps {
+    pub(crate) fn new(
+        home: &Home,
+        guardian: Guardian,
+        environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+        open_files: Option<u64>,
+        tools: Arc<OsTools>,
+    ) -> Arc<Self> {
+        let news = Arc::<News>::default();
+        let hears = Arc::clone(&news);
+        let cwd = home
+            .user_home()
+            .map_or_else(|| home.root().to_owned(), Into::into);
+        let servers = Servers::new(Parts {
+            programs: Programs {
+                guardian,
+                environment,
+                cwd,
+                open_files,
+            },
+            http: Arc::new(Addresses(Arc::default())),
+            outputs: Arc::new(Shelf(tools)),
+            seen: home.state_dir().join(REMEMBERED),
+            news: Arc::new(move |status: Status, said: String| hears.put(&status, said)),
+            pace: pace(),
+        });
+        Arc::new(Self {
+            servers,
+            news,
+            look: Notify::new(),
+            taken: watch::Sender::default(),
+        })
+    }
+
+    /// Takes the configuration's servers.
+    pub(crate) async fn configure(&self, config: &Config) {
+        let servers = config.mcp.iter().map(settings).collect();
+        self.servers.configure(servers).await;
+        self.taken.send_replace(true);
+        self.look.notify_one();
+    }
+
+    /// Waits until the servers of the configuration are known, a moment after the
+    /// daemon's start.
+    pub(crate) async fn known(&self) {
+        let mut taken = self.taken.subscribe();
+        // It is taken unless its service fails, and then nobody should wait.
+        let _ = tokio::time::timeout(KNOWN_WITHIN, taken.wait_for(|taken| *taken)).await;
+    }
+
+    /// Lets programs in an agent's reach be known before its run begins.
+    pub(crate) async fn first_look(&self, scope: &crabtalk_domain::Scope) {
+        self.known().await;
+        let in_reach = |name: &str| crabtalk_runtime::gate::scope::allows_mcp(scope, name);
+        self.servers.first_look(in_reach).await;
+    }
+
+    /// Tells whoever watches, for as long as it is polled.
+    async fn tell(&self, runtime: &crabtalk_runtime::Runtime) {
+        loop {
+            runtime.tell_of_component(self.news.next().await);
+        }
+    }
+}
+
+/// The beats of servers' lives. Tests make them faster.
+fn pace() -> Pace {
+    let mut pace = Pace::default();
+    let faster = std::env::var("CRABTALK_MCP_PING_MS").ok();
+    if let Some(ms) = faster.and_then(|ms| ms.parse().ok()) {
+        let beat = Duration::from_millis(ms);
+        (pace.ping, pace.answer, pace.hanging) = (beat, beat, beat);
+    }
+    pace
+}
+
+/// A server of the configuration, with what is in its environment.
+pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
+    let exposed = |secrets: &std::collections::BTreeMap<String, crabtalk_config::Secret>| {
+        let pairs = secrets.iter();
+        pairs
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+            .collect()
+    };
+    let reach = match &mcp.transport {
+        McpTransport::Stdio { command, args, env } => Reach::Program {
+            command: command.value().to_owned(),
+            args: args.iter().map(|arg| arg.value().to_owned()).collect(),
+            env: exposed(env),
+        },
+        McpTransport::Http { url, headers } => Reach::Url {
+            url: url.value().to_owned(),
+            headers: exposed(headers),
+        },
+    };
+    let mut settings = crabtalk_mcp::Settings::new(&mcp.name, Source::Config, reach);
+    settings.enabled = mcp.enabled;
+    settings.auto_restart = mcp.auto_restart;
+    settings.timeout = Duration::from_secs(mcp.timeout_secs);
+    settings.idle = Duration::from_secs(mcp.idle_secs);
+    settings.trust = match mcp.trust {
+        McpTrust::None => Trust::None,
+        McpTrust::Annotations => Trust::Annotations,
+    };
+    if let Some(missing) = &mcp.missing {
+        settings.unusable = missing.to_error().with_causes();
+    }
+    settings
+}
+
+/// What servers answer beyond what a model is given.
+struct Shelf(Arc<OsTools>);
+
+impl Outputs for Shelf {
+    fn keep<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<PathBuf, String>> {
+        Box::pin(self.0.keep_output(key, "mcp-", bytes))
+    }
+}
+
+/// Addresses beyond components, over the calls that models are reached by.
+struct Addresses(Arc<Web>);
+
+impl Http for Addresses {
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
+        let web = Arc::clone(&self.0);
+        Box::pin(async move {
+            let answer = web.call(request).await.map_err(|error| match error {
+                WebError::Unreachable(why) => HttpError::Refused(why),
+                WebError::Broken(why) => HttpError::Broken(why),
+            })?;
+            let (parts, body) = answer.into_parts();
+            Ok(Answer {
+                status: parts.status,
+                headers: parts.headers,
+                body: Box::pin(body.map(|bytes| bytes.map_err(HttpError::Broken))),
+            })
+        })
+    }
+}
+
+/// Whether a server is in the reach of an agent, and which are: a line each, for
+/// its context (0075).
+pub(crate) fn in_reach(servers: &Servers, scope: &crabtalk_domain::Scope) -> Option<String> {
+    use crabtalk_runtime::gate::scope::allows_mcp;
+    let listed = servers
+        .list()
+        .into_iter()
+        .filter(|status| !status.shadowed && status.tools > 0 && allows_mcp(scope, &status.name));
+    let lines: Vec<String> = listed
+        .map(|status| {
+            let name = crabtalk_domain::tags::line(&status.name);
+            if status.phase == crabtalk_mcp::Phase::Hanging {
+                return format!("{name}: does not answer at the moment");
+            }
+            format!("{name}: {} tools, called {name}__..", status.tools)
+        })
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

@@ -1,0 +1,303 @@
+//! MCP servers and components, as clients see and change them.
+
+use super::Session;
+use crate::edit::EditError;
+use crate::mcp;
+use crabtalk_config::{Config, MASK, Mcp, McpTransport, is_name, parse_section};
+use crabtalk_mcp::{Listener, Phase, Servers, Status as ServerStatus};
+use crabtalk_proto::*;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+impl Session {
+    fn servers(&self) -> &Servers {
+        &self.node.mcps().servers
+    }
+
+    pub(super) async fn mcps(&self) -> McpList {
+        self.node.mcps().known().await;
+        let config = self.node.config();
+        let listed = self.servers().list();
+        let mcps = listed.iter().map(|status| {
+            let configured = |mcp: &&Mcp| mcp.name == status.name && status.source == "config";
+            info(status, config.mcp.iter().find(configured))
+        });
+        McpList {
+            mcps: mcps.collect(),
+        }
+    }
+
+    pub(super) async fn components(&self) -> ComponentList {
+        self.mark_modern();
+        self.node.mcps().known().await;
+        let listed = self.servers().list();
+        // Whose a port is takes a look at every process.
+        let found = tokio::task::spawn_blocking(move || {
+            listed.into_iter().map(component).collect::<Vec<_>>()
+        });
+        ComponentList {
+            components: found.await.unwrap_or_default(),
+        }
+    }
+
+    /// Takes the list as a whole, as clients of the 0.0.20 generation send it.
+    pub(super) async fn put_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Status> {
+        let mut tables = Vec::new();
+        for mcp in request.mcps {
+            check_name(&mcp.name)?;
+            tables.push((mcp.name.clone(), table(mcp)));
+        }
+        self.edit(move |file, config| {
+            for known in &config.mcp {
+                if !tables.iter().any(|(name, _)| *name == known.name) {
+                    file.remove(&["mcp", &known.name]);
+                }
+            }
+            for (name, mut table) in tables {
+                keep_unsaid(&mut table, config, &name);
+                file.set(&["mcp", &name], &table)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn put_mcp(&self, request: SetMcpMsg) -> Result<(), Status> {
+        self.mark_modern();
+        let SetMcpMsg { name, config } = request;
+        check_name(&name)?;
+        let table = parse_section(&config)
+            .map_err(|e| Status::bad_request(format!("mcp.{name}: {}", e.with_causes())))?;
+        if !table.is_object() {
+            return Err(Status::bad_request(
+                "the server's config is no table: send its keys as JSON, TOML or YAML",
+            ));
+        }
+        self.edit(move |file, _| Ok(file.set(&["mcp", &name], &table)?))
+            .await
+    }
+
+    pub(super) async fn remove_mcp(&self, name: String) -> Result<(), Status> {
+        self.mark_modern();
+        self.edit(move |file, config| {
+            if !config.mcp.iter().any(|mcp| mcp.name == name) {
+                let message = format!("config.toml has no MCP server {name:?}");
+                return Err(EditError::NotFound(message));
+            }
+            file.remove(&["mcp", &name]);
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn try_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Status> {
+        self.mark_modern();
+        let TestMcpMsg { name, config } = request;
+        check_name(&name)?;
+        self.node.mcps().known().await;
+        let settings = match config.is_empty() {
+            true => self.servers().settings(&name).ok_or_else(|| {
+                Status::not_found(format!("there is no MCP server or component {name:?}"))
+            })?,
+            false => settings(&name, &config)?,
+        };
+        let tested = self.servers().test(&settings).await;
+        let tools = tested.tools.into_iter().map(|tool| McpToolInfo {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters,
+            read_only: tool.read_only,
+            raw_name: tool.raw_name,
+        });
+        Ok(McpTest {
+            name,
+            ok: tested.error.is_empty(),
+            tools: tools.collect(),
+            steps: tested.steps,
+            error: tested.error,
+            server: tested.server,
+            protocol: tested.protocol,
+            took_ms: tested.took_ms,
+            stderr: tested.stderr,
+        })
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Status> {
+    let fine = is_name(name);
+    let why = crabtalk_mcp::check_server_name(name);
+    match (fine, why) {
+        (true, Ok(())) => Ok(()),
+        (_, Err(why)) => Err(Status::bad_request(format!(
+            "{name:?} is no server's name: {why}"
+        ))),
+        (false, Ok(())) => Err(Status::bad_request(format!("{name:?} is no server's name"))),
+    }
+}
+
+/// A server that need not be configured.
+fn settings(name: &str, config: &str) -> Result<crabtalk_mcp::Settings, Status> {
+    let invalid =
+        |e: crabtalk_config::Error| Status::bad_request(format!("mcp.{name}: {}", e.with_causes()));
+    let table = parse_section(config).map_err(invalid)?;
+    let text = crabtalk_config::section_text(&["mcp", name], &table).map_err(invalid)?;
+    let (config, _) =
+        Config::parse(&text, Path::new("config"), &crate::login::env).map_err(invalid)?;
+    let mcp = config.mcp.first();
+    mcp.map(mcp::settings)
+        .ok_or_else(|| Status::bad_request("the config names no server"))
+}
+
+/// A server as a list shows it; its credentials are masked.
+fn info(status: &ServerStatus, configured: Option<&Mcp>) -> McpInfo {
+    let mut info = McpInfo {
+        name: status.name.clone(),
+        source: status.source.to_owned(),
+        auto_restart: true,
+        enabled: status.phase != Phase::Off,
+        source_kind: match configured {
+            Some(_) => SourceKind::Local.into(),
+            None => SourceKind::External.into(),
+        },
+        status: match status.phase {
+            Phase::Connected => McpStatus::Connected.into(),
+            Phase::Idle | Phase::Connecting | Phase::Off => McpStatus::Disconnected.into(),
+            Phase::Hanging | Phase::Failed => McpStatus::Failed.into(),
+        },
+        error: status.error.clone(),
+        tool_count: u32::try_from(status.tools).unwrap_or(u32::MAX),
+        shadowed: status.shadowed,
+        state: word(status).to_owned(),
+        ..McpInfo::default()
+    };
+    let masked = |secrets: &BTreeMap<String, crabtalk_config::Secret>| {
+        secrets
+            .keys()
+            .map(|name| (name.clone(), MASK.to_owned()))
+            .collect()
+    };
+    let Some(mcp) = configured else {
+        if status.port != 0 {
+            info.url = format!("http://127.0.0.1:{}/mcp", status.port);
+        }
+        return info;
+    };
+    match &mcp.transport {
+        McpTransport::Stdio { command, args, env } => {
+            info.command = command.shown();
+            info.args = args.iter().map(crabtalk_config::Written::shown).collect();
+            info.env = masked(env);
+        }
+        McpTransport::Http { url, headers } => {
+            info.url = url.shown();
+            info.headers = masked(headers);
+            info.auth = !headers.is_empty();
+        }
+    }
+    info.enabled = mcp.enabled;
+    info.auto_restart = mcp.auto_restart;
+    info.timeout_secs = u32::try_from(mcp.timeout_secs).unwrap_or(u32::MAX);
+    info.idle_secs = u32::try_from(mcp.idle_secs).unwrap_or(u32::MAX);
+    info.trust = mcp.trust.as_str().to_owned();
+    info
+}
+
+/// The word of a server's state.
+fn word(status: &ServerStatus) -> &'static str {
+    if status.shadowed {
+        "shadowed"
+    } else {
+        status.phase.as_str()
+    }
+}
+
+fn component(status: ServerStatus) -> ComponentInfo {
+    let since = Timestamp::now() - jiff::SignedDuration::try_from(status.since).unwrap_or_default();
+    let (pid, owner) = match status.port {
+        0 => (None, String::new()),
+        port => (Servers::process(port), owner(&Servers::listener(port))),
+    };
+    ComponentInfo {
+        source: status.source.to_owned(),
+        transport: status.transport.to_owned(),
+        port: status.port.into(),
+        pid: pid.unwrap_or_default(),
+        owner,
+        state: word(&status).to_owned(),
+        error: status.error,
+        tool_count: u32::try_from(status.tools).unwrap_or(u32::MAX),
+        shadowed: status.shadowed,
+        server: status.server,
+        protocol: status.protocol,
+        since: crabtalk_domain::stamp(since),
+        calls: u32::try_from(status.calls).unwrap_or(u32::MAX),
+        connected: status.connected,
+        instance: status.instance,
+        name: status.name,
+    }
+}
+
+fn owner(listener: &Listener) -> String {
+    match listener {
+        Listener::Ours => "this user".into(),
+        Listener::Of { uid } => format!("uid {uid}"),
+        Listener::Nobody | Listener::Unknown => String::new(),
+    }
+}
+
+/// The table of a server that came by its message.
+fn table(mcp: McpInfo) -> Value {
+    let pairs = |map: BTreeMap<String, String>| -> Value {
+        map.into_iter()
+            .map(|(name, value)| (name, Value::from(value)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    let mut table = json!({"enabled": mcp.enabled, "auto_restart": mcp.auto_restart});
+    if mcp.command.is_empty() {
+        table["url"] = mcp.url.into();
+        if !mcp.headers.is_empty() {
+            table["headers"] = pairs(mcp.headers);
+        }
+    } else {
+        table["command"] = mcp.command.into();
+        if !mcp.args.is_empty() {
+            table["args"] = mcp.args.into();
+        }
+        if !mcp.env.is_empty() {
+            table["env"] = pairs(mcp.env);
+        }
+    }
+    for (key, value) in [
+        ("timeout_secs", mcp.timeout_secs),
+        ("idle_secs", mcp.idle_secs),
+    ] {
+        if value > 0 {
+            table[key] = value.into();
+        }
+    }
+    if !mcp.trust.is_empty() {
+        table["trust"] = mcp.trust.into();
+    }
+    table
+}
+
+/// Clients of the 0.0.20 generation do not know every key: what they leave out
+/// stays.
+fn keep_unsaid(table: &mut Value, config: &Config, name: &str) {
+    let Some(known) = config.mcp.iter().find(|mcp| mcp.name == name) else {
+        return;
+    };
+    let known = serde_json::to_value(known).unwrap_or_default();
+    for key in ["headers", "timeout_secs", "idle_secs", "trust"] {
+        let is_http = table.get("url").is_some();
+        if table.get(key).is_none()
+            && (key != "headers" || is_http)
+            && let Some(value) = known.get(key)
+        {
+            table[key] = value.clone();
+        }
+    }
+}

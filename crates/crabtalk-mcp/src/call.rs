@@ -1,0 +1,199 @@
+//! One call of a tool: it ends with an answer, in time, or with its link.
+//!
+//! Invariants: a call that is dropped is cancelled at the server; while a person
+//! is asked, the call's time stands still.
+
+use crate::elicit;
+use crate::handler::{Answered, Heard};
+use crate::link::Link;
+use crate::settings::Settings;
+use crabtalk_domain::tool::{Caller, Progress};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
+    ClientRequest, JsonObject, ProgressNotificationParam, RequestId, RequestMetaObject,
+    ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::task::TaskTracker;
+
+/// A call that shows progress may take so many times its silence, then it ends.
+const MAX_TURNS: u32 = 60;
+
+/// Signs of progress are told at most so often; a stream is read by people.
+const TELL_EVERY: Duration = Duration::from_millis(200);
+
+/// Bytes of a message of progress that are told.
+const MAX_MESSAGE: usize = 200;
+
+/// How long telling a server of a cancellation may take.
+const CANCEL_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is called.
+pub(crate) struct Wanted<'a> {
+    pub(crate) settings: &'a Settings,
+    /// The server's own name for it.
+    pub(crate) raw: &'a str,
+    pub(crate) arguments: JsonObject,
+    /// Told the server beside the arguments.
+    pub(crate) meta: Option<JsonObject>,
+    /// Whose call it is, so that nobody else is asked.
+    pub(crate) conversation: String,
+}
+
+/// Tells the server when nobody waits any more.
+struct CancelOnDrop<'a> {
+    peer: &'a Peer<RoleClient>,
+    tasks: &'a TaskTracker,
+    id: Option<RequestId>,
+    why: &'static str,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else {
+            return;
+        };
+        let (peer, why) = (self.peer.clone(), self.why);
+        self.tasks.spawn(async move {
+            let params = CancelledNotificationParam::new(Some(id), Some(why.to_owned()));
+            let told = peer.notify_cancelled(params);
+            // One that does not listen is ended by its own ways.
+            let _ = tokio::time::timeout(CANCEL_WITHIN, told).await;
+        });
+    }
+}
+
+/// Calls a tool.
+pub(crate) async fn call(
+    link: &Link,
+    tasks: &TaskTracker,
+    wanted: Wanted<'_>,
+    caller: &dyn Caller,
+) -> Result<CallToolResult, String> {
+    let silence = wanted.settings.timeout;
+    let mut params = CallToolRequestParams::new(wanted.raw.to_owned());
+    params.arguments = Some(wanted.arguments);
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let mut options = PeerRequestOptions::no_options();
+    options.meta = wanted.meta.map(RequestMetaObject::from);
+    let sent = link.peer.send_cancellable_request(request, options).await;
+    let mut handle = sent.map_err(|e| failed(&e))?;
+    let (token, id) = (handle.progress_token.0.clone(), handle.id.clone());
+    let (mut heard, _listening) = link.calls.listen(token, id.clone(), wanted.conversation);
+    let mut cancel = CancelOnDrop {
+        peer: &link.peer,
+        tasks,
+        id: Some(id),
+        why: "nobody waits for it any more",
+    };
+    let mut until = Instant::now() + silence;
+    let mut at_most = Instant::now() + silence * MAX_TURNS;
+    let mut told = None;
+    loop {
+        tokio::select! {
+            biased;
+            Some(heard) = heard.recv() => match heard {
+                Heard::Progress(params) => {
+                    until = Instant::now() + silence;
+                    let due = told.is_none_or(|told: Instant| told.elapsed() >= TELL_EVERY);
+                    if due || is_done(&params) {
+                        told = Some(Instant::now());
+                        caller.progress(progress(params));
+                    }
+                }
+                Heard::Question { message, schema, answer } => {
+                    let asked = Instant::now();
+                    let server = &wanted.settings.name;
+                    let answered = answered(link, server, &message, &schema, caller).await?;
+                    // Its call may have ended meanwhile.
+                    let _ = answer.send(answered);
+                    until = Instant::now() + silence;
+                    at_most += asked.elapsed();
+                }
+            },
+            // What was heard before is told before.
+            answer = &mut handle.rx => {
+                cancel.id = None;
+                let answer = answer.map_err(|_| GONE.to_owned())?;
+                return result(answer.map_err(|e| failed(&e))?);
+            }
+            () = link.gone.cancelled() => {
+                cancel.id = None;
+                return Err(GONE.into());
+            }
+            () = sleep_until(until.min(at_most)) => {
+                cancel.why = "it took too long";
+                return Err(format!(
+                    "no answer within {} s: the call was cancelled (timeout_secs of [mcp.{}])",
+                    silence.as_secs(), wanted.settings.name
+                ));
+            }
+        }
+    }
+}
+
+const GONE: &str = "the server ended before it answered; nobody knows how far the call got";
+
+/// Asks, for as long as there is somebody to answer to.
+async fn answered(
+    link: &Link,
+    server: &str,
+    message: &str,
+    schema: &Value,
+    caller: &dyn Caller,
+) -> Result<Answered, String> {
+    tokio::select! {
+        answered = elicit::ask(server, message, schema, caller) => Ok(answered),
+        () = link.gone.cancelled() => Err(GONE.into()),
+    }
+}
+
+fn is_done(params: &ProgressNotificationParam) -> bool {
+    params.total.is_some_and(|total| params.progress >= total)
+}
+
+fn progress(params: ProgressNotificationParam) -> Progress {
+    let mut message = params.message.unwrap_or_default();
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+    Progress {
+        done: params.progress,
+        total: params.total,
+        message,
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever else it is, it is no answer to a call"
+)]
+fn result(answer: ServerResult) -> Result<CallToolResult, String> {
+    match answer {
+        ServerResult::CallToolResult(result) => Ok(result),
+        // What has no field that is known, such as an empty answer.
+        ServerResult::EmptyResult(_) => Ok(CallToolResult::success(Vec::new())),
+        ServerResult::CustomResult(custom) => serde_json::from_value(custom.0)
+            .map_err(|e| format!("its answer is no result of a tool: {e}")),
+        _ => Err("its answer is no result of a tool".into()),
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's list is open, and its words do for the rest"
+)]
+fn failed(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => format!("the server refused: {}", error.message),
+        ServiceError::TransportClosed => GONE.into(),
+        ServiceError::TransportSend(error) => {
+            format!(
+                "the server cannot be reached: {}",
+                crate::loopback::chain(&*error.error)
+            )
+        }
+        other => other.to_string(),
+    }
+}

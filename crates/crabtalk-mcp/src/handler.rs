@@ -1,0 +1,193 @@
+//! What a server says by itself: progress, questions, that its tools changed.
+//!
+//! Invariant: a question of a server reaches the people of one conversation only,
+//! that whose call it belongs to; where that cannot be told it is declined.
+
+use crate::http::Streamable;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ErrorData, Implementation, NumberOrString, ProgressNotificationParam, RequestId,
+};
+use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Signs of life of a call that wait to be told; more than a stream shows.
+const MAX_WAITING: usize = 16;
+
+/// What a call hears of its server.
+pub(crate) enum Heard {
+    Progress(ProgressNotificationParam),
+    /// A question, as the schema of a form, and where the answer goes.
+    Question {
+        message: String,
+        schema: Value,
+        answer: oneshot::Sender<Answered>,
+    },
+}
+
+/// What somebody answered.
+pub(crate) enum Answered {
+    Accept(Value),
+    Decline,
+    Cancel,
+}
+
+/// A call that a server works on.
+struct Call {
+    /// The conversation, so that no other is asked.
+    conversation: String,
+    id: RequestId,
+    tell: mpsc::Sender<Heard>,
+}
+
+/// The calls that a server works on.
+#[derive(Default)]
+pub(crate) struct Calls(Mutex<HashMap<NumberOrString, Call>>);
+
+impl Calls {
+    fn all(&self) -> MutexGuard<'_, HashMap<NumberOrString, Call>> {
+        // Whole after each line, so a panic spoils nothing.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Listens for what is said of a call, until the receiver's end.
+    pub(crate) fn listen(
+        self: &Arc<Self>,
+        token: NumberOrString,
+        id: RequestId,
+        conversation: String,
+    ) -> (mpsc::Receiver<Heard>, Listening) {
+        let (tell, hear) = mpsc::channel(MAX_WAITING);
+        let call = Call {
+            conversation,
+            id,
+            tell,
+        };
+        self.all().insert(token.clone(), call);
+        let listening = Listening {
+            calls: Arc::clone(self),
+            token,
+        };
+        (hear, listening)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.all().len()
+    }
+
+    /// Whom a question is for.
+    fn asked(&self, origin: Option<&InboundStreamOrigin>) -> Option<mpsc::Sender<Heard>> {
+        let calls = self.all();
+        if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
+            let call = calls.values().find(|call| call.id == *id);
+            return call.map(|call| call.tell.clone());
+        }
+        let mut calls = calls.values();
+        let first = calls.next()?;
+        let others = calls.any(|call| call.conversation != first.conversation);
+        (!others).then(|| first.tell.clone())
+    }
+}
+
+/// Ends the listening when it is dropped.
+pub(crate) struct Listening {
+    calls: Arc<Calls>,
+    token: NumberOrString,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.calls.all().remove(&self.token);
+    }
+}
+
+/// The client's side of a connection.
+pub(crate) struct Handler {
+    pub(crate) server: String,
+    pub(crate) calls: Arc<Calls>,
+    /// The list of tools changed.
+    pub(crate) changed: Arc<Notify>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = ClientCapabilities::builder().enable_elicitation().build();
+        let us = Implementation::new("crabtalk", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, us)
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let tell = {
+            let calls = self.calls.all();
+            calls
+                .get(&params.progress_token.0)
+                .map(|call| call.tell.clone())
+        };
+        if let Some(tell) = tell {
+            // One that is not taken in time is older news than the next.
+            let _ = tell.try_send(Heard::Progress(params));
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let declined = ElicitResult::new(ElicitationAction::Decline);
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "what is no form was not offered by us"
+        )]
+        let (message, schema) = match request {
+            ElicitRequestParams::FormElicitationParams {
+                message,
+                requested_schema,
+                ..
+            } => (message, requested_schema),
+            _ => return Ok(declined),
+        };
+        let order = schema.property_order.clone();
+        let mut schema = serde_json::to_value(&schema).unwrap_or_default();
+        if let Some(order) = order {
+            schema["order"] = order.into();
+        }
+        let origin = context.extensions.get::<InboundStreamOrigin>();
+        let Some(tell) = self.calls.asked(origin) else {
+            tracing::info!(server = %self.server, "a question of an MCP server is declined: it belongs to no call, or nobody can tell to which");
+            return Ok(declined);
+        };
+        let (answer, answered) = oneshot::channel();
+        let question = Heard::Question {
+            message,
+            schema,
+            answer,
+        };
+        if tell.send(question).await.is_err() {
+            return Ok(ElicitResult::new(ElicitationAction::Cancel));
+        }
+        Ok(match answered.await {
+            Ok(Answered::Accept(content)) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
+            }
+            Ok(Answered::Decline) => declined,
+            // Its call has ended.
+            Ok(Answered::Cancel) | Err(_) => ElicitResult::new(ElicitationAction::Cancel),
+        })
+    }
+}
+
+/// The transport over HTTP.
+pub(crate) type HttpTransport = rmcp::transport::StreamableHttpClientTransport<Streamable>;

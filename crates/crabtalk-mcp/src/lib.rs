@@ -1,0 +1,44 @@
+//! Servers of the Model Context Protocol, as tools of agents (COMP-1 to COMP-3).
+//!
+//! A server is a component that a port file announces, a program that is started
+//! on first use, or an address. One task owns one server: it connects, asks for
+//! the tools, pings, notices the end and connects again. Whoever calls a tool
+//! only looks at what that task has found out.
+//!
+//! Invariants: a server's trouble is its own, it costs no other server and no run
+//! more than its own calls; nothing that could be a secret is sent before it is
+//! known whose program listens; without a server there is no task, no connection
+//! and no buffer; a program ends with this process, however that ends.
+//!
+//! Absent on purpose: permission and scope, which the gate has; where the
+//! configuration lies; what a port file's folder looks like.
+
+mod call;
+mod elicit;
+mod handler;
+mod http;
+mod link;
+mod list;
+mod loopback;
+mod names;
+mod output;
+mod owner;
+mod port;
+mod program;
+mod provider;
+mod seen;
+mod server;
+mod servers;
+mod settings;
+mod test;
+
+pub use http::{Answer, Http, HttpError, Request};
+pub use names::{MAX_SERVER_NAME, check_server_name};
+pub use output::Outputs;
+pub use owner::Listener;
+pub use port::{MAX_PORT_FILE_BYTES, PortFile, PortFileError};
+pub use program::Programs;
+pub use server::{Pace, Phase, Status};
+pub use servers::{Found, Parts, Servers};
+pub use settings::{Reach, Settings, Source, Trust};
+pub use test::{Tested, TestedTool};

@@ -1,0 +1,301 @@
+//! A live connection to a server.
+//!
+//! Invariant: whoever holds a [`Link`] only calls; the task that owns the server
+//! holds the [`Connection`] and ends it, and then every call of the link ends.
+
+use crate::handler::{Calls, Handler, HttpTransport};
+use crate::http::{Http, MAX_EVENT, Streamable};
+use crate::loopback::Loopback;
+use crate::program::{self, Complaints, Programs};
+use crate::settings::{Reach, Settings};
+use crabtalk_domain::BoxFuture;
+use crabtalk_guardian::{Child, End};
+use http::{HeaderName, HeaderValue};
+use rmcp::service::{
+    ClientInitializeError, Peer, RoleClient, RunningServiceCancellationToken, serve_client_with_ct,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Longest message of a program, as over HTTP.
+const MAX_LINE: usize = MAX_EVENT;
+
+/// How long a connection may take to say goodbye.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a program may take to end after its input has ended.
+const END_WITHIN: Duration = Duration::from_millis(500);
+
+/// Until a stream that broke is opened again; the task of the server looks for
+/// itself meanwhile.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// How often that is tried; a server that is gone is connected anew.
+const TIMES: usize = 4;
+
+/// What callers see of a connection.
+pub(crate) struct Link {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) calls: Arc<Calls>,
+    /// Cancelled when the connection is no more.
+    pub(crate) gone: CancellationToken,
+    /// Name and version.
+    pub(crate) server: String,
+    pub(crate) protocol: String,
+}
+
+/// What the owner of a connection holds.
+pub(crate) struct Connection {
+    pub(crate) link: Arc<Link>,
+    /// Ends the library's task.
+    stop: RunningServiceCancellationToken,
+    /// Resolves when that task has ended.
+    done: BoxFuture<'static, ()>,
+    is_done: bool,
+    child: Option<Child>,
+    pub(crate) complaints: Complaints,
+    /// The list of tools changed.
+    pub(crate) changed: Arc<Notify>,
+    /// Something hints at the server's end.
+    pub(crate) doubt: Arc<Notify>,
+}
+
+/// What connections are made with.
+pub(crate) struct Means {
+    pub(crate) programs: Programs,
+    /// For addresses beyond components.
+    pub(crate) http: Arc<dyn Http>,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Connection {
+    /// Connects and shakes hands.
+    pub(crate) async fn open(means: &Means, settings: &Settings) -> Result<Self, String> {
+        let (changed, doubt) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+        let calls = Arc::<Calls>::default();
+        let handler = Handler {
+            server: settings.name.clone(),
+            calls: Arc::clone(&calls),
+            changed: Arc::clone(&changed),
+        };
+        let stop = CancellationToken::new();
+        // Of a handshake that is given up nothing stays.
+        let guard = stop.clone().drop_guard();
+        let (mut child, mut complaints) = (None, Complaints::default());
+        let served = match &settings.reach {
+            Reach::Program { .. } => {
+                let started = program::start(
+                    &means.programs,
+                    &settings.name,
+                    &settings.reach,
+                    &means.tasks,
+                )?;
+                complaints = started.complaints;
+                let pipes = AsyncRwTransport::new_client(started.reads, started.writes)
+                    .with_max_line_length(MAX_LINE);
+                let child = child.insert(started.child);
+                tokio::select! {
+                    served = serve_client_with_ct(handler, pipes, stop) => served,
+                    end = child.wait() => return Err(ended(&end, &complaints)),
+                }
+            }
+            Reach::Port(port) => {
+                let http = Arc::new(Loopback {
+                    tasks: means.tasks.clone(),
+                });
+                let url = format!("http://127.0.0.1:{}/mcp", port.port);
+                let client = Streamable {
+                    http,
+                    doubt: Arc::clone(&doubt),
+                };
+                let config = transport(&url, HashMap::new());
+                let transport = HttpTransport::with_client(client, config);
+                serve_client_with_ct(handler, transport, stop).await
+            }
+            Reach::Url { url, headers } => {
+                let client = Streamable {
+                    http: Arc::clone(&means.http),
+                    doubt: Arc::clone(&doubt),
+                };
+                let config = transport(url, sensitive(headers)?);
+                let transport = HttpTransport::with_client(client, config);
+                serve_client_with_ct(handler, transport, stop).await
+            }
+        };
+        let running = match served {
+            Ok(running) => running,
+            Err(error) => {
+                let why = handshake(&error, &complaints);
+                let Some(mut child) = child else {
+                    return Err(why);
+                };
+                // One that has ended says better why.
+                if let Ok(end) = tokio::time::timeout(END_WITHIN, child.wait()).await {
+                    return Err(ended(&end, &complaints));
+                }
+                child.kill();
+                child.wait().await;
+                return Err(why);
+            }
+        };
+        drop(guard.disarm());
+        let peer = running.peer().clone();
+        let info = peer.peer_info();
+        let server = info.as_ref().and_then(|info| info.server_info.as_ref());
+        let link = Link {
+            calls,
+            gone: CancellationToken::new(),
+            server: server.map_or_else(String::new, |s| format!("{} {}", s.name, s.version)),
+            protocol: info
+                .as_ref()
+                .map_or_else(String::new, |i| i.protocol_version.to_string()),
+            peer,
+        };
+        let stop = running.cancellation_token();
+        let done = Box::pin(async move {
+            // How it ended is told by other means.
+            let _ = running.waiting().await;
+        });
+        Ok(Self {
+            link: Arc::new(link),
+            stop,
+            done,
+            is_done: false,
+            child,
+            complaints,
+            changed,
+            doubt,
+        })
+    }
+
+    /// Resolves when the connection has ended by itself, and says how.
+    pub(crate) async fn ended(&mut self) -> String {
+        if self.is_done {
+            return CLOSED.into();
+        }
+        match &mut self.child {
+            Some(child) => tokio::select! {
+                end = child.wait() => ended(&end, &self.complaints),
+                () = &mut self.done => {
+                    self.is_done = true;
+                    with_complaints(CLOSED.into(), &self.complaints)
+                }
+            },
+            None => {
+                (&mut self.done).await;
+                self.is_done = true;
+                CLOSED.into()
+            }
+        }
+    }
+
+    /// Ends the connection, the program, and every call.
+    pub(crate) async fn close(self) {
+        self.link.gone.cancel();
+        self.stop.cancel();
+        if !self.is_done && tokio::time::timeout(CLOSE_WITHIN, self.done).await.is_err() {
+            tracing::debug!("a connection to an MCP server did not end in time");
+        }
+        if let Some(mut child) = self.child
+            && tokio::time::timeout(END_WITHIN, child.wait())
+                .await
+                .is_err()
+        {
+            child.kill();
+            child.wait().await;
+        }
+    }
+}
+
+const CLOSED: &str = "it closed the connection";
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.gone.cancel();
+    }
+}
+
+fn transport(
+    url: &str,
+    headers: HashMap<HeaderName, HeaderValue>,
+) -> StreamableHttpClientTransportConfig {
+    let mut again = ExponentialBackoff::default();
+    again.base_duration = AGAIN_AFTER;
+    again.max_times = Some(TIMES);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(headers)
+        .max_sse_event_size(MAX_EVENT);
+    config.retry_config = Arc::new(again);
+    config
+}
+
+/// Headers that no log shows.
+fn sensitive(
+    headers: &std::collections::BTreeMap<String, String>,
+) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let header = |(name, value): (&String, &String)| {
+        let wrong = |what: &str| format!("the header {name:?} has no valid {what}");
+        let known: HeaderName = name.parse().map_err(|_| wrong("name"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong("value"))?;
+        value.set_sensitive(true);
+        Ok((known, value))
+    };
+    headers.iter().map(header).collect()
+}
+
+/// How a program ended, and what it said last.
+fn ended(end: &End, complaints: &Complaints) -> String {
+    let how = match end {
+        End::Ended {
+            code: Some(code), ..
+        } => format!("the program ended with code {code}"),
+        End::Ended {
+            signal: Some(signal),
+            ..
+        } => format!("the program was ended by signal {signal}"),
+        End::Ended { .. } => "the program ended".into(),
+        End::NotStarted { why } => format!("the program cannot be started: {why}"),
+        End::GuardianKilled => "the program's guardian was killed".into(),
+        End::Lost { why } => format!("the program was lost: {why}"),
+    };
+    with_complaints(how, complaints)
+}
+
+fn with_complaints(how: String, complaints: &Complaints) -> String {
+    let said = complaints.text();
+    match said.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(last) => format!("{how}; its last words: {}", last.trim()),
+        None => how,
+    }
+}
+
+/// Why a handshake failed, in words.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's list is open, and its words do for the rest"
+)]
+fn handshake(error: &ClientInitializeError, complaints: &Complaints) -> String {
+    if error.is_authorization_required() {
+        return "it wants credentials: give them as headers, such as `headers = { Authorization = \"Bearer ${TOKEN}\" }`".into();
+    }
+    let why = match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            crate::loopback::chain(&*error.error)
+        }
+        ClientInitializeError::ConnectionClosed(_) => {
+            "it closed the connection in the handshake".into()
+        }
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", error.message)
+        }
+        other => other.to_string(),
+    };
+    with_complaints(why, complaints)
+}

@@ -1,0 +1,261 @@
+//! A server's tools, as agents are told of them.
+//!
+//! Invariants: a list is bounded in number, pages and bytes; what is left out is
+//! named; the order does not depend on the server's, so that a prompt stays as it
+//! was.
+
+use crate::names::qualified;
+use crate::settings::{Settings, Trust, hex};
+use crabtalk_domain::Permission;
+use crabtalk_domain::tool::ToolSpec;
+use rmcp::model::{PaginatedRequestParams, Tool};
+use rmcp::service::{Peer, RoleClient};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Tools of one server; the largest have a hundred or two.
+const MAX_TOOLS: usize = 512;
+
+/// Pages of a list, so that one without an end has one.
+const MAX_PAGES: usize = 64;
+
+/// Bytes of one tool's description.
+const MAX_DESCRIPTION: usize = 16 << 10;
+
+/// Bytes of one tool's schema.
+const MAX_SCHEMA: usize = 64 << 10;
+
+/// A tool as it is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) spec: Arc<ToolSpec>,
+    /// What the server calls it.
+    pub(crate) raw: String,
+    pub(crate) read_only: bool,
+    /// Names all that the server says of it.
+    pub(crate) print: String,
+}
+
+impl Known {
+    /// All that the server says of it, for a person who compares.
+    pub(crate) fn described(&self) -> String {
+        let schema = serde_json::to_string_pretty(&self.spec.parameters).unwrap_or_default();
+        let reads = if self.read_only {
+            "it says that it only reads\n"
+        } else {
+            ""
+        };
+        format!("{}\n{reads}\n{schema}\n", self.spec.description)
+    }
+}
+
+/// The tools of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    pub(crate) known: Vec<Known>,
+    /// What was left out, and why.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Tools {
+    pub(crate) fn get(&self, name: &str) -> Option<&Known> {
+        self.known.iter().find(|known| known.spec.name == name)
+    }
+
+    /// By the server's own name for it.
+    pub(crate) fn raw(&self, raw: &str) -> Option<&Known> {
+        self.known.iter().find(|known| known.raw == raw)
+    }
+
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        let prints = |tools: &Self| -> Vec<(String, String)> {
+            let known = tools.known.iter();
+            known
+                .map(|k| (k.spec.name.clone(), k.print.clone()))
+                .collect()
+        };
+        prints(self) == prints(other)
+    }
+
+    pub(crate) fn new(settings: &Settings, mut tools: Vec<Tool>) -> Self {
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        let (mut all, mut taken) = (Self::default(), HashSet::new());
+        for tool in tools {
+            match known(settings, &tool, &taken) {
+                Ok(known) if taken.insert(known.spec.name.clone()) => all.known.push(known),
+                Ok(known) => all
+                    .left_out
+                    .push(format!("{}: it is there twice", known.raw)),
+                Err(why) => {
+                    let name: String = tool.name.chars().take(80).collect();
+                    all.left_out.push(format!("{name}: {why}"));
+                }
+            }
+        }
+        all
+    }
+}
+
+fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Known, String> {
+    let mut parameters = Value::Object((*tool.input_schema).clone());
+    if !parameters["type"].is_string() {
+        parameters["type"] = "object".into();
+    }
+    let bytes = parameters.to_string().len();
+    if bytes > MAX_SCHEMA {
+        return Err(format!(
+            "its schema has {bytes} bytes, {MAX_SCHEMA} are the limit"
+        ));
+    }
+    let annotations = tool.annotations.as_ref();
+    let read_only = annotations.and_then(|a| a.read_only_hint).unwrap_or(false);
+    let title = tool
+        .title
+        .as_deref()
+        .or(annotations.and_then(|a| a.title.as_deref()));
+    let mut description = tool
+        .description
+        .as_deref()
+        .or(title)
+        .unwrap_or_default()
+        .to_owned();
+    if description.len() > MAX_DESCRIPTION {
+        description.truncate(description.floor_char_boundary(MAX_DESCRIPTION));
+        description.push_str(" [cut]");
+    }
+    let mut hash = Sha256::new();
+    for part in [&*tool.name, &description, &parameters.to_string()] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hash.update([u8::from(read_only)]);
+    let trusted = settings.trust == Trust::Annotations && read_only;
+    Ok(Known {
+        spec: Arc::new(ToolSpec {
+            name: qualified(&settings.name, &tool.name, taken),
+            description,
+            parameters,
+            default_permission: match trusted {
+                true => Permission::Allow,
+                false => Permission::Ask,
+            },
+        }),
+        raw: tool.name.to_string(),
+        read_only,
+        print: hex(&hash.finalize()),
+    })
+}
+
+/// Asks a server for its tools, page by page.
+pub(crate) async fn fetch(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer
+            .list_tools(Some(params))
+            .await
+            .map_err(|e| e.to_string())?;
+        tools.extend(page.tools);
+        if tools.len() > MAX_TOOLS {
+            tracing::warn!(MAX_TOOLS, "a server lists more tools than are taken");
+            tools.truncate(MAX_TOOLS);
+            return Ok(tools);
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+    }
+    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PortFile;
+    use crate::settings::{Reach, Source};
+    use serde_json::json;
+
+    fn settings(trust: Trust) -> Settings {
+        let port = PortFile {
+            port: 1,
+            instance: String::new(),
+        };
+        let mut settings = Settings::new("files", Source::PortFile, Reach::Port(port));
+        settings.trust = trust;
+        settings
+    }
+
+    fn tool(value: Value) -> Tool {
+        serde_json::from_value(value).expect("a tool")
+    }
+
+    #[test]
+    fn a_tool_asks_unless_its_annotations_are_trusted() {
+        let reads = json!({"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
+        let writes = json!({"name": "write", "inputSchema": {"type": "object"}});
+        for (trust, want) in [
+            (Trust::None, [Permission::Ask, Permission::Ask]),
+            (Trust::Annotations, [Permission::Allow, Permission::Ask]),
+        ] {
+            let tools = Tools::new(
+                &settings(trust),
+                vec![tool(writes.clone()), tool(reads.clone())],
+            );
+            let names: Vec<&str> = tools.known.iter().map(|k| k.spec.name.as_str()).collect();
+            assert_eq!(names, ["files__read", "files__write"], "sorted");
+            let said: Vec<Permission> = tools
+                .known
+                .iter()
+                .map(|k| k.spec.default_permission)
+                .collect();
+            assert_eq!(said, want);
+        }
+    }
+
+    #[test]
+    fn whatever_a_server_says_of_a_tool_is_in_its_print() {
+        let print = |value: Value| {
+            Tools::new(&settings(Trust::None), vec![tool(value)]).known[0]
+                .print
+                .clone()
+        };
+        let plain = json!({"name": "a", "description": "d", "inputSchema": {"type": "object"}});
+        let mut all = vec![print(plain.clone())];
+        for (key, value) in [
+            ("description", json!("other")),
+            (
+                "inputSchema",
+                json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+            ),
+            ("annotations", json!({"readOnlyHint": true})),
+        ] {
+            let mut changed = plain.clone();
+            changed[key] = value;
+            all.push(print(changed));
+        }
+        let distinct: HashSet<&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+
+    #[test]
+    fn what_is_too_large_or_doubled_is_left_out_by_name() {
+        let large = json!({"name": "large", "inputSchema": {"type": "object", "x": "y".repeat(MAX_SCHEMA)}});
+        let twice = json!({"name": "a", "inputSchema": {"type": "object"}});
+        let all = vec![tool(large), tool(twice.clone()), tool(twice)];
+        let tools = Tools::new(&settings(Trust::None), all);
+        assert_eq!(
+            tools.known.len(),
+            2,
+            "the double has a name of its own or is out"
+        );
+        assert!(
+            tools.left_out[0].starts_with("large: its schema"),
+            "{:?}",
+            tools.left_out
+        );
+    }
+}

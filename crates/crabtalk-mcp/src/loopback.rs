@@ -1,0 +1,103 @@
+//! HTTP to a component on this machine.
+//!
+//! Invariants: each request has a connection of its own, so that nothing is kept
+//! that could belong to whoever came after; before the first byte is sent it is
+//! known that a program of the same user listens; no task outlives the tracker.
+
+use crate::http::{Answer, Http, HttpError, Request};
+use crate::owner::{self, Listener};
+use bytes::Bytes;
+use crabtalk_domain::BoxFuture;
+use futures_util::stream;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::net::Ipv4Addr;
+use tokio::net::TcpStream;
+use tokio_util::task::TaskTracker;
+
+/// Components on the loopback.
+pub(crate) struct Loopback {
+    pub(crate) tasks: TaskTracker,
+}
+
+impl Http for Loopback {
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
+        let tasks = self.tasks.clone();
+        Box::pin(async move {
+            let port = request.uri().port_u16().unwrap_or(80);
+            let stream = connect(port).await?;
+            let broken = |error: hyper::Error| HttpError::Broken(chain(&error));
+            let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+                .await
+                .map_err(broken)?;
+            tasks.spawn(async move {
+                // Told by the answer that it cuts short.
+                let _ = connection.await;
+            });
+            let (mut parts, body) = request.into_parts();
+            let path = parts
+                .uri
+                .path_and_query()
+                .map(|path| path.as_str().to_owned());
+            parts.uri = path.unwrap_or_default().parse().unwrap_or_default();
+            let request = http::Request::from_parts(parts, Full::new(body));
+            let answer = sender.send_request(request).await.map_err(broken)?;
+            let (parts, incoming) = answer.into_parts();
+            Ok(Answer {
+                status: parts.status,
+                headers: parts.headers,
+                body: Box::pin(pieces(incoming)),
+            })
+        })
+    }
+}
+
+/// Connects to a component, and finds out whose it is before anything is sent.
+pub(crate) async fn connect(port: u16) -> Result<TcpStream, HttpError> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+        .await
+        .map_err(|e| HttpError::Refused(e.to_string()))?;
+    let _ = stream.set_nodelay(true);
+    let asked = tokio::task::spawn_blocking(move || owner::of(port)).await;
+    match asked.unwrap_or(Listener::Unknown) {
+        Listener::Ours | Listener::Unknown => Ok(stream),
+        Listener::Nobody => Err(HttpError::Refused("the listener has gone".into())),
+        Listener::Of { uid } => {
+            tracing::warn!(target: "security", port, uid, "another user's program listens at a component's port");
+            Err(HttpError::Foreign(format!(
+                "a program of another user (uid {uid}) listens on port {port}: nothing was sent to it"
+            )))
+        }
+    }
+}
+
+fn pieces(incoming: Incoming) -> impl futures_core::Stream<Item = Result<Bytes, HttpError>> + Send {
+    stream::unfold(incoming, |mut incoming| async move {
+        loop {
+            match incoming.frame().await? {
+                Err(error) => return Some((Err(HttpError::Broken(chain(&error))), incoming)),
+                Ok(frame) => match frame.into_data() {
+                    Ok(bytes) => return Some((Ok(bytes), incoming)),
+                    // Trailers say nothing.
+                    Err(_) => continue,
+                },
+            }
+        }
+    })
+}
+
+/// An error with its causes.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,104 @@
+//! Names of tools as agents call them: `server__tool`.
+//!
+//! Invariants: of such a name the server can be told, by its first separator;
+//! two tools of a server never have one name; every provider takes it.
+
+use crate::settings::hex;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+
+/// Longest name that every provider takes.
+const MAX_NAME: usize = 64;
+
+/// What parts a server's name from its tool's.
+const SEPARATOR: &str = "__";
+
+/// Digits that tell apart what could not keep its own name.
+const DIGITS: usize = 6;
+
+/// Longest name of a server: it leaves room for a tool's.
+pub const MAX_SERVER_NAME: usize = 48;
+
+/// Whether a server may have this name, beside what holds for all names.
+///
+/// # Errors
+/// Why not.
+pub fn check_server_name(name: &str) -> Result<(), String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    let first = name.bytes().next();
+    if !first.is_some_and(|b| b.is_ascii_alphanumeric()) || !name.bytes().all(plain) {
+        return Err(
+            "a name takes letters, digits, `-` and `_`, and begins with a letter or digit".into(),
+        );
+    }
+    if name.len() > MAX_SERVER_NAME {
+        return Err(format!(
+            "a server's name has {MAX_SERVER_NAME} bytes at most"
+        ));
+    }
+    if name.contains(SEPARATOR) || name.ends_with('_') {
+        return Err("`__` parts a server's name from its tool's: a name neither contains it nor ends in `_`".into());
+    }
+    Ok(())
+}
+
+/// What a tool is called by agents.
+pub(crate) fn qualified(server: &str, raw: &str, taken: &HashSet<String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let tool: String = raw
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect();
+    let name = format!("{server}{SEPARATOR}{tool}");
+    let same = tool == raw && !tool.is_empty();
+    if same && name.len() <= MAX_NAME && !taken.contains(&name) {
+        return name;
+    }
+    let mut digits = hex(&Sha256::digest(raw));
+    digits.truncate(DIGITS);
+    // ASCII by now, so that it can be cut anywhere.
+    let keep = name.len().min(MAX_NAME - DIGITS - 1);
+    format!("{}-{digits}", &name[..keep])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_is_kept_and_any_other_is_told_apart() {
+        let none = HashSet::new();
+        assert_eq!(qualified("files", "read_file", &none), "files__read_file");
+        let odd = [
+            qualified("files", "read.file", &none),
+            qualified("files", "read/file", &none),
+            qualified("files", "", &none),
+            qualified("files", "файл", &none),
+            qualified("files", &"long".repeat(40), &none),
+            qualified(&"s".repeat(MAX_SERVER_NAME), &"t".repeat(90), &none),
+        ];
+        let distinct: HashSet<&String> = odd.iter().collect();
+        assert_eq!(distinct.len(), odd.len());
+        for name in &odd {
+            assert!(name.len() <= MAX_NAME && name.is_ascii(), "{name}");
+            let (server, tool) = name.split_once(SEPARATOR).expect("both parts");
+            assert!(
+                !tool.is_empty() && check_server_name(server).is_ok(),
+                "{name}"
+            );
+        }
+        let taken = HashSet::from(["files__a".to_owned()]);
+        assert_ne!(qualified("files", "a", &taken), "files__a");
+    }
+
+    #[test]
+    fn a_server_can_be_told_from_its_tools() {
+        for name in ["files", "a-b", "a_b", "9x"] {
+            assert_eq!(check_server_name(name), Ok(()), "{name}");
+        }
+        let long = "a".repeat(MAX_SERVER_NAME + 1);
+        for name in ["", "a__b", "a_", "_a", "-a", "a b", "é", "a/b", &long] {
+            assert!(check_server_name(name).is_err(), "{name}");
+        }
+    }
+}

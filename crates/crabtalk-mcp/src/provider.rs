@@ -1,0 +1,207 @@
+//! Tools of all servers, as the run loop calls them.
+//!
+//! Invariants: what is on offer is what the servers' tasks have found out, and
+//! asking costs no server anything; a call that comes here has passed the gate;
+//! a tool that says other things of itself than when it was allowed is news.
+
+use crate::call::{self, Wanted};
+use crate::list::{Known, Tools};
+use crate::output::output;
+use crate::seen::Allowed;
+use crate::server::Server;
+use crate::servers::Servers;
+use crabtalk_domain::tool::{
+    Caller, Invocation, Preview, PreviewKind, Subject, ToolOutput, ToolProvider, ToolSpec,
+};
+use crabtalk_domain::{BoxFuture, ConversationKey};
+use rmcp::model::JsonObject;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What a model is told of a tool that has gone.
+const NO_TOOL: &str = "the tool was there when this step began, and is gone";
+
+impl Servers {
+    fn find(&self, name: &str) -> Option<(Arc<Server>, Arc<Tools>)> {
+        let (server, _) = name.split_once("__")?;
+        let server = self.get(server)?;
+        let tools = server.tools();
+        tools.get(name)?;
+        Some((server, tools))
+    }
+
+    /// What has changed of a tool since it was last allowed.
+    fn news(&self, name: &str) -> Option<(Allowed, Known)> {
+        let (_, tools) = self.find(name)?;
+        let known = tools.get(name)?.clone();
+        let before = self.0.seen.allowed(name)?;
+        (before.print != known.print).then_some((before, known))
+    }
+
+    /// The call was allowed for what the tool is now.
+    async fn note_allowed(&self, known: &Known) {
+        let now = Allowed {
+            print: known.print.clone(),
+            described: known.described(),
+        };
+        if self.0.seen.note_allowed(&known.spec.name, now) {
+            let seen = Arc::clone(&self.0.seen);
+            // Not kept: whoever allowed it is asked again after a restart.
+            let _ = tokio::task::spawn_blocking(move || seen.save()).await;
+        }
+    }
+
+    async fn execute(
+        &self,
+        call: &Invocation,
+        shown: Option<&Preview>,
+        caller: &dyn Caller,
+    ) -> ToolOutput {
+        let Some((server, tools)) = self.find(&call.name) else {
+            return ToolOutput::error(NO_TOOL);
+        };
+        let Some(known) = tools.get(&call.name) else {
+            return ToolOutput::error(NO_TOOL);
+        };
+        if shown.is_some_and(|shown| shown.exact != known.print) {
+            return ToolOutput::error(
+                "the tool's description changed again while it was asked about; nothing was called",
+            );
+        }
+        self.note_allowed(known).await;
+        let conversation = call.key.to_string();
+        let arguments = call.arguments.as_object().cloned().unwrap_or_default();
+        let called = self.call_raw(&server, &known.raw, arguments, None, conversation, caller);
+        match called.await {
+            Ok(result) => output(result, &call.key, &*self.0.outputs).await,
+            Err(why) => ToolOutput::error(why),
+        }
+    }
+
+    async fn call_raw(
+        &self,
+        server: &Server,
+        raw: &str,
+        arguments: JsonObject,
+        meta: Option<JsonObject>,
+        conversation: String,
+        caller: &dyn Caller,
+    ) -> Result<rmcp::model::CallToolResult, String> {
+        let link = server.link(&self.0.pace).await?;
+        let wanted = Wanted {
+            settings: &server.settings,
+            raw,
+            arguments,
+            meta,
+            conversation,
+        };
+        let called = call::call(&link, &self.0.means.tasks, wanted, caller).await;
+        server.use_now();
+        called
+    }
+
+    /// The spec of a server's tool by the server's own name for it, for what
+    /// stands in for a tool of ours.
+    pub fn spec_of(&self, server: &str, raw: &str) -> Option<Arc<ToolSpec>> {
+        let tools = self.get(server)?.tools();
+        tools.raw(raw).map(|known| Arc::clone(&known.spec))
+    }
+
+    /// Calls a server's tool by the server's own name for it: its words, its
+    /// structured answer if it gave one, and whether it failed.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn call_tool(
+        &self,
+        server: &str,
+        raw: &str,
+        arguments: Value,
+        meta: Value,
+        key: &ConversationKey,
+    ) -> Result<(ToolOutput, Option<Value>), String> {
+        let found = self.get(server);
+        let server = found.ok_or_else(|| format!("there is no MCP server {server}"))?;
+        let object = |value: Value| match value {
+            Value::Object(map) => map,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => JsonObject::new(),
+        };
+        let conversation = key.to_string();
+        let called = self.call_raw(
+            &server,
+            raw,
+            object(arguments),
+            Some(object(meta)),
+            conversation,
+            &(),
+        );
+        let result = called.await?;
+        let structured = result.structured_content.clone();
+        Ok((output(result, key, &*self.0.outputs).await, structured))
+    }
+}
+
+impl ToolProvider for Servers {
+    fn specs(&self) -> Vec<Arc<ToolSpec>> {
+        let mut specs = Vec::new();
+        for server in self.all() {
+            specs.extend(
+                server
+                    .tools()
+                    .known
+                    .iter()
+                    .map(|known| Arc::clone(&known.spec)),
+            );
+        }
+        specs
+    }
+
+    fn subject<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Subject, String>> {
+        Box::pin(std::future::ready(Ok(Subject::Other)))
+    }
+
+    fn is_news(&self, call: &Invocation) -> Option<String> {
+        self.news(&call.name)?;
+        Some("what the tool says of itself has changed since it was last allowed".into())
+    }
+
+    fn preview<'a>(
+        &'a self,
+        call: &'a Invocation,
+        _: &'a Subject,
+    ) -> BoxFuture<'a, Result<Option<Preview>, String>> {
+        let preview = self.news(&call.name).map(|(before, known)| {
+            let now = known.described();
+            let diff = similar::TextDiff::from_lines(&before.described, &now);
+            Preview {
+                kind: PreviewKind::Diff,
+                text: diff
+                    .unified_diff()
+                    .header("allowed before", "now")
+                    .to_string(),
+                note: "the tool is described otherwise than when it was last allowed".into(),
+                exact: known.print,
+                before: before.print,
+            }
+        });
+        Box::pin(std::future::ready(Ok(preview)))
+    }
+
+    fn call<'a>(&'a self, call: &'a Invocation, _: &'a Subject) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(self.execute(call, None, &()))
+    }
+
+    fn call_for<'a>(
+        &'a self,
+        call: &'a Invocation,
+        _: &'a Subject,
+        shown: Option<&'a Preview>,
+        caller: &'a dyn Caller,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(self.execute(call, shown, caller))
+    }
+}

@@ -1,0 +1,356 @@
+//! All servers: who is wanted, and the tasks of those who are.
+//!
+//! Invariants: the configuration's server stands before a component of the same
+//! name, whatever its case; a server whose settings did not change is not
+//! touched; every task has ended when [`Servers::shut_down`] returns.
+
+use crate::http::Http;
+use crate::link::Means;
+use crate::list::Tools;
+use crate::names::check_server_name;
+use crate::output::Outputs;
+use crate::owner;
+use crate::port::PortFile;
+use crate::program::Programs;
+use crate::seen::Seen;
+use crate::server::{Now, Pace, Phase, Server, Status, Work};
+use crate::settings::{Reach, Settings, Source};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Servers of a daemon. Each has a task, and may have a process.
+const MAX_SERVERS: usize = 256;
+
+/// How long the end of all servers may take, beyond what a program gets.
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(3);
+
+/// How long a run waits for the tools of programs that were never started.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+
+/// A port file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The component's name.
+    pub name: String,
+    /// What it says, or what is wrong with it.
+    pub says: Result<PortFile, String>,
+}
+
+/// What servers are made with.
+pub struct Parts {
+    /// Starts programs.
+    pub programs: Programs,
+    /// Calls addresses beyond components.
+    pub http: Arc<dyn Http>,
+    /// Keeps what models are not given whole.
+    pub outputs: Arc<dyn Outputs>,
+    /// The file of what is remembered.
+    pub seen: PathBuf,
+    /// Hears of servers that appear, vanish or change.
+    pub news: Arc<dyn Fn(Status, String) + Send + Sync>,
+    /// The beats of their lives.
+    pub pace: Pace,
+}
+
+/// The servers of a daemon. Cheap to clone.
+#[derive(Clone)]
+pub struct Servers(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) means: Arc<Means>,
+    pub(crate) outputs: Arc<dyn Outputs>,
+    pub(crate) seen: Arc<Seen>,
+    news: Arc<dyn Fn(Status, String) + Send + Sync>,
+    pub(crate) pace: Pace,
+    stop: CancellationToken,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    configured: Vec<Settings>,
+    found: Vec<Found>,
+    /// By name.
+    servers: BTreeMap<String, Arc<Server>>,
+    /// Port files that count for nothing, and why.
+    passed_over: BTreeMap<String, (Option<PortFile>, String)>,
+}
+
+impl Servers {
+    /// No server yet.
+    pub fn new(parts: Parts) -> Self {
+        let tasks = TaskTracker::new();
+        let means = Means {
+            programs: parts.programs,
+            http: parts.http,
+            tasks,
+        };
+        Self(Arc::new(Inner {
+            means: Arc::new(means),
+            outputs: parts.outputs,
+            seen: Arc::new(Seen::new(parts.seen)),
+            news: parts.news,
+            pace: parts.pace,
+            stop: CancellationToken::new(),
+            state: Mutex::default(),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one call, and a panic in one spoils nothing.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the configuration's servers.
+    pub async fn configure(&self, servers: Vec<Settings>) {
+        self.load_seen(!servers.is_empty()).await;
+        self.state().configured = servers;
+        self.settle();
+    }
+
+    /// Takes the port files that are there now.
+    pub async fn discover(&self, found: Vec<Found>) {
+        self.load_seen(!found.is_empty()).await;
+        if self.state().found == found {
+            return;
+        }
+        self.state().found = found;
+        self.settle();
+    }
+
+    /// What is remembered is read when there is somebody to remember.
+    async fn load_seen(&self, any: bool) {
+        if any {
+            let seen = Arc::clone(&self.0.seen);
+            // Without it everything is new.
+            let _ = tokio::task::spawn_blocking(move || seen.load()).await;
+        }
+    }
+
+    /// Starts who is new, ends who is not wanted any more.
+    fn settle(&self) {
+        let (mut gone, mut said) = (Vec::new(), Vec::new());
+        {
+            let mut state = self.state();
+            let (wanted, passed_over) = wanted(&state.configured, &state.found);
+            for (name, (_, why)) in &passed_over {
+                if state
+                    .passed_over
+                    .get(name)
+                    .is_none_or(|(_, before)| before != why)
+                {
+                    said.push((name.clone(), why.clone()));
+                }
+            }
+            state.passed_over = passed_over;
+            let kept = |name: &String, server: &Server| {
+                wanted
+                    .get(name)
+                    .is_some_and(|settings| *settings == server.settings)
+            };
+            let mut before = BTreeMap::new();
+            for (name, server) in std::mem::take(&mut state.servers) {
+                if kept(&name, &server) {
+                    state.servers.insert(name, server);
+                } else {
+                    server.cancel.cancel();
+                    before.insert(name, server);
+                }
+            }
+            for (name, settings) in wanted {
+                if state.servers.contains_key(&name) {
+                    continue;
+                }
+                let connected = before.remove(&name).map_or(0, |old| old.now().connected);
+                let server = self.start(settings, connected);
+                state.servers.insert(name, server);
+            }
+            gone.extend(before.into_values());
+        }
+        for (name, why) in said {
+            tracing::warn!(%name, %why, "a port file counts for nothing");
+        }
+        for server in gone {
+            tracing::info!(server = %server.settings.name, "an MCP server is not wanted any more");
+            let mut status = status(&server, &server.now());
+            (status.phase, status.tools) = (Phase::Off, 0);
+            (self.0.news)(status, format!("{} is gone", server.settings.name));
+        }
+    }
+
+    fn start(&self, settings: Settings, connected: u32) -> Arc<Server> {
+        let listed = match settings.is_lazy() {
+            true => self.0.seen.tools(&settings.name, &settings.print()),
+            false => None,
+        };
+        let tools = listed.map(|tools| Tools::new(&settings, tools));
+        let cancel = self.0.stop.child_token();
+        let server = Server::new(settings, tools.unwrap_or_default(), connected, cancel);
+        let server = Arc::new(server);
+        let news = Arc::clone(&self.0.news);
+        let work = Work {
+            server: Arc::clone(&server),
+            means: Arc::clone(&self.0.means),
+            seen: Arc::clone(&self.0.seen),
+            pace: self.0.pace,
+            tell: Arc::new(move |server: &Server, said: &str| {
+                let said = format!("{} {said}", server.settings.name);
+                news(status(server, &server.now()), said);
+            }),
+        };
+        self.0.means.tasks.spawn(work.run());
+        server
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Server>> {
+        self.state().servers.get(name).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Server>> {
+        self.state().servers.values().cloned().collect()
+    }
+
+    /// What is known of every server, by name. Programs and components that are
+    /// passed over are among them.
+    pub fn list(&self) -> Vec<Status> {
+        let state = self.state();
+        let mut all: Vec<Status> = state
+            .servers
+            .values()
+            .map(|server| status(server, &server.now()))
+            .collect();
+        let configured = |name: &str| {
+            let mut known = state.configured.iter();
+            known.any(|known| known.name.eq_ignore_ascii_case(name))
+        };
+        all.extend(state.passed_over.iter().map(|(name, (port, why))| {
+            let shadowed = configured(name);
+            Status {
+                name: name.clone(),
+                source: Source::PortFile.as_str(),
+                transport: "http",
+                port: port.as_ref().map_or(0, |port| port.port),
+                instance: port
+                    .as_ref()
+                    .map_or_else(String::new, |p| p.instance.clone()),
+                phase: Phase::Failed,
+                error: if shadowed { String::new() } else { why.clone() },
+                tools: 0,
+                shadowed,
+                server: String::new(),
+                protocol: String::new(),
+                since: Duration::ZERO,
+                calls: 0,
+                connected: 0,
+            }
+        }));
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The process that listens at a port of the loopback. Blocks.
+    pub fn process(port: u16) -> Option<u32> {
+        owner::process(port)
+    }
+
+    /// Whose program listens at a port of the loopback. Blocks.
+    pub fn listener(port: u16) -> crate::Listener {
+        owner::of(port)
+    }
+
+    /// Lets programs whose tools nobody knows be started, and waits for them
+    /// for a moment: without that the first run would not know of its tools.
+    pub async fn first_look(&self, is_in_reach: impl Fn(&str) -> bool) {
+        let lazy = self.all().into_iter().filter(|server| {
+            let settings = &server.settings;
+            settings.is_lazy()
+                && settings.enabled
+                && settings.unusable.is_empty()
+                && is_in_reach(&settings.name)
+        });
+        let looks: Vec<_> = lazy.collect();
+        let all = futures_util::future::join_all(looks.iter().map(|server| server.first_look()));
+        // What is not there by then comes in a later step.
+        let _ = tokio::time::timeout(FIRST_LOOK, all).await;
+    }
+
+    /// Ends every connection and program.
+    pub async fn shut_down(&self) {
+        self.0.stop.cancel();
+        self.0.means.tasks.close();
+        let ended = tokio::time::timeout(SHUT_DOWN_WITHIN, self.0.means.tasks.wait()).await;
+        if ended.is_err() {
+            tracing::warn!("not every MCP server said goodbye in time");
+        }
+        self.0.means.programs.guardian.shut_down().await;
+    }
+}
+
+/// Who is wanted, by name, and which port files count for nothing.
+#[expect(
+    clippy::type_complexity,
+    reason = "it is taken apart where it is called"
+)]
+fn wanted(
+    configured: &[Settings],
+    found: &[Found],
+) -> (
+    BTreeMap<String, Settings>,
+    BTreeMap<String, (Option<PortFile>, String)>,
+) {
+    let (mut wanted, mut passed_over) = (BTreeMap::new(), BTreeMap::new());
+    for settings in configured {
+        let mut settings = settings.clone();
+        if let Err(why) = check_server_name(&settings.name) {
+            settings.unusable = why;
+        }
+        wanted.insert(settings.name.clone(), settings);
+    }
+    for Found { name, says } in found {
+        let clash = |known: &&String| known.eq_ignore_ascii_case(name);
+        let known: Option<String> = wanted.keys().find(clash).cloned();
+        let port = says.as_ref().ok().cloned();
+        let why = match (says, check_server_name(name), known) {
+            (_, Err(why), _) => why,
+            (Err(why), Ok(()), None) => why.clone(),
+            (_, Ok(()), Some(known)) => format!("{known} is there already, and stands before it"),
+            _ if wanted.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
+            (Ok(port), Ok(()), None) => {
+                let settings = Settings::new(name, Source::PortFile, Reach::Port(port.clone()));
+                wanted.insert(name.clone(), settings);
+                continue;
+            }
+        };
+        passed_over.insert(name.clone(), (port, why));
+    }
+    (wanted, passed_over)
+}
+
+fn status(server: &Server, now: &Now) -> Status {
+    let settings = &server.settings;
+    let (port, instance) = match &settings.reach {
+        Reach::Port(file) => (file.port, file.instance.clone()),
+        Reach::Program { .. } | Reach::Url { .. } => (0, String::new()),
+    };
+    Status {
+        name: settings.name.clone(),
+        source: settings.source.as_str(),
+        transport: settings.reach.transport(),
+        port,
+        instance,
+        phase: now.phase,
+        error: now.error.clone(),
+        tools: now.tools.known.len(),
+        shadowed: false,
+        server: now.server.clone(),
+        protocol: now.protocol.clone(),
+        since: Instant::now().saturating_duration_since(now.since),
+        calls: now.link.as_ref().map_or(0, |link| link.calls.count()),
+        connected: now.connected,
+    }
+}

@@ -1,0 +1,117 @@
+//! Connects to a server for a person who wants to know, and tells every step.
+//!
+//! Invariant: whatever was started for it has ended when it returns.
+
+use crate::link::Connection;
+use crate::list::{self, Tools};
+use crate::servers::Servers;
+use crate::settings::{Reach, Settings};
+use std::time::Instant;
+use tokio::time::timeout;
+
+/// What came of a try.
+#[derive(Debug, Clone, Default)]
+pub struct Tested {
+    /// What was done, in order.
+    pub steps: Vec<String>,
+    /// The first thing that went wrong; empty if nothing did.
+    pub error: String,
+    /// Name and version by its own account.
+    pub server: String,
+    /// The version of the protocol.
+    pub protocol: String,
+    /// Its tools.
+    pub tools: Vec<TestedTool>,
+    /// How long it took.
+    pub took_ms: u64,
+    /// What it last wrote to its standard error.
+    pub stderr: String,
+}
+
+/// A tool of a server that was tried.
+#[derive(Debug, Clone)]
+pub struct TestedTool {
+    /// As agents call it.
+    pub name: String,
+    /// As the server calls it.
+    pub raw_name: String,
+    /// What it says of itself.
+    pub description: String,
+    /// The schema of its arguments.
+    pub parameters: String,
+    /// Whether it says that it only reads.
+    pub read_only: bool,
+}
+
+impl Servers {
+    /// The settings of a server that is known.
+    pub fn settings(&self, name: &str) -> Option<Settings> {
+        self.get(name).map(|server| server.settings.clone())
+    }
+
+    /// Tries a server, on a connection of its own.
+    pub async fn test(&self, settings: &Settings) -> Tested {
+        let begun = Instant::now();
+        let mut tested = Tested::default();
+        if let Err(why) = self.try_it(settings, &mut tested).await {
+            tested.error = why;
+        }
+        tested.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tested
+    }
+
+    async fn try_it(&self, settings: &Settings, tested: &mut Tested) -> Result<(), String> {
+        if !settings.unusable.is_empty() {
+            return Err(settings.unusable.clone());
+        }
+        let pace = &self.0.pace;
+        let (what, within) = match &settings.reach {
+            Reach::Program { command, .. } => (format!("start {command}"), pace.start),
+            Reach::Url { .. } => ("connect to its address".into(), pace.connect),
+            Reach::Port(port) => (format!("connect to 127.0.0.1:{}", port.port), pace.connect),
+        };
+        tested.steps.push(what);
+        let opened = timeout(within, Connection::open(&self.0.means, settings)).await;
+        let late = || format!("no handshake within {} s", within.as_secs());
+        let connection = opened.map_err(|_| late())??;
+        tested.server.clone_from(&connection.link.server);
+        tested.protocol.clone_from(&connection.link.protocol);
+        tested.steps.push(format!(
+            "handshake: {} speaks version {}",
+            or_nobody(&tested.server),
+            tested.protocol
+        ));
+        let listed = timeout(pace.list, list::fetch(&connection.link.peer)).await;
+        let late = || format!("no list of tools within {} s", pace.list.as_secs());
+        let listed = listed.map_err(|_| late()).flatten();
+        tested.stderr = connection.complaints.text();
+        connection.close().await;
+        let tools = Tools::new(settings, listed?);
+        tested
+            .steps
+            .push(format!("list of tools: {}", tools.known.len()));
+        tested
+            .steps
+            .extend(tools.left_out.iter().map(|out| format!("left out: {out}")));
+        tested.tools = tools
+            .known
+            .into_iter()
+            .map(|known| TestedTool {
+                name: known.spec.name.clone(),
+                description: known.spec.description.clone(),
+                parameters: known.spec.parameters.to_string(),
+                raw_name: known.raw,
+                read_only: known.read_only,
+            })
+            .collect();
+        Ok(())
+    }
+}
+
+fn or_nobody(server: &str) -> &str {
+    if server.is_empty() {
+        "a server without a name"
+    } else {
+        server
+    }
+}

@@ -1,0 +1,45 @@
+//! The scenarios for clients of the protocol's conformance suite.
+#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Those that apply; `docs/spec/comp.md` says why the others do not.
+const SCENARIOS: [&str; 4] = [
+    "initialize",
+    "tools_call",
+    "elicitation-sep1034-client-defaults",
+    "sse-retry",
+];
+
+/// The example of the crate, which Cargo builds with its tests.
+fn client() -> PathBuf {
+    let tests = std::env::current_exe().expect("known");
+    let built = tests
+        .parent()
+        .and_then(Path::parent)
+        .expect("deps lie in the profile's folder");
+    built.join("examples/conformance")
+}
+
+#[test]
+fn the_suites_scenarios_for_clients_pass() {
+    let variables = ["CRABTALK_NODE", "CRABTALK_MCP_CONFORMANCE"].map(std::env::var);
+    let [Ok(node), Ok(suite)] = variables else {
+        println!("SKIPPED: conformance: CRABTALK_NODE or CRABTALK_MCP_CONFORMANCE is not set");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    for scenario in SCENARIOS {
+        let ran = Command::new(&node)
+            .arg(&suite)
+            .args(["client", "--scenario", scenario, "--command"])
+            .arg(client())
+            .current_dir(folder.path())
+            .output()
+            .expect("node runs");
+        let said = String::from_utf8_lossy(&ran.stdout);
+        let complained = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{scenario}:\n{said}\n{complained}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Calls that are no model's: any request to any address, and its answer as it
+//! comes.
+//!
+//! Here because what calls are made with is: proxies, certificates, time-outs.
+
+use crate::Proxies;
+use crate::http::{Body, Client, Failure, Tls};
+use bytes::Bytes;
+use futures_core::Stream;
+use http::{Request, Response};
+use http_body_util::Full;
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How long a server may take to begin an answer.
+const BEGIN_WITHIN: Duration = Duration::from_secs(60);
+
+/// Why there was no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WebError {
+    /// Nobody listens there, or the way there is shut.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Something else went wrong.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Makes calls. Nothing is set up before the first one.
+#[derive(Default)]
+pub struct Web(OnceLock<Client>);
+
+impl Web {
+    /// Sends a request, whose address is a whole one, and waits for the beginning
+    /// of its answer. No redirect is followed.
+    ///
+    /// # Errors
+    /// What went wrong, without the address, which may hold a secret.
+    pub async fn call(&self, request: Request<Bytes>) -> Result<Response<WebBody>, WebError> {
+        let client = self.0.get_or_init(|| {
+            let proxies = Proxies::from_variables(|name| std::env::var(name).ok());
+            Client::new(proxies, Tls::default())
+        });
+        let answer = client.call(BEGIN_WITHIN, request.map(Full::new)).await;
+        let answer = answer.map_err(|failure| match failure {
+            Failure::Connect(why) => WebError::Unreachable(why),
+            Failure::Proxy { .. } | Failure::Tls(_) | Failure::Timeout(_) | Failure::Broken(_) => {
+                WebError::Broken(failure.to_string())
+            }
+        })?;
+        let mut response = Response::new(WebBody(answer.body));
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        Ok(response)
+    }
+}
+
+/// The rest of an answer. Dropping it closes the connection.
+pub struct WebBody(Body);
+
+impl Stream for WebBody {
+    type Item = Result<Bytes, String>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_data(cx)
+    }
+}

@@ -1,0 +1,158 @@
+//! Components and MCP servers, through the whole program (COMP-1 to COMP-3).
+
+mod components;
+mod everything;
+mod gate;
+mod memory;
+mod programs;
+mod protocol;
+
+use crate::rig::{TestEnv, chunks, eventually, stream_to_end};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{
+    Client, ComponentInfo, ListComponentsMsg, StreamEvent, StreamMsg, ToolResultEvent,
+};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Stdio;
+use tokio::process::Child;
+
+/// The server that does what tests want.
+fn server() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_server.py");
+    PathBuf::from(path).display().to_string()
+}
+
+/// `[mcp.NAME]` of a program.
+fn program(name: &str, more: &str) -> String {
+    format!(
+        "[mcp.{name}]\ncommand = \"python3\"\nargs = [\"{}\", \"stdio\"]\n{more}\n",
+        server()
+    )
+}
+
+/// An agent that asks for no tool of a server.
+fn allowing(env: &TestEnv) {
+    env.agent("crab", "permissions: { \"*__*\": allow }");
+}
+
+fn say(content: impl Into<String>) -> StreamMsg {
+    StreamMsg {
+        content: content.into(),
+        ..StreamMsg::default()
+    }
+}
+
+fn tool(name: &str, arguments: Value) -> StreamMsg {
+    say(format!("/tool {name} {arguments}"))
+}
+
+/// Calls a tool through an agent.
+async fn call(env: &TestEnv, name: &str, arguments: Value) -> ToolResultEvent {
+    result(&stream_to_end(env, tool(name, arguments)).await)
+}
+
+#[track_caller]
+fn result(events: &[StreamEvent]) -> ToolResultEvent {
+    let results = events.iter().filter_map(|event| match &event.event {
+        Some(Event::ToolResult(result)) => Some(result.clone()),
+        _ => None,
+    });
+    let mut results: Vec<_> = results.collect();
+    assert_eq!(results.len(), 1, "{events:?}");
+    results.pop().unwrap()
+}
+
+/// A component that announces itself in the home.
+struct Component(Child);
+
+impl Component {
+    fn start(env: &TestEnv, name: &str) -> Self {
+        Self::with(env, name, &[])
+    }
+
+    fn with(env: &TestEnv, name: &str, variables: &[(&str, &str)]) -> Self {
+        let run = env.home.join("run");
+        std::fs::create_dir_all(&run).unwrap();
+        let port = run.join(format!("{name}.port"));
+        let mut command = env.program("python3");
+        command
+            .arg(server())
+            .args(["http", port.to_str().unwrap()])
+            .envs(variables.iter().copied())
+            .stderr(Stdio::inherit());
+        Self(command.spawn().unwrap())
+    }
+
+    /// `kill -9`, which leaves the port file.
+    async fn kill(mut self) {
+        // `setsid` replaces itself, so that it is the server.
+        self.0.kill().await.unwrap();
+    }
+}
+
+async fn components(env: &TestEnv) -> Vec<ComponentInfo> {
+    let listed = env
+        .connect()
+        .await
+        .list_components(ListComponentsMsg {})
+        .await;
+    listed.unwrap().components
+}
+
+/// Waits until a server is in a state.
+async fn comes_to_be(env: &TestEnv, name: &str, state: &str) -> ComponentInfo {
+    eventually(&format!("{name} to be {state}"), async || {
+        let all = components(env).await;
+        all.into_iter()
+            .find(|known| known.name == name && known.state == state)
+    })
+    .await
+}
+
+/// Processes that run the test server.
+fn running(marker: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|entry| {
+            let line = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit_once(") ").map_or("", |(_, state)| state);
+            !line.is_empty()
+                && String::from_utf8_lossy(&line).contains(marker)
+                && !state.starts_with('X')
+        })
+        .count()
+}
+
+/// Zombies and children of a process.
+fn children(pid: i32) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| {
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let (name, rest) = stat.rsplit_once(") ")?;
+            let parent: i32 = rest.split(' ').nth(1)?.parse().ok()?;
+            (parent == pid).then(|| format!("{name}) {}", &rest[..1]))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_tool_of_a_program_and_of_a_component_is_called_through_an_agent() {
+    if !crate::rig::has_tools("mcp", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    allowing(&env);
+    env.config(&program("files", ""));
+    let _component = Component::start(&env, "search");
+    let _daemon = env.daemon().await;
+    comes_to_be(&env, "search", "connected").await;
+    for server in ["files", "search"] {
+        let result = call(&env, &format!("{server}__echo"), json!({"text": "hello"})).await;
+        assert_eq!((result.output.as_str(), result.is_error), ("hello", false));
+    }
+    let said = stream_to_end(&env, say("what can you see?")).await;
+    assert!(chunks(&said).contains("files__echo"), "{}", chunks(&said));
+}

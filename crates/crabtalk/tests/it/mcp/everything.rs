@@ -1,0 +1,132 @@
+//! Every tool of the protocol's own test server, through an agent.
+
+use super::{comes_to_be, result, tool};
+use crate::rig::{TestEnv, within};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{Client, ReplyToAsk, StreamEvent, StreamMsg, TestMcpMsg};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio::process::Child;
+
+/// Node and the server's program, where `.ci/run` has installed them.
+fn installed(test: &str) -> Option<(String, String)> {
+    let node = std::env::var("CRABTALK_NODE");
+    let program = std::env::var("CRABTALK_MCP_EVERYTHING");
+    match (node, program) {
+        (Ok(node), Ok(program)) => Some((node, program)),
+        _ => {
+            crate::rig::skip(test, "CRABTALK_NODE or CRABTALK_MCP_EVERYTHING is not set");
+            None
+        }
+    }
+}
+
+/// Arguments that fit a tool, and what its answer has to hold.
+fn wanted(raw: &str) -> (Value, &'static str) {
+    match raw {
+        "echo" => (json!({"message": "hello"}), "hello"),
+        "get-annotated-message" => (
+            json!({"messageType": "error", "includeImage": true}),
+            "Error",
+        ),
+        "get-env" => (json!({}), "PATH"),
+        "get-resource-links" => (json!({"count": 2}), "demo://resource"),
+        "get-resource-reference" => (
+            json!({"resourceType": "Text", "resourceId": 1}),
+            "demo://resource",
+        ),
+        "get-structured-content" => (json!({"location": "Chicago"}), "temperature"),
+        "get-sum" => (json!({"a": 2, "b": 3}), "5"),
+        "get-tiny-image" => (json!({}), "image"),
+        "gzip-file-as-resource" => (
+            json!({"name": "x.gz", "data": "data:text/plain,hello", "outputType": "resource"}),
+            "application/gzip",
+        ),
+        "trigger-long-running-operation" => (json!({"duration": 1, "steps": 2}), "completed"),
+        // It is for clients that poll tasks, and says so.
+        "simulate-research-query" => (json!({"topic": "x"}), "task"),
+        _ => (json!({}), ""),
+    }
+}
+
+/// Runs a message; whatever is asked is declined.
+async fn declining(env: &TestEnv, request: StreamMsg) -> Vec<StreamEvent> {
+    let mut connection = env.connect().await;
+    let mut events = std::pin::pin!(connection.stream(request));
+    let mut seen = Vec::new();
+    while let Some(event) = within("an event", events.next()).await {
+        let event = event.unwrap();
+        if let Some(Event::AskUser(ask)) = &event.event {
+            let reply = ReplyToAsk {
+                ask_id: Some(ask.ask_id.clone()),
+                content: "Decline".into(),
+                ..ReplyToAsk::default()
+            };
+            env.connect().await.reply_to_ask(reply).await.unwrap();
+        }
+        seen.push(event);
+    }
+    seen
+}
+
+async fn call_all(env: &TestEnv, server: &str) {
+    let test = TestMcpMsg {
+        name: server.into(),
+        config: String::new(),
+    };
+    let tested = env.connect().await.test_mcp(test).await.unwrap();
+    assert!(tested.ok, "{tested:?}");
+    assert!(tested.tools.len() >= 10, "{tested:?}");
+    for known in tested.tools {
+        let (arguments, holds) = wanted(&known.raw_name);
+        let events = declining(env, tool(&known.name, arguments)).await;
+        let answer = result(&events);
+        let fails = known.raw_name == "simulate-research-query";
+        assert_eq!(answer.is_error, fails, "{}: {answer:?}", known.name);
+        assert!(answer.output.contains(holds), "{}: {answer:?}", known.name);
+        if known.raw_name == "get-tiny-image" {
+            assert_eq!(answer.images.len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_tool_of_the_protocols_test_server_is_called_over_standard_streams() {
+    let Some((node, program)) = installed("everything over stdio") else {
+        return;
+    };
+    let env = TestEnv::new();
+    super::allowing(&env);
+    env.config(&format!(
+        "[mcp.everything]\ncommand = \"{node}\"\nargs = [\"{program}\", \"stdio\"]\n"
+    ));
+    let _daemon = env.daemon().await;
+    call_all(&env, "everything").await;
+}
+
+#[tokio::test]
+async fn every_tool_of_the_protocols_test_server_is_called_over_http() {
+    let Some((node, program)) = installed("everything over HTTP") else {
+        return;
+    };
+    let env = TestEnv::new();
+    super::allowing(&env);
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port()
+    };
+    let mut command = env.program(&node);
+    command
+        .args([program.as_str(), "streamableHttp"])
+        .env("PORT", port.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let _server: Child = command.spawn().unwrap();
+    env.config(&format!(
+        "[mcp.everything]\nurl = \"http://127.0.0.1:{port}/mcp\"\n"
+    ));
+    let _daemon = env.daemon().await;
+    comes_to_be(&env, "everything", "connected").await;
+    call_all(&env, "everything").await;
+}

@@ -1,0 +1,137 @@
+//! The messages of MCP servers.
+
+use super::{Component, comes_to_be, program, server};
+use crate::rig::{TestEnv, has_tools};
+use crabtalk_proto::{
+    Client, DeleteMcpMsg, ListMcpsMsg, McpInfo, ResourceKind, SetEnabledMsg, SetLocalMcpsMsg,
+    SetMcpMsg, TestMcpMsg,
+};
+use serde_json::json;
+
+#[tokio::test]
+async fn servers_are_listed_changed_tested_and_removed_with_comments_kept() {
+    if !has_tools("messages", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    env.config("# mine\n[limits] # bounds\ncrons = 3\n");
+    let _daemon = env.daemon().await;
+    let mut client = env.connect().await;
+    let config =
+        json!({"command": "python3", "args": [server(), "stdio"], "env": {"KEY": "s3cret"}});
+    let set = SetMcpMsg {
+        name: "files".into(),
+        config: config.to_string(),
+    };
+    client.set_mcp(set).await.unwrap();
+    let listed = client.list_mcps(ListMcpsMsg {}).await.unwrap().mcps;
+    assert_eq!(
+        (listed[0].name.as_str(), listed[0].state.as_str()),
+        ("files", "idle")
+    );
+    assert_eq!(listed[0].env["KEY"], "***");
+    let test = |name: &str, config: String| TestMcpMsg {
+        name: name.into(),
+        config,
+    };
+    let tested = client.test_mcp(test("files", String::new())).await.unwrap();
+    assert!(tested.ok, "{tested:?}");
+    assert_eq!(tested.server, "test 1");
+    assert!(
+        tested
+            .tools
+            .iter()
+            .any(|tool| tool.name == "files__look" && tool.read_only)
+    );
+    assert!(tested.steps.len() >= 3, "{:?}", tested.steps);
+    // One that is not configured, and what is wrong with it.
+    let broken = json!({"command": "python3", "args": [server(), "stdio"], "env": {"BROKEN": "1", "COMPLAIN": "no luck"}});
+    let tested = client
+        .test_mcp(test("tried", broken.to_string()))
+        .await
+        .unwrap();
+    assert!(!tested.ok && tested.error.contains("no luck"), "{tested:?}");
+    let unknown = client.test_mcp(test("nobody", String::new())).await;
+    assert_eq!(unknown.unwrap_err().code(), Some(404));
+    let odd = SetMcpMsg {
+        name: "a__b".into(),
+        config: config.to_string(),
+    };
+    assert_eq!(client.set_mcp(odd).await.unwrap_err().code(), Some(400));
+    // A client of the older generation sends the whole list, secrets masked.
+    let mut old: Vec<McpInfo> = listed;
+    old.push(McpInfo {
+        name: "remote".into(),
+        url: "http://127.0.0.1:9/mcp".into(),
+        enabled: false,
+        auto_restart: true,
+        ..McpInfo::default()
+    });
+    client
+        .set_local_mcps(SetLocalMcpsMsg { mcps: old })
+        .await
+        .unwrap();
+    let text = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    assert!(
+        text.contains("# mine") && text.contains("# bounds") && text.contains("s3cret"),
+        "{text}"
+    );
+    let off = SetEnabledMsg {
+        kind: ResourceKind::Mcp.into(),
+        name: "files".into(),
+        enabled: false,
+    };
+    client.set_enabled(off).await.unwrap();
+    let listed = client.list_mcps(ListMcpsMsg {}).await.unwrap().mcps;
+    assert!(listed.iter().all(|mcp| mcp.state == "off"), "{listed:?}");
+    for name in ["files", "remote"] {
+        client
+            .delete_mcp(DeleteMcpMsg { name: name.into() })
+            .await
+            .unwrap();
+    }
+    let gone = client
+        .delete_mcp(DeleteMcpMsg {
+            name: "files".into(),
+        })
+        .await;
+    assert_eq!(gone.unwrap_err().code(), Some(404));
+    assert!(
+        client
+            .list_mcps(ListMcpsMsg {})
+            .await
+            .unwrap()
+            .mcps
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_component_is_listed_with_its_port_and_process() {
+    if !has_tools("listed", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    env.config(&program("files", "enabled = false"));
+    let _component = Component::start(&env, "search");
+    let _daemon = env.daemon().await;
+    let info = comes_to_be(&env, "search", "connected").await;
+    assert_eq!(
+        (info.source.as_str(), info.transport.as_str()),
+        ("port file", "http")
+    );
+    assert!(
+        info.port > 0 && info.connected == 1 && !info.since.is_empty(),
+        "{info:?}"
+    );
+    assert_eq!(
+        info.instance,
+        info.pid.to_string(),
+        "by its own account and the system's"
+    );
+    assert_eq!(
+        (info.owner.as_str(), info.server.as_str()),
+        ("this user", "test 1")
+    );
+    comes_to_be(&env, "files", "off").await;
+}
