@@ -42,7 +42,11 @@ struct Reach {
 impl Reach {
     fn may(&mut self, event: &HubEvent) -> bool {
         let config = self.node.config();
-        if !self.grant.pair(&config, &event.key) {
+        // What belongs to no conversation is for those who reach them all.
+        let Some(key) = &event.key else {
+            return self.grant.unrestricted();
+        };
+        if !self.grant.pair(&config, key) {
             return false;
         }
         if self.grant.acts_for_owner(&config) {
