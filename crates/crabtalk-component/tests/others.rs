@@ -75,7 +75,7 @@ fn the_conformance_suite_passes() {
     let test = "the_conformance_suite_passes";
     let (Some(node), Some(suite)) = (
         installed(test, "CRABTALK_NODE"),
-        installed(test, "CRABTALK_CONFORMANCE"),
+        installed(test, "CRABTALK_MCP_CONFORMANCE"),
     ) else {
         return;
     };

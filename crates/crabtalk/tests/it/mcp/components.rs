@@ -128,7 +128,7 @@ async fn stale_and_hostile_port_files_are_named_and_harm_nobody() {
     fs::write(run.join(".tmpx"), "123").unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, run.join("pipe.port"), 0o600.into()).unwrap();
     fs::write(run.join("closed.port"), talks.to_string()).unwrap();
-    fs::set_permissions(run.join("closed.port"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(run.join("closed.port"), fs::Permissions::from_mode(0o000)).unwrap();
     let _good = Component::start(&env, "good");
 
     let daemon = env.daemon().await;

@@ -70,8 +70,9 @@ async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
                 token: wrong.to_owned(),
                 ..made.clone()
             };
-            let error = client_at(&made.listen[0], &thief).connect().await;
-            let error = error.err().expect("nobody knows it");
+            let Err(error) = client_at(&made.listen[0], &thief).connect().await else {
+                panic!("{wrong} is a token");
+            };
             assert_eq!(error.code(), Some(401), "{wrong}: {error:?}");
         }
     }

@@ -203,7 +203,9 @@ async fn on_a_disk_that_takes_nothing_what_needs_an_entry_is_refused_and_a_kill_
     daemon.kill().await;
     let elsewhere = Elsewhere::of(env).await;
     let phone = super::client_at(&elsewhere.address().await, &made);
-    let error = phone.connect().await.err().expect("nobody can record it");
+    let Err(error) = phone.connect().await else {
+        panic!("a login that nobody can record");
+    };
     assert!(
         error.to_string().contains("cannot be recorded"),
         "{error:?}"

@@ -105,6 +105,10 @@ async fn two_worlds() -> Elsewhere {
 }
 
 /// Every request about a pair.
+#[expect(
+    clippy::needless_update,
+    reason = "of some messages the macro names each field"
+)]
 fn of_pair(agent: &str, sender: &str) -> Vec<ClientMessage> {
     let (a, s) = (|| agent.to_owned(), || sender.to_owned());
     macro_rules! pair {
@@ -255,17 +259,10 @@ fn of_all(ask_ids: &[String], files: &[String]) -> Vec<ClientMessage> {
             .into(),
         );
     }
-    all.push(
-        GetStats {
-            days: 30,
-            ..Default::default()
-        }
-        .into(),
-    );
+    all.push(GetStats { days: 30 }.into());
     all.push(
         ListSkillsMsg {
             cwd: Some("/".into()),
-            ..Default::default()
         }
         .into(),
     );
