@@ -137,7 +137,9 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
             match status.phase {
                 Phase::Connected => return Ok(()),
                 Phase::Failed => return Err(status.error),
-                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+                Phase::Idle | Phase::Connecting | Phase::Hanging | Phase::Off => {
+                    tokio::time::sleep(Duration::from_millis(10)).await
+                }
             }
         }
     };

@@ -16,7 +16,7 @@ fn installed(test: &str) -> Option<(String, String)> {
     match (node, program) {
         (Ok(node), Ok(program)) => Some((node, program)),
         _ => {
-            crate::rig::skip(test, "CRABTALK_NODE or CRABTALK_MCP_EVERYTHING is not set");
+            crate::rig::skipped(test, "CRABTALK_NODE or CRABTALK_MCP_EVERYTHING is not set");
             None
         }
     }
