@@ -1,5 +1,4 @@
 //! The scenarios for clients of the protocol's conformance suite.
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
