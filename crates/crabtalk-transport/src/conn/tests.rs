@@ -1,3 +1,5 @@
+mod fuzz;
+
 use super::*;
 use crate::testing::*;
 use crabtalk_proto::{
@@ -554,7 +556,11 @@ fn a_subscription_is_dropped_with_its_client() {
 /// Takes one token, and anything after that.
 #[derive(Default)]
 struct Guarded {
-    known: std::sync::atomic::AtomicBool,
+    known: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Guarded {
+    const TOKEN: &str = "secret";
 }
 
 impl Server for Guarded {
@@ -570,7 +576,7 @@ impl Server for Guarded {
     }
 
     async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
-        if request.token != "secret" {
+        if request.token != Self::TOKEN {
             return Err(Status::unauthorized("no such token"));
         }
         self.known.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -582,6 +588,7 @@ impl Server for Guarded {
     }
 
     async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        assert_eq!(self.role(), Role::Talk, "nothing is done for a stranger");
         Ok(SendResponse {
             content: format!("{} bytes", request.content.len()),
             ..SendResponse::default()
