@@ -148,9 +148,6 @@ pub struct Composer {
     pub below: Option<Pattern>,
     /// What it shows when nothing was typed.
     pub placeholder: Option<Pattern>,
-    /// A line that goes on with what was typed. Where this is given the composer is
-    /// where the cursor is, among lines that it left above.
-    pub more: Option<Pattern>,
     /// The column of the cursor when nothing was typed, whatever it shows.
     pub empty_column: Option<usize>,
     /// Keys that take away what was typed, pressed until nothing is left.

@@ -40,7 +40,6 @@ impl Kind {
             && shows(&self.ready.shows)
             && !self.ready.unless.iter().any(shows)
             && self.prompt(look).is_none()
-            && (self.composer.more.is_none() || self.composer.draft(look).is_some())
     }
 
     /// The screen less what moves while nothing happens.
@@ -108,9 +107,6 @@ impl Composer {
     pub(crate) fn draft(&self, look: &Look) -> Option<String> {
         let lines = &look.lines;
         let mut typed: Vec<&str> = Vec::new();
-        if self.more.is_some() {
-            return self.draft_at_cursor(look);
-        }
         if let Some(frame) = &self.frame {
             let end = lines.iter().rposition(|line| frame.matches(line))?;
             let begin = lines[..end].iter().rposition(|line| frame.matches(line))?;
@@ -133,24 +129,5 @@ impl Composer {
         let draft = typed.join("\n").trim().to_owned();
         let is_placeholder = self.placeholder.as_ref().is_some_and(|p| p.matches(&draft));
         Some(if is_placeholder { String::new() } else { draft })
-    }
-
-    /// What was typed where the cursor is: lines that end at the edge of the
-    /// window, or begin as one that goes on.
-    fn draft_at_cursor(&self, look: &Look) -> Option<String> {
-        let (pattern, more) = (self.line.as_ref()?, self.more.as_ref()?);
-        let lines = look.lines.get(..=look.cursor.1)?;
-        let begin = lines.iter().rposition(|line| pattern.matches(line))?;
-        let mut draft = pattern.group(&lines[begin])?.to_owned();
-        for at in begin + 1..lines.len() {
-            let is_full = lines[at - 1].chars().count() + 1 >= look.columns;
-            let rest = match more.matches(&lines[at]) {
-                true => more.group(&lines[at]).unwrap_or_default(),
-                false if is_full => &lines[at],
-                false => return None,
-            };
-            draft.push_str(rest);
-        }
-        look.is_cursor_shown.then(|| draft.trim().to_owned())
     }
 }

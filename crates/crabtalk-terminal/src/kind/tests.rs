@@ -86,12 +86,33 @@ fn pi_asks_between_its_lines_and_types_between_them() {
 }
 
 #[test]
-fn the_chat_names_the_tool_in_its_question() {
+fn the_chat_asks_in_a_frame_and_types_between_rule_and_status() {
     let chat = kind("crabtalk");
-    let asks = "crab wants to use bash:\n    ls\nAllow? [y]es once, [n]o (or n: reason) > \n";
-    let prompt = chat.prompt(&Look::of(asks, (41, 2), true)).unwrap();
-    assert_eq!(prompt.tool, "bash");
-    assert!(chat.prompt(&Look::of(asks, (0, 3), true)).is_none());
+    let frame = "\u{250f}\u{2501} crab wants to use bash \u{b7} 2 lines\n\u{2503} ls\n\u{2503} pwd\n\u{2503}\n\u{2503} in /w\n";
+    let status = "  \u{2838} crab \u{b7} ~/w \u{b7} offline \u{b7} 650 tokens\n";
+    let choices =
+        "\u{2517}\u{2501}  y allow once    a always exactly this    n deny    v view all\n";
+    let asks = format!("\u{2838} bash ls \u{b7} 3s\n{frame}{choices}{status}");
+    let look = Look::of(&asks, (0, 7), false);
+    assert_eq!(chat.prompt(&look).unwrap().tool, "bash");
+    assert!(!chat.is_ready(&look));
+    // Before it may be answered, and while somebody writes.
+    let settles = "\u{2517}\u{2501} a moment: what you type now is no answer\n";
+    let asks_not = format!("{frame}{settles}{status}");
+    assert!(chat.prompt(&Look::of(&asks_not, (0, 7), false)).is_none());
+    assert!(chat.prompt(&Look::of(&asks, (2, 5), true)).is_none());
+
+    let rule = "\u{2500}".repeat(60);
+    let idle = format!(
+        "\u{203a} earlier\n\n  an answer\n\n{rule}\n\u{203a} say something; / commands, @ files, ! \
+         shell\n  crab \u{b7} ~/w\n"
+    );
+    let look = Look::of(&idle, (2, 5), true);
+    assert!(chat.is_ready(&look) && chat.prompt(&look).is_none());
+    assert_eq!(chat.composer.draft(&look).unwrap(), "");
+    let typed = format!("{rule}\n\u{203a} hello\n  there\n{status}");
+    let look = Look::of(&typed, (7, 2), true);
+    assert_eq!(chat.composer.draft(&look).unwrap(), "hello\n  there");
 }
 
 #[test]
@@ -130,19 +151,4 @@ fn what_is_wrong_with_a_kind_is_said() {
             .to_string();
         assert!(error.contains(says), "{error}");
     }
-}
-
-#[test]
-fn the_chats_composer_is_where_the_cursor_is() {
-    let chat = kind("crabtalk");
-    let draft = |screen: &str, cursor| chat.composer.draft(&Look::of(screen, cursor, true));
-    let idle = "crab> good day\nYou told me: good day\n\ncrab>\n";
-    assert_eq!(draft(idle, (6, 3)).as_deref(), Some(""));
-    assert_eq!(draft(idle, (0, 2)), None, "it answers");
-    assert_eq!(
-        draft("crab> one\n... two\n", (7, 1)).as_deref(),
-        Some("onetwo")
-    );
-    let long = format!("crab> {}\nxyz\n", "x".repeat(74));
-    assert_eq!(draft(&long, (3, 1)).unwrap().len(), 77);
 }

@@ -23,8 +23,6 @@ pub(crate) struct Look {
     pub(crate) cursor: (usize, usize),
     /// Whether the cursor is shown.
     pub(crate) is_cursor_shown: bool,
-    /// How wide the pane is.
-    pub(crate) columns: usize,
     /// Whether tmux, not the program, gets the keys.
     pub(crate) in_mode: bool,
     /// Whether its program has ended.
@@ -44,7 +42,6 @@ impl Look {
                 .collect(),
             cursor,
             is_cursor_shown,
-            columns: 80,
             ..Self::default()
         }
     }
@@ -105,7 +102,6 @@ fn parse(pane: &str, said: &str) -> Option<Look> {
             .collect(),
         cursor: (number(2), number(3)),
         is_cursor_shown: fields[4] == "1",
-        columns: number(9),
         in_mode: number(6) > 0,
         is_dead: fields[7] == "1",
         guard: guard.to_owned(),

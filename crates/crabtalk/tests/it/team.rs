@@ -144,14 +144,8 @@ async fn our_own_chat_is_supervised_like_any_other_agent() {
     chat.say("/tool bash {\"command\":\"rm -r precious\"}")
         .await;
     assert_eq!(chat.answers(false).await, "rm -r precious");
-    chat.ended().await;
-    assert!(
-        chat.port
-            .look()
-            .await
-            .unwrap()
-            .text
-            .contains("it is precious")
-    );
+    let told = chat.ended().await.output;
+    let screen = chat.port.look().await.unwrap().text;
+    assert!(told.contains("it is precious"), "{told}\n{screen}");
     chat.port.stop().await.unwrap();
 }
