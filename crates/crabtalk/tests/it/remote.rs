@@ -2,7 +2,9 @@
 
 mod door;
 mod guide;
+mod lossy;
 mod reach;
+mod words;
 
 use crate::rig::{Daemon, TestEnv};
 use crabtalk_client::{

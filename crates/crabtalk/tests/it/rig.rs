@@ -10,6 +10,7 @@ mod relay;
 mod tmux;
 mod tools;
 mod wait;
+mod weather;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
 pub(crate) use command::CRABTALK;
@@ -21,3 +22,4 @@ pub(crate) use relay::Relay;
 pub(crate) use tmux::Tmux;
 pub(crate) use tools::{has_tools, skip, skipped};
 pub(crate) use wait::{eventually, within};
+pub(crate) use weather::{Chance, Network, Weather};

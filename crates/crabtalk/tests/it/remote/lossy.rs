@@ -1,0 +1,227 @@
+//! Over a network that is slow, loses packets and is cut off.
+//!
+//! Its clock is a real one, so a way takes 20 ms in place of the 200 that are
+//! meant; the order of what happens is the same.
+
+use super::{Elsewhere, PLAIN, TLS, client_at, token};
+use crate::rig::{Chance, Network, TestEnv, Weather, within};
+use bytes::BytesMut;
+use crabtalk_client::{
+    AttachMsg, Client, GetHistoryMsg, NewToken, Run, RunNews, StreamMsg, stream_event::Event,
+};
+use crabtalk_proto::{ClientMessage, HelloMsg, PROTOCOL_VERSION, ServerMessage, TooLarge, codec};
+use futures_util::StreamExt;
+use std::time::Duration;
+
+const LATENCY: Duration = Duration::from_millis(20);
+
+/// Connections of one client that are cut.
+const CUTS: usize = 6;
+
+/// What the daemon sends before it says anything over TLS, and some more.
+const TLS_HANDSHAKE: u64 = 1500;
+
+/// What the daemon says in pieces, for half a second.
+const WORDS: usize = 160;
+
+fn words(of: &str) -> String {
+    let words: Vec<String> = (0..WORDS).map(|n| format!("{of}{n}")).collect();
+    words.join(" ")
+}
+
+fn say(content: &str) -> StreamMsg {
+    StreamMsg {
+        content: format!("/slow 3 {content}"),
+        ..StreamMsg::default()
+    }
+}
+
+/// What was heard of a run.
+#[derive(Debug, Default)]
+struct Heard {
+    text: String,
+    kinds: Vec<&'static str>,
+    lost: usize,
+    back: usize,
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "nothing else belongs into these runs"
+)]
+async fn to_end(mut run: Run) -> Heard {
+    let mut heard = Heard::default();
+    let mut seen = 0;
+    while let Some(news) = within("the run", run.next()).await {
+        match news.unwrap() {
+            RunNews::Event(event) => {
+                assert!(event.seq >= seen, "{event:?} after {seen}");
+                seen = event.seq;
+                heard.kinds.push(match event.event.unwrap() {
+                    Event::Chunk(chunk) => {
+                        heard.text.push_str(&chunk.content);
+                        continue;
+                    }
+                    Event::Start(_) => "start",
+                    Event::UserMessage(_) => "said",
+                    Event::TextStart(_) => "text",
+                    Event::TextEnd(_) => "text end",
+                    Event::End(end) => {
+                        assert_eq!(end.code, 0, "{end:?}");
+                        "end"
+                    }
+                    other => panic!("{other:?}"),
+                });
+            }
+            RunNews::Lost { .. } => heard.lost += 1,
+            RunNews::Back => heard.back += 1,
+            RunNews::Missing { behind } => panic!("something is missing behind {behind}"),
+        }
+    }
+    heard
+}
+
+/// Cuts at points that follow from the seed; the first connection lives until it
+/// has heard something of the run.
+fn cuts(seed: u64, handshake: u64) -> Vec<(u64, u64)> {
+    let mut chance = Chance::new(seed);
+    let mut cuts = vec![(u64::MAX, handshake + 500 + chance.below(700))];
+    // Often in the middle of the handshake, or of a request.
+    cuts.extend((1..CUTS).map(|_| (40 + chance.below(1200), 40 + chance.below(3000))));
+    cuts
+}
+
+async fn network(address: &str, seed: u64, cuts: Vec<(u64, u64)>) -> Network {
+    let weather = Weather {
+        latency: LATENCY,
+        seed,
+        cuts,
+    };
+    Network::start(address.to_owned(), weather).await
+}
+
+/// What stands in the history of the sender's conversation.
+async fn history(client: &Client) -> Vec<(String, String)> {
+    let page = match client.call(GetHistoryMsg::default()).await {
+        Ok(page) => page,
+        Err(error) if error.code() == Some(404) => return Vec::new(),
+        Err(error) => panic!("{error}"),
+    };
+    let entries = page.entries.into_iter();
+    entries.map(|entry| (entry.role, entry.content)).collect()
+}
+
+async fn asked_and_attached(direct: &str, made: &NewToken, seed: u64) -> (usize, usize) {
+    let handshake = match made.fingerprint.is_empty() {
+        true => 0,
+        false => TLS_HANDSHAKE,
+    };
+    let (of_asker, of_other) = tokio::join!(
+        network(direct, seed, cuts(seed, handshake)),
+        network(direct, seed + 100, cuts(seed + 100, handshake)),
+    );
+    let asker = client_at(of_asker.address(), made);
+    let other = client_at(of_other.address(), made);
+    let before = history(&client_at(direct, made)).await.len();
+    let content = words(&format!("w{seed}-"));
+    let mut asking = asker.stream(say(&content));
+    // The other one comes when the run is there.
+    let first = within("the start", asking.next()).await.unwrap().unwrap();
+    assert!(matches!(&first, RunNews::Event(e) if matches!(e.event, Some(Event::Start(_)))));
+    let (mut asked, attached) =
+        tokio::join!(to_end(asking), to_end(other.attach(AttachMsg::default())));
+    asked.kinds.insert(0, "start");
+    for (heard, kinds) in [
+        (&asked, &["start", "text", "text end", "end"][..]),
+        (&attached, &["start", "said", "text", "text end", "end"]),
+    ] {
+        assert!(heard.text.contains(&content), "{heard:?}");
+        assert_eq!(heard.text.matches(&content).count(), 1);
+        assert_eq!(heard.text, asked.text);
+        assert_eq!(heard.kinds, kinds);
+        // Each loss is said, and that it is over.
+        assert!(heard.lost >= 1 && heard.lost == heard.back, "{heard:?}");
+    }
+    let entries = history(&client_at(direct, made)).await;
+    let roles: Vec<&str> = entries[before..].iter().map(|(role, _)| &**role).collect();
+    assert_eq!(roles, ["user", "assistant"]);
+    assert_eq!(entries.last().unwrap().1, asked.text);
+    (
+        of_asker.cut() + of_other.cut(),
+        of_asker.lost() + of_other.lost(),
+    )
+}
+
+#[tokio::test]
+async fn a_run_over_a_bad_network_is_heard_whole_and_once() {
+    for config in [PLAIN, TLS] {
+        let elsewhere = Elsewhere::with(config).await;
+        let made = elsewhere.token(token("phone", "talk", &[])).await;
+        let (mut cut, mut lost) = (0, 0);
+        for seed in 1..=3 {
+            let counted = asked_and_attached(&made.listen[0], &made, seed).await;
+            (cut, lost) = (cut + counted.0, lost + counted.1);
+        }
+        assert!(cut >= 2 * CUTS && lost > 0, "{cut} cuts, {lost} lost");
+    }
+}
+
+/// Bytes of a message with its frame.
+fn bytes_of(encode: impl FnOnce(&mut BytesMut) -> Result<(), TooLarge>) -> u64 {
+    let mut frame = BytesMut::new();
+    encode(&mut frame).unwrap();
+    frame.len() as u64
+}
+
+#[tokio::test]
+async fn a_request_that_is_cut_off_on_its_way_or_before_its_answer_runs_once() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let made = elsewhere.token(token("phone", "talk", &[])).await;
+    let direct = &made.listen[0];
+    let phone = client_at(direct, &made);
+    let welcome = phone.connect().await.unwrap().welcome().unwrap().clone();
+    let welcome = bytes_of(|frame| codec::encode(&ServerMessage::from(welcome), frame));
+    let hello = ClientMessage::from(HelloMsg {
+        protocol_version: PROTOCOL_VERSION,
+        token: made.token.clone(),
+        client: "e2e/remote".into(),
+    });
+    let hello = bytes_of(|frame| codec::encode(&hello, frame));
+    // The request does not arrive; it does, and nothing of its answer is heard.
+    for (n, cut) in [(hello + 1, u64::MAX), (u64::MAX, welcome + 1)]
+        .into_iter()
+        .enumerate()
+    {
+        let network = network(direct, 7, vec![cut; 2]).await;
+        let client = client_at(network.address(), &made);
+        let heard = to_end(client.stream(say("only once"))).await;
+        assert_eq!(network.cut(), 2);
+        assert_eq!((heard.lost, heard.back), (1, 1), "{heard:?}");
+        assert_eq!(heard.kinds, ["start", "text", "text end", "end"]);
+        let entries = history(&phone).await;
+        let said = entries.iter().filter(|(role, _)| role == "user").count();
+        assert_eq!(said, n + 1, "{entries:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_command_line_says_that_it_was_cut_off_and_goes_on_where_it_was() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let made = elsewhere.token(token("phone", "talk", &[])).await;
+    // What is short passes, and the answer does not, three times.
+    let network = network(&made.listen[0], 5, vec![(u64::MAX, 1200); 9]).await;
+    let there = TestEnv::new();
+    let address = format!("tcp://{}", network.address());
+    let add = ["remote", "add", "home", &address];
+    there.run_with(&add, Some(&made.token)).await;
+    let content = words("w");
+    let ask = ["--connect", "home", "ask", &format!("/slow 3 {content}")];
+    let asked = there.run(&ask).await;
+    let notes = |of: &str| asked.stderr.matches(of).count();
+    assert!(notes("; connecting again") >= 1, "{asked:?}");
+    assert_eq!(notes("; connecting again"), notes("connected again"));
+    assert_eq!(asked.stdout.matches(&content).count(), 1, "{asked:?}");
+    assert_eq!(asked.stdout.matches("w0 ").count(), 1, "{asked:?}");
+    assert_eq!(asked.code, Some(0));
+    assert!(network.cut() >= 1);
+}

@@ -1,0 +1,122 @@
+//! The commands of every day, over `--connect`.
+
+use super::{Elsewhere, PLAIN, token};
+use crate::rig::{TestEnv, Tmux, eventually, has_tools, within};
+use crabtalk_client::{RunNews, StreamMsg, stream_event::Event};
+use futures_util::StreamExt;
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+/// Another machine, which knows the daemon by these tokens.
+async fn knowing(elsewhere: &Elsewhere, tokens: &[(&str, &str)]) -> TestEnv {
+    let there = TestEnv::new();
+    for (name, role) in tokens {
+        let made = elsewhere.token(token(name, role, &[])).await;
+        let address = format!("tcp://{}", made.listen[0]);
+        let add = ["remote", "add", name, &address];
+        let added = there.run_with(&add, Some(&made.token)).await;
+        assert_eq!(added.code, Some(0), "{added:?}");
+    }
+    there
+}
+
+#[tokio::test]
+async fn a_run_is_followed_and_allowed_from_elsewhere_by_who_may() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let tokens = [("phone", "talk"), ("ops", "operate"), ("boss", "admin")];
+    let there = knowing(&elsewhere, &tokens).await;
+    let mut run = elsewhere.owner().stream(StreamMsg {
+        content: "/tool bash {\"command\":\"echo sum-$((40 + 2))\"}".into(),
+        ..StreamMsg::default()
+    });
+    let id = within("the question", async {
+        loop {
+            if let RunNews::Event(event) = run.next().await.unwrap().unwrap()
+                && let Some(Event::AskUser(ask)) = event.event
+            {
+                return ask.ask_id;
+            }
+        }
+    })
+    .await;
+    // Who may not is told of nothing, and allows nothing.
+    for who in ["phone", "ops"] {
+        let listed = there.run(&["--connect", who, "asks"]).await;
+        assert!(listed.stderr.contains("nothing is waiting"), "{listed:?}");
+        let words = ["--connect", who, "approve", "--yes", &id];
+        let said = there.run(&words).await;
+        assert_ne!(said.code, Some(0), "{said:?}");
+    }
+    let words = ["--connect", "phone", "--as", "user", "attach"];
+    let refused = there.run(&words).await;
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let mut attach = there.program(crate::rig::CRABTALK);
+    attach.args(["--connect", "boss", "--as", "user", "attach"]);
+    attach.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut attached = attach.spawn().unwrap();
+    let listed = there.run(&["--connect", "boss", "asks"]).await.ok();
+    assert!(
+        listed.contains(&id) && listed.contains("echo sum-"),
+        "{listed}"
+    );
+    // Who follows is told what is waited for.
+    let mut said = BufReader::new(attached.stderr.take().unwrap()).lines();
+    within("the question, there", async {
+        while !said
+            .next_line()
+            .await
+            .unwrap()
+            .unwrap()
+            .contains("waiting for an answer")
+        {}
+    })
+    .await;
+    let words = ["--connect", "boss", "approve", "--yes", &id];
+    let allowed = there.run(&words).await;
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    let attached = within("the end", attached.wait_with_output())
+        .await
+        .unwrap();
+    let mut shown = String::from_utf8_lossy(&attached.stdout).into_owned();
+    while let Some(line) = said.next_line().await.unwrap() {
+        shown += &line;
+    }
+    let ended = attached.status.success();
+    assert!(ended && shown.contains("sum-42"), "{shown}");
+    let record = elsewhere.env.run(&["audit", "--json"]).await.ok();
+    let allowed = record.lines().find(|line| line.contains("\"allowed\""));
+    assert!(
+        allowed.unwrap().contains("\"by\":\"admin/boss\""),
+        "{record}"
+    );
+}
+
+#[tokio::test]
+async fn a_chat_from_elsewhere_is_a_chat() {
+    if !has_tools("a_chat_from_elsewhere_is_a_chat", &["tmux"]) {
+        return;
+    }
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    let there = knowing(&elsewhere, &[("phone", "talk")]).await;
+    let line = "TERM=dumb \"$CRABTALK\" --connect phone";
+    let terminal = Tmux::open(&there, line);
+    terminal.shows("crabtalk>", 1).await;
+    terminal.types("good day");
+    terminal.shows("You told me: good day", 1).await;
+    terminal.shows("\ncrabtalk>", 1).await;
+    // What the run asks for is not this one's to allow.
+    terminal.types("/tool bash {\"command\":\"echo sum-$((40 + 2))\"}");
+    let asks = eventually("the question in the owner's inbox", async || {
+        let asks = elsewhere.env.run(&["asks"]).await.ok();
+        asks.contains("phone").then_some(asks)
+    })
+    .await;
+    let id = asks.split(' ').next().unwrap().to_owned();
+    assert!(!terminal.screen().contains("Allow?"));
+    elsewhere.env.run(&["approve", "--yes", &id]).await.ok();
+    terminal.shows("sum-42", 1).await;
+    terminal.shows("\ncrabtalk>", 2).await;
+    terminal.types("/quit");
+    terminal.shows("ended with 0", 1).await;
+    assert!(!there.home.join("daemon.sock").exists(), "none was started");
+}
