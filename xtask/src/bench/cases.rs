@@ -3,6 +3,7 @@
 mod conversations;
 mod crowds;
 mod relay;
+mod remote;
 mod starting;
 
 use super::server::{ModelServer, Plan};
@@ -21,6 +22,8 @@ pub(crate) const CASES: &[Case] = &[
     ("throughput", relay::throughput),
     ("users", crowds::users),
     ("crowd", crowds::crowd),
+    ("remote", remote::added),
+    ("remote-crowd", remote::crowd),
     ("archive", conversations::archive),
     ("history", conversations::history),
 ];

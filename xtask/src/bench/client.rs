@@ -4,34 +4,73 @@ use super::direct::Timing;
 use anyhow::{bail, ensure};
 use bytes::BytesMut;
 use crabtalk_proto::{
-    ClientMessage, ListConversationsMsg, Ping, SearchMsg, ServerMessage, StreamEvent, StreamMsg,
-    codec, server_message, stream_event,
+    ClientMessage, CreateTokenMsg, HelloMsg, ListConversationsMsg, NewToken, PROTOCOL_VERSION,
+    Ping, SearchMsg, ServerMessage, StreamEvent, StreamMsg, codec, server_message, stream_event,
 };
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The bytes' way to the daemon.
+pub(crate) trait Way: Read + Write + Send {}
+
+impl<W: Read + Write + Send> Way for W {}
+
 /// A connection to the daemon.
 pub(crate) struct Client {
-    stream: UnixStream,
+    stream: Box<dyn Way>,
     chunk: Vec<u8>,
     input: BytesMut,
 }
 
 impl Client {
     pub(crate) fn connect(socket: &Path) -> std::io::Result<Self> {
-        Ok(Self {
-            stream: UnixStream::connect(socket)?,
+        Ok(Self::over(UnixStream::connect(socket)?))
+    }
+
+    /// Over a stream that leads there.
+    pub(crate) fn over(stream: impl Way + 'static) -> Self {
+        Self {
+            stream: Box::new(stream),
             chunk: vec![0; 64 * 1024],
             input: BytesMut::new(),
-        })
+        }
+    }
+
+    /// Says who this is.
+    pub(crate) fn hello(&mut self, token: &str) -> anyhow::Result<()> {
+        self.send(HelloMsg {
+            protocol_version: PROTOCOL_VERSION,
+            token: token.to_owned(),
+            client: "bench".into(),
+        })?;
+        match self.receive()?.msg {
+            Some(server_message::Msg::Welcome(_)) => Ok(()),
+            other => bail!("no Welcome: {other:?}"),
+        }
+    }
+
+    /// Makes a token for this name.
+    pub(crate) fn new_token(&mut self, name: &str) -> anyhow::Result<NewToken> {
+        self.send(CreateTokenMsg {
+            name: name.to_owned(),
+            role: "talk".into(),
+            senders: vec!["*".into()],
+            ..CreateTokenMsg::default()
+        })?;
+        match self.receive()?.msg {
+            Some(server_message::Msg::NewToken(made)) => Ok(made),
+            other => bail!("no token: {other:?}"),
+        }
     }
 
     fn send(&mut self, message: impl Into<ClientMessage>) -> anyhow::Result<()> {
         let mut frame = BytesMut::new();
         codec::encode(&message.into(), &mut frame)?;
         self.stream.write_all(&frame)?;
+        // What encrypts may hold it back.
+        self.stream.flush()?;
         Ok(())
     }
 

@@ -63,6 +63,13 @@ impl Home {
         &self.dir
     }
 
+    /// Adds to the configuration.
+    pub(crate) fn configure(&self, more: &str) -> anyhow::Result<()> {
+        let path = self.path().join("config/config.toml");
+        let config = fs::read_to_string(&path)?;
+        Ok(fs::write(path, config + more)?)
+    }
+
     /// Writes a conversation's log.
     pub(crate) fn conversation(
         &self,

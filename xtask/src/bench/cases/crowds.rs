@@ -47,11 +47,11 @@ const ROUNDS: usize = 5;
 const STACK_BYTES: usize = 128 * 1024;
 
 /// After which a daemon that has nothing to do has given its memory back.
-const IDLE: Duration = Duration::from_secs(10);
+pub(super) const IDLE: Duration = Duration::from_secs(10);
 
 /// Runs `work` for each of so many clients in a thread of its own, all at
 /// once, and tells how long all took together.
-fn together(
+pub(super) fn together(
     clients: usize,
     work: impl Fn(usize) -> anyhow::Result<()> + Send + Sync + 'static,
 ) -> anyhow::Result<Duration> {
