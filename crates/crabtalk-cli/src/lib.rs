@@ -3,6 +3,7 @@
 //! ```text
 //! args      the command line
 //! dispatch  from the command line to a command; external commands; questions
+//! programs  crabtalk-NAME beside this program and on PATH
 //! project   who a person is in the folder where they stand
 //! context   what every command has at hand: home, options, person, daemon
 //! commands  one module per command that asks once and prints
@@ -39,6 +40,7 @@ mod view;
 
 mod editor;
 mod json;
+mod programs;
 mod project;
 mod screen;
 mod stdin;

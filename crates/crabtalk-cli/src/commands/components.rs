@@ -5,8 +5,8 @@
 //! runs has a port file. What the daemon adds is whether it could connect, and why not.
 
 use super::Context;
-use crate::dispatch::{folders_of_programs, is_program};
 use crate::error::Error;
+use crate::programs::{folders_of_programs, is_program};
 
 use crabtalk_client::Client;
 use crabtalk_component::{Component, PortFile};

@@ -54,9 +54,8 @@ fn interrupted_runs(node: Arc<Node>) -> Service {
         node.resume_runs().await;
         Ok(())
     };
-    Service::optional("interrupted-runs", "runtime", body)
-        .once()
-        .unhurried()
+    // At once: whoever attaches to such a run must find it.
+    Service::optional("interrupted-runs", "runtime", body).once()
 }
 
 /// Asks owners about what commands changed of the configuration. A question

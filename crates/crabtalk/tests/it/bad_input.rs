@@ -92,11 +92,6 @@ async fn a_frame_that_cannot_be_read_is_400_and_the_connection_lives() {
         let pong = client.ask(PING, Fields::default()).await;
         assert_eq!(pong.fields(), [2]);
     }
-    // Known, but not built: named.
-    const LIST_MCPS: u64 = 13;
-    let (code, message) = client.ask(LIST_MCPS, Fields::default()).await.error();
-    assert_eq!(code, 501, "{message}");
-    assert!(message.contains("list_mcps"), "{message}");
 }
 
 #[tokio::test]
