@@ -7,7 +7,8 @@ use crate::http::Streamable;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ErrorData, Implementation, NumberOrString, ProgressNotificationParam, RequestId,
+    ErrorData, Implementation, NumberOrString, ProgressNotificationParam, ProtocolVersion,
+    RequestId,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use serde_json::Value;
@@ -117,7 +118,10 @@ impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let capabilities = ClientCapabilities::builder().enable_elicitation().build();
         let us = Implementation::new("crabtalk", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(capabilities, us)
+        let mut config = ClientConfig::new(capabilities, us);
+        // Later ones have no handshake to name them in.
+        config.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        config
     }
 
     async fn on_progress(

@@ -18,7 +18,7 @@ fn client() -> PathBuf {
         .parent()
         .and_then(Path::parent)
         .expect("deps lie in the profile's folder");
-    built.join("examples/conformance")
+    built.join("examples/conformance_client")
 }
 
 #[test]

