@@ -119,6 +119,8 @@ pub(crate) struct Session {
     pub(crate) pending: Vec<Pending>,
     pub(crate) live: Option<Live>,
     pub(crate) prompts: u64,
+    /// How many prompts have gone: a look from before one went shows it still.
+    pub(crate) gone: u64,
     /// A hook said that the turn ended, and when.
     ended: Option<(String, Instant)>,
     /// A hook or the transcript gave a reason to look at the screen.
@@ -156,6 +158,7 @@ impl Session {
             pending: Vec::new(),
             live: None,
             prompts: 0,
+            gone: 0,
             ended: None,
             hint: None,
             is_compressing: false,

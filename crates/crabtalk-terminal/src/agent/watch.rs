@@ -338,12 +338,18 @@ impl Watcher {
 
     /// Looks for a prompt that came or went.
     async fn examine(&mut self, pane: &str) {
+        let before = self.shared.session().gone;
         let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
             return;
         };
         let shared = self.shared.clone();
         let shown = shared.spec.kind.prompt(&look);
         let mut session = shared.session();
+        if session.gone != before {
+            // It was answered meanwhile, and this look may be from before that.
+            self.looks.push_front(Instant::now() + BUSY_PAUSE);
+            return;
+        }
         let key = session.live.as_ref().map(|live| live.key.clone());
         match (shown, key) {
             (Some(shown), Some(key)) if shown.key == key => self.is_missing = false,
@@ -473,6 +479,7 @@ impl Watcher {
 /// Takes the prompt away that waited.
 pub(super) fn gone(session: &mut super::session::Session, how: &str) {
     if let Some(live) = session.live.take() {
+        session.gone += 1;
         let how = live.answer.unwrap_or_else(|| how.to_owned());
         let evidence = Evidence::new(Source::Screen, how.clone());
         let id = live.prompt.id;

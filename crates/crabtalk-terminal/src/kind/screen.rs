@@ -15,8 +15,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) rule: &'a PromptRule,
     /// From its question to its last line.
     pub(crate) text: String,
-    /// From its question to the line that waits: two looks with the same show the
-    /// same prompt.
+    /// From its question to the line that waits, less what moves: two looks with the
+    /// same show the same prompt.
     pub(crate) key: String,
     /// What would be done, as far as it is on the screen.
     pub(crate) subject: Option<String>,
@@ -30,7 +30,8 @@ impl Kind {
         if look.in_mode || look.is_dead {
             return None;
         }
-        self.prompts.iter().find_map(|rule| rule.shown(look))
+        let shown = |rule: &'a PromptRule| rule.shown(look, &self.moving);
+        self.prompts.iter().find_map(shown)
     }
 
     /// Whether it takes a message.
@@ -51,7 +52,7 @@ impl Kind {
 }
 
 impl PromptRule {
-    fn shown(&self, look: &Look) -> Option<Shown<'_>> {
+    fn shown(&self, look: &Look, moving: &[Pattern]) -> Option<Shown<'_>> {
         let lines = &look.lines;
         let choice = lines.iter().rposition(|line| self.choice.matches(line))?;
         let filled = lines[choice + 1..]
@@ -95,7 +96,11 @@ impl PromptRule {
         Some(Shown {
             rule: self,
             text: lines[ask..=end].join("\n"),
-            key: lines[ask..=choice].join("\n"),
+            key: lines[ask..=choice]
+                .iter()
+                .filter(|line| !moving.iter().any(|pattern| pattern.matches(line)))
+                .map(|line| format!("{line}\n"))
+                .collect(),
             subject,
             tool,
         })
