@@ -21,6 +21,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
+/// Until tmux says how a program ended.
+const TOLD_HOW: Duration = Duration::from_secs(2);
+
 /// Between two looks at files while something is expected there.
 const BUSY_PAUSE: Duration = Duration::from_millis(60);
 
@@ -406,8 +409,18 @@ impl Watcher {
     }
 
     async fn died(&mut self, life: &Life) {
-        let window = self.shared.tmux.window_of(&self.shared.spec.name).await;
-        let window = window.ok().flatten().filter(|w| w.life == life.window.life);
+        let deadline = Instant::now() + TOLD_HOW;
+        let window = loop {
+            let window = self.shared.tmux.window_of(&self.shared.spec.name).await;
+            let window = window.ok().flatten();
+            let window = window.filter(|w| w.life == life.window.life);
+            // tmux may hear of the end after us.
+            let is_told = |w: &Window| w.status.is_some() || w.signal.is_some();
+            if window.as_ref().is_none_or(is_told) || Instant::now() > deadline {
+                break window;
+            }
+            tokio::time::sleep(BUSY_PAUSE).await;
+        };
         let said = match &window {
             Some(window) => self.shared.tmux.history(&window.pane).await.ok(),
             None => None,
