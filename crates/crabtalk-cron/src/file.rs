@@ -150,21 +150,23 @@ impl CronFile {
         self.0.remove(id)
     }
 
-    /// Pauses an entry, or lets it go on; whether there is one.
+    /// Pauses every entry of a number, or lets them go on; whether there was
+    /// one.
     pub fn pause(&mut self, id: u64, paused: bool) -> bool {
-        let Some(table) = self.0.table(id) else {
-            return false;
-        };
-        match table.get_mut("paused") {
-            Some(Item::Value(old)) => {
-                let mut new = Value::from(paused);
-                *new.decor_mut() = old.decor().clone();
-                *old = new;
+        let mut any = false;
+        for table in self.0.numbered(id) {
+            any = true;
+            match table.get_mut("paused") {
+                Some(Item::Value(old)) => {
+                    let mut new = Value::from(paused);
+                    *new.decor_mut() = old.decor().clone();
+                    *old = new;
+                }
+                _ if paused => drop(table.insert("paused", paused.into())),
+                _ => {}
             }
-            _ if paused => drop(table.insert("paused", paused.into())),
-            _ => {}
         }
-        true
+        any
     }
 
     /// Replaces the file, if it is as it was when it was opened; answers what

@@ -143,10 +143,11 @@ impl TablesEdit {
         before != tables.len()
     }
 
-    /// The first table of a number.
-    pub fn table(&mut self, id: u64) -> Option<&mut Table> {
-        let mut tables = self.tables()?.iter_mut();
-        tables.find(|table| id_of(table) == Some(id))
+    /// Every table of a number: more than one where a person copied one and
+    /// kept its number.
+    pub fn numbered(&mut self, id: u64) -> impl Iterator<Item = &mut Table> {
+        let tables = self.tables().into_iter().flat_map(ArrayOfTables::iter_mut);
+        tables.filter(move |table| id_of(table) == Some(id))
     }
 
     /// How many tables there are.

@@ -1,19 +1,32 @@
 //! Fuzzing on the stable toolchain: saved inputs, changed at random.
 //!
 //! Invariants: every saved input is tried each time; what is tried beside them
-//! takes as long as [`time`] says; a failure prints its input, made as short as
-//! a second allows, to be saved beside the others.
+//! takes as long as [`time`] says, in an order that only the seed decides, so
+//! that what holds once holds again; a failure prints its seed and its input,
+//! made short, to be saved beside the others.
 
-use bolero::check;
+use proptest::collection::vec;
+use proptest::prelude::any;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use std::panic::{RefUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Seconds for each target beside the saved inputs.
 const SECONDS: &str = "CRABTALK_FUZZ_SECS";
 
 /// Without the variable: little enough for a test among hundreds.
 const DEFAULT_SECONDS: f64 = 0.3;
+
+/// The number that decides what is tried; 1 without it.
+const SEED: &str = "CRABTALK_FUZZ_SEED";
+
+/// Changes of one input, at most.
+const MAX_EDITS: usize = 16;
+
+/// How often a failing input is made shorter, at most.
+const MAX_SHRINKS: u32 = 2_000;
 
 /// Longest input that is made: beyond any limit that a target has for lines
 /// and names, short enough for thousands of tries a second.
@@ -60,13 +73,47 @@ pub fn fuzz(folder: impl AsRef<Path>, target: impl Fn(&[u8]) + RefUnwindSafe) {
     for input in &saved {
         tried(&target, input);
     }
-    check!()
-        .with_test_time(time())
-        .with_type::<(u8, Vec<Edit>)>()
-        .for_each(|(which, edits): &(u8, Vec<Edit>)| {
-            let input = &saved[usize::from(*which) % saved.len()];
-            tried(&target, &changed(input, edits));
+    let seed = number(SEED).unwrap_or(1);
+    let mut runner = runner(seed);
+    let inputs = (any::<u8>(), vec(any::<Edit>(), 0..=MAX_EDITS));
+    let end = Instant::now() + time();
+    while Instant::now() < end {
+        let one = inputs.new_tree(&mut runner).expect("nothing is filtered");
+        let input = |(which, edits): (u8, Vec<Edit>)| {
+            changed(&saved[usize::from(which) % saved.len()], &edits)
+        };
+        let result = runner.run_one(one, |change| {
+            target(&input(change));
+            Ok(())
         });
+        match result {
+            Ok(_) => {}
+            Err(TestError::Fail(why, change)) => {
+                let input = input(change);
+                panic!(
+                    "{why}\nwith {SEED}={seed}, on b\"{}\"",
+                    input.escape_ascii()
+                );
+            }
+            Err(TestError::Abort(why)) => panic!("{why}"),
+        }
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// What makes inputs, the same ones for the same seed.
+fn runner(seed: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        failure_persistence: None,
+        max_shrink_iters: MAX_SHRINKS,
+        ..Config::default()
+    };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
 fn load(folder: &Path) -> Vec<Vec<u8>> {
