@@ -25,6 +25,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-config",
             "crabtalk-files",
             "crabtalk-render",
+            "crabtalk-screen",
             "crabtalk-skills",
             "crabtalk-component",
         ],
@@ -38,6 +39,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-files",
             "crabtalk-backend",
             "crabtalk-terminal",
+            "crabtalk-render",
+            "crabtalk-screen",
         ],
     ),
     // Neither knows the supervisor: it drives them through the port.
@@ -89,6 +92,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-guardian", &[]),
     ("crabtalk-heap", &[]),
     ("crabtalk-render", &[]),
+    // What is drawn is whose program it is.
+    ("crabtalk-screen", &["crabtalk-render"]),
     ("crabtalk-config", &["crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),

@@ -23,8 +23,7 @@ pub(crate) trait Input {
 
 /// Whether there is a terminal on which a screen can be drawn.
 pub(super) fn is_screen() -> bool {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    !dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
+    !crabtalk_screen::is_plain()
 }
 
 /// The lines of standard input.

@@ -2,11 +2,8 @@
 //! stays, with the composer always at hand below it.
 //!
 //! ```text
-//! canvas      lines that stay, rows that are drawn again
-//! raw         the terminal, key by key
 //! transcript  a run's events as lines
 //! ask         questions and approvals
-//! composer    what the person writes
 //! slash       commands and completion
 //! message     what is sent of what was written
 //! runs        the runs that are followed
@@ -21,13 +18,10 @@
 
 mod ask;
 mod calls;
-mod canvas;
-mod composer;
 mod draw;
 mod hear;
 mod keys;
 mod message;
-mod raw;
 mod runs;
 mod say;
 mod slash;
@@ -37,14 +31,12 @@ use crate::context::Context;
 use crate::error::Error;
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
-use canvas::Canvas;
-use composer::Composer;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
+use crabtalk_screen::{Canvas, Composer, Drawing, Raw, size};
 use crossterm::event::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use raw::Raw;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
 use runs::Runs;
 use slash::Candidate;
@@ -152,7 +144,7 @@ impl<'a> Live<'a> {
         let history = FileBackedHistory::with_file(REMEMBERED_LINES, file).ok();
         let size = size();
         let now = Instant::now();
-        let styles = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let styles = crabtalk_screen::styles();
         let pair = Pair {
             agent: context.agent(),
             sender: context.sender(),
@@ -207,7 +199,7 @@ impl<'a> Live<'a> {
 
     fn finish(&mut self) -> io::Result<()> {
         let above = self.transcript.take();
-        self.canvas.draw(&above, &canvas::Drawing::default())?;
+        self.canvas.draw(&above, &Drawing::default())?;
         self.canvas.clear()
     }
 
@@ -373,12 +365,6 @@ async fn next(
         Some(watch) => watch.next().await,
         None => std::future::pending().await,
     }
-}
-
-/// Columns and rows.
-fn size() -> (usize, usize) {
-    let (columns, rows) = crossterm::terminal::size().unwrap_or((80, 24));
-    (usize::from(columns).max(16), usize::from(rows).max(6))
 }
 
 fn remembered(history: Option<&FileBackedHistory>) -> Vec<String> {

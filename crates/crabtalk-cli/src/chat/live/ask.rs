@@ -10,11 +10,11 @@
     reason = "keys that mean nothing here change nothing"
 )]
 
-use super::composer::Composer;
 use crate::follow::SETTLE;
 use crate::prompt::{Prompt, Step, is_approval};
 use crabtalk_proto::{AskUserEvent, visible};
 use crabtalk_render::{Line, Span, cut, diff, exact, theme, wrapped};
+use crabtalk_screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::time::Instant;
 

@@ -5,11 +5,11 @@
 //! gives way first, and the composer last.
 
 use super::Live;
-use super::canvas::Drawing;
 use super::slash::SHOWN;
 use super::transcript::{MARGIN, tokens};
 use crate::text::{money, summary};
 use crabtalk_render::{Line, Span, shorten, theme};
+use crabtalk_screen::Drawing;
 use std::io;
 use std::time::Instant;
 

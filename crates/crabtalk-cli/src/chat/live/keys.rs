@@ -6,10 +6,10 @@
 )]
 
 use super::ask::Answered;
-use super::composer::Typed;
-use super::{Go, Live, Popup, calls, size};
+use super::{Go, Live, Popup, calls};
 use crate::error::Error;
 use crabtalk_proto::ReplyToAsk;
+use crabtalk_screen::{Drawing, Typed, size};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -258,7 +258,7 @@ impl Live<'_> {
         let told = |e: std::io::Error| Error::io("use the terminal", &e);
         let above = self.transcript.take();
         self.canvas
-            .draw(&above, &super::canvas::Drawing::default())
+            .draw(&above, &Drawing::default())
             .map_err(told)?;
         self.canvas.clear().map_err(told)?;
         let done = self.raw.lend(borrower).map_err(told)?;

@@ -1,8 +1,8 @@
 //! What the screen costs whoever looks at it.
 
-use super::canvas::{Canvas, Drawing};
 use super::transcript::Transcript;
 use crabtalk_proto::{StreamChunk, stream_event};
+use crabtalk_screen::{Canvas, Drawing};
 use std::io::Write;
 use std::time::{Duration, Instant};
 

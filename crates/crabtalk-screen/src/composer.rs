@@ -28,11 +28,11 @@ const MAX_ROWS: usize = 8;
 const UNDO_STEPS: usize = 100;
 
 /// What stands before the text.
-pub(super) const PROMPT: &str = "\u{203a} ";
+pub const PROMPT: &str = "\u{203a} ";
 
 /// What a key came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub enum Typed {
     /// The text or the cursor may have changed.
     Edited,
     /// Nothing of the composer's.
@@ -40,8 +40,8 @@ pub(super) enum Typed {
 }
 
 /// A text that is being written.
-#[derive(Default)]
-pub(super) struct Composer {
+#[derive(Debug, Default)]
+pub struct Composer {
     buffer: LineBuffer,
     /// What was cut last.
     cut: String,
@@ -58,7 +58,8 @@ pub(super) struct Composer {
 }
 
 impl Composer {
-    pub(super) fn with_history(history: Vec<String>) -> Self {
+    /// One that knows what was written before.
+    pub fn with_history(history: Vec<String>) -> Self {
         Self {
             history,
             ..Self::default()
@@ -66,28 +67,29 @@ impl Composer {
     }
 
     /// The text as it stands, labels included.
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.buffer.get_buffer()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing is written.
+    pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
     /// The text up to the cursor.
-    pub(super) fn before_cursor(&self) -> &str {
+    pub fn before_cursor(&self) -> &str {
         &self.text()[..self.buffer.insertion_point()]
     }
 
     /// Puts a text in place of what stands.
-    pub(super) fn set(&mut self, text: &str) {
+    pub fn set(&mut self, text: &str) {
         self.remember();
         self.buffer.set_buffer(text.to_owned());
         self.buffer.move_to_end();
     }
 
     /// Puts a text in place of the last bytes before the cursor.
-    pub(super) fn complete(&mut self, from: usize, text: &str) {
+    pub fn complete(&mut self, from: usize, text: &str) {
         self.remember();
         let to = self.buffer.insertion_point();
         self.buffer.replace_range(from..to, text);
@@ -95,7 +97,7 @@ impl Composer {
     }
 
     /// Takes the text to be sent, with its pastes, and remembers it.
-    pub(super) fn take(&mut self) -> String {
+    pub fn take(&mut self) -> String {
         let shown = self.text().to_owned();
         let mut whole = shown.clone();
         for (label, paste) in self.pastes.drain(..) {
@@ -112,12 +114,12 @@ impl Composer {
     }
 
     /// Drops the text; whoever wants it back finds it in the history.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.take();
     }
 
     /// Takes what was pasted.
-    pub(super) fn paste(&mut self, text: &str) {
+    pub fn paste(&mut self, text: &str) {
         self.remember();
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let lines = text.lines().count();
@@ -135,7 +137,7 @@ impl Composer {
     }
 
     /// Takes a key.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Typed {
+    pub fn key(&mut self, key: KeyEvent) -> Typed {
         if self.search.is_some() && self.search_key(key) {
             return Typed::Edited;
         }
@@ -360,12 +362,13 @@ impl Composer {
         true
     }
 
-    pub(super) fn is_searching(&self) -> bool {
+    /// Whether the history is being searched.
+    pub fn is_searching(&self) -> bool {
         self.search.is_some()
     }
 
     /// The rows of the composer, and where the cursor is in them.
-    pub(super) fn rows(&self, width: usize, hint: &str) -> (Vec<Line>, (usize, usize)) {
+    pub fn rows(&self, width: usize, hint: &str) -> (Vec<Line>, (usize, usize)) {
         let prompt = match &self.search {
             Some((term, _)) => format!("search {}{PROMPT}", clean(term)),
             None => PROMPT.to_owned(),

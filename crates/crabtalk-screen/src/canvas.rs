@@ -7,7 +7,7 @@
 //! is wider than the terminal, and one that is does not wrap.
 
 use crabtalk_render::Line;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -22,14 +22,15 @@ const CLEAR_LINE: &str = "\x1b[K";
 
 /// What is drawn now.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Drawing {
-    pub(super) rows: Vec<Line>,
+pub struct Drawing {
+    /// Its rows.
+    pub rows: Vec<Line>,
     /// Row and column of the cursor; `None` hides it.
-    pub(super) cursor: Option<(usize, usize)>,
+    pub cursor: Option<(usize, usize)>,
 }
 
 /// Draws on a terminal.
-pub(super) struct Canvas {
+pub struct Canvas {
     out: Box<dyn Write + Send>,
     styles: bool,
     columns: usize,
@@ -41,8 +42,15 @@ pub(super) struct Canvas {
     cursor: Option<(usize, usize)>,
 }
 
+impl fmt::Debug for Canvas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Canvas").field("at", &self.at).finish()
+    }
+}
+
 impl Canvas {
-    pub(super) fn new(out: Box<dyn Write + Send>, styles: bool, columns: usize) -> Self {
+    /// A canvas of a terminal that shows nothing of ours yet.
+    pub fn new(out: Box<dyn Write + Send>, styles: bool, columns: usize) -> Self {
         Self {
             out,
             styles,
@@ -56,7 +64,7 @@ impl Canvas {
 
     /// The terminal has another width: it broke the rows that are wider, and
     /// all is drawn again.
-    pub(super) fn resize(&mut self, columns: usize) {
+    pub fn resize(&mut self, columns: usize) {
         self.columns = columns.max(1);
         let rows = |width: &usize| width.div_ceil(self.columns).max(1);
         let (row, column) = self.at;
@@ -69,12 +77,12 @@ impl Canvas {
     }
 
     /// What stands there is not known any more.
-    pub(super) fn redraw(&mut self) {
+    pub fn redraw(&mut self) {
         self.shown = vec![String::from("\0"); self.shown.len()];
     }
 
     /// Writes lines above, and draws the rows below them.
-    pub(super) fn draw(&mut self, above: &[Line], drawing: &Drawing) -> io::Result<()> {
+    pub fn draw(&mut self, above: &[Line], drawing: &Drawing) -> io::Result<()> {
         let rows: Vec<String> = drawing.rows.iter().map(|row| self.text(row)).collect();
         if above.is_empty() && rows == self.shown && drawing.cursor == self.cursor {
             return Ok(());
@@ -132,7 +140,7 @@ impl Canvas {
     }
 
     /// Takes the rows away, with the cursor behind what was written.
-    pub(super) fn clear(&mut self) -> io::Result<()> {
+    pub fn clear(&mut self) -> io::Result<()> {
         let mut out = String::new();
         up(&mut out, self.at.0);
         out.push_str("\r\x1b[J\x1b[?25h");
@@ -145,7 +153,7 @@ impl Canvas {
     }
 
     /// Sends something that shows nothing, such as a bell.
-    pub(super) fn send(&mut self, sequence: &str) -> io::Result<()> {
+    pub fn send(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;
         self.out.flush()
     }
@@ -167,7 +175,28 @@ fn up(out: &mut String, rows: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Shared;
+    use std::sync::{Arc, Mutex};
+
+    /// A buffer that several writers share.
+    #[derive(Debug, Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Shared {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     fn drawing(rows: &[&str], cursor: Option<(usize, usize)>) -> Drawing {
         Drawing {

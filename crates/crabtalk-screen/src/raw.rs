@@ -1,24 +1,32 @@
-//! The terminal while the chat has it: key by key, pastes as such.
+//! The terminal while a program has it: key by key, pastes as such.
 //!
-//! Invariant: whatever ends the chat, the terminal is as it was before.
+//! Invariant: whatever ends the program, the terminal is as it was before.
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, EventStream};
 use crossterm::{execute, terminal};
 use futures_util::StreamExt;
+use std::fmt;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::task::Poll;
 
 /// Events that are taken between two drawings.
 const MAX_EVENTS: usize = 1_024;
 
 /// A terminal in raw mode; as it was, once dropped.
-pub(super) struct Raw {
+pub struct Raw {
     events: Option<EventStream>,
 }
 
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Raw")
+    }
+}
+
 impl Raw {
-    pub(super) fn begin() -> io::Result<Self> {
+    /// Takes the terminal.
+    pub fn begin() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self {
             events: Some(EventStream::new()),
@@ -29,7 +37,7 @@ impl Raw {
 
     /// The events that are there, once there are any; `None` when nobody sits
     /// there any more.
-    pub(super) async fn next(&mut self) -> Option<Vec<Event>> {
+    pub async fn next(&mut self) -> Option<Vec<Event>> {
         let events = self.events.as_mut()?;
         poll_fn(|context| {
             let mut batch = Vec::new();
@@ -51,7 +59,7 @@ impl Raw {
     }
 
     /// Leaves the terminal to somebody else for a while.
-    pub(super) fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
+    pub fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> io::Result<T> {
         // Its thread would read what the borrower is told.
         self.events = None;
         end();
@@ -61,6 +69,24 @@ impl Raw {
         self.events = Some(EventStream::new());
         Ok(done)
     }
+}
+
+/// Columns and rows.
+pub fn size() -> (usize, usize) {
+    let (columns, rows) = terminal::size().unwrap_or((80, 24));
+    (usize::from(columns).max(16), usize::from(rows).max(6))
+}
+
+/// Whether colours and other styles are wanted.
+pub fn styles() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether there is nobody to draw for: no terminal on both sides, or one that
+/// cannot move its cursor.
+pub fn is_plain() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    dumb || !io::stdin().is_terminal() || !io::stdout().is_terminal()
 }
 
 fn end() {

@@ -1,0 +1,22 @@
+//! A terminal of which a few rows are drawn, and the line that a person writes
+//! there.
+//!
+//! ```text
+//! canvas    lines that stay, rows that are drawn again
+//! raw       the terminal, key by key
+//! composer  the text that a person writes
+//! ```
+//!
+//! Invariants: whatever ends the program, the terminal is as it was before; a
+//! line that was written stays the terminal's own text.
+//!
+//! Absent on purpose: what is shown, the protocol, the environment but for how
+//! much a terminal can show.
+
+mod canvas;
+mod composer;
+mod raw;
+
+pub use canvas::{Canvas, Drawing};
+pub use composer::{Composer, PROMPT, Typed};
+pub use raw::{Raw, is_plain, size, styles};
