@@ -70,6 +70,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crabtalk-bus",
             "crabtalk-audit",
             "crabtalk-cron",
+            "crabtalk-component",
         ],
     ),
     ("crabtalk-cron", &["crabtalk-domain", "crabtalk-files"]),
@@ -81,9 +82,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-tools",
         &["crabtalk-domain", "crabtalk-files", "crabtalk-guardian"],
     ),
+    // What a port file says is defined once, where it is written.
     (
         "crabtalk-mcp",
-        &["crabtalk-domain", "crabtalk-files", "crabtalk-guardian"],
+        &[
+            "crabtalk-component",
+            "crabtalk-domain",
+            "crabtalk-files",
+            "crabtalk-guardian",
+        ],
     ),
     ("crabtalk-testkit", &["crabtalk-domain"]),
     ("crabtalk-proto", &[]),

@@ -158,11 +158,6 @@ impl Books {
         }
     }
 
-    /// Whether lines wait for the disk.
-    pub fn has_unwritten(&self) -> bool {
-        !self.unwritten.is_empty()
-    }
-
     /// Whether it is time for a new file.
     pub fn is_full(&self) -> bool {
         self.bytes >= FULL_BYTES

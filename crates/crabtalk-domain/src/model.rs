@@ -66,26 +66,6 @@ impl Request {
         }
     }
 
-    /// How many messages the model reads.
-    pub fn message_count(&self) -> usize {
-        self.history.len() + self.injected.len() + usize::from(self.closing.is_some())
-    }
-
-    /// The message at a place of [`Request::messages`].
-    pub fn message(&self, at: usize) -> Option<&Message> {
-        let stable = self.injected_at.min(self.history.len());
-        let injected = self.injected.len();
-        if at < stable {
-            return Some(&self.history[at]);
-        }
-        if at < stable + injected {
-            return Some(&self.injected[at - stable]);
-        }
-        let found = self.history.get(at - injected).map(Arc::as_ref);
-        let is_end = at == self.history.len() + injected;
-        found.or_else(|| self.closing.as_deref().filter(|_| is_end))
-    }
-
     /// Every message in the order in which the model reads it.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         let at = self.injected_at.min(self.history.len());

@@ -64,11 +64,6 @@ impl Tools {
         self.known.iter().find(|known| known.spec.name == name)
     }
 
-    /// By the server's own name for it.
-    pub(crate) fn raw(&self, raw: &str) -> Option<&Known> {
-        self.known.iter().find(|known| known.raw == raw)
-    }
-
     pub(crate) fn same(&self, other: &Self) -> bool {
         let prints = |tools: &Self| -> Vec<(String, String)> {
             let known = tools.known.iter();
@@ -175,14 +170,14 @@ pub(crate) async fn fetch(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PortFile;
     use crate::settings::{Reach, Source};
+    use crabtalk_component::PortFile;
     use serde_json::json;
 
     fn settings(trust: Trust) -> Settings {
         let port = PortFile {
             port: 1,
-            instance: String::new(),
+            instance: None,
         };
         let mut settings = Settings::new("files", Source::PortFile, Reach::Port(port));
         settings.trust = trust;

@@ -100,13 +100,6 @@ impl Servers {
         called
     }
 
-    /// The spec of a server's tool by the server's own name for it, for what
-    /// stands in for a tool of ours.
-    pub fn spec_of(&self, server: &str, raw: &str) -> Option<Arc<ToolSpec>> {
-        let tools = self.get(server)?.tools();
-        tools.raw(raw).map(|known| Arc::clone(&known.spec))
-    }
-
     /// Calls a server's tool by the server's own name for it: its words, its
     /// structured answer if it gave one, and whether it failed.
     ///

@@ -10,11 +10,11 @@ use crate::list::Tools;
 use crate::names::check_server_name;
 use crate::output::Outputs;
 use crate::owner;
-use crate::port::PortFile;
 use crate::program::Programs;
 use crate::seen::Seen;
 use crate::server::{Now, Pace, Phase, Server, Status, Work};
 use crate::settings::{Reach, Settings, Source};
+use crabtalk_component::PortFile;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -237,7 +237,8 @@ impl Servers {
                 port: port.as_ref().map_or(0, |port| port.port),
                 instance: port
                     .as_ref()
-                    .map_or_else(String::new, |p| p.instance.clone()),
+                    .and_then(|p| p.instance.clone())
+                    .unwrap_or_default(),
                 phase: Phase::Failed,
                 error: if shadowed { String::new() } else { why.clone() },
                 tools: 0,
@@ -334,7 +335,7 @@ fn wanted(
 fn status(server: &Server, now: &Now) -> Status {
     let settings = &server.settings;
     let (port, instance) = match &settings.reach {
-        Reach::Port(file) => (file.port, file.instance.clone()),
+        Reach::Port(file) => (file.port, file.instance.clone().unwrap_or_default()),
         Reach::Program { .. } | Reach::Url { .. } => (0, String::new()),
     };
     Status {

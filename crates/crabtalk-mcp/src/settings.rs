@@ -3,7 +3,7 @@
 //! Invariant: two settings that differ, be it in a credential, are two servers.
 //! `Debug` shows no value of an environment or a header.
 
-use crate::port::PortFile;
+use crabtalk_component::PortFile;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -185,11 +185,6 @@ impl Memory {
         &self.0.parts.settings
     }
 
-    /// `Crab.md`, for the file tools if `soul_editable`.
-    pub fn soul_path(&self) -> PathBuf {
-        self.0.soul.file().to_owned()
-    }
-
     /// `MEMORY.md`.
     pub fn overview_path(&self) -> PathBuf {
         self.0.overview.file().to_owned()

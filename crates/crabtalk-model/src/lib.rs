@@ -19,6 +19,7 @@
 mod config;
 
 mod base_url;
+mod blocks;
 mod body;
 mod registry;
 

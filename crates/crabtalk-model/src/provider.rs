@@ -155,12 +155,22 @@ impl Provider {
         };
         let id = &model.id;
         let (body, format) = match self.config.kind {
-            Kind::Anthropic => (anthropic::body(id, request, &sight), Format::anthropic()),
-            Kind::Google => (google::body(id, request, &sight), Format::google()),
-            Kind::Bedrock => (bedrock::body(id, request, &sight), Format::bedrock()),
-            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => {
-                (openai::body(id, request, &sight), Format::openai())
-            }
+            Kind::Anthropic => (
+                anthropic::body(id, request, &sight),
+                Format::of::<anthropic::Decoder>(),
+            ),
+            Kind::Google => (
+                google::body(id, request, &sight),
+                Format::of::<google::Decoder>(),
+            ),
+            Kind::Bedrock => (
+                bedrock::body(id, request, &sight),
+                Format::of::<bedrock::Decoder>(),
+            ),
+            Kind::OpenAi | Kind::Azure | Kind::Ollama | Kind::Offline => (
+                openai::body(id, request, &sight),
+                Format::of::<openai::Decoder>(),
+            ),
         };
         let call = self.post(endpoint, &model.id, body)?;
         let response = shared.client.call(self.config.timeout, call).await;

@@ -42,14 +42,6 @@ pub enum Error {
     /// No model of that name.
     #[error("{0}")]
     UnknownModel(String),
-    /// No provider of that name.
-    #[error("there is no provider {name:?}; there are {known}")]
-    UnknownProvider {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
     /// A provider that cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -240,44 +232,6 @@ impl Registry {
         })
     }
 
-    /// Adds a provider.
-    pub fn add(&self, provider: ProviderConfig) -> Result<(), Error> {
-        self.change(|table| {
-            let mut providers = table.providers.clone();
-            providers.push(Arc::new(Provider::new(provider, &self.shared)?));
-            Table::new(providers, Some(&table.active))
-        })
-    }
-
-    /// Removes a provider. If it had the active model, the first one left is
-    /// active.
-    pub fn remove(&self, provider: &str) -> Result<(), Error> {
-        self.change(|table| {
-            let mut providers = table.providers.clone();
-            providers.retain(|kept| kept.config.name != provider);
-            if providers.len() == table.providers.len() {
-                let known = listed(providers.iter().map(|p| p.config.name.as_str()));
-                return Err(Error::UnknownProvider {
-                    name: provider.to_owned(),
-                    known,
-                });
-            }
-            let active = table.models.get(&table.active);
-            let stays = active.is_some_and(|model| model.provider.config.name != provider);
-            Table::new(providers, stays.then_some(&table.active))
-        })
-    }
-
-    /// Makes a model the active one.
-    pub fn switch(&self, model: &str) -> Result<(), Error> {
-        self.change(|table| {
-            let found = table
-                .find(model)
-                .map_err(|error| Error::UnknownModel(error.message))?;
-            Table::new(table.providers.clone(), Some(&found.model.name))
-        })
-    }
-
     /// Every model, in the order of the configuration.
     pub fn models(&self) -> Vec<ModelInfo> {
         let table = self.table.load();
@@ -303,16 +257,6 @@ impl Registry {
     pub fn price(&self, model: &str) -> Option<Price> {
         let found = self.table.load().find(model).ok()?;
         price(&found.provider, &found.model)
-    }
-
-    /// The providers as they are configured; keys do not print.
-    pub fn providers(&self) -> Vec<ProviderConfig> {
-        self.table
-            .load()
-            .providers
-            .iter()
-            .map(|provider| provider.config.clone())
-            .collect()
     }
 
     fn change(&self, next: impl FnOnce(&Table) -> Result<Table, Error>) -> Result<(), Error> {

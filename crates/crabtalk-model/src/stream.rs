@@ -3,12 +3,9 @@
 //! `Stop` or one error; a finished answer gives its connection back, an
 //! unfinished one closes it.
 
-use crate::anthropic;
-use crate::bedrock::{self, Frames};
+use crate::bedrock::Frames;
 use crate::failure::Peer;
-use crate::google;
 use crate::http::Body;
-use crate::openai;
 use crate::random::Random;
 use crate::sse::{self, Event};
 use crate::template::Template;
@@ -92,39 +89,44 @@ impl Chunks {
     }
 }
 
+/// What reads the events of one answer in one format.
+pub(crate) trait Decode: Send {
+    /// Takes in an event of this name.
+    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken>;
+
+    /// Takes in an answer that was not streamed.
+    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken>;
+
+    /// Whether events come in Amazon's frames.
+    fn is_framed(&self) -> bool {
+        false
+    }
+
+    /// Whether the next event may be like the last one. Of formats that do not
+    /// say so every event differs: figures here, padding there.
+    fn is_amid(&self) -> bool {
+        false
+    }
+
+    /// Whether the terminator was seen; else that is the end of the body.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// How it stopped; `None` while it may go on, and when it was cut.
+    fn stop(&self) -> Result<Option<StopReason>, Broken>;
+}
+
 /// A format's reader.
 pub(crate) struct Format {
-    decoder: Decoder,
+    decoder: Box<dyn Decode>,
     template: Template,
 }
 
-enum Decoder {
-    OpenAi(openai::Decoder),
-    Anthropic(anthropic::Decoder),
-    Google(google::Decoder),
-    Bedrock(bedrock::Decoder),
-}
-
 impl Format {
-    pub(crate) fn openai() -> Self {
-        Self::new(Decoder::OpenAi(openai::Decoder::default()))
-    }
-
-    pub(crate) fn anthropic() -> Self {
-        Self::new(Decoder::Anthropic(anthropic::Decoder::default()))
-    }
-
-    pub(crate) fn google() -> Self {
-        Self::new(Decoder::Google(google::Decoder::default()))
-    }
-
-    pub(crate) fn bedrock() -> Self {
-        Self::new(Decoder::Bedrock(bedrock::Decoder::default()))
-    }
-
-    fn new(decoder: Decoder) -> Self {
+    pub(crate) fn of<D: Decode + Default + 'static>() -> Self {
         Self {
-            decoder,
+            decoder: Box::new(D::default()),
             template: Template::default(),
         }
     }
@@ -141,7 +143,7 @@ impl Format {
         self.parse(event, out)?;
         if out.queue.len() == before + 1
             && let Some(chunk) = out.queue.back()
-            && self.is_amid()
+            && self.decoder.is_amid()
         {
             self.template.learn(data, chunk);
         }
@@ -150,50 +152,7 @@ impl Format {
 
     /// Takes in an event by reading it.
     pub(crate) fn parse(&mut self, event: &Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
-        match &mut self.decoder {
-            Decoder::OpenAi(decoder) => decoder.event(event.data, out),
-            Decoder::Anthropic(decoder) => decoder.event(event.data, out),
-            Decoder::Google(decoder) => decoder.event(event.data, out),
-            Decoder::Bedrock(decoder) => decoder.event(event.name, event.data, out),
-        }
-    }
-
-    /// Whether the next event may be like the last one.
-    fn is_amid(&self) -> bool {
-        match &self.decoder {
-            Decoder::OpenAi(decoder) => decoder.is_amid(),
-            Decoder::Anthropic(decoder) => decoder.is_amid(),
-            // Every event of theirs differs: figures here, padding there.
-            Decoder::Google(_) | Decoder::Bedrock(_) => false,
-        }
-    }
-
-    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
-        match &mut self.decoder {
-            Decoder::OpenAi(decoder) => decoder.event(data, out),
-            Decoder::Anthropic(decoder) => decoder.whole(data, out),
-            Decoder::Google(decoder) => decoder.whole(data, out),
-            Decoder::Bedrock(decoder) => decoder.whole(data, out),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        match &self.decoder {
-            Decoder::OpenAi(decoder) => decoder.is_done(),
-            Decoder::Anthropic(decoder) => decoder.is_done(),
-            // It has no terminator but the end of the body.
-            Decoder::Google(_) => false,
-            Decoder::Bedrock(decoder) => decoder.is_done(),
-        }
-    }
-
-    fn stop(&self) -> Result<Option<StopReason>, Broken> {
-        match &self.decoder {
-            Decoder::OpenAi(decoder) => decoder.stop(),
-            Decoder::Anthropic(decoder) => decoder.stop(),
-            Decoder::Google(decoder) => Ok(decoder.stop()),
-            Decoder::Bedrock(decoder) => Ok(decoder.stop()),
-        }
+        self.decoder.event(event.name, event.data, out)
     }
 }
 
@@ -251,12 +210,10 @@ impl Answer {
         peer: Arc<Peer>,
         random: Arc<Random>,
     ) -> Self {
-        let shape = match &format.decoder {
+        let shape = match format.decoder.is_framed() {
             _ if !streams => Shape::Whole(Vec::new()),
-            Decoder::Bedrock(_) => Shape::Frames(Frames::default()),
-            Decoder::OpenAi(_) | Decoder::Anthropic(_) | Decoder::Google(_) => {
-                Shape::Events(sse::Decoder::new())
-            }
+            true => Shape::Frames(Frames::default()),
+            false => Shape::Events(sse::Decoder::new()),
         };
         Self {
             body: Some(body),
@@ -350,11 +307,11 @@ impl Answer {
                 return self.fail_with(error);
             }
             self.opening = None;
-            if self.format.is_done() {
+            if self.format.decoder.is_done() {
                 return self.complete();
             }
         }
-        if matches!(self.format.stop(), Ok(Some(_))) {
+        if matches!(self.format.decoder.stop(), Ok(Some(_))) {
             self.silence.hurry();
         }
     }
@@ -363,7 +320,7 @@ impl Answer {
     fn ended(&mut self, reason: Option<&str>) {
         if let Shape::Whole(whole) = &mut self.shape {
             let whole = std::mem::take(whole);
-            if let Err(broken) = self.format.whole(&whole, &mut self.out) {
+            if let Err(broken) = self.format.decoder.whole(&whole, &mut self.out) {
                 let error = explain(&self.peer, broken, &whole);
                 return self.fail_with(error);
             }
@@ -376,7 +333,7 @@ impl Answer {
         if self.body.is_none() {
             return;
         }
-        match self.format.stop() {
+        match self.format.decoder.stop() {
             Ok(None) => {
                 let cut = self.describe_cut(reason);
                 self.fail(ErrorKind::Malformed, &cut);
@@ -402,7 +359,7 @@ impl Answer {
     }
 
     fn stalled(&mut self) {
-        match self.format.stop() {
+        match self.format.decoder.stop() {
             Ok(Some(_)) => {
                 // Whatever else it had to say, the connection is not waited for.
                 self.push_stop();
@@ -426,7 +383,7 @@ impl Answer {
     }
 
     fn push_stop(&mut self) {
-        match self.format.stop() {
+        match self.format.decoder.stop() {
             Ok(stop) => self.out.push(Chunk::Stop(stop.unwrap_or(StopReason::Done))),
             Err(broken) => self.error = Some(explain(&self.peer, broken, b"the end of the answer")),
         }

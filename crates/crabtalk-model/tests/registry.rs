@@ -84,22 +84,21 @@ async fn without_any_model_the_error_says_how_to_get_one() {
 fn the_active_model_is_the_first_until_it_is_switched() {
     let registry = registry(vec![named("a", &["x", "y"]), named("b", &["z"])], None).expect("good");
     assert_eq!(registry.active_model(), "x");
-    registry.switch("z").expect("it exists");
+    let both = || vec![named("a", &["x", "y"]), named("b", &["z"])];
+    let active = |name: &str| Some(name.to_owned());
+    registry.replace(both(), active("z")).expect("it exists");
     assert_eq!(registry.active_model(), "z");
-    assert!(registry.switch("gone").is_err());
+    assert!(registry.replace(both(), active("gone")).is_err());
     assert_eq!(
         registry.active_model(),
         "z",
         "a failed change changes nothing"
     );
-    registry.remove("b").expect("it exists");
+    let others = || vec![named("a", &["x", "y"]), named("c", &["w"])];
+    registry.replace(others(), None).expect("new names");
+    let twice = [others(), vec![named("d", &["w"])]].concat();
+    assert!(registry.replace(twice, None).is_err());
     assert_eq!(registry.active_model(), "x");
-    assert!(matches!(
-        registry.remove("b"),
-        Err(Error::UnknownProvider { .. })
-    ));
-    registry.add(named("c", &["w"])).expect("a new name");
-    assert!(registry.add(named("d", &["w"])).is_err());
     let names: Vec<_> = registry
         .models()
         .into_iter()
@@ -232,11 +231,6 @@ async fn changes_disturb_no_stream() {
     }
     for server in &servers {
         server.until(|p| p.stalled == STREAMS / kinds.len()).await;
-    }
-    registry.add(named("b", &["n"])).expect("a new name");
-    registry.switch("n").expect("it exists");
-    for (kind, _) in kinds {
-        registry.remove(kind.as_str()).expect("it exists");
     }
     registry
         .replace(vec![ProviderConfig::offline()], None)

@@ -27,9 +27,6 @@ pub enum Error {
         /// The project's folder.
         project: PathBuf,
     },
-    /// No such skill.
-    #[error("there is no skill named {0:?}; list the skills to see the names")]
-    NotFound(String),
     /// The skill is there and cannot be loaded.
     #[error("the skill {name:?} cannot be loaded: {}", join(findings))]
     Refused {

@@ -54,7 +54,7 @@ pub use grants::Grants;
 pub use import::{Copied, ImportReport, Skipped, import};
 pub use library::{Folder, Library, Listing, Lookup, Slash};
 pub use name::is_name;
-pub use skill::{Files, Skill, SkillSource, Summary, files, load};
+pub use skill::{Files, Skill, SkillSource, Summary, load};
 pub use tools::ToolPattern;
 pub use trust::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};
 

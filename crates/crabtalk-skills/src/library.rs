@@ -115,19 +115,6 @@ impl Library {
         self.on_disk(cwd).0.into()
     }
 
-    /// The skill of exactly this name, ignoring case, fresh from disk.
-    pub fn load(
-        &self,
-        name: &str,
-        cwd: Option<&Path>,
-        allows: &dyn Fn(&str) -> bool,
-    ) -> Result<Skill, Error> {
-        guard(name)?;
-        self.catalog(cwd)
-            .exact(name, allows)?
-            .ok_or_else(|| Error::NotFound(shorten(name)))
-    }
-
     /// What an agent asked for: the skill of that name, else those that have
     /// the text in name or description; all of them when it is empty.
     pub fn find(

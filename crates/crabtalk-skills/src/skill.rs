@@ -70,12 +70,6 @@ pub struct Files {
     pub findings: Vec<Finding>,
 }
 
-/// The files a skill brings: scripts, references, assets and whatever else is
-/// not hidden. What leaves the folder or is too large is named instead.
-pub fn files(folder: &Path) -> Result<Files, Error> {
-    Ok(files_of(&disk::canonical_folder(folder)?))
-}
-
 /// Loads the skill in a folder. What is wrong is in its warnings, as long as
 /// it can be used at all.
 pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {

@@ -74,11 +74,6 @@ impl HomeLock {
         Self::acquire_with(home, File::try_lock)
     }
 
-    /// The home, without links.
-    pub fn home(&self) -> &Path {
-        &self.home
-    }
-
     /// Says in the log what could not be written.
     pub fn tell(&self) {
         if let Some(error) = &self.untold {
@@ -255,7 +250,7 @@ mod tests {
             panic!("{error}")
         };
         assert_eq!(*pid, Some(std::process::id()));
-        assert_eq!(named, first.home());
+        assert_eq!(*named, first.home);
         assert!(error.to_string().contains(&std::process::id().to_string()));
         drop(first);
         assert_eq!(

@@ -14,7 +14,6 @@ use crabtalk_proto::{ComponentInfo, ListComponentsMsg, visible};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,17 +109,8 @@ fn port_files(folder: &Path) -> BTreeMap<String, Result<u16, String>> {
 }
 
 fn port(path: &Path) -> Result<u16, String> {
-    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    if !is_file {
-        return Err("it is no file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(|e| e.to_string())?;
-    // One byte more shows that it is too long.
-    let read = file
-        .take(crabtalk_component::MAX_PORT_FILE_BYTES + 1)
-        .read_to_end(&mut bytes);
-    read.map_err(|e| e.to_string())?;
+    let bytes = crabtalk_files::read(path, crabtalk_component::MAX_PORT_FILE_BYTES);
+    let bytes = bytes.map_err(|e| e.to_string())?;
     let file = PortFile::parse(&bytes).map_err(|e| e.to_string())?;
     Ok(file.port)
 }

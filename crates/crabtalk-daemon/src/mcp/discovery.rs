@@ -9,8 +9,9 @@
 
 use crate::node::Node;
 use anyhow::Context;
+use crabtalk_component::{MAX_PORT_FILE_BYTES, PortFile};
 use crabtalk_config::Home;
-use crabtalk_mcp::{Found, MAX_PORT_FILE_BYTES, PortFile};
+use crabtalk_mcp::Found;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +83,7 @@ fn scan(home: &Home) -> Vec<Found> {
 }
 
 fn read(path: &Path) -> Result<PortFile, String> {
-    let bytes = crabtalk_files::read(path, MAX_PORT_FILE_BYTES as u64);
+    let bytes = crabtalk_files::read(path, MAX_PORT_FILE_BYTES);
     let wrong = |why: &dyn std::fmt::Display| format!("its port file {}: {why}", path.display());
     let bytes = bytes.map_err(|e| wrong(&e))?;
     PortFile::parse(&bytes).map_err(|e| wrong(&e))

@@ -1,10 +1,8 @@
 //! Reads answers.
-//! Invariant: calls are numbered densely in the order they begin, though the
-//! provider numbers them among all blocks.
 
+use crate::blocks::{Calls, say, usage};
 use crate::signature::Signature;
-use crate::stream::{Broken, Chunks};
-use crabtalk_domain::Usage;
+use crate::stream::{Broken, Chunks, Decode};
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,19 +94,10 @@ struct Tokens {
     cache_read_input_tokens: Option<u64>,
 }
 
-/// A call of the answer so far.
-struct Begun {
-    /// The provider's number of its block.
-    block: u32,
-    /// The whole input, where it stood at the beginning.
-    given: String,
-    streamed: bool,
-}
-
 /// Reads one answer.
 #[derive(Default)]
 pub(crate) struct Decoder {
-    calls: Vec<Begun>,
+    calls: Calls,
     input: u64,
     cache_read: Option<u64>,
     cache_written: Option<u64>,
@@ -117,9 +106,8 @@ pub(crate) struct Decoder {
     done: bool,
 }
 
-impl Decoder {
-    /// Takes in the data of an event.
-    pub(crate) fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+impl Decode for Decoder {
+    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
@@ -132,7 +120,7 @@ impl Decoder {
                 None => Ok(()),
             },
             "content_block_stop" => {
-                self.end(event.index, out);
+                self.calls.end(event.index, out);
                 Ok(())
             }
             "message_start" => {
@@ -158,15 +146,14 @@ impl Decoder {
         }
     }
 
-    /// Takes in an answer that was not streamed.
-    pub(crate) fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         let whole: Whole<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
         if whole.error.is_some() {
             return Err(reported(whole.error));
         }
         for (index, block) in (0..).zip(whole.content) {
             self.begin(index, block, out)?;
-            self.end(index, out);
+            self.calls.end(index, out);
         }
         if let Some(usage) = whole.usage {
             self.count(&usage, out);
@@ -176,28 +163,23 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether the terminator was seen.
-    pub(crate) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether more may come.
-    pub(crate) fn is_amid(&self) -> bool {
+    fn is_amid(&self) -> bool {
         self.finish.is_none() && !self.done
     }
 
-    /// How it stopped; `None` while it may go on, and when it was cut.
-    pub(crate) fn stop(&self) -> Result<Option<StopReason>, Broken> {
-        let Some(stop) = self
+    fn stop(&self) -> Result<Option<StopReason>, Broken> {
+        let stop = self
             .finish
-            .or_else(|| self.done.then_some(StopReason::Done))
-        else {
-            return Ok(None);
-        };
-        let called = stop == StopReason::Done && !self.calls.is_empty();
-        Ok(Some(if called { StopReason::ToolCalls } else { stop }))
+            .or_else(|| self.done.then_some(StopReason::Done));
+        Ok(self.calls.stop(stop))
     }
+}
 
+impl Decoder {
     fn delta(
         &mut self,
         block: u32,
@@ -209,16 +191,8 @@ impl Decoder {
             "text_delta" => say(Chunk::Text, delta.text, out),
             "thinking_delta" => say(Chunk::Thinking, delta.thinking, out),
             "signature_delta" => say(Chunk::ThinkingSignature, delta.signature, out),
-            "input_json_delta" if !delta.partial_json.is_empty() => {
-                let Some((index, call)) = self.call(block) else {
-                    let message = format!("input for block {block}, which is no tool call");
-                    return Err(Broken::Nonsense(message));
-                };
-                call.streamed = true;
-                out.push(Chunk::ToolCallArguments {
-                    index,
-                    fragment: delta.partial_json,
-                });
+            "input_json_delta" => {
+                return self.calls.input(block, delta.partial_json, out);
             }
             // Citations, and whatever will be added.
             _ => {}
@@ -238,50 +212,13 @@ impl Decoder {
                 out.push(Chunk::ThinkingSignature(signature));
             }
             "tool_use" => {
-                if block.name.is_empty() {
-                    return Err(Broken::Nonsense("a tool call without a name".into()));
-                }
-                let index = u32::try_from(self.calls.len())
-                    .map_err(|_| Broken::Nonsense("too many calls".into()))?;
-                let id = if block.id.is_empty() {
-                    out.new_call_id()
-                } else {
-                    block.id
-                };
-                let given = block.input.map_or("", RawValue::get).to_owned();
-                self.calls.push(Begun {
-                    block: number,
-                    given,
-                    streamed: false,
-                });
-                out.push(Chunk::ToolCallStart {
-                    index,
-                    id,
-                    name: block.name,
-                });
+                let given = block.input.map_or("", RawValue::get);
+                let named = (block.id, block.name);
+                return self.calls.begin(number, named, given, out);
             }
             _ => {}
         }
         Ok(())
-    }
-
-    /// A block is complete: an input that was not streamed is the one given at
-    /// its beginning.
-    fn end(&mut self, block: u32, out: &mut Chunks) {
-        let Some((index, call)) = self.call(block) else {
-            return;
-        };
-        if !call.streamed {
-            call.streamed = true;
-            let fragment = std::mem::take(&mut call.given);
-            out.push(Chunk::ToolCallArguments { index, fragment });
-        }
-    }
-
-    fn call(&mut self, block: u32) -> Option<(u32, &mut Begun)> {
-        (0..)
-            .zip(&mut self.calls)
-            .find(|(_, call)| call.block == block)
     }
 
     fn count(&mut self, tokens: &Tokens, out: &mut Chunks) {
@@ -289,16 +226,12 @@ impl Decoder {
         self.output = tokens.output_tokens.unwrap_or(self.output);
         self.cache_read = tokens.cache_read_input_tokens.or(self.cache_read);
         self.cache_written = tokens.cache_creation_input_tokens.or(self.cache_written);
-        // Here `input_tokens` leaves out what the cache read or wrote.
-        let missed = self.input + self.cache_written.unwrap_or(0);
-        let cached = self.cache_read.or(self.cache_written.map(|_| 0));
-        out.push(Chunk::Usage(Usage {
-            prompt_tokens: missed + self.cache_read.unwrap_or(0),
-            completion_tokens: self.output,
-            cache_hit_tokens: cached,
-            cache_miss_tokens: cached.map(|_| missed),
-            reasoning_tokens: None,
-        }));
+        out.push(Chunk::Usage(usage(
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_written,
+        )));
     }
 
     fn finish(&mut self, reason: Option<String>) {
@@ -309,12 +242,6 @@ impl Decoder {
             "refusal" => StopReason::ContentFilter,
             _ => StopReason::Done,
         });
-    }
-}
-
-fn say(chunk: fn(String) -> Chunk, text: String, out: &mut Chunks) {
-    if !text.is_empty() {
-        out.push(chunk(text));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Writes requests.
 //! Invariant: only thinking that Claude signed goes back.
 
-use crate::body::{self, arguments, says_something, strict_id};
+use crate::blocks::{self, blocks};
+use crate::body::{self, arguments, strict_id};
 use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
@@ -9,7 +10,7 @@ use crate::signature::Signature;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Message, Role};
+use crabtalk_domain::{Image, Message, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -124,14 +125,7 @@ enum Content<'a> {
     Blocks(Vec<Block<'a>>),
 }
 
-impl<'a> Block<'a> {
-    fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::Text {
-            text: text.into(),
-            cache_control: None,
-        }
-    }
-
+impl Block<'_> {
     fn mark(&mut self) {
         match self {
             Self::Text { cache_control, .. }
@@ -139,6 +133,64 @@ impl<'a> Block<'a> {
             | Self::ToolUse { cache_control, .. }
             | Self::ToolResult { cache_control, .. } => *cache_control = MARK,
             Self::Thinking { .. } | Self::RedactedThinking { .. } => {}
+        }
+    }
+}
+
+impl<'a> blocks::Block<'a> for Block<'a> {
+    fn text(text: Cow<'a, str>) -> Self {
+        Self::Text {
+            text,
+            cache_control: None,
+        }
+    }
+
+    fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self> {
+        match signature {
+            Signature::Claude(signature) => Some(Self::Thinking {
+                thinking: text,
+                signature,
+            }),
+            Signature::Redacted(data) => Some(Self::RedactedThinking { data }),
+            Signature::GoogleCall(..)
+            | Signature::GoogleText(_)
+            | Signature::BedrockRedacted(_)
+            | Signature::Missing => None,
+        }
+    }
+
+    fn image(image: &'a Image) -> Self {
+        Self::Image {
+            source: ImageSource::Base64 {
+                media_type: image.media_type().as_str(),
+                data: image.base64(),
+            },
+            cache_control: None,
+        }
+    }
+
+    fn call(call: &'a ToolCall) -> Self {
+        Self::ToolUse {
+            id: strict_id(&call.id),
+            name: &call.name,
+            input: arguments(call),
+            cache_control: None,
+        }
+    }
+
+    fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self {
+        let text = (!content.trim().is_empty()).then_some(content);
+        let content = if images.is_empty() {
+            text.map(Content::Text)
+        } else {
+            let text = text.map(Self::text);
+            Some(Content::Blocks(text.into_iter().chain(images).collect()))
+        };
+        Self::ToolResult {
+            tool_use_id: strict_id(&message.tool_call_id),
+            content,
+            is_error: message.is_error,
+            cache_control: None,
         }
     }
 }
@@ -200,74 +252,4 @@ fn choice(request: &Request) -> Option<Choice<'_>> {
         ToolChoice::Required => Some(Choice::Any),
         ToolChoice::Named(name) => Some(Choice::Tool { name }),
     }
-}
-
-/// The blocks of a message; none for an empty message, since empty blocks are
-/// refused. `as_text`: calls and results are told in words.
-fn blocks(message: &Message, has_guests: bool, as_text: bool) -> Vec<Block<'_>> {
-    if !says_something(message) {
-        return Vec::new();
-    }
-    let content = message.rendered(has_guests);
-    if message.role == Role::Tool {
-        return result(message, content, as_text);
-    }
-    let mut blocks = Vec::new();
-    // What a guest thought is nothing that the speaker could prove.
-    let own = message.agent.is_empty();
-    for block in message.thinking.iter().filter(|_| own) {
-        match Signature::read(&block.signature) {
-            Signature::Claude(signature) => blocks.push(Block::Thinking {
-                thinking: &block.text,
-                signature,
-            }),
-            Signature::Redacted(data) => blocks.push(Block::RedactedThinking { data }),
-            Signature::GoogleCall(..)
-            | Signature::GoogleText(_)
-            | Signature::BedrockRedacted(_)
-            | Signature::Missing => {}
-        }
-    }
-    if !content.trim().is_empty() {
-        blocks.push(Block::text(content));
-    }
-    blocks.extend(message.tool_calls.iter().map(|call| {
-        if as_text {
-            return Block::text(body::call_in_words(call));
-        }
-        Block::ToolUse {
-            id: strict_id(&call.id),
-            name: &call.name,
-            input: arguments(call),
-            cache_control: None,
-        }
-    }));
-    blocks
-}
-
-fn result<'a>(message: &'a Message, content: Cow<'a, str>, as_text: bool) -> Vec<Block<'a>> {
-    let images = message.images.iter().map(|image| Block::Image {
-        source: ImageSource::Base64 {
-            media_type: image.media_type().as_str(),
-            data: image.base64(),
-        },
-        cache_control: None,
-    });
-    if as_text {
-        let told = Block::text(body::result_in_words(message, &content));
-        return std::iter::once(told).chain(images).collect();
-    }
-    let text = (!content.trim().is_empty()).then_some(content);
-    let content = if message.images.is_empty() {
-        text.map(Content::Text)
-    } else {
-        let text = text.map(Block::text);
-        Some(Content::Blocks(text.into_iter().chain(images).collect()))
-    };
-    vec![Block::ToolResult {
-        tool_use_id: strict_id(&message.tool_call_id),
-        content,
-        is_error: message.is_error,
-        cache_control: None,
-    }]
 }

@@ -1,9 +1,8 @@
 //! Reads answers.
-//! Invariant: calls are numbered densely in the order they begin, though the
-//! provider numbers them among all blocks.
 
+use crate::blocks::{Calls, say, usage};
 use crate::signature::Signature;
-use crate::stream::{Broken, Chunks};
+use crate::stream::{Broken, Chunks, Decode};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde::Deserialize;
@@ -119,35 +118,25 @@ struct WholeCall<'a> {
     input: Option<&'a RawValue>,
 }
 
-/// A call of the answer so far.
-struct Begun {
-    /// The provider's number of its block.
-    block: u32,
-    streamed: bool,
-}
-
 /// Reads one answer.
 #[derive(Default)]
 pub(crate) struct Decoder {
-    calls: Vec<Begun>,
+    calls: Calls,
     finish: Option<StopReason>,
     done: bool,
 }
 
-impl Decoder {
-    /// Takes in an event of this type.
-    pub(crate) fn event(
-        &mut self,
-        name: &[u8],
-        data: &[u8],
-        out: &mut Chunks,
-    ) -> Result<(), Broken> {
+impl Decode for Decoder {
+    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         let event: Event = serde_json::from_slice(data).map_err(Broken::json)?;
         match name {
             b"contentBlockStart" => {
                 // Text and reasoning begin with their first delta.
                 if let Some(call) = event.start.and_then(|start| start.tool_use) {
-                    self.begin(event.content_block_index, call, out)?;
+                    let named = (call.tool_use_id, call.name);
+                    let block = event.content_block_index;
+                    // A call without input has no arguments.
+                    self.calls.begin(block, named, "{}", out)?;
                 }
             }
             b"contentBlockDelta" => {
@@ -155,11 +144,11 @@ impl Decoder {
                     self.delta(event.content_block_index, delta, out)?;
                 }
             }
-            b"contentBlockStop" => self.end(event.content_block_index, out),
+            b"contentBlockStop" => self.calls.end(event.content_block_index, out),
             b"messageStop" => self.finish(event.stop_reason)?,
             b"metadata" => {
                 if let Some(tokens) = event.usage {
-                    out.push(Chunk::Usage(figures(&tokens)));
+                    out.push(Chunk::Usage(tokens.usage()));
                 }
                 // Nothing comes after the figures.
                 self.done = self.finish.is_some();
@@ -170,8 +159,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes in an answer that was not streamed.
-    pub(crate) fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         let whole: Whole<'_> = serde_json::from_slice(data).map_err(Broken::json)?;
         for (number, block) in (0..).zip(whole.output.message.content) {
             let delta = Delta {
@@ -181,58 +169,34 @@ impl Decoder {
             };
             self.delta(number, delta, out)?;
             if let Some(call) = block.tool_use {
-                let input = call.input.map_or("{}", RawValue::get).to_owned();
-                let start = CallStart {
-                    tool_use_id: call.tool_use_id,
-                    name: call.name,
-                };
-                self.begin(number, start, out)?;
-                self.input(number, input, out)?;
+                let given = call.input.map_or("{}", RawValue::get);
+                let named = (call.tool_use_id, call.name);
+                self.calls.begin(number, named, given, out)?;
+                self.calls.end(number, out);
             }
         }
         if let Some(tokens) = whole.usage {
-            out.push(Chunk::Usage(figures(&tokens)));
+            out.push(Chunk::Usage(tokens.usage()));
         }
         self.finish(whole.stop_reason.or_else(|| Some("end_turn".into())))?;
         self.done = true;
         Ok(())
     }
 
-    /// Whether the terminator was seen.
-    pub(crate) fn is_done(&self) -> bool {
+    fn is_framed(&self) -> bool {
+        true
+    }
+
+    fn is_done(&self) -> bool {
         self.done
     }
 
-    /// How it stopped; `None` while it may go on, and when it was cut.
-    pub(crate) fn stop(&self) -> Option<StopReason> {
-        let called = self.finish == Some(StopReason::Done) && !self.calls.is_empty();
-        if called {
-            Some(StopReason::ToolCalls)
-        } else {
-            self.finish
-        }
+    fn stop(&self) -> Result<Option<StopReason>, Broken> {
+        Ok(self.calls.stop(self.finish))
     }
+}
 
-    fn begin(&mut self, block: u32, call: CallStart, out: &mut Chunks) -> Result<(), Broken> {
-        if call.name.is_empty() {
-            return Err(Broken::Nonsense("a tool call without a name".into()));
-        }
-        let index = u32::try_from(self.calls.len())
-            .map_err(|_| Broken::Nonsense("too many calls".into()))?;
-        let id = if call.tool_use_id.is_empty() {
-            out.new_call_id()
-        } else {
-            call.tool_use_id
-        };
-        self.calls.push(Begun {
-            block,
-            streamed: false,
-        });
-        let name = call.name;
-        out.push(Chunk::ToolCallStart { index, id, name });
-        Ok(())
-    }
-
+impl Decoder {
     fn delta(&mut self, block: u32, delta: Delta, out: &mut Chunks) -> Result<(), Broken> {
         if let Some(reasoning) = delta.reasoning_content {
             let whole = reasoning.reasoning_text.unwrap_or_default();
@@ -250,38 +214,9 @@ impl Decoder {
         }
         say(Chunk::Text, delta.text, out);
         match delta.tool_use {
-            Some(call) => self.input(block, call.input, out),
+            Some(call) => self.calls.input(block, call.input, out),
             None => Ok(()),
         }
-    }
-
-    fn input(&mut self, block: u32, fragment: String, out: &mut Chunks) -> Result<(), Broken> {
-        if fragment.is_empty() {
-            return Ok(());
-        }
-        let Some((index, call)) = self.call(block) else {
-            let message = format!("input for block {block}, which is no tool call");
-            return Err(Broken::Nonsense(message));
-        };
-        call.streamed = true;
-        out.push(Chunk::ToolCallArguments { index, fragment });
-        Ok(())
-    }
-
-    /// A block is complete: a call without input has no arguments.
-    fn end(&mut self, block: u32, out: &mut Chunks) {
-        if let Some((index, call)) = self.call(block)
-            && !std::mem::replace(&mut call.streamed, true)
-        {
-            let fragment = "{}".to_owned();
-            out.push(Chunk::ToolCallArguments { index, fragment });
-        }
-    }
-
-    fn call(&mut self, block: u32) -> Option<(u32, &mut Begun)> {
-        (0..)
-            .zip(&mut self.calls)
-            .find(|(_, call)| call.block == block)
     }
 
     fn finish(&mut self, reason: Option<String>) -> Result<(), Broken> {
@@ -302,23 +237,13 @@ impl Decoder {
     }
 }
 
-fn say(chunk: fn(String) -> Chunk, text: String, out: &mut Chunks) {
-    if !text.is_empty() {
-        out.push(chunk(text));
-    }
-}
-
-fn figures(tokens: &Tokens) -> Usage {
-    let read = tokens.cache_read_input_tokens;
-    let written = tokens.cache_write_input_tokens;
-    // Here `inputTokens` leaves out what the cache read or wrote.
-    let missed = tokens.input_tokens.saturating_add(written.unwrap_or(0));
-    let cached = read.or(written.map(|_| 0));
-    Usage {
-        prompt_tokens: missed.saturating_add(read.unwrap_or(0)),
-        completion_tokens: tokens.output_tokens,
-        cache_hit_tokens: cached,
-        cache_miss_tokens: cached.map(|_| missed),
-        reasoning_tokens: None,
+impl Tokens {
+    fn usage(&self) -> Usage {
+        usage(
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_input_tokens,
+            self.cache_write_input_tokens,
+        )
     }
 }

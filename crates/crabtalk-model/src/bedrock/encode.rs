@@ -2,7 +2,8 @@
 //! Invariants: only reasoning that Claude signed goes back; marks for the cache
 //! are set only for models that know them, since others refuse the request.
 
-use crate::body::{self, arguments, says_something, strict_id};
+use crate::blocks::{self, blocks};
+use crate::body::{self, arguments, strict_id};
 use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
@@ -10,7 +11,7 @@ use crate::signature::Signature;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{ImageType, Message, Role};
+use crabtalk_domain::{Image, ImageType, Message, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -171,6 +172,58 @@ struct ImageSource<'a> {
     bytes: &'a str,
 }
 
+impl<'a> blocks::Block<'a> for Block<'a> {
+    fn text(text: Cow<'a, str>) -> Self {
+        Self::Text(text)
+    }
+
+    fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self> {
+        match signature {
+            Signature::Claude(signature) => Some(Reasoning::ReasoningText { text, signature }),
+            Signature::BedrockRedacted(data) => Some(Reasoning::RedactedContent(data)),
+            Signature::Redacted(_)
+            | Signature::GoogleCall(..)
+            | Signature::GoogleText(_)
+            | Signature::Missing => None,
+        }
+        .map(Self::ReasoningContent)
+    }
+
+    fn image(image: &'a Image) -> Self {
+        Self::Image {
+            format: match image.media_type() {
+                ImageType::Png => "png",
+                ImageType::Jpeg => "jpeg",
+                ImageType::Gif => "gif",
+                ImageType::Webp => "webp",
+            },
+            source: ImageSource {
+                bytes: image.base64(),
+            },
+        }
+    }
+
+    fn call(call: &'a ToolCall) -> Self {
+        Self::ToolUse {
+            tool_use_id: strict_id(&call.id),
+            name: &call.name,
+            input: arguments(call),
+        }
+    }
+
+    fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self {
+        let text = match content.trim().is_empty() {
+            true => NO_WORDS.into(),
+            false => content,
+        };
+        Self::ToolResult {
+            tool_use_id: strict_id(&message.tool_call_id),
+            content: std::iter::once(Self::Text(text)).chain(images).collect(),
+            status: message.is_error.then_some("error"),
+        }
+    }
+}
+
 /// The whole request body. The model is part of the address.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let cache = Cache::of(model_id);
@@ -227,81 +280,4 @@ fn tool_config(request: &Request, cache: Cache) -> ToolConfig<'_> {
             ToolChoice::Named(name) => Some(Choice::Tool { name }),
         },
     }
-}
-
-/// The blocks of a message; none for an empty message, since empty blocks are
-/// refused. `as_text`: calls and results are told in words.
-fn blocks(message: &Message, has_guests: bool, as_text: bool) -> Vec<Block<'_>> {
-    if !says_something(message) {
-        return Vec::new();
-    }
-    let content = message.rendered(has_guests);
-    if message.role == Role::Tool {
-        return result(message, content, as_text);
-    }
-    let mut blocks = reasoning(message);
-    if !content.trim().is_empty() {
-        blocks.push(Block::Text(content));
-    }
-    blocks.extend(message.tool_calls.iter().map(|call| {
-        if as_text {
-            return Block::Text(body::call_in_words(call).into());
-        }
-        Block::ToolUse {
-            tool_use_id: strict_id(&call.id),
-            name: &call.name,
-            input: arguments(call),
-        }
-    }));
-    blocks
-}
-
-fn reasoning(message: &Message) -> Vec<Block<'_>> {
-    // What a guest thought is nothing that the speaker could prove.
-    let own = message.agent.is_empty();
-    let blocks = message.thinking.iter().filter(|_| own);
-    blocks
-        .filter_map(|block| match Signature::read(&block.signature) {
-            Signature::Claude(signature) => Some(Reasoning::ReasoningText {
-                text: &block.text,
-                signature,
-            }),
-            Signature::BedrockRedacted(data) => Some(Reasoning::RedactedContent(data)),
-            Signature::Redacted(_)
-            | Signature::GoogleCall(..)
-            | Signature::GoogleText(_)
-            | Signature::Missing => None,
-        })
-        .map(Block::ReasoningContent)
-        .collect()
-}
-
-fn result<'a>(message: &'a Message, content: Cow<'a, str>, as_text: bool) -> Vec<Block<'a>> {
-    let images = message.images.iter().map(|image| Block::Image {
-        format: match image.media_type() {
-            ImageType::Png => "png",
-            ImageType::Jpeg => "jpeg",
-            ImageType::Gif => "gif",
-            ImageType::Webp => "webp",
-        },
-        source: ImageSource {
-            bytes: image.base64(),
-        },
-    });
-    let text = if as_text {
-        body::result_in_words(message, &content).into()
-    } else if content.trim().is_empty() {
-        NO_WORDS.into()
-    } else {
-        content
-    };
-    let content = std::iter::once(Block::Text(text)).chain(images).collect();
-    if as_text {
-        return content;
-    }
-    vec![Block::ToolResult {
-        tool_use_id: strict_id(&message.tool_call_id),
-        content,
-        status: message.is_error.then_some("error"),
-    }]
 }

@@ -3,7 +3,7 @@
 //! told once the answer stops, because every event repeats them.
 
 use crate::signature::Signature;
-use crate::stream::{Broken, Chunks};
+use crate::stream::{Broken, Chunks, Decode};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde::Deserialize;
@@ -88,9 +88,8 @@ pub(crate) struct Decoder {
     finish: Option<StopReason>,
 }
 
-impl Decoder {
-    /// Takes in the data of an event.
-    pub(crate) fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+impl Decode for Decoder {
+    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         if data.is_empty() || data == b"[DONE]" {
             return Ok(());
         }
@@ -99,9 +98,8 @@ impl Decoder {
         self.take_in(event, out)
     }
 
-    /// Takes in an answer that was not streamed: one document, or a list of
-    /// what would have been events.
-    pub(crate) fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+    /// One document, or a list of what would have been events.
+    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         let text = str::from_utf8(data).map_err(Broken::utf8)?;
         if text.trim_start().starts_with('[') {
             let events: Vec<Event<'_>> = serde_json::from_str(text).map_err(Broken::json)?;
@@ -110,19 +108,20 @@ impl Decoder {
             }
             return Ok(());
         }
-        self.event(data, out)
+        self.event(b"", data, out)
     }
 
-    /// How it stopped; `None` while it may go on, and when it was cut.
-    pub(crate) fn stop(&self) -> Option<StopReason> {
+    fn stop(&self) -> Result<Option<StopReason>, Broken> {
         let called = self.finish == Some(StopReason::Done) && self.calls > 0;
-        if called {
+        Ok(if called {
             Some(StopReason::ToolCalls)
         } else {
             self.finish
-        }
+        })
     }
+}
 
+impl Decoder {
     fn take_in(&mut self, event: Event<'_>, out: &mut Chunks) -> Result<(), Broken> {
         if let Some(error) = event.error {
             let error: Value = serde_json::from_str(error.get()).map_err(Broken::json)?;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::random::Random;
-use crate::stream::Chunks;
+use crate::stream::{Chunks, Decode as _};
 use crabtalk_domain::model::Response;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ proptest! {
         let mut out = Chunks::new(Arc::new(Random::new(1)));
         let mut response = Response::default();
         for event in &events {
-            let read = decoder.event(event.as_bytes(), &mut out);
+            let read = decoder.event(b"", event.as_bytes(), &mut out);
             out.drain().for_each(|chunk| response.push(chunk));
             if read.is_err() {
                 break;

@@ -3,7 +3,7 @@
 //! the server numbers them; nothing is said twice.
 
 use super::fields::{Call, Choice, Delta, Event};
-use crate::stream::{Broken, Chunks};
+use crate::stream::{Broken, Chunks, Decode};
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,9 +30,8 @@ pub(crate) struct Decoder {
     streamed: bool,
 }
 
-impl Decoder {
-    /// Takes in the data of an event.
-    pub(crate) fn event(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+impl Decode for Decoder {
+    fn event(&mut self, _name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
         if data.trim_ascii() == b"[DONE]" {
             self.done = true;
             return Ok(());
@@ -58,19 +57,21 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether the terminator was seen.
-    pub(crate) fn is_done(&self) -> bool {
+    /// The same: it is the only event.
+    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken> {
+        self.event(b"", data, out)
+    }
+
+    fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether deltas come and more may.
-    pub(crate) fn is_amid(&self) -> bool {
+    fn is_amid(&self) -> bool {
         self.streamed && self.finish.is_none() && !self.done
     }
 
-    /// How it stopped; `None` while it may go on, and when it was cut. Some
-    /// servers leave out the terminator, others the reason.
-    pub(crate) fn stop(&self) -> Result<Option<StopReason>, Broken> {
+    /// Some servers leave out the terminator, others the reason.
+    fn stop(&self) -> Result<Option<StopReason>, Broken> {
         let Some(stop) = self
             .finish
             .or_else(|| self.done.then_some(StopReason::Done))
@@ -83,7 +84,9 @@ impl Decoder {
         let called = stop == StopReason::Done && !self.calls.is_empty();
         Ok(Some(if called { StopReason::ToolCalls } else { stop }))
     }
+}
 
+impl Decoder {
     fn choice(&mut self, choice: Choice<'_>, out: &mut Chunks) -> Result<(), Broken> {
         if let Some(delta) = choice.delta {
             self.streamed = true;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::random::Random;
-use crate::stream::{Broken, Chunks};
+use crate::stream::{Broken, Chunks, Decode as _};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, Response};
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn read<'a>(events: impl IntoIterator<Item = &'a str>) -> Result<Response, Broke
     let mut out = Chunks::new(Arc::new(Random::new(1)));
     let mut response = Response::default();
     for event in events {
-        let read = decoder.event(event.as_bytes(), &mut out);
+        let read = decoder.event(b"", event.as_bytes(), &mut out);
         for chunk in out.drain() {
             if let Chunk::ToolCallStart { index, .. } | Chunk::ToolCallArguments { index, .. } =
                 &chunk

@@ -73,9 +73,9 @@ proptest! {
         events in prop::collection::vec(openai_event(), 0..20),
         others in prop::collection::vec(anthropic_event(), 0..20),
     ) {
-        let openai = Format::openai;
+        let openai = Format::of::<crate::openai::Decoder>;
         prop_assert_eq!(read(openai(), &events, true), read(openai(), &events, false));
-        let anthropic = Format::anthropic;
+        let anthropic = Format::of::<crate::anthropic::Decoder>;
         prop_assert_eq!(read(anthropic(), &others, true), read(anthropic(), &others, false));
     }
 }

@@ -81,10 +81,10 @@ fn numbered(chunks: &[Chunk]) {
 
 fn understood(events: &[Seen]) {
     for format in [
-        Format::openai,
-        Format::anthropic,
-        Format::google,
-        Format::bedrock,
+        Format::of::<crate::openai::Decoder>,
+        Format::of::<crate::anthropic::Decoder>,
+        Format::of::<crate::google::Decoder>,
+        Format::of::<crate::bedrock::Decoder>,
     ] {
         let (chunks, broken) = read(format(), events, true);
         numbered(&chunks);

@@ -144,7 +144,11 @@ async fn a_page_that_is_too_long_is_refused_by_the_tool_and_cut_with_a_note() {
 #[tokio::test]
 async fn the_soul_is_part_of_the_agent() {
     let world = World::new();
-    std::fs::write(world.memory.soul_path(), "A cheerful crab. </identity>").unwrap();
+    std::fs::write(
+        world.home.path().join("Crab.md"),
+        "A cheerful crab. </identity>",
+    )
+    .unwrap();
     let agent = AgentConfig::new(AgentName::new("crab").unwrap(), "You help.");
     let built = world
         .memory
@@ -162,7 +166,7 @@ async fn the_soul_is_part_of_the_agent() {
         off.memory.on_build_agent(agent.clone()).await.prompt,
         "You help."
     );
-    std::fs::write(off.memory.soul_path(), "A crab.").unwrap();
+    std::fs::write(off.home.path().join("Crab.md"), "A crab.").unwrap();
     let identified = off.memory.identify(&Glance::default(), agent).await.prompt;
     assert!(identified.contains("A crab."), "identity is no memory");
     assert!(off.memory.specs().is_empty());

@@ -1,0 +1,159 @@
+//! What Anthropic's format and Bedrock's share: messages and answers are lists
+//! of blocks.
+//! Invariants: an empty message has no blocks, since empty ones are refused;
+//! calls are numbered densely in the order they begin, though the provider
+//! numbers them among all blocks.
+
+use crate::body::{call_in_words, result_in_words, says_something};
+use crate::signature::Signature;
+use crate::stream::{Broken, Chunks};
+use crabtalk_domain::model::{Chunk, StopReason};
+use crabtalk_domain::{Image, Message, Role, ToolCall, Usage};
+use std::borrow::Cow;
+
+/// A block of a message as one of the formats writes it.
+pub(crate) trait Block<'a>: Sized {
+    fn text(text: Cow<'a, str>) -> Self;
+    /// `None` where the format cannot prove that it was thought.
+    fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self>;
+    fn image(image: &'a Image) -> Self;
+    fn call(call: &'a ToolCall) -> Self;
+    fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self;
+}
+
+/// The blocks of a message. `as_text`: calls and results are told in words.
+pub(crate) fn blocks<'a, B: Block<'a>>(
+    message: &'a Message,
+    has_guests: bool,
+    as_text: bool,
+) -> Vec<B> {
+    if !says_something(message) {
+        return Vec::new();
+    }
+    let content = message.rendered(has_guests);
+    if message.role == Role::Tool {
+        let images = message.images.iter().map(B::image);
+        if as_text {
+            let told = B::text(result_in_words(message, &content).into());
+            return std::iter::once(told).chain(images).collect();
+        }
+        return vec![B::result(message, content, images.collect())];
+    }
+    // What a guest thought is nothing that the speaker could prove.
+    let own = message.agent.is_empty();
+    let thoughts = message.thinking.iter().filter(|_| own);
+    let mut blocks: Vec<B> = thoughts
+        .filter_map(|thought| B::thought(&thought.text, Signature::read(&thought.signature)))
+        .collect();
+    if !content.trim().is_empty() {
+        blocks.push(B::text(content));
+    }
+    blocks.extend(message.tool_calls.iter().map(|call| {
+        if as_text {
+            B::text(call_in_words(call).into())
+        } else {
+            B::call(call)
+        }
+    }));
+    blocks
+}
+
+/// The calls of an answer so far.
+#[derive(Default)]
+pub(crate) struct Calls(Vec<Begun>);
+
+struct Begun {
+    /// The provider's number of its block.
+    block: u32,
+    /// The whole input, unless it is streamed.
+    given: String,
+    streamed: bool,
+}
+
+impl Calls {
+    /// A call begins. `given` is its input, unless that is streamed.
+    pub(crate) fn begin(
+        &mut self,
+        block: u32,
+        (id, name): (String, String),
+        given: &str,
+        out: &mut Chunks,
+    ) -> Result<(), Broken> {
+        if name.is_empty() {
+            return Err(Broken::Nonsense("a tool call without a name".into()));
+        }
+        let index =
+            u32::try_from(self.0.len()).map_err(|_| Broken::Nonsense("too many calls".into()))?;
+        let id = if id.is_empty() { out.new_call_id() } else { id };
+        self.0.push(Begun {
+            block,
+            given: given.to_owned(),
+            streamed: false,
+        });
+        out.push(Chunk::ToolCallStart { index, id, name });
+        Ok(())
+    }
+
+    /// A piece of a call's input came.
+    pub(crate) fn input(
+        &mut self,
+        block: u32,
+        fragment: String,
+        out: &mut Chunks,
+    ) -> Result<(), Broken> {
+        if fragment.is_empty() {
+            return Ok(());
+        }
+        let Some((index, call)) = self.find(block) else {
+            let message = format!("input for block {block}, which is no tool call");
+            return Err(Broken::Nonsense(message));
+        };
+        call.streamed = true;
+        out.push(Chunk::ToolCallArguments { index, fragment });
+        Ok(())
+    }
+
+    /// A block is complete: an input that was not streamed is the one given at
+    /// its beginning.
+    pub(crate) fn end(&mut self, block: u32, out: &mut Chunks) {
+        if let Some((index, call)) = self.find(block)
+            && !std::mem::replace(&mut call.streamed, true)
+        {
+            let fragment = std::mem::take(&mut call.given);
+            out.push(Chunk::ToolCallArguments { index, fragment });
+        }
+    }
+
+    fn find(&mut self, block: u32) -> Option<(u32, &mut Begun)> {
+        let mut all = (0..).zip(&mut self.0);
+        all.find(|(_, call)| call.block == block)
+    }
+
+    /// Why an answer with these calls stopped.
+    pub(crate) fn stop(&self, reason: Option<StopReason>) -> Option<StopReason> {
+        match reason {
+            Some(StopReason::Done) if !self.0.is_empty() => Some(StopReason::ToolCalls),
+            reason => reason,
+        }
+    }
+}
+
+/// Passes a text on, if there is any.
+pub(crate) fn say(chunk: fn(String) -> Chunk, text: String, out: &mut Chunks) {
+    if !text.is_empty() {
+        out.push(chunk(text));
+    }
+}
+
+/// The figures of an answer. `input` leaves out what the cache read or wrote.
+pub(crate) fn usage(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usage {
+    let missed = input.saturating_add(written.unwrap_or(0));
+    let cached = read.or(written.map(|_| 0));
+    Usage {
+        prompt_tokens: missed.saturating_add(read.unwrap_or(0)),
+        completion_tokens: output,
+        cache_hit_tokens: cached,
+        cache_miss_tokens: cached.map(|_| missed),
+        reasoning_tokens: None,
+    }
+}
