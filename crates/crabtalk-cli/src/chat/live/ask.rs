@@ -70,6 +70,8 @@ pub(super) struct Asking {
     /// Whose conversation it belongs to.
     pub(super) agent: String,
     pub(super) sender: String,
+    /// The run that asks, where it is one that this chat follows.
+    pub(super) run: Option<u64>,
     pub(super) ask: AskUserEvent,
     /// Who asks.
     speaker: String,
@@ -90,6 +92,7 @@ impl Asking {
         Self {
             agent: agent.to_owned(),
             sender: sender.to_owned(),
+            run: None,
             prompt: Prompt::new(ask.clone()),
             ask,
             speaker: speaker.to_owned(),
@@ -101,6 +104,11 @@ impl Asking {
             room: MIN_CONTENT,
             remark: String::new(),
         }
+    }
+
+    /// A question of a run that is followed: it ends with it.
+    pub(super) fn of(self, run: Option<u64>) -> Self {
+        Self { run, ..self }
     }
 
     pub(super) fn id(&self) -> &str {

@@ -49,12 +49,13 @@ impl Live<'_> {
 
     /// The run in front is over: the next one comes.
     fn over(&mut self) {
-        self.runs.pop();
+        let number = self.runs.pop();
         self.killing = false;
         self.lost = None;
         self.since = Instant::now();
-        let own = self.pair_names();
-        self.asks.retain(|asking| !is_own(&own, asking));
+        // Another run may have come in front meanwhile, and asks.
+        self.asks
+            .retain(|asking| asking.run.is_none() || asking.run != number);
         self.steers.clear();
     }
 
@@ -103,8 +104,9 @@ impl Live<'_> {
                 let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
                 let speaker = asking.unwrap_or(&self.learned.agent).to_owned();
                 let (agent, sender) = self.pair_names();
+                let number = self.runs.number();
                 self.asks
-                    .push_back(Asking::new(ask.clone(), &speaker, &agent, &sender));
+                    .push_back(Asking::new(ask.clone(), &speaker, &agent, &sender).of(number));
                 // It begins to settle when it is on the screen.
                 self.dirty = true;
             }
@@ -361,9 +363,4 @@ impl Live<'_> {
         self.transcript.lines(lines);
         self.shown.push(message::shell(command, status, output));
     }
-}
-
-/// Whether a question belongs to the conversation.
-fn is_own((agent, sender): &(String, String), asking: &Asking) -> bool {
-    asking.agent == *agent && asking.sender == *sender
 }

@@ -1,7 +1,9 @@
 //! The runs that a chat follows: the one in front, and those that wait.
 //!
-//! Invariant: news of a run that waits are held until it is in front, one of
-//! them at most, so that nothing is read that nobody shows.
+//! Invariants: news of a run that waits are held until it is in front, one of
+//! them at most, so that nothing is read that nobody shows; a run that was
+//! followed to its end is known from then on, since word of its begin comes on
+//! another connection and may come later.
 
 use crabtalk_client::{Error, Run, RunNews};
 use futures_core::Stream;
@@ -9,6 +11,9 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+
+/// Runs that are over and still known: word of a begin is late by a few at most.
+const OVER: usize = 16;
 
 /// What comes next of a run; `None` behind its end.
 pub(super) type Next = Option<Result<RunNews, Error>>;
@@ -25,12 +30,16 @@ pub(super) struct Followed {
 
 /// Runs in the order in which the daemon takes them.
 #[derive(Default)]
-pub(super) struct Runs(VecDeque<Followed>);
+pub(super) struct Runs {
+    followed: VecDeque<Followed>,
+    /// The numbers of the last ones that are over.
+    over: VecDeque<u64>,
+}
 
 impl Runs {
     /// A run that the person began, behind all others.
     pub(super) fn push(&mut self, run: Run, said: String) {
-        self.0.push_back(Followed {
+        self.followed.push_back(Followed {
             run,
             said: Some(said),
             number: None,
@@ -40,7 +49,7 @@ impl Runs {
 
     /// Somebody else's run, which is in flight.
     pub(super) fn push_front(&mut self, run: Run, number: Option<u64>) {
-        self.0.push_front(Followed {
+        self.followed.push_front(Followed {
             run,
             said: None,
             number,
@@ -49,33 +58,50 @@ impl Runs {
     }
 
     pub(super) fn front(&mut self) -> Option<&mut Followed> {
-        self.0.front_mut()
+        self.followed.front_mut()
     }
 
-    pub(super) fn pop(&mut self) {
-        self.0.pop_front();
+    /// The run in front is over; its number, if it had begun.
+    pub(super) fn pop(&mut self) -> Option<u64> {
+        let number = self.followed.pop_front()?.number?;
+        self.over.push_back(number);
+        if self.over.len() > OVER {
+            self.over.pop_front();
+        }
+        Some(number)
     }
 
+    /// Another conversation comes, with numbers of its own.
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.followed.clear();
+        self.over.clear();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.followed.is_empty()
     }
 
     /// Whether the run in front has begun.
     pub(super) fn is_running(&self) -> bool {
-        self.0.front().is_some_and(|run| run.number.is_some())
+        self.followed
+            .front()
+            .is_some_and(|run| run.number.is_some())
     }
 
+    /// Whether a run is followed, or was to its end.
     pub(super) fn knows(&self, number: u64) -> bool {
-        self.0.iter().any(|run| run.number == Some(number))
+        let mut followed = self.followed.iter();
+        self.over.contains(&number) || followed.any(|run| run.number == Some(number))
+    }
+
+    /// The number of the run in front.
+    pub(super) fn number(&self) -> Option<u64> {
+        self.followed.front()?.number
     }
 
     /// What waits for its turn.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
-        let own = self.0.iter().filter(|run| run.number.is_none());
+        let own = self.followed.iter().filter(|run| run.number.is_none());
         own.filter_map(|run| run.said.as_deref())
     }
 
@@ -83,7 +109,7 @@ impl Runs {
     pub(super) async fn next(&mut self) -> Next {
         poll_fn(|context| {
             let mut front = None;
-            for (index, followed) in self.0.iter_mut().enumerate() {
+            for (index, followed) in self.followed.iter_mut().enumerate() {
                 if followed.held.is_none()
                     && let Poll::Ready(next) = Pin::new(&mut followed.run).poll_next(context)
                 {
@@ -99,5 +125,28 @@ impl Runs {
             front.map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_client::{Client, Endpoint};
+
+    #[test]
+    fn late_word_of_a_run_that_is_over_is_no_news() {
+        let home = tempfile::tempdir().unwrap();
+        let client = Client::new(Endpoint::of_home(home.path()), "test");
+        let mut runs = Runs::default();
+        for number in 1..=3 {
+            runs.push(client.stream(Default::default()), "hello".into());
+            assert!(!runs.knows(number));
+            runs.front().unwrap().number = Some(number);
+            assert_eq!(runs.pop(), Some(number));
+            assert!(runs.knows(number), "it was followed to its end");
+        }
+        assert!(!runs.knows(4));
+        runs.clear();
+        assert!(!runs.knows(3), "it is another conversation's");
     }
 }
