@@ -3,6 +3,7 @@
 use crate::meters::Meters;
 use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fmt;
 
 /// Milliseconds of the supervisor's clock.
@@ -122,6 +123,9 @@ pub struct Quiet {
     pub probing: bool,
     /// Whether an Enter was pressed for a forgotten draft since anything moved.
     pub nudged: bool,
+    /// Whether a look found the turn over whose end was not told.
+    #[serde(default)]
+    pub over: bool,
 }
 
 /// A compression on its way.
@@ -165,6 +169,9 @@ pub struct Agent {
     pub flight: Option<Flight>,
     /// Prompts that wait, oldest first.
     pub waiting: Vec<Waiting>,
+    /// The ids of the last prompts that wait no more: word of one of them that
+    /// comes late is none of a new one.
+    pub over: VecDeque<String>,
     /// What is known of its silence.
     pub quiet: Quiet,
     /// When the state's time is up.
@@ -189,7 +196,21 @@ pub struct Agent {
     pub note: String,
 }
 
+/// Prompts that are over and still known: word of one is late by a few at most.
+const OVER: usize = 16;
+
 impl Agent {
+    /// A prompt waits no more, and will not again.
+    pub(crate) fn is_over(&mut self, id: &str) {
+        if self.over.iter().any(|known| known == id) {
+            return;
+        }
+        self.over.push_back(id.to_owned());
+        if self.over.len() > OVER {
+            self.over.pop_front();
+        }
+    }
+
     /// An agent that was not started yet.
     pub fn new(now: Ms) -> Self {
         Self {

@@ -95,6 +95,8 @@ pub struct Finding {
     pub digest: String,
     /// What stands in the composer.
     pub draft: Option<String>,
+    /// Whether no turn is in flight, though none was told to have ended.
+    pub over: bool,
 }
 
 /// What there is to do for an idle agent.
@@ -308,7 +310,7 @@ impl Turning<'_> {
                 Vec::new()
             }
             Trigger::Prompted(prompt, verdict) => self.prompted(agent, prompt, verdict),
-            Trigger::PromptGone(id) => self.prompt_gone(agent, &id),
+            Trigger::PromptGone(id) => self.prompt_over(agent, &id),
             Trigger::Ended(ending) => self.ended(agent, ending),
             Trigger::Silent => self.silent(agent),
             Trigger::Held(held) => self.held(agent, held),

@@ -62,8 +62,9 @@ pub struct Spec {
 /// What calls and the watcher share.
 pub(crate) struct Shared {
     pub(crate) tmux: Tmux,
-    /// The session of tmux.
+    /// The session of tmux, and how large its windows are.
     pub(crate) at: String,
+    pub(crate) size: (u16, u16),
     pub(crate) spec: Spec,
     /// Where its kind's files are.
     pub(crate) state: PathBuf,
@@ -119,6 +120,7 @@ impl Terminal {
         let shared = Arc::new(Shared {
             tmux: terminals.tmux.clone(),
             at: settings.session.clone(),
+            size: settings.size,
             session: Mutex::new(Session::new(&spec, &home, terminals.claims.clone())),
             state,
             home,

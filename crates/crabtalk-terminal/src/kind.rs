@@ -190,6 +190,14 @@ pub struct PromptRule {
     /// Whether it is a question to a person and no approval.
     #[serde(default)]
     pub is_question: bool,
+    /// Whether the call that it asks about stands in the transcript before, without
+    /// a result: then text alone that looks like it is none.
+    #[serde(default)]
+    pub call: bool,
+    /// Whether it takes the place of the composer, between the last two lines of
+    /// the composer's frame: what stands above them was said by somebody.
+    #[serde(default)]
+    pub framed: bool,
 }
 
 fn between() -> usize {

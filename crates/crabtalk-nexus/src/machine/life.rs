@@ -207,7 +207,9 @@ impl Turning<'_> {
 
     pub(super) fn ended(&self, agent: &mut Agent, ending: Ending) -> Vec<Act> {
         agent.busy = false;
-        agent.waiting.clear();
+        for waiting in std::mem::take(&mut agent.waiting) {
+            agent.is_over(&waiting.prompt.id);
+        }
         agent.quiet = Quiet::default();
         agent.flight = None;
         match (agent.state, agent.step) {

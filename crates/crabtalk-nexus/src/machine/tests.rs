@@ -122,7 +122,7 @@ fn found(digest: &str) -> Trigger {
     Trigger::Probed(Finding {
         alive: true,
         digest: digest.into(),
-        draft: None,
+        ..Finding::default()
     })
 }
 
@@ -267,6 +267,27 @@ fn approval_a_prompt_that_is_gone_is_looked_at_again() {
 }
 
 #[test]
+fn late_word_of_a_prompt_that_is_over_is_no_prompt() {
+    let asked = || Trigger::Prompted(prompt("p1"), Verdict::Allow);
+    // Its turn ended, it was answered, it went away: then a bell names it.
+    for over in [
+        ended(false, false),
+        Trigger::Pressed("p1".into(), true),
+        Trigger::PromptGone("p1".into()),
+    ] {
+        let mut driven = Driven::approval(Verdict::Allow);
+        driven.on(over);
+        let state = driven.agent.state;
+        assert_eq!(driven.on(asked()), []);
+        driven.is(state);
+    }
+    // One that did not hold still waits, and is answered then.
+    let mut driven = Driven::approval(Verdict::Allow);
+    driven.on(Trigger::Pressed("p1".into(), false));
+    assert_eq!(driven.on(asked()), [Act::Allow(prompt("p1"))]);
+}
+
+#[test]
 fn approval_keys_wait_while_the_window_is_held() {
     let mut driven = Driven::active();
     driven.on(Trigger::Held(true));
@@ -357,6 +378,7 @@ fn a_forgotten_draft_gets_one_enter() {
             alive: true,
             digest: "same".into(),
             draft: Some("@ADMIN".into()),
+            ..Finding::default()
         })
     };
     assert_eq!(driven.on(draft()), [Act::Nudge("@ADMIN".into())]);
@@ -617,13 +639,16 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         Just(Trigger::Stopped),
         (id(), any::<bool>()).prop_map(|(id, live)| Trigger::Pressed(id, live)),
         id().prop_map(Trigger::PressFailed),
-        (any::<bool>(), 0..2_u8, any::<bool>()).prop_map(|(alive, digest, draft)| {
-            Trigger::Probed(Finding {
-                alive,
-                digest: digest.to_string(),
-                draft: draft.then(|| "draft".into()),
-            })
-        }),
+        (any::<bool>(), 0..2_u8, any::<bool>(), any::<bool>()).prop_map(
+            |(alive, digest, draft, over)| {
+                Trigger::Probed(Finding {
+                    alive,
+                    digest: digest.to_string(),
+                    draft: draft.then(|| "draft".into()),
+                    over,
+                })
+            }
+        ),
         any::<bool>().prop_map(|ok| Trigger::Verified(if ok { Ok(()) } else { Err("x".into()) })),
         any::<bool>().prop_map(|ok| Trigger::Compressed(if ok {
             Ok("s".into())

@@ -35,6 +35,7 @@ impl Turning<'_> {
     pub(super) fn prompted(&self, agent: &mut Agent, prompt: Prompt, verdict: Verdict) -> Vec<Act> {
         if matches!(agent.state, State::Offline | State::Failed)
             || agent.step == Step::Backoff
+            || agent.over.contains(&prompt.id)
             || agent
                 .waiting
                 .iter()
@@ -85,7 +86,13 @@ impl Turning<'_> {
         acts
     }
 
-    pub(super) fn prompt_gone(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
+    /// What is told of a prompt on another way may come after this.
+    pub(super) fn prompt_over(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
+        agent.is_over(id);
+        self.prompt_gone(agent, id)
+    }
+
+    fn prompt_gone(&self, agent: &mut Agent, id: &str) -> Vec<Act> {
         agent.waiting.retain(|waiting| waiting.prompt.id != id);
         agent.quiet = Quiet::default();
         if agent.state == State::Approval && agent.waiting.is_empty() {
@@ -103,8 +110,12 @@ impl Turning<'_> {
 
     pub(super) fn pressed(&self, agent: &mut Agent, id: &str, live: bool) -> Vec<Act> {
         let was_there = agent.waiting.iter().any(|w| w.prompt.id == id);
+        if live {
+            return self.prompt_over(agent, id);
+        }
+        // It may wait all the same, where the screen did not hold still.
         self.prompt_gone(agent, id);
-        if live || !was_there {
+        if !was_there {
             return Vec::new();
         }
         self.probe(agent)
@@ -171,6 +182,12 @@ impl Turning<'_> {
             agent.quiet.nudged = true;
             agent.deadline = Some(self.now.saturating_add(SECOND_LOOK_MS));
             return vec![Act::Nudge(draft)];
+        }
+        if finding.over && !agent.quiet.over {
+            // Its end may be on its way, and would be taken twice.
+            agent.quiet.over = true;
+            agent.deadline = Some(self.now.saturating_add(SECOND_LOOK_MS));
+            return Vec::new();
         }
         let same = agent.quiet.digest.as_deref() == Some(finding.digest.as_str());
         agent.quiet.digest = Some(finding.digest);
@@ -250,7 +267,7 @@ impl Turning<'_> {
             }
             (_, Step::Noticed) => self.remind(agent),
             (State::Active | State::Stuck, _) => {
-                if agent.monitor {
+                if agent.monitor || agent.quiet.over {
                     self.probe(agent)
                 } else {
                     Vec::new()

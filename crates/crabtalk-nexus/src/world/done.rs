@@ -53,7 +53,7 @@ impl World {
                 let finding = Finding {
                     alive,
                     digest: failure.to_string(),
-                    draft: None,
+                    ..Finding::default()
                 };
                 let why = format!("it cannot be looked at: {failure}");
                 self.trigger(name, Trigger::Probed(finding), &why, None, cause);
@@ -255,6 +255,7 @@ impl World {
         if let Some(agent) = self.agent_mut(name) {
             agent.quiet.probing = false;
         }
+        let mut over = false;
         if probe.alive {
             if let Some(prompt) = probe.prompt {
                 self.prompted(name, prompt, evidence);
@@ -264,13 +265,16 @@ impl World {
                 return;
             };
             let arrived = agent.flight.is_none_or(|flight| flight.seen);
-            let works = agent.busy || agent.flight.is_some();
-            if let Some(turn) = probe.ended.filter(|_| arrived && works) {
-                self.turn_ended(name, &turn, evidence);
-                return;
-            }
-            let is_over = probe.busy == Some(false) && agent.step == Step::Plain;
-            if is_over && arrived && probe.draft.is_none() && works_without_end(agent) {
+            let ended = probe.ended.is_some()
+                || probe.busy == Some(false) && agent.step == Step::Plain && probe.draft.is_none();
+            over = ended && arrived && works_without_end(agent);
+            // Its end is told by the agent, once. The look that saw it first may be
+            // read before that: only one that sees it still is the end of it.
+            if over && agent.quiet.over {
+                if let Some(turn) = probe.ended {
+                    self.turn_ended(name, &turn, evidence);
+                    return;
+                }
                 let evidence = Evidence::new(Source::Nexus, "no turn is in flight");
                 if let Some(flight) = agent.flight {
                     self.mail
@@ -285,6 +289,7 @@ impl World {
             alive: probe.alive,
             digest: probe.digest,
             draft: probe.draft,
+            over,
         };
         self.trigger(name, Trigger::Probed(finding), "a look", evidence, cause);
     }

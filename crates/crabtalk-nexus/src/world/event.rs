@@ -84,7 +84,9 @@ impl World {
         };
         let session = self.agents.get(name).and_then(|a| a.session.clone());
         self.mail.change(letter, |course| {
-            course.fate = Fate::Acked;
+            if matches!(course.fate, Fate::Queued | Fate::Injected) {
+                course.fate = Fate::Acked;
+            }
             course.seen_in = session;
         });
         self.turns.insert(name.clone(), self.now);
@@ -95,8 +97,10 @@ impl World {
     pub(super) fn prompted(&mut self, name: &Name, prompt: Prompt, evidence: Option<Evidence>) {
         let (rules, all) = self.team.rules_of(name);
         let (verdict, rule) = rules.judge(&prompt, all);
-        let known =
-            |agent: &crate::agent::Agent| agent.waiting.iter().any(|w| w.prompt.id == prompt.id);
+        let known = |agent: &crate::agent::Agent| {
+            let mut waiting = agent.waiting.iter();
+            agent.over.contains(&prompt.id) || waiting.any(|w| w.prompt.id == prompt.id)
+        };
         if self.agents.get(name).is_some_and(known) {
             return;
         }

@@ -550,3 +550,69 @@ fn a_world_that_is_restored_goes_on_where_it_was() {
     let letter = world.mail.letters().values().next().unwrap();
     assert_eq!(letter.course.fate, Fate::Acked);
 }
+
+#[test]
+fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
+    let mut bench = Bench::ready("[rules]\ndeny = [\"bash(rm *)\"]\n[agent.A]\n[agent.B]\n");
+    bench.send("@A [T]: go");
+    bench.prompts("A", "p1", "rm x");
+    bench.says("A", "@A → @B [T]: it was refused");
+    bench.is("A", State::Idle);
+    let prompt = Prompt {
+        id: "p1".into(),
+        tool: "bash".into(),
+        subject: "rm x".into(),
+        ..Prompt::default()
+    };
+    let keys = bench.keys.len();
+    bench.tells(
+        "A",
+        What::Bell {
+            count: 1,
+            prompt: Some(prompt),
+        },
+    );
+    bench.is("A", State::Idle);
+    assert_eq!(bench.keys.len(), keys, "{:?}", bench.keys);
+}
+
+#[test]
+fn an_end_that_a_look_saw_before_it_was_told_is_taken_once() {
+    let mut bench = Bench::ready(TWO);
+    bench.send("@A [T]: go");
+    let turn = Turn {
+        output: "@A → @B [T]: well".into(),
+        ..Turn::default()
+    };
+    let probe = |bench: &mut Bench| {
+        let probe = Probe {
+            alive: true,
+            digest: "same".into(),
+            busy: Some(false),
+            prompt: None,
+            ended: Some(turn.clone()),
+            draft: None,
+            evidence: proof(),
+        };
+        let done = Done::Probed(Ok(Box::new(probe)));
+        bench.put(Input::Done(name("A"), 0, done));
+    };
+    probe(&mut bench);
+    bench.is("A", State::Active);
+    bench.tells("A", What::TurnEnded(turn.clone()));
+    bench.is("A", State::Idle);
+    let of_b = |bench: &Bench| {
+        let got = bench.got("B").iter();
+        got.filter(|text| text.contains("well")).count()
+    };
+    assert_eq!(of_b(&bench), 1);
+
+    // One that is never told is taken at the second look.
+    bench.says("B", "@B → @ADMIN [T]: heard");
+    bench.send("@A [T]: again");
+    probe(&mut bench);
+    bench.after(5);
+    probe(&mut bench);
+    bench.is("A", State::Idle);
+    assert_eq!(of_b(&bench), 2);
+}

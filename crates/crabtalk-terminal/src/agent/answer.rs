@@ -6,7 +6,6 @@
 
 use super::Terminal;
 use super::submit::Hindered;
-use super::watch::gone;
 use crate::tmux::keys::{Stroke, shown};
 use crate::tmux::text::plain;
 use crabtalk_backend::{Answered, Evidence, Failure, Prompt, Source};
@@ -17,6 +16,9 @@ const GOES: Duration = Duration::from_secs(5);
 
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(40);
+
+/// Looks in a row that have to miss a prompt until it is gone.
+const MISSING: u32 = 2;
 
 /// How often keys are tried whose screen moved on its way.
 const TRIES: usize = 20;
@@ -88,22 +90,31 @@ impl Terminal {
         answer: Answer<'_>,
     ) -> Result<Answered, Failure> {
         let deadline = Instant::now() + GOES;
+        let mut missing = 0;
         loop {
+            self.shared.catch_up().await;
+            let is_over = {
+                let session = self.shared.session();
+                session.live.as_ref().is_none_or(|live| live.key != key)
+            };
             let look = self.shared.tmux.look(pane).await?;
             let waits = look.and_then(|look| {
                 let shown = self.shared.spec.kind.prompt(&look)?;
                 (shown.key == key).then_some(())
             });
-            if waits.is_none() {
+            missing = if waits.is_none() { missing + 1 } else { 0 };
+            // A screen may be half drawn; the transcript is not.
+            if is_over || missing >= MISSING {
+                let mut session = self.shared.session();
+                if let Answer::Deny(_) = answer
+                    && session.turns.is_busy
                 {
-                    let mut session = self.shared.session();
-                    if let Answer::Deny(_) = answer {
-                        session.cut_short = Some(Instant::now());
-                    }
-                    if session.live.as_ref().is_some_and(|live| live.key == key) {
-                        gone(&mut session, keys);
-                    }
+                    session.cut_short = Some(Instant::now());
                 }
+                if session.live.as_ref().is_some_and(|live| live.key == key) {
+                    session.prompt_gone(keys, Source::Screen);
+                }
+                drop(session);
                 self.shared.wake.notify_one();
                 let detail = format!("pressed {keys}, and the prompt went away");
                 return Ok(Answered::Taken(Evidence::new(Source::Screen, detail)));

@@ -87,6 +87,10 @@ impl Shared {
     async fn empty_window(&self) -> Result<Window, Failure> {
         let silent = self.spec.silent.as_secs().max(MIN_SILENT_SECS);
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
+            // The server may have been ended with everything in it.
+            if self.tmux.open_session(&self.at, self.size).await? {
+                self.tmux.set_hooks().await?;
+            }
             return Ok(self
                 .tmux
                 .open_window(&self.at, &self.spec.name, silent)

@@ -1,7 +1,10 @@
 //! What is known of an agent's session, read from its transcript and hooks.
 //!
 //! Invariants: a submission is told as seen once, and before the end of its
-//! turn; a file is one agent's; what is found waits in a bounded list.
+//! turn; a prompt goes before the turn ends in which it was asked; a file is one
+//! agent's; what is found waits in a bounded list.
+
+mod past;
 
 use super::Spec;
 use crate::hook::{Hook, Said};
@@ -12,7 +15,7 @@ use crate::tmux::text::{cut, squeezed};
 use crate::transcript::place::{self, Found};
 use crate::transcript::tail::{Tail, length};
 use crate::transcript::turns::{Step, Turns};
-use crate::transcript::{Reader, Record};
+use crate::transcript::{Form, Reader, Record};
 use crabtalk_backend::{Event, Evidence, Mark, Prompt, Source, Turn, What};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -82,6 +85,8 @@ pub(crate) struct Pending {
 pub(crate) struct Live {
     pub(crate) prompt: Prompt,
     pub(crate) key: String,
+    /// The call that it asks about, where that has a result only afterwards.
+    pub(crate) call: Option<String>,
     /// How it was answered by us.
     pub(crate) answer: Option<String>,
 }
@@ -119,6 +124,8 @@ pub(crate) struct Session {
     pub(crate) pending: Vec<Pending>,
     pub(crate) live: Option<Live>,
     pub(crate) prompts: u64,
+    /// Tells prompts of this session from those that an earlier supervisor saw.
+    pub(crate) epoch: u128,
     /// How many prompts have gone: a look from before one went shows it still.
     pub(crate) gone: u64,
     /// A hook said that the turn ended, and when.
@@ -131,6 +138,9 @@ pub(crate) struct Session {
     pub(crate) cut_short: Option<Instant>,
     pub(crate) moved: Instant,
     pub(crate) found: VecDeque<Event>,
+    /// What turns came to since the agent was found again, until the supervisor
+    /// has asked about the message that was with it: its arrival is told first.
+    held: Option<VecDeque<Event>>,
 }
 
 impl Session {
@@ -158,6 +168,7 @@ impl Session {
             pending: Vec::new(),
             live: None,
             prompts: 0,
+            epoch: now().as_nanos(),
             gone: 0,
             ended: None,
             hint: None,
@@ -165,6 +176,7 @@ impl Session {
             cut_short: None,
             moved: Instant::now(),
             found: VecDeque::new(),
+            held: None,
         }
     }
 
@@ -185,6 +197,7 @@ impl Session {
         self.is_compressing = false;
         self.hooks = Some(Tail::new(hooks, length(hooks)));
         self.name = name;
+        self.held = life.is_found.then(VecDeque::new);
         if let Some(found) = file {
             self.take_up(&found.path);
             self.name = found.session;
@@ -323,14 +336,15 @@ impl Session {
         });
         let holds = |found: &&Found| {
             let at = self.before.get(&found.path).copied().unwrap_or(0);
-            let said = users(&found.path, at, Reader::new(place.form));
+            let said = past::users(&found.path, at, Reader::new(place.form));
             let mut pending = self.pending.iter();
             pending.any(|pending| said.iter().any(|said| is_said(said, &pending.text)))
         };
         let choice = found.iter().find(holds).cloned();
-        // Without a message of ours only one that is alone is surely its own.
-        let alone = (found.len() == 1 && self.tail.is_none() && self.pending.is_empty())
-            .then(|| found[0].clone());
+        // Without a message of ours only one that is alone is surely its own, unless
+        // all conversations lie there, whoever has them.
+        let may_be = place.form != Form::Crabtalk && self.tail.is_none() && self.pending.is_empty();
+        let alone = (may_be && found.len() == 1).then(|| found[0].clone());
         let (seen, since) = self
             .alone
             .take()
@@ -387,6 +401,11 @@ impl Session {
                 let detail = format!("a call of {tool} without a result");
                 self.hint = Some(Evidence::new(Source::Transcript, detail));
             }
+            if let Record::Result { id } = &record
+                && self.live.as_ref().and_then(|live| live.call.as_ref()) == Some(id)
+            {
+                self.prompt_gone("its call has a result", Source::Transcript);
+            }
             for step in self.turns.take(record) {
                 self.step(step, at);
             }
@@ -436,7 +455,19 @@ impl Session {
             None => Evidence::new(Source::Transcript, name),
         };
         self.cut_short = None;
+        self.prompt_gone("its turn ended", evidence.source);
         self.tell(What::TurnEnded(turn), evidence);
+    }
+
+    /// Takes the prompt away that waited.
+    pub(crate) fn prompt_gone(&mut self, how: &str, source: Source) {
+        if let Some(live) = self.live.take() {
+            self.gone += 1;
+            let how = live.answer.unwrap_or_else(|| how.to_owned());
+            let id = live.prompt.id;
+            let evidence = Evidence::new(source, how.clone());
+            self.tell(What::PromptGone { id, how }, evidence);
+        }
     }
 
     /// Ends a turn of which a hook alone says that it ended.
@@ -462,6 +493,7 @@ impl Session {
         if let Some(mut turn) = self.turns.end(error, None) {
             turn.transcript_bytes = bytes;
             self.cut_short = None;
+            self.prompt_gone("its turn ended", evidence.source);
             self.tell(What::TurnEnded(turn), evidence);
         }
     }
@@ -474,7 +506,16 @@ impl Session {
         if is_progress(&what) && self.found.iter().any(|event| is_progress(&event.what)) {
             return;
         }
-        self.found.push_back(Event { what, evidence });
+        let of_turn = matches!(what, What::TurnBegan | What::TurnEnded(_));
+        match &mut self.held {
+            Some(held) if of_turn => held.push_back(Event { what, evidence }),
+            _ => self.found.push_back(Event { what, evidence }),
+        }
+    }
+
+    /// Tells what was held back.
+    pub(crate) fn release(&mut self) {
+        self.found.extend(self.held.take().into_iter().flatten());
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -492,28 +533,9 @@ impl Session {
         Mark(serde_json::to_string(&at).unwrap_or_default())
     }
 
-    /// Whether a text stands behind a mark as a user's turn, and what became of
-    /// that turn if it ended.
-    pub(super) fn behind(&self, mark: &Mark, text: &str) -> Option<Option<Turn>> {
-        let place = self.place.as_ref()?;
-        let text = squeezed(text);
-        let at: At = serde_json::from_str(&mark.0).unwrap_or_default();
-        let mut files = Vec::new();
-        if !at.file.as_os_str().is_empty() {
-            files.push((at.file.clone(), at.at));
-        }
-        let since = SystemTime::UNIX_EPOCH + Duration::from_millis(at.since);
-        let since = since
-            .checked_sub(CLOCK_SLACK)
-            .unwrap_or(SystemTime::UNIX_EPOCH);
-        for found in place::candidates(&self.pattern, place.form, since, &self.folder) {
-            if found.path != at.file && !self.is_anothers(&found.path) {
-                files.push((found.path, 0));
-            }
-        }
-        files
-            .into_iter()
-            .find_map(|(file, at)| turn_of(&file, at, Reader::new(place.form), &text))
+    /// Whether the transcript is followed: what it does not say did not happen.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.tail.is_some()
     }
 
     /// A number of the transcript's state, for a probe.
@@ -533,53 +555,6 @@ fn is_said(said: &str, message: &str) -> bool {
     !message.is_empty() && said.contains(message)
 }
 
-/// What users said from there on.
-fn users(file: &Path, at: u64, reader: Reader) -> Vec<String> {
-    let mut said = Vec::new();
-    each(file, at, &reader, |record| {
-        if let Record::User(text) = record {
-            said.push(squeezed(&text));
-        }
-        true
-    });
-    said
-}
-
-fn turn_of(file: &Path, at: u64, reader: Reader, text: &str) -> Option<Option<Turn>> {
-    let mut turns = Turns::default();
-    let mut found: Option<Option<Turn>> = None;
-    each(file, at, &reader, |record| {
-        for step in turns.take(record) {
-            match step {
-                Step::User(said) if is_said(&squeezed(&said), text) => found = Some(None),
-                Step::Ended(turn, _) if found == Some(None) => {
-                    found = Some(Some(turn));
-                    return false;
-                }
-                Step::User(_) | Step::Began(_) | Step::Ended(..) | Step::Compacted => {}
-            }
-        }
-        true
-    });
-    found
-}
-
-fn each(file: &Path, at: u64, reader: &Reader, mut take: impl FnMut(Record) -> bool) {
-    let mut tail = Tail::new(file, at);
-    let begin = at;
-    loop {
-        let (lines, more) = tail.step();
-        for record in lines.iter().flat_map(|line| reader.read(line)) {
-            if !take(record) {
-                return;
-            }
-        }
-        if !more || tail.at() > begin + REPLAY_BYTES {
-            return;
-        }
-    }
-}
-
 /// A kind's pattern of files, for this home and folder.
 fn pattern(files: &str, home: &Path, folder: &Path) -> String {
     let folder = folder.display().to_string();
@@ -591,9 +566,11 @@ fn pattern(files: &str, home: &Path, folder: &Path) -> String {
         .replace("{dashes}", &folder.chars().map(dashes).collect::<String>())
 }
 
-fn now_ms() -> u64 {
+fn now() -> Duration {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
+    since.unwrap_or_default()
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(now().as_millis()).unwrap_or(u64::MAX)
 }

@@ -11,7 +11,7 @@ use crate::tmux::control::Window;
 use crate::tmux::keys::{Stroke, shown};
 use crate::tmux::look::Look;
 use crate::tmux::text::squeezed;
-use crabtalk_backend::{Answered, Evidence, Failure, Source, Submission, Submitted, What};
+use crabtalk_backend::{Answered, Evidence, Failure, Source, Submission, Submitted};
 use std::time::{Duration, Instant};
 
 /// Between two looks at a composer.
@@ -63,9 +63,7 @@ impl Terminal {
     pub(super) async fn give(&self, message: Submission) -> Result<Submitted, Failure> {
         let window = self.shared.running()?;
         self.shared.catch_up().await;
-        if message.again
-            && let Some(evidence) = self.found_behind(&message).await
-        {
+        if let Some(evidence) = self.found_behind(&message).await {
             return Ok(Submitted::AlreadyThere(evidence));
         }
         match self.typed(&window, &message).await {
@@ -75,37 +73,23 @@ impl Terminal {
         }
     }
 
-    /// Tells of a message that an earlier try brought there.
+    /// Tells of a message that an earlier try brought there, and what turns came
+    /// to since the agent was found.
     async fn found_behind(&self, message: &Submission) -> Option<Evidence> {
         let shared = self.shared.clone();
-        let (mark, text) = (message.mark.clone(), message.text.clone());
-        let find = tokio::task::spawn_blocking(move || shared.session().behind(&mark, &text));
-        let turn = find.await.unwrap_or(None)?;
-        let evidence = Evidence::new(Source::Transcript, "a user's turn behind the mark");
-        let mut session = self.shared.session();
-        session.pending.retain(|pending| pending.id != message.id);
-        let id = message.id.clone();
-        let is_busy = session.turns.is_busy;
-        match turn {
-            Some(turn) => {
-                session.tell(What::TurnBegan, evidence.clone());
-                session.tell(What::Seen { id }, evidence.clone());
-                session.tell(What::TurnEnded(turn), evidence.clone());
-            }
-            None if is_busy => session.tell(What::Seen { id }, evidence.clone()),
-            None => {
-                session.tell(What::TurnBegan, evidence.clone());
-                session.tell(What::Seen { id }, evidence.clone());
-                let turn = crabtalk_backend::Turn {
-                    error: Some("the agent ended in the midst of it".into()),
-                    ..Default::default()
-                };
-                session.tell(What::TurnEnded(turn), evidence.clone());
-            }
-        }
-        drop(session);
+        let message = message.clone();
+        let find = move || {
+            let mut session = shared.session();
+            let found = message
+                .again
+                .then(|| session.found_behind(&message.id, &message.mark, &message.text));
+            session.release();
+            found.flatten()
+        };
+        // One that panics found nothing.
+        let found = tokio::task::spawn_blocking(find).await.unwrap_or(None);
         self.shared.wake.notify_one();
-        Some(evidence)
+        found
     }
 
     async fn typed(&self, window: &Window, message: &Submission) -> Result<Evidence, Hindered> {

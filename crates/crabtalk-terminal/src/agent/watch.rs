@@ -9,6 +9,7 @@
 
 use super::Shared;
 use super::session::{Life, Live};
+use crate::kind::PromptRule;
 use crate::kind::screen::Shown;
 use crate::processes;
 use crate::tmux::control::{Window, Windows};
@@ -45,6 +46,10 @@ const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
 /// A screen that stood so long after its turn was cut short stands.
 const CUT_SHORT: Duration = Duration::from_millis(1500);
+
+/// How long a supervisor has to ask what became of the message that was with an
+/// agent that it found again.
+const ASKED: Duration = Duration::from_secs(10);
 
 /// What of a screen is told of an agent that died.
 const SAID_LINES: usize = 8;
@@ -203,7 +208,9 @@ impl Watcher {
             self.looks.pop_front();
             self.examine(&window.pane).await;
             let mut session = self.shared.session();
-            let prompt = session.live.as_ref().map(|live| live.prompt.clone());
+            let live = session.live.as_ref();
+            let prompt = live.filter(|live| live.answer.is_none());
+            let prompt = prompt.map(|live| live.prompt.clone());
             session.tell(
                 What::Bell {
                     count: bells,
@@ -248,6 +255,10 @@ impl Watcher {
             return self.wait_until_ready(life).await;
         }
         let now = Instant::now();
+        if self.ready_since.is_some_and(|at| at.elapsed() > ASKED) {
+            // Nothing was with it.
+            self.shared.session().release();
+        }
         let (waits, cut_short) = {
             let session = self.shared.session();
             (session.live.is_some(), session.cut_short)
@@ -346,8 +357,9 @@ impl Watcher {
             return;
         };
         let shared = self.shared.clone();
-        let shown = shared.spec.kind.prompt(&look);
         let mut session = shared.session();
+        let shown = shared.spec.kind.prompt(&look);
+        let shown = shown.filter(|shown| may_wait(shown.rule, &session));
         if session.gone != before {
             // It was answered meanwhile, and this look may be from before that.
             self.looks.push_front(Instant::now() + BUSY_PAUSE);
@@ -358,14 +370,15 @@ impl Watcher {
             (Some(shown), Some(key)) if shown.key == key => self.is_missing = false,
             (Some(shown), key) => {
                 if key.is_some() {
-                    gone(&mut session, "another prompt took its place");
+                    session.prompt_gone("another prompt took its place", Source::Screen);
                 }
                 self.is_missing = false;
                 self.prompt_since = Instant::now();
-                let prompt = prompt_of(&shown, &mut session);
+                let (prompt, call) = prompt_of(&shown, &mut session);
                 session.live = Some(Live {
                     prompt: prompt.clone(),
                     key: shown.key,
+                    call,
                     answer: None,
                 });
                 let first = prompt.text.lines().next().unwrap_or_default().trim();
@@ -381,7 +394,7 @@ impl Watcher {
             }
             (None, Some(_)) => {
                 self.is_missing = false;
-                gone(&mut session, "it went away");
+                session.prompt_gone("it went away", Source::Screen);
             }
             (None, None) => {}
         }
@@ -448,6 +461,7 @@ impl Watcher {
             let evidence = Evidence::new(Source::Process, detail);
             // Its end is the end of its turn, too.
             session.turns.drop_turn();
+            session.release();
             session.tell(What::Died(exit), evidence);
         }
         self.flush().await;
@@ -489,20 +503,19 @@ impl Watcher {
     }
 }
 
-/// Takes the prompt away that waited.
-pub(super) fn gone(session: &mut super::session::Session, how: &str) {
-    if let Some(live) = session.live.take() {
-        session.gone += 1;
-        let how = live.answer.unwrap_or_else(|| how.to_owned());
-        let evidence = Evidence::new(Source::Screen, how.clone());
-        let id = live.prompt.id;
-        session.tell(What::PromptGone { id, how }, evidence);
+/// Whether the transcript lets a prompt wait at all: what is still on the screen
+/// of a turn that ended, or of a call that has its result, does not.
+fn may_wait(rule: &PromptRule, session: &super::session::Session) -> bool {
+    match rule {
+        _ if !session.is_followed() => true,
+        rule if rule.call => !session.turns.calls.is_empty(),
+        rule => session.turns.is_busy || rule.allow.is_empty(),
     }
 }
 
 /// A prompt with all that would be done: the whole subject stands in the
 /// transcript, as the one call without a result that is shown on the screen.
-fn prompt_of(shown: &Shown<'_>, session: &mut super::session::Session) -> Prompt {
+fn prompt_of(shown: &Shown<'_>, session: &mut super::session::Session) -> (Prompt, Option<String>) {
     /// So much of a subject tells calls apart, and stands in one line.
     const PREFIX_CHARS: usize = 24;
     let screen = squeezed(&shown.text);
@@ -527,17 +540,19 @@ fn prompt_of(shown: &Shown<'_>, session: &mut super::session::Session) -> Prompt
     };
     let tool = call.map_or_else(|| shown.tool.clone(), |call| call.tool.clone());
     let mut hasher = DefaultHasher::new();
-    (&shown.key, call.map(|call| &call.id)).hash(&mut hasher);
+    (session.epoch, &shown.key, call.map(|call| &call.id)).hash(&mut hasher);
     let digest = hasher.finish();
+    let id = call.filter(|_| shown.rule.call).map(|call| call.id.clone());
     session.prompts += 1;
-    Prompt {
+    let prompt = Prompt {
         id: format!("{digest:016x}-{}", session.prompts),
         tool,
         subject,
         text: shown.text.clone(),
         is_question: shown.rule.is_question,
         options: Vec::new(),
-    }
+    };
+    (prompt, id)
 }
 
 fn last_lines(text: &str) -> String {

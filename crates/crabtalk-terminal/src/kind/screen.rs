@@ -7,6 +7,7 @@
 
 use super::{Composer, CursorAt, Kind, Pattern, PromptRule};
 use crate::tmux::look::Look;
+use std::ops::Range;
 
 /// A prompt on the screen.
 #[derive(Debug, Clone)]
@@ -30,7 +31,8 @@ impl Kind {
         if look.in_mode || look.is_dead {
             return None;
         }
-        let shown = |rule: &'a PromptRule| rule.shown(look, &self.moving);
+        let frame = self.composer.frame.as_ref();
+        let shown = |rule: &'a PromptRule| rule.shown(look, &self.moving, frame);
         self.prompts.iter().find_map(shown)
     }
 
@@ -52,8 +54,9 @@ impl Kind {
 }
 
 impl PromptRule {
-    fn shown(&self, look: &Look, moving: &[Pattern]) -> Option<Shown<'_>> {
+    fn shown(&self, look: &Look, moving: &[Pattern], frame: Option<&Pattern>) -> Option<Shown<'_>> {
         let lines = &look.lines;
+        let room = self.room(look, frame)?;
         let choice = lines.iter().rposition(|line| self.choice.matches(line))?;
         let filled = lines[choice + 1..]
             .iter()
@@ -69,7 +72,10 @@ impl PromptRule {
         if !in_place {
             return None;
         }
-        let first = choice.saturating_sub(self.between);
+        let first = choice.saturating_sub(self.between).max(room.start);
+        if !room.contains(&choice) {
+            return None;
+        }
         let ask = lines[first..choice]
             .iter()
             .rposition(|line| self.ask.matches(line))?
@@ -104,6 +110,19 @@ impl PromptRule {
             subject,
             tool,
         })
+    }
+}
+
+impl PromptRule {
+    /// The lines among which it may stand.
+    fn room(&self, look: &Look, frame: Option<&Pattern>) -> Option<Range<usize>> {
+        let lines = &look.lines;
+        let Some(frame) = frame.filter(|_| self.framed) else {
+            return Some(0..lines.len());
+        };
+        let end = lines.iter().rposition(|line| frame.matches(line))?;
+        let begin = lines[..end].iter().rposition(|line| frame.matches(line))?;
+        Some(begin..end)
     }
 }
 

@@ -86,6 +86,22 @@ fn pi_asks_between_its_lines_and_types_between_them() {
 }
 
 #[test]
+fn what_pi_said_that_looks_like_its_question_is_none() {
+    let pi = kind("pi");
+    let line = "─".repeat(60);
+    // The cursor is never shown, and there is little below: the composer's frame
+    // tells what was said from what is asked.
+    let said = format!(
+        " Run this command?\n\n   rm -rf /\n\n → Yes\n   No\n\n{line}\n\n{line}\n/w (master)\n\
+         ↑1.0k ↓20 1.0%/100k (auto)   scripted\n"
+    );
+    let look = Look::of(&said, (0, 12), false);
+    assert!(pi.prompt(&look).is_none());
+    assert!(pi.is_ready(&look), "and it hinders no message");
+    assert_eq!(pi.composer.draft(&look).unwrap(), "");
+}
+
+#[test]
 fn the_chat_asks_in_a_frame_and_types_between_rule_and_status() {
     let chat = kind("crabtalk");
     let frame = "\u{250f}\u{2501} crab wants to use bash \u{b7} 2 lines\n\u{2503} ls\n\u{2503} pwd\n\u{2503}\n\u{2503} in /w\n";

@@ -35,6 +35,10 @@ async fn check_06_an_allowed_prompt_gets_exactly_one_key() {
         agent.count(|what| matches!(what, What::PromptGone { .. })),
         1
     );
+    let place = |is: fn(&What) -> bool| agent.told.iter().position(|event| is(&event.what));
+    let gone = place(|what| matches!(what, What::PromptGone { .. }));
+    let ended = place(|what| matches!(what, What::TurnEnded(_)));
+    assert!(gone < ended, "a prompt goes before its turn ends");
 }
 
 #[tokio::test]

@@ -84,6 +84,38 @@ async fn a_window_that_is_closed_is_an_agent_that_died() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_ended_is_started_again_with_the_agents() {
+    let Some(rig) = Rig::open("a_server_that_was_ended").await else {
+        return;
+    };
+    let mut all = [rig.ready("A").await, rig.ready("B").await];
+    for agent in &mut all {
+        agent.say("before").await;
+        agent.ended().await;
+    }
+    rig.tmux(&["kill-server"]);
+    for agent in &mut all {
+        assert_eq!(agent.until("Died", died).await.said, "its window is gone");
+    }
+    // Both at once, as a supervisor does.
+    let [a, b] = &all;
+    let both = tokio::join!(a.port.launch(Launch::Fresh), b.port.launch(Launch::Fresh));
+    assert_eq!(both, (Ok(()), Ok(())));
+    for agent in &mut all {
+        agent
+            .until("Ready", |what| {
+                let after = matches!(what, What::Ready { .. });
+                after.then_some(())
+            })
+            .await;
+        agent.say("[bells:2]").await;
+        // The hooks are there again, too.
+        let bell = |what: &What| matches!(what, What::Bell { .. }).then_some(());
+        agent.until("Bell", bell).await;
+    }
+}
+
+#[tokio::test]
 async fn stopping_ends_what_left_the_window_too() {
     let Some(rig) = Rig::open("stopping_ends_what_left").await else {
         return;

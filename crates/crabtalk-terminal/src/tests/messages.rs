@@ -173,3 +173,42 @@ async fn a_supervisor_that_comes_back_is_told_the_end_of_the_turn_in_flight() {
     assert_eq!(next.ended().await.output, "went on");
     assert_eq!(next.users().len(), 1);
 }
+
+#[tokio::test]
+async fn an_end_between_finding_an_agent_and_asking_about_its_message_is_told_once() {
+    let Some(rig) = Rig::open("an_end_between_finding").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let mark = agent.port.mark().await.unwrap();
+    agent.say("[wait]").await;
+    let session = agent.session.clone();
+    drop(agent);
+    let mut next = Agent::new(&rig.terminals, rig.folder.path(), "FE", "");
+    let launch = crabtalk_backend::Launch::Adopt { session };
+    assert!(next.launch(launch).await, "it is busy");
+    next.go();
+    let shared = next.port.shared();
+    eventually("its end is read", || {
+        shared.session().catch_up();
+        !shared.session().turns.is_busy
+    })
+    .await;
+    assert_eq!(next.count(|what| matches!(what, What::TurnEnded(_))), 0);
+    let again = next.submit_again("x", "[wait]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    assert_eq!(next.ended().await.output, "went on");
+    next.say("and on").await;
+    next.ended().await;
+    let of_turn = |what: &What| match what {
+        What::TurnEnded(turn) => Some(turn.output.clone()),
+        What::Seen { id } if id == "x" => Some("seen".to_owned()),
+        _ => None,
+    };
+    let told = next.told.iter().filter_map(|event| of_turn(&event.what));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        ["seen", "went on", "ok: and on"],
+        "its arrival comes first"
+    );
+}

@@ -26,14 +26,15 @@ pub(crate) struct Program {
 }
 
 impl Tmux {
-    /// Sees to it that the session is there.
+    /// Sees to it that the session is there; whether it had to be opened.
     pub(crate) async fn open_session(
         &self,
         session: &str,
         (columns, lines): (u16, u16),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let name = format!("={session}");
-        if self.run(&["has-session", "-t", &name]).await.is_err() {
+        let is_new = self.run(&["has-session", "-t", &name]).await.is_err();
+        if is_new {
             let (x, y) = (columns.to_string(), lines.to_string());
             let mut new = vec![
                 "new-session",
@@ -48,7 +49,12 @@ impl Tmux {
                 &y,
             ];
             new.extend(NOTHING);
-            self.run(&new).await?;
+            if let Err(error) = self.run(&new).await
+                && self.run(&["has-session", "-t", &name]).await.is_err()
+            {
+                // Else another agent's launch was first.
+                return Err(error);
+            }
         }
         let name = format!("={session}:");
         for (option, value) in [
@@ -62,7 +68,7 @@ impl Tmux {
             self.run(&["set-option", "-t", &name, option, value])
                 .await?;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// The window of an agent, if there is one.
