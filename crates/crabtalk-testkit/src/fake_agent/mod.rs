@@ -20,6 +20,8 @@
 //!
 //! Anything else is answered `ok: ` and its first line. Each turn but a
 //! cancelled one ends with a bell. `/compact`, `/new` and `/quit` are commands.
+//! A test may say by a function what a message makes it do instead, see
+//! [`enter_as`].
 //! A message that ends in `@word` needs Enter twice. Files in its folder: `go`
 //! lets it go on; `dialog` makes it ask for trust before its composer comes;
 //! `keys` and `ran` tell what reached it.
@@ -28,7 +30,7 @@ mod keys;
 mod play;
 mod screen;
 
-pub use play::{FOLDER, enter};
+pub use play::{Does, FOLDER, enter, enter_as};
 
 /// What a supervisor has to know of it. Its environment needs `FAKE_AGENT`, a
 /// folder, and `FAKE_PROGRAM` and `FAKE_TEST`: a test program, and the test in it

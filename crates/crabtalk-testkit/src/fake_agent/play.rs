@@ -17,19 +17,57 @@ const TICK: Duration = Duration::from_millis(10);
 /// Between two bells, so that a terminal hears two.
 const BETWEEN_BELLS: Duration = Duration::from_millis(60);
 
+/// What a context holds that just began.
+const FRESH_TOKENS: u64 = 1000;
+
 /// Pieces of input that wait.
 const PIECES: usize = 64;
 
 const BELL: &str = "\x07";
 
+/// What a message makes the agent do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Does {
+    /// It answers.
+    Answers(String),
+    /// It answers, and reports that its context holds so many tokens from now on.
+    Counts(u64, String),
+    /// It asks, and then answers this or that.
+    Asks {
+        /// What it asks for.
+        command: String,
+        /// Its answer when that was allowed.
+        done: String,
+        /// Its answer when that was refused.
+        refused: String,
+    },
+    /// It rings, and says and does nothing more.
+    Hangs,
+    /// It ends with this status.
+    Crashes(i32),
+}
+
+/// What a test has it do: a message in, what it does out.
+type Brain = fn(&str) -> Does;
+
+/// As [`enter`], for an agent whose messages mean what `brain` says, not what
+/// directives in them say.
+pub fn enter_as(brain: fn(&str) -> Does) {
+    begin(Some(brain));
+}
+
 /// Plays the agent and ends the process, if this process was started to; else it
 /// returns at once. A test calls it, so that the test program can be started
 /// again as the agent.
 pub fn enter() {
+    begin(None);
+}
+
+fn begin(brain: Option<Brain>) {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let status = Agent::new(Path::new(&folder)).play();
+    let status = Agent::new(Path::new(&folder), brain).play();
     put("\x1b[?2004l\x1b[?25h\x1b[?1049l");
     std::process::exit(status);
 }
@@ -38,12 +76,21 @@ pub fn enter() {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Doing {
     Nothing,
-    Waiting { spins: bool },
-    Asking { command: String, vanishes: bool },
+    Waiting {
+        spins: bool,
+    },
+    Asking {
+        command: String,
+        vanishes: bool,
+        /// What it says when it may, and when it may not; then its turn is
+        /// cancelled where it has nothing to say.
+        then: (String, Option<String>),
+    },
     Odd,
 }
 
 struct Agent {
+    brain: Option<Brain>,
     folder: PathBuf,
     transcript: PathBuf,
     screen: Screen,
@@ -58,9 +105,10 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(folder: &Path) -> Self {
+    fn new(folder: &Path, brain: Option<Brain>) -> Self {
         let session = std::env::var("FAKE_SESSION").unwrap_or_default();
         let mut agent = Self {
+            brain,
             folder: folder.to_owned(),
             transcript: folder.join("sessions").join(format!("{session}.jsonl")),
             screen: Screen::default(),
@@ -70,7 +118,7 @@ impl Agent {
             deaf: false,
             spin: 0,
             sessions: 0,
-            tokens: 1000,
+            tokens: FRESH_TOKENS,
         };
         if session.is_empty() || !agent.transcript.exists() {
             agent.begin_session();
@@ -81,6 +129,7 @@ impl Agent {
     /// A new file, made when the first message comes.
     fn begin_session(&mut self) {
         self.sessions += 1;
+        self.tokens = FRESH_TOKENS;
         let name = format!("s{}-{}", std::process::id(), self.sessions);
         self.transcript = self.folder.join("sessions").join(format!("{name}.jsonl"));
     }
@@ -157,10 +206,20 @@ impl Agent {
     /// What a key does; the status if it ends the agent.
     fn press(&mut self, key: Key) -> Option<i32> {
         match (self.doing.clone(), key) {
-            (Doing::Asking { command, .. }, Key::Text(text)) if text == "1" => {
+            (Doing::Asking { command, then, .. }, Key::Text(text)) if text == "1" => {
                 append(&self.folder.join("ran"), &command);
                 self.result(false);
-                self.end("done");
+                self.end(&then.0);
+            }
+            (
+                Doing::Asking {
+                    then: (_, Some(refused)),
+                    ..
+                },
+                Key::Escape,
+            ) => {
+                self.result(true);
+                self.end(&refused);
             }
             (Doing::Asking { .. } | Doing::Waiting { .. }, Key::Escape) => {
                 self.result(true);
@@ -216,14 +275,17 @@ impl Agent {
             .say(&format!("you: {}", text.lines().next().unwrap_or_default()));
         let content = json!([{"type": "text", "text": text}]);
         self.message(&json!({"role": "user", "content": content}));
+        if let Some(brain) = self.brain {
+            return self.does(brain(text));
+        }
         let (name, argument) = directive(text);
         match name {
             "say" => self.end(argument),
             "tokens" => {
-                self.tokens = argument.parse().unwrap_or(1000);
+                self.tokens = argument.parse().unwrap_or(FRESH_TOKENS);
                 self.end("counted");
             }
-            "tool" | "mute" | "vanish" => self.ask(argument, name),
+            "tool" | "mute" | "vanish" => self.ask(argument, name, ("done".into(), None)),
             "odd" => {
                 self.doing = Doing::Odd;
                 self.draw();
@@ -268,7 +330,29 @@ impl Agent {
         None
     }
 
-    fn ask(&mut self, command: &str, how: &str) {
+    fn does(&mut self, does: Does) -> Option<i32> {
+        match does {
+            Does::Answers(text) => self.end(&text),
+            Does::Counts(tokens, text) => {
+                self.tokens = tokens;
+                self.end(&text);
+            }
+            Does::Asks {
+                command,
+                done,
+                refused,
+            } => self.ask(&command, "tool", (done, Some(refused))),
+            Does::Hangs => {
+                self.doing = Doing::Waiting { spins: false };
+                self.draw();
+                put(BELL);
+            }
+            Does::Crashes(status) => return Some(status),
+        }
+        None
+    }
+
+    fn ask(&mut self, command: &str, how: &str, then: (String, Option<String>)) {
         self.message(&json!({
             "role": "assistant",
             "content": [
@@ -280,6 +364,7 @@ impl Agent {
         self.doing = Doing::Asking {
             command: command.to_owned(),
             vanishes: how == "vanish",
+            then,
         };
         self.draw();
         if how != "mute" {

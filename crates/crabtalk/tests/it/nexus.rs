@@ -1,7 +1,6 @@
-//! NEXUS with agents of a real daemon, and doubles beside them.
+//! NEXUS with agents of a real daemon, and beside them some in a real tmux.
 
 mod day;
-#[path = "../../../crabtalk-nexus/tests/it/double.rs"]
-mod double;
+mod player;
 mod speaker;
 mod supervised;

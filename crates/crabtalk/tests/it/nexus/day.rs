@@ -1,26 +1,27 @@
 //! A day of a team in a minute: tasks, messages, prompts, a hang, a crash,
 //! compressions, and a supervisor that is killed again and again.
 
-use super::double::{Line, lines};
+use super::player::Player;
 use super::speaker::Speaker;
 use super::supervised::Team;
-use crate::rig::{TestEnv, has_tools, within};
+use crate::rig::{CRABTALK, TestEnv, has_tools, within};
+use crate::team::Server as Tmux;
 use crabtalk_client::{Client, Endpoint, GetHistoryMsg, HistoryEntry};
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::journal;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::world::{Answer, Command, Entry, TaskState};
+use crabtalk_testkit::fake_agent;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Three of the daemon, three doubles. Times are those of a slow machine at a
-/// hundred times its pace.
+/// Three of the daemon. Times are those of a slow machine at a hundred times its
+/// pace.
 const TEAM: &str = "compress = \"auto\"\n\
     [times]\nbootstrap_secs = 6000\nreadiness_secs = 6000\nreflection_secs = 36000\n\
     silent_secs = 1200\n\
     [rules]\nallow = [\"bash(echo *)\"]\ndeny = [\"bash(rm *)\"]\n\
-    [agent.D1]\nagent = \"crab\"\napprove = \"all\"\n[agent.D2]\n[agent.D3]\n\
-    [agent.T1]\n[agent.T2]\n[agent.T3]\n";
+    [agent.D1]\nagent = \"crab\"\napprove = \"all\"\n[agent.D2]\n[agent.D3]\n";
 
 const TASKS: usize = 40;
 
@@ -38,9 +39,10 @@ fn task(number: usize) -> String {
     let body = match number {
         3 => "hang".into(),
         4 => "die".into(),
-        9 | 13 | 18 => "prompt echo well".into(),
-        17 | 21 => "prompt rm -rf nothing".into(),
-        2 => "prompt touch asked".into(),
+        9 | 13 | 18 | 19 => format!("prompt echo well {number}"),
+        17 | 20 | 21 => "prompt rm -rf nothing".into(),
+        2 | 35 => "prompt touch asked".into(),
+        27 => "learn much".into(),
         8 | 16 => "ask T3".into(),
         11 | 12 => "ask D2".into(),
         _ => format!("work {number}"),
@@ -102,9 +104,33 @@ async fn until(team: &Team<'_>, count: usize) {
     );
 }
 
+/// The three that are in a terminal: two that play, and our own chat.
+fn in_terminals(env: &TestEnv, players: &[Player; 2]) -> String {
+    let mut kinds = toml::Table::new();
+    let fake: toml::Table = fake_agent::KIND.parse().unwrap();
+    kinds.insert("fake".into(), fake.into());
+    let chat = format!("command = [{CRABTALK:?}, \"chat\", \"--bell\"]");
+    kinds.insert(
+        "crabtalk".into(),
+        chat.parse::<toml::Table>().unwrap().into(),
+    );
+    let kinds = toml::Table::from_iter([("kind".to_owned(), toml::Value::Table(kinds))]);
+    let socket = env.root().join("tmux");
+    let [first, second] = players;
+    format!(
+        "[tmux]\nsocket = {socket:?}\n{}{}[agent.T3]\nkind = \"crabtalk\"\n[agent.T3.env]\n\
+         HOME = {:?}\nCRABTALK_HOME = {:?}\nCRABTALK_DETECT = \"0\"\n{}",
+        first.section("T1"),
+        second.section("T2"),
+        env.user_home,
+        env.home,
+        toml::to_string(&kinds).unwrap()
+    )
+}
+
 #[tokio::test]
 async fn a_scripted_day_does_each_task_once_though_nexus_is_killed_five_times() {
-    if !has_tools("a day of a team", &["git"]) {
+    if !has_tools("a_scripted_day_does_each_task_once", &["git", "tmux"]) {
         return;
     }
     let speaker = Speaker::start().await;
@@ -114,75 +140,75 @@ async fn a_scripted_day_does_each_task_once_though_nexus_is_killed_five_times() 
         env.agent(agent, "description: one of a team");
     }
     let _daemon = env.daemon().await;
-    let mut team = Team::new(&env, TEAM);
+    let players = ["t1", "t2"].map(|name| Player::new(env.root().join(name)));
+    let _tmux = Tmux(env.root().join("tmux"));
+    let config = format!("{TEAM}{}", in_terminals(&env, &players));
+    let mut team = Team::new(&env, &config);
     team.start().await;
     for number in 0..TASKS {
         let text = task(number);
         let added = team.say(Command::AddTask { text }).await;
         assert!(matches!(added, Answer::Done { .. }), "{added:?}");
     }
-    for (agent, force) in [("t3", false), ("d1", false)] {
-        let agent = name(agent);
-        team.say(Command::Compress { agent, force }).await;
-    }
+    let (agent, force) = (name("d1"), false);
+    team.say(Command::Compress { agent, force }).await;
     for count in [4, 11, 18, 25, 32] {
         until(&team, count).await;
         team.kill().await;
         team.start().await;
     }
     until(&team, TASKS).await;
-    check(&env, &team).await;
+    check(&env, &team, &players).await;
+    for agent in ["t1", "t2", "t3"] {
+        let agent = name(agent);
+        team.say(Command::Stop { agent }).await;
+    }
 }
 
-async fn check(env: &TestEnv, team: &Team<'_>) {
-    let mut messages = Vec::new();
-    let mut pressed = Vec::new();
-    let mut compressed = 0;
-    for agent in ["T1", "T2", "T3"] {
-        let path = env.home.join(format!("transcripts/{agent}.jsonl"));
-        for line in lines(&path) {
-            match line {
-                Line::User { text, .. } => messages.push(text),
-                Line::Pressed { id, .. } => pressed.push(id),
-                Line::Compressed { .. } => compressed += 1,
-                Line::Died { .. } => {}
-            }
-        }
-    }
-    let client = Client::new(Endpoint::of_home(&env.home), "e2e/1");
-    for agent in ["crab", "d2", "d3"] {
-        let page = client.call(GetHistoryMsg {
+/// What users said in a conversation of the daemon, and in what was put away of it.
+async fn heard(client: &Client, agent: &str, sender: &str) -> Vec<String> {
+    let page = client.call(GetHistoryMsg {
+        agent: agent.into(),
+        sender: sender.into(),
+        before: None,
+        limit: 1000,
+    });
+    let page = within("a history", page).await.unwrap();
+    // By their place in the log: what a compression keeps is in both.
+    let mut users = BTreeMap::new();
+    let mut take = |entries: Vec<HistoryEntry>| {
+        let of_user = entries.into_iter().filter(|entry| entry.role == "user");
+        users.extend(of_user.map(|entry| (entry.index, entry.content)));
+    };
+    take(page.entries);
+    let archives = client.call(crabtalk_client::ListArchivesMsg {
+        agent: agent.into(),
+        sender: sender.into(),
+    });
+    for archive in within("archives", archives).await.unwrap().archives {
+        let content = client.call(crabtalk_client::GetArchiveMsg {
             agent: agent.into(),
-            sender: "user/nexus".into(),
+            sender: sender.into(),
+            index: archive.index,
             before: None,
             limit: 1000,
         });
-        let page = within("a history", page).await.unwrap();
-        // By their place in the log: what a compression keeps is in both.
-        let mut users = BTreeMap::new();
-        let mut take = |entries: Vec<HistoryEntry>| {
-            let of_user = entries.into_iter().filter(|entry| entry.role == "user");
-            users.extend(of_user.map(|entry| (entry.index, entry.content)));
-        };
-        take(page.entries);
-        // What was put away by compression is in archives.
-        let archives = client.call(crabtalk_client::ListArchivesMsg {
-            agent: agent.into(),
-            sender: "user/nexus".into(),
-        });
-        for archive in within("archives", archives).await.unwrap().archives {
-            let content = client.call(crabtalk_client::GetArchiveMsg {
-                agent: agent.into(),
-                sender: "user/nexus".into(),
-                index: archive.index,
-                before: None,
-                limit: 1000,
-            });
-            let content = within("an archive", content).await.unwrap();
-            compressed += 1;
-            take(content.entries);
-        }
-        messages.extend(users.into_values());
+        take(within("an archive", content).await.unwrap().entries);
+    }
+    users.into_values().collect()
+}
+
+async fn check(env: &TestEnv, team: &Team<'_>, players: &[Player; 2]) {
+    let mut messages: Vec<String> = players.iter().flat_map(Player::heard).collect();
+    let client = Client::new(Endpoint::of_home(&env.home), "e2e/1");
+    for (agent, sender) in [
+        ("crab", "user/nexus"),
+        ("d2", "user/nexus"),
+        ("d3", "user/nexus"),
+        // The chat in its window, which is one of its project.
+        ("crab", "user/team"),
+    ] {
+        messages.extend(heard(&client, agent, sender).await);
     }
     messages.sort();
     let carried = |text: &&String| text.contains("Your session was interrupted");
@@ -199,23 +225,60 @@ async fn check(env: &TestEnv, team: &Team<'_>) {
             assert_eq!(count, expected, "{topic}: {messages:#?}");
         }
     }
-    assert!(compressed >= 2, "two were compressed: {compressed}");
     let mut log: Vec<Entry> = Vec::new();
     journal::entries(&team.places().state(), |entry| log.push(entry)).unwrap();
-    accounts_for_all(&log, &pressed);
+    accounts_for_all(&log);
+    keys_have_reasons(&log, players);
+    let compressed = |agent: &str| {
+        let agent = name(agent);
+        let of = |entry: &&Entry| entry.agent.as_ref() == Some(&agent);
+        let entries = log.iter().filter(of);
+        entries
+            .filter(|entry| entry.why == "it is compressed")
+            .count()
+    };
+    assert!(compressed("D1") >= 1, "one because ADMIN said so");
+    assert!(compressed("T1") >= 1, "one because its context was full");
+    assert!(players[0].lives() >= 2, "it has another session since");
     assert!(
         log.iter().any(|entry| entry.to == Some(State::Stuck)),
         "one hung"
     );
     assert!(
-        log.iter().any(|entry| entry.why.contains("signal 11")),
+        log.iter().any(|entry| entry.why.contains("status 11")),
         "one crashed"
+    );
+}
+
+/// Each key that answered a prompt in a terminal was decided for that prompt, and
+/// no command ran that was not allowed.
+fn keys_have_reasons(log: &[Entry], players: &[Player; 2]) {
+    for (agent, player) in ["T1", "T2"].into_iter().zip(players) {
+        let agent = name(agent);
+        let did = |begin: &str| {
+            let of = log
+                .iter()
+                .filter(|entry| entry.agent.as_ref() == Some(&agent));
+            let did = of.flat_map(|entry| &entry.did);
+            did.filter(|did| did.starts_with(begin)).count()
+        };
+        let (allowed, denied) = player.pressed();
+        assert!(allowed <= did("allow "), "{agent}: {allowed}");
+        assert!(denied <= did("deny "), "{agent}: {denied}");
+        assert_eq!(player.ran().len(), allowed, "{:?}", player.ran());
+    }
+    assert_eq!(players[0].ran(), ["echo well 19", "touch asked"]);
+    assert_eq!(players[1].ran(), [""; 0]);
+    assert_eq!(
+        players[1].pressed(),
+        (0, 1),
+        "what is refused gets one Escape"
     );
 }
 
 /// Each thing that was done stands in the log with what it was done for, and
 /// keys with what was seen.
-fn accounts_for_all(log: &[Entry], pressed: &[String]) {
+fn accounts_for_all(log: &[Entry]) {
     for entry in log {
         assert!(!entry.why.is_empty(), "{entry:?}");
         let keys = entry.did.iter().any(|did| {
@@ -225,14 +288,6 @@ fn accounts_for_all(log: &[Entry], pressed: &[String]) {
         });
         let of_admin = entry.why.starts_with("ADMIN");
         assert!(!keys || of_admin || entry.evidence.is_some(), "{entry:?}");
-    }
-    for id in pressed {
-        let press = |entry: &&Entry| {
-            entry.did.iter().any(|did| {
-                (did.starts_with("allow ") || did.starts_with("deny ")) && did.contains(id)
-            })
-        };
-        assert!(log.iter().any(|entry| press(&entry)), "{id}");
     }
     let numbers: Vec<u64> = log.iter().map(|entry| entry.n).collect();
     assert!(

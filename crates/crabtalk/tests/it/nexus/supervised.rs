@@ -1,16 +1,12 @@
 //! NEXUS in a process of its own, which can be killed: this test program again.
 
-use super::double::{Double, Shared};
 use crate::rig::{TestEnv, eventually};
-use crabtalk_backend::Backend;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
 use crabtalk_nexus::start::{self, Places};
-use crabtalk_nexus::supervisor::Supervisor;
 use crabtalk_nexus::world::{Answer, Command, Task};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::process::Child;
 
@@ -30,7 +26,7 @@ pub(crate) struct Team<'a> {
 }
 
 fn places(home: PathBuf) -> Places {
-    let user_home = home.clone();
+    let user_home = home.parent().expect("a home lies in one").to_owned();
     Places { home, user_home }
 }
 
@@ -43,22 +39,7 @@ async fn serve_nexus() {
     let places = places(home.into());
     let epoch = std::env::var(EPOCH).unwrap().parse().unwrap();
     let clock = Clock::fast(epoch, RATE);
-    let team = places.team().unwrap();
-    let (world, journal) = start::restored(team.clone(), &places.state()).unwrap();
-    let (mut backends, _terminals) = start::backends(&places, &team).await;
-    for name in team
-        .agents
-        .keys()
-        .filter(|name| name.as_str().starts_with('T'))
-    {
-        let folder = places.home.join("transcripts");
-        let (tap, clock) = (Arc::new(|| false), clock.clone());
-        let double = Double::new(name.as_str(), &team.root, &folder, clock, tap);
-        let backend: Arc<dyn Backend> = Arc::new(Shared(Arc::new(double)));
-        backends.insert(name.clone(), backend);
-    }
-    let supervisor = Supervisor::new(world, journal, backends, clock);
-    let served = start::serve(&places, supervisor, std::future::pending()).await;
+    let served = start::run(&places, clock, Box::new(|_, _| {}), std::future::pending()).await;
     panic!("NEXUS ended: {served:?}");
 }
 
