@@ -10,7 +10,7 @@ mod remote;
 mod rights;
 
 pub(crate) use bus::{Publish, Subscriptions};
-pub(crate) use config::{Completions, Config, Man};
+pub(crate) use config::{Completions, Config, Init, Man};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
@@ -201,6 +201,14 @@ pub(crate) enum Command {
     },
     /// Show the daemon's figures, and what was spent.
     Stats(Stats),
+    /// Write a configuration that works, from what is found here.
+    Init(Init),
+    /// Say what is wrong here, and what mends it.
+    Doctor {
+        /// Do not ask any model.
+        #[arg(long)]
+        offline: bool,
+    },
     /// Show and change the configuration.
     Config {
         #[command(subcommand)]

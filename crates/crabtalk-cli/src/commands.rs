@@ -11,7 +11,9 @@ mod config;
 mod conversations;
 mod cron;
 mod daemon;
+mod doctor;
 mod events;
+mod init;
 mod mcps;
 mod memory;
 mod models;
@@ -51,7 +53,12 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
     // They speak to no conversation, and mend what is broken.
     let mends = matches!(
         command,
-        Command::Daemon(_) | Command::Config { .. } | Command::Completions(_) | Command::Man(_)
+        Command::Daemon(_)
+            | Command::Config { .. }
+            | Command::Init(_)
+            | Command::Doctor { .. }
+            | Command::Completions(_)
+            | Command::Man(_)
     );
     if !mends {
         let speaks = matches!(command, Command::Chat(_) | Command::Ask(_));
@@ -107,6 +114,8 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
             let command = command.unwrap_or(args::Config::Get { key: None });
             config::run(context, command).await
         }
+        Command::Init(args) => init::run(context, args).await,
+        Command::Doctor { offline } => doctor::run(context, offline).await,
         Command::Tokens { command } => {
             tokens::run(context, command.unwrap_or(args::Tokens::List)).await
         }

@@ -229,6 +229,7 @@ fn is_of_here(command: Option<&Command>) -> bool {
         Some(
             Command::Trust { .. }
                 | Command::Remote { .. }
+                | Command::Init(_)
                 | Command::Daemon(
                     Daemon::Run { .. }
                         | Daemon::Start
@@ -257,6 +258,7 @@ fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
                 | Command::Attach(_)
                 | Command::Approve { .. }
                 | Command::Remote { .. }
+                | Command::Init(_)
         )
     ) {
         return None;

@@ -151,7 +151,12 @@ impl Models {
             .map_err(|e| e.to_string())?;
         tracing::info!(provider = %found.provider.name, why = %found.why, "no provider is configured");
         if state.said != found.why {
-            state.notice = Some(format!("no provider is configured: {}", found.why));
+            let why = &found.why;
+            let more = match found.provider.kind == Kind::Offline {
+                true => "; `crabtalk init` sets one up",
+                false => "",
+            };
+            state.notice = Some(format!("no provider is configured: {why}{more}"));
             state.said.clone_from(&found.why);
         }
         Ok(())
@@ -160,6 +165,20 @@ impl Models {
     /// What was found and why, for the first who asks.
     pub(crate) fn take_notice(&self) -> Option<String> {
         self.state().notice.take()
+    }
+
+    /// Why the model that is in use was chosen; empty where it is configured.
+    pub(crate) fn why(&self) -> String {
+        let state = self.state();
+        match state.search {
+            Some(_) => state.said.clone(),
+            None => String::new(),
+        }
+    }
+
+    /// What could answer, whatever is configured. It is looked for anew.
+    pub(crate) async fn could_be(&self) -> Vec<detect::Detected> {
+        detect::all(&self.options).await
     }
 
     /// The provider that was found rather than configured.

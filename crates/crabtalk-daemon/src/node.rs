@@ -74,7 +74,7 @@ impl Node {
         &self.partial_answers
     }
 
-    pub(crate) fn models(&self) -> &Models {
+    pub(crate) fn models(&self) -> &Arc<Models> {
         &self.models
     }
 

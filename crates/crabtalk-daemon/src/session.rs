@@ -14,6 +14,7 @@ mod lists;
 mod mcps;
 mod memories;
 mod models;
+mod probe;
 mod reach;
 mod recorded;
 mod remote;
@@ -520,6 +521,14 @@ impl Server for Session {
 
     async fn list_models(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
         Ok(self.model_list())
+    }
+
+    async fn test_model(&self, request: TestModelMsg) -> Result<ModelTest, Status> {
+        Ok(self.try_model(request.model).await)
+    }
+
+    async fn find_providers(&self, _: FindProvidersMsg) -> Result<FoundProviderList, Status> {
+        Ok(self.found_providers().await)
     }
 
     async fn list_mcps(&self, _: ListMcpsMsg) -> Result<McpList, Status> {

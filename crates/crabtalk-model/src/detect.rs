@@ -96,6 +96,9 @@ pub struct Detected {
     pub provider: ProviderConfig,
     /// What was chosen and why, for a person, to be said once.
     pub why: String,
+    /// The variable of the environment that holds its key; `None` for a local
+    /// server.
+    pub variable: Option<&'static str>,
 }
 
 /// A key that cannot be used.
@@ -114,45 +117,92 @@ pub struct Error {
 /// Looks for a key, then for a local server, and settles for the offline
 /// model.
 pub async fn find(options: &Options) -> Result<Detected, Error> {
-    let key = |name: &str| {
-        options
-            .env
-            .get(name)
-            .filter(|value| !value.trim().is_empty())
-    };
-    for (variable, address, kind, models) in KEYS {
-        if let Some(value) = key(variable) {
-            let mut provider = ProviderConfig::new(kind.as_str(), kind);
-            provider.api_key = Some(Secret::new(value));
-            // A key for another address must not be sent to this one.
-            provider.base_url = key(address).cloned();
-            provider.models = models
-                .iter()
-                .map(|model| ModelConfig::new(*model))
-                .collect();
-            let why = format!("using {} ({}) because {variable} is set", kind, models[0]);
-            return Ok(Detected { provider, why });
-        }
+    if let Some(found) = keyed(options).next() {
+        return Ok(found);
     }
-    if key(BEDROCK_KEY).is_some() {
+    if options.key(BEDROCK_KEY).is_some() {
         return Err(Error {
             variable: BEDROCK_KEY.into(),
             kind: Kind::Bedrock.as_str().into(),
         });
     }
     if !options.probe {
-        return Ok(Detected {
-            provider: ProviderConfig::offline(),
-            why: "using the offline demonstration, because there is no key in the environment \
-                  (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and looking for local model servers is \
-                  switched off"
-                .into(),
-        });
+        return Ok(offline(format!(
+            "{NO_KEY} and looking for local model servers is switched off"
+        )));
     }
-    Ok(local(options.ports).await)
+    let ports = options.ports;
+    let Servers { found, empty } = local(ports).await;
+    let Some(mut found) = found.into_iter().next() else {
+        return Ok(offline(format!(
+            "{NO_KEY} and no model server on loopback (Ollama {}, llama.cpp {}, LM Studio {}){empty}",
+            ports.ollama, ports.llama_cpp, ports.lm_studio
+        )));
+    };
+    found.why.push_str(&empty);
+    Ok(found)
 }
 
-async fn local(ports: Ports) -> Detected {
+/// Everything that could answer, in the order in which [`find`] chooses.
+pub async fn all(options: &Options) -> Vec<Detected> {
+    let mut all: Vec<Detected> = keyed(options).collect();
+    if options.probe {
+        all.extend(local(options.ports).await.found);
+    }
+    let mut names = BTreeSet::new();
+    all.retain(|one| names.insert(one.provider.name.clone()));
+    all
+}
+
+impl Options {
+    /// A variable that says something.
+    fn key(&self, name: &str) -> Option<&String> {
+        self.env.get(name).filter(|value| !value.trim().is_empty())
+    }
+}
+
+/// Why the demonstration answers.
+const NO_KEY: &str = "using the offline demonstration, because there is no key in the environment \
+    (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY)";
+
+fn offline(why: String) -> Detected {
+    Detected {
+        provider: ProviderConfig::offline(),
+        why,
+        variable: None,
+    }
+}
+
+/// What keys in the environment stand for.
+fn keyed(options: &Options) -> impl Iterator<Item = Detected> {
+    KEYS.into_iter()
+        .filter_map(|(variable, address, kind, models)| {
+            let mut provider = ProviderConfig::new(kind.as_str(), kind);
+            provider.api_key = Some(Secret::new(options.key(variable)?));
+            // A key for another address must not be sent to this one.
+            provider.base_url = options.key(address).cloned();
+            provider.models = models
+                .iter()
+                .map(|model| ModelConfig::new(*model))
+                .collect();
+            let why = format!("using {} ({}) because {variable} is set", kind, models[0]);
+            Some(Detected {
+                provider,
+                why,
+                variable: Some(variable),
+            })
+        })
+}
+
+/// Local servers.
+struct Servers {
+    /// Those that have a model.
+    found: Vec<Detected>,
+    /// What is to be said of those that have none.
+    empty: String,
+}
+
+async fn local(ports: Ports) -> Servers {
     let (ollama, llama_cpp, lm_studio) = join3(
         probe(ports.ollama, "/api/tags", "models", "name"),
         probe(ports.llama_cpp, "/v1/models", "data", "id"),
@@ -176,7 +226,7 @@ async fn local(ports: Ports) -> Detected {
             lm_studio,
         ),
     ];
-    let mut empty = String::new();
+    let (mut found, mut empty) = (Vec::new(), String::new());
     for (name, title, kind, port, listed) in servers {
         let Some(listed) = listed else { continue };
         let models = models(listed);
@@ -185,24 +235,19 @@ async fn local(ports: Ports) -> Detected {
             continue;
         };
         let why = format!(
-            "using {:?} of the {title} server on port {port}{empty}",
+            "using {:?} of the {title} server on port {port}",
             first.name
         );
         let mut provider = ProviderConfig::new(name, kind);
         provider.base_url = Some(format!("http://127.0.0.1:{port}/v1"));
         provider.models = models;
-        return Detected { provider, why };
+        found.push(Detected {
+            provider,
+            why,
+            variable: None,
+        });
     }
-    let why = format!(
-        "using the offline demonstration, because there is no key in the environment \
-         (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and no model server on loopback (Ollama {}, \
-         llama.cpp {}, LM Studio {}){empty}",
-        ports.ollama, ports.llama_cpp, ports.lm_studio
-    );
-    Detected {
-        provider: ProviderConfig::offline(),
-        why,
-    }
+    Servers { found, empty }
 }
 
 /// A model that a server lists.

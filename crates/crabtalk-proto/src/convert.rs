@@ -108,6 +108,8 @@ wrap_responses! {
     MemoryImport(MemoryImport);
     ComponentList(ComponentList);
     McpTest(McpTest);
+    ModelTest(ModelTest);
+    FoundProviderList(FoundProviderList);
     NewToken(NewToken);
     TokenList(TokenList);
     AuditPage(AuditPage);

@@ -80,6 +80,10 @@ macro_rules! operations {
                 delete_provider: DeleteProvider(DeleteProviderMsg) -> (), Admin;
                 /// Chooses the model that an empty name means.
                 set_active_model: SetActiveModel(SetActiveModelMsg) -> (), Admin;
+                /// Asks a model for a word, outside every conversation.
+                test_model: TestModel(TestModelMsg) -> ModelTest, Admin;
+                /// Looks for keys and local model servers (MODEL-6).
+                find_providers: FindProviders(FindProvidersMsg) -> FoundProviderList, Admin;
                 /// Lists models.
                 list_models: ListModels(ListModelsMsg) -> ModelList, Talk;
                 /// Lists MCP servers.

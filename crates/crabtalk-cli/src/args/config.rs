@@ -34,6 +34,38 @@ pub(crate) enum Config {
     Path,
 }
 
+/// `init`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    /// The provider's name; one that was found, or a new one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Its kind: openai, anthropic, google, bedrock, azure, ollama, offline.
+    #[arg(long)]
+    pub(crate) kind: Option<String>,
+    /// Where it listens, if not where its kind does.
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The model that agents use which name none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The variable of the daemon's environment that holds the key.
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
+    pub(crate) key_env: Option<String>,
+    /// The file that holds the key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Add a provider, or replace one, where one is configured already.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Take what was found first, and ask nothing.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Do not try it with a request.
+    #[arg(long)]
+    pub(crate) no_test: bool,
+}
+
 /// `completions`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {

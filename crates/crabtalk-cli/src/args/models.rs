@@ -13,6 +13,11 @@ pub(crate) enum Models {
         /// Its name (see `models`).
         name: String,
     },
+    /// Ask one for a word, to see whether it answers.
+    Test {
+        /// Its name; default: the active one.
+        name: Option<String>,
+    },
 }
 
 /// `providers`

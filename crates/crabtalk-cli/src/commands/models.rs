@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::{json, stdin};
 use crabtalk_proto::{
     Client, DeleteProviderMsg, ListModelsMsg, ListProvidersMsg, ModelInfo, ProviderInfo,
-    ResourceKind, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg,
+    ResourceKind, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, TestModelMsg,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -26,6 +26,12 @@ pub(super) async fn models(context: &mut Context, command: Models) -> Result<(),
             connection.set_active_model(request).await?;
             let said = format!("crabtalk: agents that name no model use {name} from now on");
             context.done(json!({"model": name}), &said)
+        }
+        Models::Test { name } => {
+            let model = name.unwrap_or_default();
+            let mut connection = context.connection().await?;
+            let test = connection.test_model(TestModelMsg { model }).await?;
+            super::init::told(context, &test)
         }
     }
 }

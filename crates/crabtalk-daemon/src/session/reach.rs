@@ -87,6 +87,8 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
         | Msg::SetProvider(_)
         | Msg::DeleteProvider(_)
         | Msg::SetActiveModel(_)
+        | Msg::TestModel(_)
+        | Msg::FindProviders(_)
         | Msg::ListMcps(_)
         | Msg::SetMcp(_)
         | Msg::DeleteMcp(_)

@@ -79,6 +79,8 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         | Msg::ListModels(_)
         | Msg::ListMcps(_)
         | Msg::TestMcp(_)
+        | Msg::TestModel(_)
+        | Msg::FindProviders(_)
         | Msg::ListComponents(_)
         | Msg::ListSkills(_)
         | Msg::ListCrons(_)

@@ -142,7 +142,9 @@ async fn llama_cpp_is_found_understood_and_understands_us() {
 }
 
 async fn found(server: &Server) -> ProviderConfig {
-    let Detected { mut provider, why } = server.detected().await;
+    let Detected {
+        mut provider, why, ..
+    } = server.detected().await;
     let port = server.port;
     assert_eq!(
         why,

@@ -20,6 +20,7 @@ mod cron;
 mod crowd;
 mod daemon;
 mod disk;
+mod first_run;
 mod guests;
 mod held;
 mod images;

@@ -1,0 +1,141 @@
+//! `doctor`: what is wrong here, and the command that mends it (OPS-2).
+//!
+//! Invariants: it changes nothing; each finding names what would mend it; what
+//! cannot be looked at is a finding too, and ends no other look.
+
+mod local;
+mod node;
+
+use super::Context;
+use crate::error::Error;
+use serde_json::{Value, json};
+
+/// How grave a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As it should be.
+    Fine,
+    /// It works, but not as somebody would expect.
+    Warning,
+    /// Something does not work.
+    Wrong,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Warning => "warning",
+            Self::Wrong => "error",
+        }
+    }
+}
+
+/// What one look found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    /// What was looked at, in a word.
+    what: &'static str,
+    state: State,
+    /// What was found.
+    said: String,
+    /// A command, or what else mends it; empty where nothing has to be.
+    mend: String,
+}
+
+impl Finding {
+    fn fine(what: &'static str, said: impl Into<String>) -> Self {
+        Self {
+            what,
+            state: State::Fine,
+            said: said.into(),
+            mend: String::new(),
+        }
+    }
+
+    fn warning(what: &'static str, said: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            what,
+            state: State::Warning,
+            said: said.into(),
+            mend: mend.into(),
+        }
+    }
+
+    fn wrong(what: &'static str, said: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            state: State::Wrong,
+            ..Self::warning(what, said, mend)
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "check": self.what, "state": self.state.as_str(), "found": self.said, "mend": self.mend,
+        })
+    }
+}
+
+/// `doctor`
+pub(super) async fn run(context: &mut Context, offline: bool) -> Result<(), Error> {
+    let (mut warnings, mut wrong) = (0, 0);
+    let mut show = |context: &mut Context, finding: Finding| {
+        match finding.state {
+            State::Fine => {}
+            State::Warning => warnings += 1,
+            State::Wrong => wrong += 1,
+        }
+        tell(context, &finding)
+    };
+    let is_here = context.known_client().endpoint().is_local();
+    let mut starts = true;
+    if is_here {
+        for finding in local::look(&context.home) {
+            starts &= finding.what != local::CONFIG || finding.state != State::Wrong;
+            show(context, finding)?;
+        }
+    }
+    for finding in node::look(context, starts, offline).await? {
+        show(context, finding)?;
+    }
+    if let Some(finding) = local::terminal(context.console.screen.is_terminal()) {
+        show(context, finding)?;
+    }
+    if context.global.json {
+        return match wrong {
+            0 => Ok(()),
+            _ => Err(Error::RunFailed),
+        };
+    }
+    let warned = match warnings {
+        0 => String::new(),
+        1 => ", and one thing to know".to_owned(),
+        many => format!(", and {many} things to know"),
+    };
+    match wrong {
+        0 => Ok(context
+            .console
+            .screen
+            .note(&format!("crabtalk: nothing is wrong{warned}"))?),
+        1 => Err(Error::Failed(format!("one thing is wrong{warned}"))),
+        many => Err(Error::Failed(format!("{many} things are wrong{warned}"))),
+    }
+}
+
+fn tell(context: &mut Context, finding: &Finding) -> Result<(), Error> {
+    let screen = &mut context.console.screen;
+    if context.global.json {
+        return Ok(screen.json(&finding.to_json())?);
+    }
+    let state = finding.state.as_str();
+    let mut said = finding.said.lines();
+    let first = said.next().unwrap_or_default();
+    screen.line(&format!("{state:<8} {:<10} {first}", finding.what))?;
+    for more in said {
+        screen.line(&format!("{:19} {more}", ""))?;
+    }
+    if !finding.mend.is_empty() {
+        screen.line(&format!("{:19} mend: {}", "", finding.mend))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! What can be seen without the daemon: the home, the disk, the configuration,
+//! the clock and the terminal.
+
+use super::Finding;
+use crabtalk_config::{Config, Home};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// The name of the look at the configuration.
+pub(super) const CONFIG: &str = "config";
+
+/// Room below which the next long conversation may not fit.
+const LITTLE_ROOM: u64 = 200 * 1024 * 1024;
+
+/// A file may be this much newer than the clock says.
+const CLOCK_SLACK: Duration = Duration::from_secs(3600);
+
+/// The longest path of a socket on Linux; others have a little less.
+const SOCKET_PATH: usize = 107;
+
+/// Fewer columns make tables and questions hard to read.
+const FEW_COLUMNS: u16 = 40;
+
+pub(super) fn look(home: &Home) -> Vec<Finding> {
+    let mut found = vec![folder(home.root())];
+    if !home.root().is_dir() {
+        found.push(config(home));
+        return found;
+    }
+    found.extend(secrets(home));
+    found.push(room(home.root()));
+    found.push(config(home));
+    found.extend(socket(home));
+    found.push(clock(home));
+    found
+}
+
+fn folder(root: &Path) -> Finding {
+    let shown = root.display();
+    let metadata = match root.metadata() {
+        Ok(metadata) => metadata,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Finding::fine(
+                "home",
+                format!("{shown} is not there yet; the daemon makes it"),
+            );
+        }
+        Err(e) => {
+            let mend = "give yourself the folder, or name another home with --home";
+            return Finding::wrong("home", format!("{shown}: {e}"), mend);
+        }
+    };
+    if !metadata.is_dir() {
+        let mend = "move it away, or name another home with --home";
+        return Finding::wrong("home", format!("{shown} is no folder"), mend);
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        let said = format!("{shown} belongs to the user {}", metadata.uid());
+        let mend = format!("sudo chown -R \"$(id -u)\" {shown}");
+        return Finding::wrong("home", said, mend);
+    }
+    if metadata.mode() & 0o077 != 0 {
+        let said = format!("{shown} is open to others ({:o})", metadata.mode() & 0o777);
+        return Finding::warning("home", said, format!("chmod 700 {shown}"));
+    }
+    Finding::fine("home", format!("{shown}, private"))
+}
+
+/// Files with keys that others may read.
+fn secrets(home: &Home) -> Vec<Finding> {
+    let open = [home.config_file(), home.approvals_file(), home.trust_file()]
+        .into_iter()
+        .filter(|path| path.metadata().is_ok_and(|m| m.mode() & 0o077 != 0));
+    open.map(|path| {
+        let path = path.display();
+        Finding::warning(
+            "secrets",
+            format!("{path} is open to others"),
+            format!("chmod 600 {path}"),
+        )
+    })
+    .collect()
+}
+
+fn room(root: &Path) -> Finding {
+    let disk = match rustix::fs::statvfs(root) {
+        Ok(disk) => disk,
+        Err(e) => {
+            return Finding::warning("disk", format!("its room is not known: {e}"), "");
+        }
+    };
+    if disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        let said = "the home is on a read-only file system: nothing can be said or kept";
+        return Finding::wrong("disk", said, "mount it writable, or choose another --home");
+    }
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let said = format!("{} MiB are free", free / (1024 * 1024));
+    if free < LITTLE_ROOM {
+        let mend = "make room; `crabtalk conversations` says what there is, and what was removed lies in sessions/trash";
+        return Finding::wrong("disk", said, mend);
+    }
+    Finding::fine("disk", said)
+}
+
+fn config(home: &Home) -> Finding {
+    let file = home.config_file();
+    let mend = "crabtalk config edit";
+    match Config::load(&file, &|name| std::env::var_os(name)) {
+        Err(error) => Finding::wrong(CONFIG, error.to_string(), mend),
+        Ok((_, warnings)) if !warnings.is_empty() => {
+            let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+            Finding::warning(CONFIG, lines.join("\n"), mend)
+        }
+        Ok(_) if !file.exists() => Finding::fine(
+            CONFIG,
+            format!("{} is not there: defaults hold", file.display()),
+        ),
+        Ok(_) => Finding::fine(CONFIG, format!("{} can be read", file.display())),
+    }
+}
+
+fn socket(home: &Home) -> Option<Finding> {
+    let path = home.socket();
+    let length = path.as_os_str().len();
+    (length > SOCKET_PATH).then(|| {
+        Finding::wrong(
+            "socket",
+            format!(
+                "{} has {length} bytes, of {SOCKET_PATH} that a socket's path may have",
+                path.display()
+            ),
+            "choose a shorter --home or CRABTALK_HOME",
+        )
+    })
+}
+
+/// Whether files are from the future, which is how a wrong clock shows.
+fn clock(home: &Home) -> Finding {
+    let newest = [home.sessions_dir(), home.state_dir(), home.logs_dir()]
+        .into_iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flat_map(|files| files.flatten())
+        .filter_map(|file| file.metadata().ok()?.modified().ok())
+        .max();
+    let ahead = newest.and_then(|at| at.duration_since(SystemTime::now()).ok());
+    match ahead.filter(|ahead| *ahead > CLOCK_SLACK) {
+        None => Finding::fine("clock", "no file is from the future"),
+        Some(ahead) => Finding::wrong(
+            "clock",
+            format!(
+                "files of the home are {} hours ahead of the clock: schedules and budgets would be wrong",
+                ahead.as_secs() / 3600
+            ),
+            "set the clock; `timedatectl` shows it",
+        ),
+    }
+}
+
+/// The terminal, where there is one.
+pub(super) fn terminal(is_one: bool) -> Option<Finding> {
+    if !is_one {
+        return None;
+    }
+    let set = |name: &str| std::env::var(name).unwrap_or_default();
+    let locale = [set("LC_ALL"), set("LC_CTYPE"), set("LANG")]
+        .into_iter()
+        .find(|value| !value.is_empty())
+        .unwrap_or_default();
+    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
+    Some(terminal_of(&set("TERM"), &locale, columns))
+}
+
+fn terminal_of(term: &str, locale: &str, columns: u16) -> Finding {
+    if matches!(term, "" | "dumb") {
+        let said = format!("TERM is {term:?}: the chat is plain lines, without colours");
+        return Finding::warning(
+            "terminal",
+            said,
+            "set TERM to what the terminal is, such as xterm-256color",
+        );
+    }
+    let utf8 = locale.to_ascii_lowercase().replace('-', "");
+    if !utf8.contains("utf8") {
+        let said = format!("the locale is {locale:?}: letters beyond ASCII may look wrong");
+        return Finding::warning("terminal", said, "export LANG=C.UTF-8");
+    }
+    if (1..FEW_COLUMNS).contains(&columns) {
+        let said = format!("{columns} columns are few");
+        return Finding::warning("terminal", said, "make the window wider");
+    }
+    Finding::fine("terminal", format!("{term}, {columns} columns, {locale}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn state_of(found: &[Finding], what: &str) -> Option<State> {
+        let found = found.iter().find(|finding| finding.what == what);
+        found.map(|finding| finding.state)
+    }
+
+    #[test]
+    fn a_home_that_is_as_it_should_be_is_fine() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(&folder.path().join("h"), None).unwrap();
+        assert_eq!(look(&home)[0].state, State::Fine, "not there yet");
+        let home = home.create().unwrap();
+        let found = look(&home);
+        for finding in &found {
+            assert_eq!(finding.state, State::Fine, "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn open_folders_and_files_are_named_with_what_closes_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(&folder.path().join("h"), None)
+            .unwrap()
+            .create()
+            .unwrap();
+        std::fs::write(home.config_file(), "modle = 'x'\n").unwrap();
+        let open = |path: &Path, mode| {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        open(&home.config_file(), 0o644);
+        open(home.root(), 0o755);
+        let found = look(&home);
+        for what in ["home", "secrets", CONFIG] {
+            assert_eq!(state_of(&found, what), Some(State::Warning), "{what}");
+        }
+        let config = found.iter().find(|finding| finding.what == CONFIG).unwrap();
+        assert!(config.said.contains("`model`"), "{config:?}");
+        std::fs::write(home.config_file(), "model = 5\n").unwrap();
+        assert_eq!(state_of(&look(&home), CONFIG), Some(State::Wrong));
+    }
+
+    #[test]
+    fn files_from_the_future_show_a_wrong_clock() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(&folder.path().join("h"), None)
+            .unwrap()
+            .create()
+            .unwrap();
+        let file = std::fs::File::create(home.log_file()).unwrap();
+        let later = SystemTime::now() + Duration::from_secs(800 * 24 * 3600);
+        file.set_modified(later).unwrap();
+        assert_eq!(state_of(&look(&home), "clock"), Some(State::Wrong));
+    }
+
+    #[test]
+    fn a_terminal_is_judged_by_what_it_says_of_itself() {
+        let judged = |term, locale, columns| terminal_of(term, locale, columns).state;
+        assert_eq!(judged("xterm", "en_GB.UTF-8", 80), State::Fine);
+        assert_eq!(judged("dumb", "en_GB.UTF-8", 80), State::Warning);
+        assert_eq!(judged("xterm", "C", 80), State::Warning);
+        assert_eq!(judged("xterm", "C.utf8", 20), State::Warning);
+    }
+}

@@ -1,0 +1,460 @@
+//! `init`: a configuration that works, from what is found here (OPS-1).
+//!
+//! Invariants: with options, or without a terminal, nothing is asked; a
+//! provider that is configured is never replaced without `--force`; what is
+//! written is tried with one request, and stays whatever comes of that.
+
+use super::Context;
+use crate::args::Init;
+use crate::error::Error;
+use crate::follow::Interrupts;
+use crate::terminal::Terminal;
+use crabtalk_config::nearest;
+use crabtalk_proto::{
+    Client, FindProvidersMsg, FoundProvider, ListModelsMsg, ListProvidersMsg, ModelTest,
+    SetConfigMsg, TestModelMsg,
+};
+use futures_util::StreamExt;
+use serde_json::json;
+
+/// The kinds that [provider.NAME] takes, and whether they need a key.
+const KINDS: [(&str, bool); 7] = [
+    ("openai", true),
+    ("anthropic", true),
+    ("google", true),
+    ("bedrock", true),
+    ("azure", true),
+    ("ollama", false),
+    ("offline", false),
+];
+
+/// Models of one provider that a person is shown.
+const SHOWN_MODELS: usize = 12;
+
+/// What stands behind what is chosen, for whoever opens the file.
+const MORE: &str = "
+# What follows shows what else may stand here; the guide tells the rest.
+#
+# default_agent = \"crab\"            # who is meant when none is named
+#
+# [limits]
+# tokens_per_day = 2000000          # what all agents may use together
+#
+# [runs]
+# sandbox = true                    # commands of agents see only what they need
+#
+# [memory]
+# enabled = true                    # what agents remember between conversations
+";
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Choice {
+    name: String,
+    kind: String,
+    base_url: String,
+    key: Key,
+    models: Vec<String>,
+    model: String,
+}
+
+/// Where the key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Key {
+    None,
+    /// A variable of the daemon's environment.
+    Variable(String),
+    /// A file with nothing else in it.
+    File(String),
+    /// As it was typed.
+    Typed(String),
+}
+
+pub(super) async fn run(context: &mut Context, args: Init) -> Result<(), Error> {
+    let mut connection = context.connection().await?;
+    let configured = connection.list_providers(ListProvidersMsg {}).await?;
+    let found = connection.find_providers(FindProvidersMsg {}).await?;
+    let text = std::fs::read_to_string(context.home.config_file()).unwrap_or_default();
+    let is_configured =
+        toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.get("provider").is_some());
+    if is_configured && !args.force {
+        let names: Vec<String> = configured.providers.into_iter().map(|p| p.name).collect();
+        context.console.screen.note(&format!(
+            "crabtalk: config.toml has a provider already ({}); --force adds or replaces one",
+            names.join(", ")
+        ))?;
+        return tried(context, "").await;
+    }
+    let choice = match Asker::of(context, &args) {
+        None => from_options(&args, &found.providers)?,
+        Some(mut asker) => asker.choose(&found.providers).await?,
+    };
+    write(context, &choice, text).await?;
+    let models = connection.list_models(ListModelsMsg {}).await?;
+    let is_known = models.models.iter().any(|model| model.name == choice.model);
+    let model = if is_known { choice.model.as_str() } else { "" };
+    if args.no_test {
+        let said = format!("crabtalk: {} of {} is set", choice.model, choice.name);
+        return context.done(
+            json!({"provider": choice.name, "model": choice.model}),
+            &said,
+        );
+    }
+    tried(context, model).await
+}
+
+/// Asks the model for a word, and says what came of it.
+async fn tried(context: &mut Context, model: &str) -> Result<(), Error> {
+    let request = TestModelMsg {
+        model: model.to_owned(),
+    };
+    let test = context.connection().await?.test_model(request).await?;
+    told(context, &test)
+}
+
+/// What came of asking a model for a word.
+pub(super) fn told(context: &mut Context, test: &ModelTest) -> Result<(), Error> {
+    let value = json!({
+        "ok": test.ok, "model": test.model, "provider": test.provider, "took_ms": test.took_ms,
+        "answer": test.answer, "error": test.error,
+        "input_tokens": test.input_tokens, "output_tokens": test.output_tokens,
+    });
+    if context.global.json {
+        context.console.screen.json(&value)?;
+        return match test.ok {
+            true => Ok(()),
+            false => Err(Error::RunFailed),
+        };
+    }
+    if !test.ok {
+        return Err(Error::Failed(format!(
+            "{} does not answer: {}; `crabtalk config edit` changes how it is reached, `crabtalk models test` tries again",
+            test.model, test.error
+        )));
+    }
+    let of = match test.provider.is_empty() {
+        true => String::new(),
+        false => format!(" of {}", test.provider),
+    };
+    let screen = &mut context.console.screen;
+    Ok(screen.note(&format!(
+        "crabtalk: {}{of} answers in {} ms ({} tokens read, {} written)",
+        test.model, test.took_ms, test.input_tokens, test.output_tokens
+    ))?)
+}
+
+/// Without a question: what the options say, filled up with what was found.
+fn from_options(args: &Init, found: &[FoundProvider]) -> Result<Choice, Error> {
+    let wanted = args.provider.as_deref().or(args.kind.as_deref());
+    let known = match wanted {
+        None => found.first(),
+        Some(name) => found
+            .iter()
+            .find(|one| one.name == name || one.kind == name),
+    };
+    if known.is_none() && wanted.is_none() {
+        return Err(Error::Usage(format!(
+            "no key and no local model server was found; say `crabtalk init --kind KIND --model NAME \
+             --key-file FILE`, where KIND is one of {}",
+            kinds()
+        )));
+    }
+    let mut choice = known.map_or_else(
+        || Choice {
+            name: wanted.unwrap_or_default().to_owned(),
+            kind: String::new(),
+            base_url: String::new(),
+            key: Key::None,
+            models: Vec::new(),
+            model: String::new(),
+        },
+        of_found,
+    );
+    if let Some(name) = &args.provider {
+        choice.name.clone_from(name);
+    }
+    if let Some(kind) = args.kind.clone().or_else(|| {
+        let named = args.provider.clone().filter(|_| choice.kind.is_empty());
+        named.filter(|name| needs_key(name).is_some())
+    }) {
+        choice.kind = kind;
+    }
+    if let Some(url) = &args.base_url {
+        choice.base_url.clone_from(url);
+    }
+    choice.key = match (&args.key_env, &args.key_file) {
+        (Some(variable), _) => Key::Variable(variable.clone()),
+        (None, Some(file)) => Key::File(file.display().to_string()),
+        (None, None) => choice.key,
+    };
+    if let Some(model) = &args.model {
+        choice.model.clone_from(model);
+        if !choice.models.contains(model) {
+            choice.models.insert(0, model.clone());
+        }
+    }
+    checked(choice)
+}
+
+/// Whether a kind needs a key; `None` for one that there is not.
+fn needs_key(kind: &str) -> Option<bool> {
+    let known = KINDS.iter().find(|(known, _)| *known == kind);
+    known.map(|(_, needs)| *needs)
+}
+
+fn kinds() -> String {
+    KINDS.map(|(kind, _)| kind).join(", ")
+}
+
+/// What could be written and work.
+fn checked(choice: Choice) -> Result<Choice, Error> {
+    let Some(needs_key) = needs_key(&choice.kind) else {
+        let hint = match nearest(&choice.kind, KINDS.iter().map(|(kind, _)| *kind)) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("say --kind with one of {}", kinds()),
+        };
+        return Err(Error::Usage(format!(
+            "{:?} is no kind of provider; {hint}",
+            choice.kind
+        )));
+    };
+    if choice.models.is_empty() && choice.kind != "offline" {
+        return Err(Error::Usage(format!(
+            "name a model of {} with --model",
+            choice.name
+        )));
+    }
+    // A server of one's own with the format of another kind may need none.
+    if needs_key && choice.key == Key::None && choice.base_url.is_empty() {
+        return Err(Error::Usage(format!(
+            "{} needs a key: --key-env names a variable of the daemon's environment, --key-file a file",
+            choice.name
+        )));
+    }
+    Ok(choice)
+}
+
+fn of_found(found: &FoundProvider) -> Choice {
+    Choice {
+        name: found.name.clone(),
+        kind: found.kind.clone(),
+        base_url: found.base_url.clone(),
+        key: match found.variable.is_empty() {
+            true => Key::None,
+            false => Key::Variable(found.variable.clone()),
+        },
+        model: found.models.first().cloned().unwrap_or_default(),
+        models: found.models.clone(),
+    }
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+impl Choice {
+    /// The lines below `[provider.NAME]`.
+    fn table(&self) -> String {
+        let mut lines = format!("kind = {}\n", quoted(&self.kind));
+        if !self.base_url.is_empty() {
+            lines.push_str(&format!("base_url = {}\n", quoted(&self.base_url)));
+        }
+        match &self.key {
+            Key::None => {}
+            Key::Variable(name) => lines.push_str(&format!(
+                "api_key = {}  # of the daemon's environment\n",
+                quoted(&format!("${{{name}}}"))
+            )),
+            Key::File(path) => lines.push_str(&format!("api_key_file = {}\n", quoted(path))),
+            Key::Typed(key) => {
+                let key = key.replace('$', "$$");
+                lines.push_str(&format!("api_key = {}\n", quoted(&key)));
+            }
+        }
+        if !self.models.is_empty() {
+            let models: Vec<String> = self.models.iter().map(|model| quoted(model)).collect();
+            lines.push_str(&format!("models = [{}]\n", models.join(", ")));
+        }
+        lines
+    }
+
+    /// A whole file.
+    fn file(&self) -> String {
+        let model = match self.model.is_empty() {
+            true => String::new(),
+            false => format!(
+                "# The model of agents that name none.\nmodel = {}\n\n",
+                quoted(&self.model)
+            ),
+        };
+        format!(
+            "# The configuration of CrabTalk. It counts as soon as it is written;\n\
+             # `crabtalk config edit` checks it first, `crabtalk doctor` says what is wrong.\n\n\
+             {model}[provider.{}]\n{}{MORE}",
+            self.name,
+            self.table()
+        )
+    }
+}
+
+async fn write(context: &mut Context, choice: &Choice, text: String) -> Result<(), Error> {
+    let mut connection = context.connection().await?;
+    if text.trim().is_empty() {
+        let request = SetConfigMsg {
+            text: choice.file(),
+            base: text,
+            ..SetConfigMsg::default()
+        };
+        connection.set_config(request).await?;
+    } else {
+        let table: toml::Table = toml::from_str(&choice.table())
+            .map_err(|e| Error::Failed(format!("what was chosen is no TOML: {e}")))?;
+        let table = serde_json::to_value(table).unwrap_or_default();
+        let mut set = vec![(format!("provider.{}", choice.name), table)];
+        if !choice.model.is_empty() {
+            set.push(("model".to_owned(), choice.model.clone().into()));
+        }
+        for (key, value) in set {
+            let request = SetConfigMsg {
+                key,
+                value: Some(value.to_string()),
+                ..SetConfigMsg::default()
+            };
+            connection.set_config(request).await?;
+        }
+    }
+    let path = context.home.config_file();
+    Ok(context
+        .console
+        .screen
+        .note(&format!("crabtalk: wrote {}", path.display()))?)
+}
+
+/// Somebody who chooses.
+struct Asker<'a> {
+    terminal: &'a mut dyn Terminal,
+    interrupts: &'a mut Interrupts,
+}
+
+impl<'a> Asker<'a> {
+    /// Whom to ask; `None` where the options say it or nobody is there.
+    fn of(context: &'a mut Context, args: &Init) -> Option<Self> {
+        let says = args.yes || args.provider.is_some() || args.kind.is_some();
+        let terminal = context.console.terminal.as_mut().filter(|_| !says)?;
+        Some(Self {
+            terminal: &mut **terminal,
+            interrupts: &mut context.console.interrupts,
+        })
+    }
+
+    async fn ask(&mut self, question: &str) -> Result<String, Error> {
+        let failed = |e| Error::io("ask at the terminal", &e);
+        self.terminal.show(question).map_err(failed)?;
+        let line = tokio::select! {
+            line = self.terminal.line() => line.map_err(failed)?,
+            _ = self.interrupts.next() => None,
+        };
+        let line = line.ok_or(Error::Interrupted)?;
+        Ok(line.trim().to_owned())
+    }
+
+    async fn choose(&mut self, found: &[FoundProvider]) -> Result<Choice, Error> {
+        let mut text = String::from("Found here:\n");
+        for (one, number) in found.iter().zip(1..) {
+            let from = match one.variable.is_empty() {
+                true => format!("a server at {}", one.base_url),
+                false => format!("{} is set", one.variable),
+            };
+            text.push_str(&format!("  {number}  {} ({from})\n", one.name));
+        }
+        if found.is_empty() {
+            text.push_str("  no key and no local model server\n");
+        }
+        text.push_str("  k  another provider, with a key\n  o  the offline demonstration\n");
+        let usual = if found.is_empty() { "k" } else { "1" };
+        let question = format!("{text}Which one answers? [{usual}] > ");
+        loop {
+            let line = self.ask(&question).await?;
+            let line = if line.is_empty() { usual } else { &line };
+            let chosen = line.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+            let chosen = chosen.and_then(|n| found.get(n));
+            match (chosen, line) {
+                (Some(found), _) => return self.model_of(of_found(found)).await,
+                (None, "k") => return self.typed().await,
+                (None, "o") => {
+                    return checked(Choice {
+                        name: "offline".to_owned(),
+                        kind: "offline".to_owned(),
+                        base_url: String::new(),
+                        key: Key::None,
+                        models: Vec::new(),
+                        model: String::new(),
+                    });
+                }
+                (None, _) => {}
+            }
+        }
+    }
+
+    async fn model_of(&mut self, mut choice: Choice) -> Result<Choice, Error> {
+        let shown = choice.models.iter().take(SHOWN_MODELS);
+        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        let question = format!(
+            "Models: {}\nWhich one is the usual one? [{}] > ",
+            shown.join(", "),
+            choice.model
+        );
+        let line = self.ask(&question).await?;
+        if !line.is_empty() {
+            if !choice.models.contains(&line) {
+                choice.models.insert(0, line.clone());
+            }
+            choice.model = line;
+        }
+        checked(choice)
+    }
+
+    async fn typed(&mut self) -> Result<Choice, Error> {
+        let kind = loop {
+            let kind = self.ask(&format!("Kind ({}) > ", kinds())).await?;
+            if needs_key(&kind).is_some() {
+                break kind;
+            }
+        };
+        let base_url = self.ask("Address, if not the usual one > ").await?;
+        self.terminal.hide(true);
+        let key = self
+            .ask("Key (it is not shown; kept in config.toml, which nobody else may read) > ")
+            .await;
+        self.terminal.hide(false);
+        let key = key?;
+        self.ask_nothing()?;
+        let model = loop {
+            let model = self.ask("Model, as the provider names it > ").await?;
+            if !model.is_empty() || kind == "offline" {
+                break model;
+            }
+        };
+        checked(Choice {
+            name: kind.clone(),
+            kind,
+            base_url,
+            key: match key.is_empty() {
+                true => Key::None,
+                false => Key::Typed(key),
+            },
+            models: Some(model.clone())
+                .filter(|m| !m.is_empty())
+                .into_iter()
+                .collect(),
+            model,
+        })
+    }
+
+    /// The line that a hidden answer did not end.
+    fn ask_nothing(&mut self) -> Result<(), Error> {
+        let shown = self.terminal.show("\n");
+        shown.map_err(|e| Error::io("ask at the terminal", &e))
+    }
+}

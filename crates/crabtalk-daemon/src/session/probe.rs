@@ -1,0 +1,81 @@
+//! What could answer here, and whether it does: what `init` and `doctor` ask.
+//!
+//! Invariants: nothing here changes the configuration or a conversation; a
+//! model is asked for one word, and has a minute for it.
+
+use super::Session;
+use crate::models::Asked;
+use crabtalk_domain::Message;
+use crabtalk_domain::model::{Model, Request};
+use crabtalk_proto::{FoundProvider, FoundProviderList, ModelTest};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a model is told.
+const SYSTEM: &str = "You are asked whether you can be reached.";
+
+/// What it is asked.
+const QUESTION: &str = "Answer with the one word: ready";
+
+/// The longest that it may take, retries included. A local server may have to
+/// load the model first.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Characters of an answer that are told.
+const SHOWN: usize = 200;
+
+impl Session {
+    pub(super) async fn try_model(&self, model: String) -> ModelTest {
+        self.mark_modern();
+        let models = Arc::clone(self.node.models());
+        let began = Instant::now();
+        let asked = async {
+            models.find().await.map_err(|e| e.to_string())?;
+            let mut request = Request::new(SYSTEM, vec![Arc::new(Message::user(QUESTION))]);
+            request.model.clone_from(&model);
+            let answer = Asked(Arc::clone(&models)).send(request);
+            answer.await.map_err(|e| e.to_string())
+        };
+        let outcome = tokio::time::timeout(TIME, asked).await;
+        let outcome =
+            outcome.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
+        let mut test = ModelTest {
+            model: match model.is_empty() {
+                true => models.active(),
+                false => model,
+            },
+            took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            why: models.why(),
+            ..ModelTest::default()
+        };
+        let known = models.list().into_iter().find(|m| m.name == test.model);
+        test.provider = known.map(|known| known.provider).unwrap_or_default();
+        match outcome {
+            Err(why) => test.error = why,
+            Ok(answer) => {
+                test.ok = true;
+                test.answer = answer.content.chars().take(SHOWN).collect();
+                let usage = answer.usage.unwrap_or_default();
+                (test.input_tokens, test.output_tokens) =
+                    (usage.prompt_tokens, usage.completion_tokens);
+            }
+        }
+        test
+    }
+
+    pub(super) async fn found_providers(&self) -> FoundProviderList {
+        self.mark_modern();
+        let found = self.node.models().could_be().await;
+        let told = found.into_iter().map(|found| FoundProvider {
+            kind: found.provider.kind.as_str().to_owned(),
+            variable: found.variable.unwrap_or_default().to_owned(),
+            base_url: found.provider.base_url.unwrap_or_default(),
+            models: found.provider.models.into_iter().map(|m| m.name).collect(),
+            name: found.provider.name,
+        });
+        FoundProviderList {
+            providers: told.collect(),
+        }
+    }
+}
