@@ -5,6 +5,7 @@
 //! on a connection of its own.
 
 mod advice;
+mod cancel;
 
 use crate::error::Error;
 use crate::prompt::{self, NOBODY, Prompt, Step};
@@ -12,9 +13,10 @@ use crate::screen::Screen;
 use crate::terminal::Terminal;
 use crate::text::duration;
 use crate::view::{self, Style, View};
+use cancel::Cancelling;
 use crabtalk_client::{Client, Replied, RunNews};
 use crabtalk_proto::{
-    AskSettledEvent, AskUserEvent, GetAgentMsg, KillMsg, ReplyToAsk, StreamEnd, StreamEvent, code,
+    AskSettledEvent, AskUserEvent, GetAgentMsg, KillMsg, ReplyToAsk, StreamEnd, StreamEvent,
     stream_event,
 };
 use futures_core::Stream;
@@ -25,9 +27,6 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// How long a cancelled run may take to say that it ended.
-const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a question stands before an answer is taken: what is typed within
 /// it was meant for something else.
@@ -94,7 +93,8 @@ enum Next {
     /// A question has stood long enough to be answered.
     Settled,
     Interrupt,
-    Deadline,
+    /// A cancelled run does not end, or the daemon cannot be told.
+    GivenUp(Result<(), crabtalk_client::Error>),
 }
 
 /// A run while it is followed.
@@ -112,8 +112,8 @@ struct Following<'a> {
     settling: Option<Instant>,
     /// Results that came while a prompt stood.
     held: Vec<StreamEvent>,
-    /// Until when the End of a cancelled run is waited for.
-    deadline: Option<Instant>,
+    /// Since the run was told to end.
+    cancelling: Option<Cancelling>,
 }
 
 impl Follow {
@@ -142,18 +142,19 @@ impl Follow {
             done: HashSet::new(),
             settling: None,
             held: Vec::new(),
-            deadline: None,
+            cancelling: None,
         };
         let mut news = std::pin::pin!(news);
         loop {
-            let (deadline, settling) = (following.deadline, following.settling);
+            let settling = following.settling;
             let prompting = !following.asks.is_empty() && settling.is_none();
             let next = tokio::select! {
                 biased;
                 Some(()) = interrupts.next() => Next::Interrupt,
-                () = until(deadline) => Next::Deadline,
                 () = until(settling) => Next::Settled,
                 news = news.next() => Next::News(news),
+                // What has come already counts, however late it is.
+                given_up = Cancelling::given_up(&mut following.cancelling) => Next::GivenUp(given_up),
                 line = typed(&mut following.terminal), if prompting => Next::Line(line),
             };
             let ended = match next {
@@ -167,8 +168,9 @@ impl Follow {
                     following.settle();
                     None
                 }
-                Next::Interrupt => following.interrupt().await?,
-                Next::Deadline => {
+                Next::Interrupt => following.interrupt()?,
+                Next::GivenUp(given_up) => {
+                    given_up?;
                     following
                         .screen
                         .problem("crabtalk: the run was told to end and has not yet")?;
@@ -273,7 +275,7 @@ impl Following<'_> {
         if self.how.bell {
             self.screen.bell();
         }
-        Ok(Some(match self.deadline {
+        Ok(Some(match self.cancelling {
             Some(_) => Ended::Interrupted,
             None => Ended::Run(end),
         }))
@@ -439,8 +441,8 @@ impl Following<'_> {
         self.how.client.reply(reply).await
     }
 
-    async fn interrupt(&mut self) -> Result<Option<Ended>, Error> {
-        if self.how.on_interrupt == OnInterrupt::Leave || self.deadline.is_some() {
+    fn interrupt(&mut self) -> Result<Option<Ended>, Error> {
+        if self.how.on_interrupt == OnInterrupt::Leave || self.cancelling.is_some() {
             self.screen.end_line()?;
             return Ok(Some(Ended::Interrupted));
         }
@@ -457,18 +459,14 @@ impl Following<'_> {
         }
         self.show_held()?;
         self.screen.end_line()?;
-        self.screen.note("crabtalk: cancelling the run")?;
-        self.deadline = Some(Instant::now() + KILL_TIMEOUT);
+        self.screen
+            .note("crabtalk: cancelling the run; Ctrl-C again does not wait for it")?;
         let kill = KillMsg {
             agent: self.how.agent.clone(),
             sender: self.how.sender.clone(),
         };
-        match self.how.client.call(kill).await {
-            Ok(()) => Ok(None),
-            // It ended by itself meanwhile; its End is on the way.
-            Err(error) if error.code() == Some(code::NOT_FOUND) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        self.cancelling = Some(Cancelling::begin(self.how.client.clone(), kill));
+        Ok(None)
     }
 
     /// Puts the first of the pending asks, from its beginning.

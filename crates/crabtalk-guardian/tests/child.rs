@@ -19,8 +19,9 @@ use tokio::net::unix::pipe::Receiver;
 
 const PART: &str = "CRABTALK_TEST_PART";
 
-/// What a descendant takes to end in, politely and by force, and more.
-const SOON: i64 = 5;
+/// Seconds that a descendant takes to end in, politely and by force, and far more, on
+/// a machine that does much else. By themselves they live for longer.
+const SOON: i64 = 120;
 
 /// Answers every line on both streams, until its input ends.
 const ECHO: &str = "while read -r line; do echo \"out $line\"; echo \"err $line\" >&2; done";

@@ -456,6 +456,8 @@ impl Work {
 
     /// Looks after a connection until it is over.
     async fn serve(&self, mut connection: Connection) -> Over {
+        // Whoever wanted it has waited for as long as its start took, and calls now.
+        self.server.use_now();
         let over = self.watch(&mut connection).await;
         // Whoever calls from this moment on waits for what comes next; what was
         // wanted before was had.

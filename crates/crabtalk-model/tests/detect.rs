@@ -1,10 +1,13 @@
 //! What a node uses that configures nothing.
+//!
+//! In paused time, which stands still while anything is under way between the probes
+//! and the servers here: on a busy machine an answer may take longer than a probe.
 
 use crabtalk_model::Kind;
 use crabtalk_model::detect::{Detected, Options, PROBE_TIME, Ports, find};
 use crabtalk_testkit::scripted::{Script, Server};
-use std::time::Instant;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 const LIST: &str = r#"{"object":"list","models":[
     {"name":"/models/small.Q4.gguf","capabilities":["completion","multimodal"]},
@@ -43,7 +46,7 @@ async fn page(path: &str, body: &str) -> (Server, u16) {
     (server, port)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_decides_before_anything_else() {
     let (_server, ollama) = page("/api/tags", r#"{"models":[{"name":"x"}]}"#).await;
     for (vars, kind, model, url) in [
@@ -101,7 +104,7 @@ async fn a_key_decides_before_anything_else() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_key_whose_models_are_not_known_is_an_error() {
     let variable = "AWS_BEARER_TOKEN_BEDROCK";
     let error = find(&with_env(&[(variable, "planted")]))
@@ -115,7 +118,7 @@ async fn a_key_whose_models_are_not_known_is_an_error() {
     assert!(!text.contains("planted"), "{text}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_key_and_server_it_is_the_offline_model_and_says_why() {
     let found = find(&with_env(&[("OPENAI_API_KEY", " ")]))
         .await
@@ -126,7 +129,7 @@ async fn without_key_and_server_it_is_the_offline_model_and_says_why() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn local_servers_are_found_in_order() {
     let tags = r#"{"models":[{"name":"nomic-embed-text"},{"name":"llama3:8b"}]}"#;
     let (_a, ollama) = page("/api/tags", tags).await;
@@ -185,7 +188,7 @@ async fn local_servers_are_found_in_order() {
     assert!(found.why.contains("LM Studio"), "{}", found.why);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whatever_else_listens_there_is_not_a_model_server() {
     for body in [
         "<html>",
@@ -205,7 +208,7 @@ async fn whatever_else_listens_there_is_not_a_model_server() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_without_models_is_mentioned_and_passed_over() {
     let (_a, ollama) = page("/api/tags", r#"{"models":[]}"#).await;
     let (_b, llama_cpp) = page("/v1/models", LIST).await;
@@ -219,7 +222,7 @@ async fn a_server_without_models_is_mentioned_and_passed_over() {
     assert!(found.why.contains("Ollama runs on port"), "{}", found.why);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn silent_ports_cost_the_probe_time_once() {
     // Listeners that accept and never answer.
     let mute = || async { TcpListener::bind("127.0.0.1:0").await.expect("a free port") };
@@ -237,11 +240,11 @@ async fn silent_ports_cost_the_probe_time_once() {
         found.provider.name, "lm_studio",
         "a slow neighbour hides nobody"
     );
-    let took = begin.elapsed();
-    assert!(took >= PROBE_TIME && took < 10 * PROBE_TIME, "{took:?}");
+    let probes = begin.elapsed().as_millis() / PROBE_TIME.as_millis();
+    assert_eq!(probes, 1, "both at once");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nobody_is_asked_where_looking_is_forbidden() {
     let (server, llama_cpp) = page("/v1/models", LIST).await;
     let mut options = with_env(&[]);

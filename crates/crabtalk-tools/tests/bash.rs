@@ -5,7 +5,6 @@ mod support;
 
 use crabtalk_domain::tool::ToolOutput;
 use serde_json::json;
-use std::time::{Duration, Instant};
 use support::{World, run};
 use tokio::task::JoinSet;
 
@@ -182,7 +181,7 @@ async fn nothing_outlives_the_shell() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_ends_everything_within_a_second() {
+async fn a_dropped_call_ends_everything_before_the_shutdown_does() {
     let world = World::new();
     let alive = world.fifo("alive");
     let tools = std::sync::Arc::new(world.tools());
@@ -192,15 +191,10 @@ async fn a_dropped_call_ends_everything_within_a_second() {
     let running = std::sync::Arc::clone(&tools);
     calls.spawn(async move { run(&running, call).await });
     let process = alive.receive_process().await;
-    let begun = Instant::now();
     calls.shutdown().await;
     tools.shut_down().await;
+    // By itself it would live for ever.
     assert!(process.is_gone());
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
 }
 
 #[tokio::test]

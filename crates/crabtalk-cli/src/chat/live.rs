@@ -212,13 +212,17 @@ impl<'a> Live<'a> {
         self.begin(true);
         self.call(calls::asks(self.client.clone()));
         loop {
-            self.turn_to_asks();
+            self.turn_by_time();
             let wake = self.wakes_at();
+            let mut typed = false;
             let go = tokio::select! {
                 biased;
                 _ = ended.recv() => Go::Leave,
                 _ = hung_up.recv() => Go::Leave,
-                event = self.raw.next() => self.typed(event)?,
+                event = self.raw.next() => {
+                    typed = true;
+                    self.typed(event)?
+                }
                 Some(done) = self.calls.next(), if !self.calls.is_empty() => {
                     self.done(done);
                     Go::On
@@ -244,6 +248,10 @@ impl<'a> Live<'a> {
                 return Ok(());
             }
             let now = Instant::now();
+            // What was typed meanwhile is read first, however late that is.
+            if !typed {
+                self.settle_asks(now);
+            }
             if self.dirty && now >= self.drawn + FRAME || now >= wake {
                 self.draw()
                     .map_err(|e| Error::io("write to the terminal", &e))?;
@@ -267,15 +275,20 @@ impl<'a> Live<'a> {
         all.min().unwrap_or(now + Duration::from_secs(60))
     }
 
-    /// What happens by itself as time goes by.
-    fn turn_to_asks(&mut self) {
-        let now = Instant::now();
+    /// A question that has stood long enough takes keys. Called only when none wait
+    /// to be read: they were typed before this.
+    fn settle_asks(&mut self, now: Instant) {
         if let Some(asking) = self.asks.front_mut()
             && asking.settles_at().is_some_and(|at| at <= now)
         {
             asking.settle(now);
             self.dirty = true;
         }
+    }
+
+    /// What happens by itself as time goes by.
+    fn turn_by_time(&mut self) {
+        let now = Instant::now();
         if self.leaving.is_some_and(|until| until <= now) {
             self.leaving = None;
             self.dirty = true;

@@ -451,6 +451,53 @@ async fn a_cancelled_run_that_does_not_end_is_left() {
     );
 }
 
+/// What it said last waits for a disk that is busy.
+#[tokio::test]
+async fn a_cancelled_run_may_take_its_time_to_end() {
+    let mut fake = Fake::start().await;
+    let mut at = fake.at("ask --no-stdin x");
+    let interrupt = at.interrupt.clone();
+    let follow = at.context.follow();
+    let begun = RunNews::Event(Box::new(start().into()));
+    let ended = async {
+        assert_eq!(fake.next_told().await, "kill \"\" \"\"");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok(RunNews::Event(Box::new(end("cancelled", 499).into())))
+    };
+    let events = futures_util::stream::iter([Ok(begun)])
+        .inspect(move |_| interrupt.try_send(()).unwrap())
+        .chain(futures_util::stream::once(ended));
+    tokio::time::pause();
+    let ended = follow.run(events, &mut at.context.console).await.unwrap();
+    assert_eq!(ended, Ended::Interrupted);
+    assert!(
+        at.err.text().ends_with("the run was cancelled\n"),
+        "{}",
+        at.err.text()
+    );
+}
+
+/// The daemon does not even say that it heard.
+#[tokio::test]
+async fn another_ctrl_c_leaves_a_run_that_does_not_end() {
+    let fake = Fake::start().await;
+    let mut at = fake.at("ask --no-stdin x");
+    let interrupt = at.interrupt.clone();
+    let follow = at.context.follow();
+    // Nobody answers any more.
+    drop(fake);
+    let begun = RunNews::Event(Box::new(start().into()));
+    let events = futures_util::stream::iter([Ok(begun)])
+        .inspect(move |_| {
+            interrupt.try_send(()).unwrap();
+            interrupt.try_send(()).unwrap();
+        })
+        .chain(futures_util::stream::pending());
+    let ended = follow.run(events, &mut at.context.console).await.unwrap();
+    assert_eq!(ended, Ended::Interrupted);
+    assert!(!at.err.text().contains("has not yet"), "{}", at.err.text());
+}
+
 #[tokio::test]
 async fn attach_leaves_on_ctrl_c_and_kills_nothing() {
     let mut fake = Fake::start().await;

@@ -199,7 +199,7 @@ async fn an_older_daemon_is_followed_as_long_as_the_connection_is_there() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn attempts_end_when_patience_does_also_where_connections_come_and_go() {
     let nothing: [StreamEvent; 0] = [];
     let flaps = std::iter::repeat_with(|| cut(nothing.clone())).take(1_000);

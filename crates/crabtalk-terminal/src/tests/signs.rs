@@ -5,9 +5,12 @@ use crabtalk_backend::{Backend, Source, What};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a bell may take on a machine that does other things, too; alone it takes
-/// some milliseconds. Without the hooks it would take a second.
+/// What a bell may take on a machine that does nothing else; as a rule it takes some
+/// milliseconds. Without the hooks it would take a second.
 const SOON: Duration = Duration::from_millis(500);
+
+/// Questions to tmux whose time it may take beyond that, on a machine that does more.
+const QUESTIONS: u32 = 40;
 
 fn bells(what: &What) -> Option<u64> {
     match what {
@@ -155,7 +158,7 @@ async fn a_bell_is_told_at_once() {
         return;
     };
     let mut agent = rig.ready("FE").await;
-    let mut times = Vec::new();
+    let (mut times, mut asked) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         agent.say("[wait]").await;
         agent.go();
@@ -164,10 +167,14 @@ async fn a_bell_is_told_at_once() {
         agent.until("Bell", bells).await;
         times.push(begin.elapsed());
         agent.drain();
+        let begin = Instant::now();
+        rig.tmux(&["display-message", "-p", "x"]);
+        asked.push(begin.elapsed());
     }
     times.sort();
     println!("from bell to event: {times:?}");
-    assert!(times[2] < SOON, "{times:?}");
+    let soon = SOON + *asked.iter().max().unwrap() * QUESTIONS;
+    assert!(times[2] < soon, "{times:?}, and {asked:?} to ask");
 }
 
 #[tokio::test]
@@ -197,7 +204,7 @@ async fn two_signals_that_nobody_waits_for_wake_all_the_same() {
     }
     let mut client = crate::tmux::Tmux::new(crate::Socket::Path(other.join("tmux"))).client();
     let wait = client.args(["wait-for", "nexus-77"]).status();
-    let woken = tokio::time::timeout(Duration::from_secs(10), wait).await;
+    let woken = tokio::time::timeout(Duration::from_secs(120), wait).await;
     tmux(&other, &["kill-server"]);
     assert!(woken.expect("it is woken").unwrap().success());
 }

@@ -12,6 +12,11 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, kill_process, prlimit
 use serde_json::json;
 use std::time::{Duration, Instant};
 
+/// What a sync takes on a disk that hangs: three times the five seconds in which a
+/// daemon promises to end, so that a crowded machine has some of them, too. A run
+/// waits for some syncs before its first word.
+const SYNC: Duration = Duration::from_secs(15);
+
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
         content: content.into(),
@@ -32,8 +37,8 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
 /// What was said is in the page cache and survives the daemon; what waits for the
 /// disk was never announced.
 #[tokio::test]
-async fn a_sync_that_takes_nine_seconds_does_not_keep_the_daemon() {
-    let this = "a_sync_that_takes_nine_seconds_does_not_keep_the_daemon";
+async fn a_sync_that_hangs_does_not_keep_the_daemon() {
+    let this = "a_sync_that_hangs_does_not_keep_the_daemon";
     if !has_tools(this, &["strace"]) {
         return;
     }
@@ -41,7 +46,7 @@ async fn a_sync_that_takes_nine_seconds_does_not_keep_the_daemon() {
         return skip(this, "no process may be traced here");
     }
     let env = TestEnv::new();
-    let daemon = env.daemon_on_a_slow_disk(Duration::from_secs(9)).await;
+    let daemon = env.daemon_on_a_slow_disk(SYNC).await;
     let mut connection = env.connect().await;
     let mut events = std::pin::pin!(connection.stream(say("hello")));
     // Text is told before it is durable.
@@ -62,9 +67,9 @@ async fn a_sync_that_takes_nine_seconds_does_not_keep_the_daemon() {
     let given_back = async || std::fs::read(&pid_file).unwrap().is_empty().then_some(());
     eventually("the daemon to end", given_back).await;
     let took = begun.elapsed();
-    daemon.terminate().await;
-    // The promise is 5 seconds; a crowded machine may add to it, a sync would more.
-    assert!(took < Duration::from_secs(8), "{took:?}");
+    daemon.kill().await;
+    // Behind the text there are syncs that it did not wait for.
+    assert!(took < SYNC * 4 / 5, "{took:?}");
     let _daemon = env.daemon().await;
     let entries = entries(&env, "crab", "user").await;
     assert_eq!(entries.first().map(|e| e.content.as_str()), Some("hello"));

@@ -12,6 +12,7 @@ use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
     Client, ComponentInfo, ListComponentsMsg, StreamEvent, StreamMsg, ToolResultEvent,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -82,6 +83,12 @@ impl Component {
             .envs(variables.iter().copied())
             .stderr(Stdio::inherit());
         Self(command.spawn().unwrap())
+    }
+
+    /// Sends it a signal; a stopped one hangs.
+    fn signal(&self, signal: Signal) {
+        let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok());
+        kill_process(pid.and_then(Pid::from_raw).unwrap(), signal).unwrap();
     }
 
     /// `kill -9`, which leaves the port file.

@@ -1,7 +1,9 @@
 //! The chat's screen, typed into and looked at (OPS-1).
 
-use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
+use crate::rig::{ModelServer, TestEnv, Tmux, entries, eventually, has_tools};
+use crabtalk_proto::{Client, ListAsksMsg};
 use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 const CHAT: &str = "\"$CRABTALK\"";
@@ -152,6 +154,8 @@ async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
         places.iter().all(Option::is_some) && places.is_sorted(),
         "{places:?}\n{screen}"
     );
+    // What is typed before the end would steer.
+    terminal.shows("scripted \u{b7}", 2).await;
     terminal.types("once more");
     terminal.shows("It begins", 1).await;
     terminal.key("Escape");
@@ -159,6 +163,8 @@ async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
     terminal.shows(IDLE, 1).await;
     terminal.key("C-c");
     terminal.shows("Ctrl-C again leaves", 1).await;
+    // Again, or twice where some seconds have passed: one more is the shell's.
+    terminal.key("C-c");
     terminal.key("C-c");
     terminal.shows("ended with 0", 1).await;
     let requests = model.requests().await;
@@ -233,9 +239,18 @@ async fn what_is_typed_before_a_question_appears_approves_nothing() {
     // Keys of a sentence that is under way, and of one that ends.
     terminal.types_half("y");
     terminal.shows("\u{203a} y\n", 1).await;
+    // The question is there and another key typed, before the chat sees either.
+    let chat = terminal.program().await;
+    kill_process(chat, Signal::STOP).unwrap();
     model.release().await;
-    terminal.shows("crab wants to use bash", 1).await;
-    terminal.types("y");
+    eventually("a question", async || {
+        let mut connection = env.connect().await;
+        let asks = connection.list_asks(ListAsksMsg::default()).await;
+        (!asks.unwrap().asks.is_empty()).then_some(())
+    })
+    .await;
+    terminal.types_half("y");
+    kill_process(chat, Signal::CONT).unwrap();
     let screen = terminal.shows(CHOICES, 1).await;
     assert!(!screen.contains("Enter confirms"), "{screen}");
     terminal.key("Enter");
@@ -353,7 +368,7 @@ async fn without_colors_there_is_not_one() {
     terminal.shows("told me: bold code", 1).await;
     terminal.key("C-d");
     terminal.shows("ended with 0", 1).await;
-    let said = std::fs::read_to_string(said).unwrap();
+    let said = terminal.recorded(&said, "ended with 0").await;
     for escape in said.split("\x1b[").skip(1) {
         let end = escape.find(|c: char| c.is_ascii_alphabetic()).unwrap();
         assert_ne!(&escape[end..=end], "m", "{escape:?}");

@@ -39,10 +39,11 @@ async fn a_program_is_started_on_first_use_and_ended_when_idle() {
     assert_eq!(first.len(), 1);
     comes_to_be(&env, "files", "idle").await;
     gone(first[0]).await;
-    assert_eq!(
-        children(daemon.pid().as_raw_nonzero().get()),
-        Vec::<String>::new()
-    );
+    let daemons = daemon.pid().as_raw_nonzero().get();
+    eventually("nothing left of it", async || {
+        children(daemons).is_empty().then_some(())
+    })
+    .await;
     // Its tools stay on offer, and the next call starts it again.
     assert_eq!(
         call(&env, "files__echo", json!({"text": "b"})).await.output,
@@ -55,6 +56,25 @@ async fn a_program_is_started_on_first_use_and_ended_when_idle() {
     let known = components(&env).await;
     assert_eq!((known[0].state.as_str(), starts(&env).len()), ("idle", 2));
     assert!(known[0].tool_count > 10);
+}
+
+/// It is at rest from when it is there, not from when it was asked for.
+#[tokio::test]
+async fn a_program_whose_start_takes_longer_than_it_may_idle_is_started_once() {
+    if !has_tools("programs", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    allowing(&env);
+    let starts_file = env.root().join("starts");
+    let more = format!(
+        "env = {{ START = \"{}\", LATE_SECS = \"1.5\" }}\nidle_secs = 1",
+        starts_file.display()
+    );
+    env.config(&program("files", &more));
+    let _daemon = env.daemon().await;
+    let called = call(&env, "files__echo", json!({"text": "a"})).await;
+    assert_eq!((called.output.as_str(), starts(&env).len()), ("a", 1));
 }
 
 #[tokio::test]

@@ -25,6 +25,9 @@ const TEAM: &str = "compress = \"auto\"\n\
 
 const TASKS: usize = 40;
 
+/// Looks at a team, a twentieth of a second apart, until it counts as stuck.
+const LOOKS: usize = 10_000;
+
 /// What becomes of each task, by its number.
 fn task(number: usize) -> String {
     let to = match number % 8 {
@@ -89,7 +92,7 @@ async fn look_after(team: &Team<'_>) -> (bool, String) {
 
 async fn until(team: &Team<'_>, count: usize) {
     let mut seen = String::new();
-    for _ in 0..2000 {
+    for _ in 0..LOOKS {
         let (quiet, now) = look_after(team).await;
         seen = now;
         if done(team).await >= count && (count < TASKS || quiet) {

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-STATE = {"extra": False, "described": "Says it again.", "hangs": False, "cancelled": []}
+STATE = {"extra": False, "described": "Says it again.", "cancelled": []}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -34,7 +34,6 @@ def tools():
         tool("ask", "Asks the person."),
         tool("fail", "Fails."),
         tool("die", "Ends the server."),
-        tool("hang", "Lets the server answer nothing more for some time.", {"ms": {"type": "integer"}}),
         tool("grow", "Gives the server one more tool."),
         tool("rename", "Changes what echo says of itself."),
         tool("cancelled", "Tells how many calls were cancelled."),
@@ -103,9 +102,6 @@ def call(name, arguments, caller, meta):
         return words("it did not work", isError=True)
     if name == "die":
         os._exit(3)
-    if name == "hang":
-        STATE["hangs"] = time.monotonic() + arguments["ms"] / 1000
-        return words("hanging")
     if name == "grow":
         STATE["extra"] = True
         caller.notify("notifications/tools/list_changed")
@@ -132,8 +128,6 @@ def call(name, arguments, caller, meta):
 
 def answer(message, caller):
     method, key = message.get("method"), message.get("id")
-    while STATE["hangs"] and time.monotonic() < STATE["hangs"]:
-        time.sleep(0.01)
     if method is None:
         waiting = caller.answers.get(key)
         if waiting:
@@ -176,6 +170,8 @@ def stdio():
     if "START" in os.environ:
         with open(os.environ["START"], "a") as file:
             print(os.getpid(), file=file, flush=True)
+    if "LATE_SECS" in os.environ:
+        time.sleep(float(os.environ["LATE_SECS"]))
     if "BROKEN" in os.environ:
         sys.exit(7)
     caller = Caller(send)

@@ -2,8 +2,13 @@
 
 use super::TestEnv;
 use super::command::CRABTALK;
-use super::wait::eventually;
+use super::wait::{LIMIT, eventually};
+use rustix::process::Pid;
 use std::process::Command;
+use std::time::Duration;
+
+/// Between two looks at the screen, each of which is a program of its own.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A tmux server of its own with one window; ends when it is dropped.
 pub(crate) struct Tmux {
@@ -66,6 +71,16 @@ impl Tmux {
         self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
     }
 
+    /// What was written to that file, once a text is in it.
+    pub(crate) async fn recorded(&self, file: &std::path::Path, text: &str) -> String {
+        eventually("what was shown, in a file", async || {
+            // Whoever writes it is another program, which may not even have begun.
+            let said = std::fs::read_to_string(file).ok()?;
+            said.contains(text).then_some(said)
+        })
+        .await
+    }
+
     /// What the screen shows now.
     pub(crate) fn screen(&self) -> String {
         let screen = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
@@ -75,11 +90,37 @@ impl Tmux {
             .collect()
     }
 
-    /// Waits until the screen shows a text so many times.
+    /// Waits until the screen shows a text so many times. What scrolled away counts;
+    /// what a program wiped does not, so wait only for what stays.
     pub(crate) async fn shows(&self, text: &str, times: usize) -> String {
-        let mut last = String::new();
-        let seen = eventually_shown(self, text, times, &mut last).await;
-        seen.unwrap_or_else(|| panic!("no {text:?} on the screen:\n{last}"))
+        let mut screen = String::new();
+        let look = async {
+            loop {
+                screen = self.screen();
+                if screen.matches(text).count() >= times {
+                    return;
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let seen = tokio::time::timeout(LIMIT, look).await;
+        assert!(
+            seen.is_ok(),
+            "no {text:?}, {times} times, on the screen:\n{screen}"
+        );
+        screen
+    }
+
+    /// The process that runs in the shell line.
+    pub(crate) async fn program(&self) -> Pid {
+        eventually("a program in the terminal", async || {
+            let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+            let shell = shell.trim();
+            let path = format!("/proc/{shell}/task/{shell}/children");
+            let children = std::fs::read_to_string(path).ok()?;
+            Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
+        })
+        .await
     }
 
     /// Types text and Enter.
@@ -99,21 +140,6 @@ impl Tmux {
     pub(crate) fn key(&self, name: &str) {
         self.tmux(&["send-keys", name]);
     }
-}
-
-async fn eventually_shown(
-    tmux: &Tmux,
-    text: &str,
-    times: usize,
-    last: &mut String,
-) -> Option<String> {
-    let look = eventually(text, async || {
-        *last = tmux.screen();
-        (last.matches(text).count() >= times).then(|| last.clone())
-    });
-    tokio::time::timeout(std::time::Duration::from_secs(20), look)
-        .await
-        .ok()
 }
 
 impl Drop for Tmux {
