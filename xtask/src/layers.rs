@@ -118,10 +118,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-webhook",
         &["crabtalk-component", "crabtalk-client"],
     ),
-    (
-        "crabtalk-telemetry",
-        &["crabtalk-component", "crabtalk-client"],
-    ),
     // A client, to measure the daemon from outside.
     ("xtask", &["crabtalk-proto"]),
 ];
@@ -141,6 +137,13 @@ const FOR_END_TO_END: (&str, &[&str]) = (
     &["crabtalk-nexus", "crabtalk-backend", "crabtalk-terminal"],
 );
 
+/// What the names of programs begin with that `crabtalk NAME` runs and
+/// `crabtalk components` lists.
+const COMMAND: &str = "crabtalk-";
+
+/// Packages whose programs are commands without being components.
+const COMMANDS: &[&str] = &["crabtalk-nexus"];
+
 /// The one foreign function is declared there; all else is forbidden to.
 const LINTS_OF_ITS_OWN: &[&str] = &["crabtalk-heap"];
 
@@ -150,12 +153,15 @@ struct Member {
     manifest: PathBuf,
     /// What it names: the dependency, and whether only its tests do.
     imports: Vec<(String, bool)>,
+    /// Its programs.
+    programs: Vec<String>,
 }
 
 /// Everything in the workspace that breaks a rule, one line each.
 pub(crate) fn problems() -> anyhow::Result<Vec<String>> {
     let members = members()?;
     let mut found = forbidden_imports(&members);
+    found.extend(members.iter().flat_map(misnamed_programs));
     for member in &members {
         let text = std::fs::read_to_string(&member.manifest)
             .with_context(|| format!("cannot read {}", member.manifest.display()))?;
@@ -204,6 +210,24 @@ fn forbidden_imports(members: &[Member]) -> Vec<String> {
     found
 }
 
+/// Programs that whoever builds from source would be offered as components.
+fn misnamed_programs(member: &Member) -> Vec<String> {
+    let mut imports = member.imports.iter();
+    let is_component = imports.any(|(name, tests)| name == "crabtalk-component" && !tests);
+    if is_component || COMMANDS.contains(&member.name.as_str()) {
+        return Vec::new();
+    }
+    let programs = member.programs.iter();
+    let misnamed = programs.filter(|program| program.starts_with(COMMAND));
+    let said = misnamed.map(|program| {
+        format!(
+            "{}: its program {program} is no component; another beginning than `{COMMAND}` keeps it out of `crabtalk components`",
+            member.name
+        )
+    });
+    said.collect()
+}
+
 fn may_in_tests(member: &str, import: &str) -> bool {
     let (end_to_end, besides) = FOR_END_TO_END;
     FOR_TESTS.contains(&import) || (member == end_to_end && besides.contains(&import))
@@ -244,7 +268,16 @@ fn member(package: &Value) -> anyhow::Result<Member> {
         .into_iter()
         .flatten()
         .filter_map(|dependency| Some((text(&dependency["name"])?, dependency["kind"] == "dev")));
+    let targets = package["targets"].as_array().into_iter().flatten();
+    let is_program = |target: &&Value| {
+        let mut kinds = target["kind"].as_array().into_iter().flatten();
+        kinds.any(|kind| kind == "bin")
+    };
     Ok(Member {
+        programs: targets
+            .filter(is_program)
+            .filter_map(|target| text(&target["name"]))
+            .collect(),
         name: text(&package["name"]).context("a package without a name")?,
         manifest: text(&package["manifest_path"])
             .context("a package without a manifest")?

@@ -32,7 +32,7 @@ const STUBBORN: &str = "setsid bash -c 'trap \"\" TERM; echo $$; exec sleep 1000
                         echo $$; wait";
 
 fn guardian(children: Children) -> Guardian {
-    let program = env!("CARGO_BIN_EXE_crabtalk-guardian");
+    let program = env!("CARGO_BIN_EXE_test-guardian");
     Guardian::new(GuardianCommand::new(program), children)
 }
 

@@ -8,6 +8,7 @@ fn member(name: &str, imports: &[(&str, bool)]) -> Member {
             .iter()
             .map(|(name, dev)| ((*name).into(), *dev))
             .collect(),
+        programs: Vec::new(),
     }
 }
 
@@ -40,6 +41,18 @@ fn a_forbidden_import_is_named_with_what_is_allowed() {
         ];
         assert_eq!(forbidden_imports(&members).join("\n"), found);
     }
+}
+
+#[test]
+fn a_program_that_is_no_component_is_not_called_like_one() {
+    let mut guardian = member("crabtalk-guardian", &[]);
+    guardian.programs = vec!["test-guardian".into(), "crabtalk-guardian".into()];
+    let mut fetch = member("crabtalk-fetch", &[("crabtalk-component", false)]);
+    fetch.programs = vec!["crabtalk-fetch".into()];
+    assert_eq!(misnamed_programs(&fetch), Vec::<String>::new());
+    let found = misnamed_programs(&guardian);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("its program crabtalk-guardian is no component"));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn an_ordinary_user_is_held_by_the_same_walls() {
     };
     let suite = copy(&std::env::current_exe().unwrap(), "suite");
     let guardian = copy(
-        env!("CARGO_BIN_EXE_crabtalk-tools-guardian").as_ref(),
+        env!("CARGO_BIN_EXE_test-tools-guardian").as_ref(),
         "guardian",
     );
     let temporary = folder.path().join("tmp");

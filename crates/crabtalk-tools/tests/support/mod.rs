@@ -86,7 +86,7 @@ impl World {
 /// the target folder.
 fn guardian() -> PathBuf {
     std::env::var_os("CRABTALK_TEST_GUARDIAN").map_or_else(
-        || env!("CARGO_BIN_EXE_crabtalk-tools-guardian").into(),
+        || env!("CARGO_BIN_EXE_test-tools-guardian").into(),
         PathBuf::from,
     )
 }
