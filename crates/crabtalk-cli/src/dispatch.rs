@@ -1,6 +1,6 @@
 //! From the command line to what it means.
 
-use crate::args::{Cli, Command, Daemon, Global};
+use crate::args::{Cli, Command, Daemon, Global, Mcps};
 use crate::commands;
 use crate::context::Context;
 use crate::error::Error;
@@ -259,6 +259,9 @@ fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
                 | Command::Approve { .. }
                 | Command::Remote { .. }
                 | Command::Init(_)
+                | Command::Mcps {
+                    command: Some(Mcps::Import { .. } | Mcps::Login { .. })
+                }
         )
     ) {
         return None;

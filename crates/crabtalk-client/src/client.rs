@@ -14,6 +14,10 @@ use std::time::Duration;
 /// is replaced needs some seconds, a person who waits has no more patience.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Between two looks for a daemon by whoever only wants to be known: the first
+/// pause and the longest.
+const AWAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
 /// A daemon and who talks to it. Cheap to clone; holds no connection.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -63,6 +67,26 @@ impl Client {
     pub async fn connect(&self) -> Result<Connection, Error> {
         let link = self.endpoint.open().await?;
         Connection::greet(link, self.endpoint.token(), &self.name).await
+    }
+
+    /// Lets the daemon know that this program is there, for as long as this is
+    /// polled: `crabtalk components` lists it as connected, under the client's name
+    /// without its version. For gateways; whoever announces a port is known by that.
+    /// Over lost connections, for ever, and whether or not there is a daemon.
+    pub async fn stay(&self) -> std::convert::Infallible {
+        let mut pause = AWAY.0;
+        loop {
+            if let Ok(link) = self.endpoint.open().await {
+                let token = self.endpoint.token();
+                let greeted = Connection::introduce(link, token, &self.name, true).await;
+                if let Ok(mut connection) = greeted {
+                    connection.closed().await;
+                    pause = AWAY.0;
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(AWAY.1);
+        }
     }
 
     /// A connection on which nothing was said: the daemon takes its client for

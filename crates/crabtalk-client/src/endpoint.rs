@@ -142,11 +142,22 @@ pub struct Connection {
 
 impl Connection {
     /// Introduces the client. A daemon that knows no Hello needs none.
-    pub(crate) async fn greet(mut link: Link, token: &str, name: &str) -> Result<Self, Error> {
+    pub(crate) async fn greet(link: Link, token: &str, name: &str) -> Result<Self, Error> {
+        Self::introduce(link, token, name, false).await
+    }
+
+    /// The same for a component that keeps the connection.
+    pub(crate) async fn introduce(
+        mut link: Link,
+        token: &str,
+        name: &str,
+        component: bool,
+    ) -> Result<Self, Error> {
         let hello = HelloMsg {
             protocol_version: PROTOCOL_VERSION,
             token: token.to_owned(),
             client: name.to_owned(),
+            component,
         };
         let greeting = async {
             on_link!(&mut link, connection => {
@@ -175,6 +186,11 @@ impl Connection {
     pub(crate) fn silent(link: Link) -> Self {
         let welcome = None;
         Self { link, welcome }
+    }
+
+    /// Resolves when the daemon has gone.
+    pub(crate) async fn closed(&mut self) {
+        on_link!(&mut self.link, connection => connection.closed().await);
     }
 
     /// What the daemon said in return; `None` if it is older than Hello.

@@ -60,6 +60,7 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         state.join("accepted"),
         state.join("cron"),
         state.join("ledger"),
+        state.join(crate::mcp::LOGINS),
         state.join("recall"),
         state.join("tls"),
         state,
@@ -106,6 +107,29 @@ mod tests {
             assert!(!folder.join(".crabtalk-AbC123.tmp").exists(), "{folder:?}");
             assert!(folder.join("kept.tmp").exists(), "{folder:?}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_component_left_of_its_port_file_goes_and_one_that_writes_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path(), None).unwrap().create().unwrap();
+        let run = home.run_dir();
+        fs::create_dir_all(&run).unwrap();
+        let names = [
+            ".tmpAbC123",
+            ".crabtalk-AbC123.tmp",
+            ".tmpDeF456",
+            "dice.port",
+            "notes.tmp",
+        ];
+        for (name, age) in names.iter().zip([120, 120, 0, 120, 120]) {
+            let file = fs::File::create(run.join(name)).unwrap();
+            let at = SystemTime::now() - Duration::from_secs(age);
+            file.set_modified(at).unwrap();
+        }
+        sweep(&home);
+        let left = names.map(|name| run.join(name).exists());
+        assert_eq!(left, [false, false, true, true, true]);
     }
 
     #[test]

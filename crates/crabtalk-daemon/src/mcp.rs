@@ -5,9 +5,11 @@
 //! configuration runs under a guardian.
 
 mod discovery;
+mod gateways;
 pub(crate) mod memory;
 
 pub(crate) use discovery::work;
+pub(crate) use gateways::{Gateways, Present};
 
 use crabtalk_config::{Config, Home, Mcp, McpTransport, McpTrust};
 use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};
@@ -34,6 +36,9 @@ const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 /// The file of what is remembered of servers.
 const REMEMBERED: &str = "mcp.json";
 
+/// The folder of what is kept of logins.
+pub(crate) const LOGINS: &str = "oauth";
+
 /// News of servers on their way to whoever watches.
 #[derive(Default)]
 pub(crate) struct News {
@@ -42,15 +47,7 @@ pub(crate) struct News {
 }
 
 impl News {
-    fn put(&self, status: &Status, said: String) {
-        let news = ComponentNews {
-            name: status.name.clone(),
-            source: status.source.to_owned(),
-            state: status.phase.as_str().to_owned(),
-            error: status.error.clone(),
-            tools: status.tools,
-            said,
-        };
+    fn put(&self, news: ComponentNews) {
         {
             // Whole after each line.
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,9 +74,21 @@ impl News {
     }
 }
 
+fn news(status: Status, said: String) -> ComponentNews {
+    ComponentNews {
+        name: status.name,
+        source: status.source.to_owned(),
+        state: status.phase.as_str().to_owned(),
+        error: status.error,
+        tools: status.tools,
+        said,
+    }
+}
+
 /// The servers of a node.
 pub(crate) struct Mcps {
     pub(crate) servers: Servers,
+    pub(crate) gateways: Arc<Gateways>,
     news: Arc<News>,
     /// Port files shall be looked at again.
     look: Notify,
@@ -95,8 +104,8 @@ impl Mcps {
         open_files: Option<u64>,
         tools: Arc<OsTools>,
     ) -> Arc<Self> {
-        let news = Arc::<News>::default();
-        let hears = Arc::clone(&news);
+        let told = Arc::<News>::default();
+        let hears = Arc::clone(&told);
         let cwd = home
             .user_home()
             .map_or_else(|| home.root().to_owned(), Into::into);
@@ -110,12 +119,14 @@ impl Mcps {
             http: Arc::new(Addresses(Arc::default())),
             outputs: Arc::new(Shelf(tools)),
             seen: home.state_dir().join(REMEMBERED),
-            news: Arc::new(move |status: Status, said: String| hears.put(&status, said)),
+            logins: home.state_dir().join(LOGINS),
+            news: Arc::new(move |status, said| hears.put(news(status, said))),
             pace: pace(),
         });
         Arc::new(Self {
             servers,
-            news,
+            gateways: Gateways::new(Arc::clone(&told)),
+            news: told,
             look: Notify::new(),
             taken: watch::Sender::default(),
         })
@@ -191,6 +202,16 @@ pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
         McpTrust::None => Trust::None,
         McpTrust::Annotations => Trust::Annotations,
     };
+    settings.oauth = crabtalk_mcp::OAuthClient {
+        id: mcp.oauth.client_id.clone(),
+        secret: crabtalk_mcp::Secret(
+            mcp.oauth
+                .client_secret
+                .as_ref()
+                .map_or_else(String::new, |secret| secret.expose().to_owned()),
+        ),
+        scopes: mcp.oauth.scopes.clone(),
+    };
     if let Some(missing) = &mcp.missing {
         settings.unusable = missing.to_error().with_causes();
     }
@@ -235,15 +256,20 @@ impl Http for Addresses {
 /// its context (0075).
 pub(crate) fn in_reach(servers: &Servers, scope: &crabtalk_domain::Scope) -> Option<String> {
     use crabtalk_runtime::gate::scope::allows_mcp;
-    let listed = servers
-        .list()
-        .into_iter()
-        .filter(|status| !status.shadowed && status.tools > 0 && allows_mcp(scope, &status.name));
+    let listed = servers.list().into_iter().filter(|status| {
+        let is_useful = status.tools > 0 || status.wants_login;
+        !status.shadowed && is_useful && allows_mcp(scope, &status.name)
+    });
     let lines: Vec<String> = listed
         .map(|status| {
             let name = crabtalk_domain::tags::line(&status.name);
             if status.phase == crabtalk_mcp::Phase::Hanging {
                 return format!("{name}: does not answer at the moment");
+            }
+            if status.wants_login {
+                return format!(
+                    "{name}: cannot be used before its owner logs in to it, with the command `crabtalk mcps login {name}`"
+                );
             }
             format!("{name}: {} tools, called {name}__..", status.tools)
         })

@@ -11,6 +11,7 @@ mod history;
 mod knowledge;
 mod legacy;
 mod lists;
+mod logins;
 mod mcps;
 mod memories;
 mod models;
@@ -26,6 +27,7 @@ mod wire;
 
 pub(crate) use legacy::PartialAnswers;
 
+use crate::mcp::Present;
 use crate::node::Node;
 use crabtalk_config::Config;
 use crabtalk_domain::{ConversationKey, Origin};
@@ -34,8 +36,8 @@ use crabtalk_runtime::Error;
 use futures_core::Stream;
 use remote::Who;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// The sender of a local message that names none (CONV-8).
@@ -49,6 +51,8 @@ pub(crate) struct Session {
     who: Who,
     /// Whether the client knows messages of this generation.
     modern: AtomicBool,
+    /// The client is a component without tools.
+    present: OnceLock<Present>,
 }
 
 /// A failure of the runtime as the wire has it.
@@ -68,6 +72,7 @@ impl Session {
             shutdown,
             who,
             modern: AtomicBool::new(false),
+            present: OnceLock::new(),
         }
     }
 
@@ -178,6 +183,12 @@ impl Server for Session {
         }
         self.show_token(&request).await?;
         self.mark_modern();
+        if request.component && self.present.get().is_none() {
+            let gateways = &self.node.mcps().gateways;
+            let present = gateways.enter(&request.client, &self.owner_of_client())?;
+            // Another Hello of this connection may have been faster.
+            let _ = self.present.set(present);
+        }
         Ok(WelcomeMsg {
             protocol_version: PROTOCOL_VERSION.min(request.protocol_version),
             daemon_version: self.version().to_owned(),
@@ -549,6 +560,18 @@ impl Server for Session {
 
     async fn test_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Status> {
         self.try_mcp(request).await
+    }
+
+    async fn login_mcp(&self, request: LoginMcpMsg) -> Result<McpLogin, Status> {
+        self.begin_mcp_login(request).await
+    }
+
+    async fn finish_mcp_login(&self, request: FinishMcpLoginMsg) -> Result<(), Status> {
+        self.end_mcp_login(request).await
+    }
+
+    async fn logout_mcp(&self, request: LogoutMcpMsg) -> Result<(), Status> {
+        self.forget_mcp_login(request.name).await
     }
 
     async fn list_components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {

@@ -1,5 +1,6 @@
 //! The client as the protocol's conformance suite drives it: it connects to the
-//! address that it is given and calls what the scenario wants called.
+//! address that it is given, logs in where that is wanted, and calls what the
+//! scenario wants called.
 
 use crabtalk_domain::tool::{Caller, Invocation, Subject, ToolProvider};
 use crabtalk_domain::{
@@ -7,8 +8,8 @@ use crabtalk_domain::{
 };
 use crabtalk_guardian::{Children, Guardian, GuardianCommand};
 use crabtalk_mcp::{
-    Answer, Http, HttpError, Outputs, Pace, Parts, Phase, Programs, Reach, Request, Servers,
-    Settings, Source,
+    Answer, Http, HttpError, OAuthClient, Outputs, Pace, Parts, Phase, Programs, Reach, Request,
+    Secret, Servers, Settings, Source,
 };
 use futures_util::stream;
 use http_body_util::{BodyExt, Full};
@@ -110,6 +111,61 @@ fn arguments(tool: &str) -> Value {
     }
 }
 
+/// How often a person tries another login.
+const LOGINS: usize = 2;
+
+/// Where a browser would return to; nobody listens there, since what it brings is
+/// read from where it is sent.
+const REDIRECT: &str = "http://127.0.0.1:3999/callback";
+
+/// A client that the scenario has registered.
+fn registered_by_hand() -> OAuthClient {
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    let text = |key: &str| context[key].as_str().unwrap_or_default().to_owned();
+    OAuthClient {
+        id: text("client_id"),
+        secret: Secret(text("client_secret")),
+        scopes: Vec::new(),
+    }
+}
+
+/// Waits for the server; where it wants a login, there is one.
+async fn connected(servers: &Servers, settings: &Settings) -> Result<(), String> {
+    let mut logins = 0;
+    loop {
+        let status = servers.list().remove(0);
+        match status.phase {
+            Phase::Connected => return Ok(()),
+            Phase::Failed if status.wants_login && logins < LOGINS => {
+                logins += 1;
+                log_in(servers, settings).await?;
+            }
+            Phase::Failed if status.connected == 0 || status.wants_login => {
+                return Err(status.error);
+            }
+            Phase::Idle | Phase::Connecting | Phase::Hanging | Phase::Off | Phase::Failed => {
+                tokio::time::sleep(Duration::from_millis(10)).await
+            }
+        }
+    }
+}
+
+/// The person says yes at once, and the browser returns.
+async fn log_in(servers: &Servers, settings: &Settings) -> Result<(), String> {
+    let address = servers.begin_login(settings, REDIRECT).await?;
+    let mut request = Request::new(Default::default());
+    *request.uri_mut() = address.parse().map_err(|_| "no address".to_owned())?;
+    if let Some(host) = request.uri().authority().cloned() {
+        let host = host.as_str().parse().map_err(|_| "no host".to_owned())?;
+        request.headers_mut().insert(http::header::HOST, host);
+    }
+    let answer = Plain.send(request).await.map_err(|e| e.to_string())?;
+    let location = answer.headers.get(http::header::LOCATION);
+    let location = location.and_then(|to| to.to_str().ok()).unwrap_or_default();
+    servers.finish_login(&settings.name, location).await
+}
+
 async fn run(url: String, folder: PathBuf) -> Result<(), String> {
     let programs = Programs {
         guardian: Guardian::new(GuardianCommand::new(folder.clone()), Children::default()),
@@ -122,6 +178,7 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
         http: Arc::new(Plain),
         outputs: Arc::new(Nowhere),
         seen: folder.join("mcp.json"),
+        logins: folder.join("oauth"),
         news: Arc::new(|_, _| {}),
         pace: Pace::default(),
     });
@@ -129,21 +186,10 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
         url,
         headers: Default::default(),
     };
-    let settings = Settings::new("suite", Source::Config, reach);
-    servers.configure(vec![settings]).await;
-    let connected = async {
-        loop {
-            let status = servers.list().remove(0);
-            match status.phase {
-                Phase::Connected => return Ok(()),
-                Phase::Failed => return Err(status.error),
-                Phase::Idle | Phase::Connecting | Phase::Hanging | Phase::Off => {
-                    tokio::time::sleep(Duration::from_millis(10)).await
-                }
-            }
-        }
-    };
-    connected.await?;
+    let mut settings = Settings::new("suite", Source::Config, reach);
+    settings.oauth = registered_by_hand();
+    servers.configure(vec![settings.clone()]).await;
+    connected(&servers, &settings).await?;
     let key = ConversationKey::new("crab", "user").map_err(|e| e.to_string())?;
     let name = AgentName::new("crab").map_err(|e| e.to_string())?;
     for spec in servers.specs() {
@@ -159,9 +205,20 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
             name: spec.name.clone(),
             cwd: folder.clone(),
         };
-        let output = servers
+        let mut output = servers
             .call_for(&call, &Subject::Other, None, &Person)
             .await;
+        // The person reads that a token is not enough, and tries another login.
+        for _ in 0..LOGINS {
+            if !output.content.contains("crabtalk mcps login") {
+                break;
+            }
+            log_in(&servers, &settings).await?;
+            connected(&servers, &settings).await?;
+            output = servers
+                .call_for(&call, &Subject::Other, None, &Person)
+                .await;
+        }
         tracing::info!(tool = %spec.name, said = %output.content, failed = output.is_error, "called");
         if output.is_error {
             return Err(format!("{}: {}", spec.name, output.content));
@@ -174,8 +231,14 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let url = std::env::args().next_back().unwrap_or_default();
-    match run(url, std::env::temp_dir()).await {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let folder = folder.join(format!("client-{}", std::process::id()));
+    match run(url, folder).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(why) => {
+            // The suite shows it with what it found.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), why.as_bytes());
+            ExitCode::FAILURE
+        }
     }
 }

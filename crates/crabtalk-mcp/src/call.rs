@@ -14,6 +14,7 @@ use rmcp::model::{
     ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use rmcp::transport::streamable_http_client::AuthRequiredError;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -80,7 +81,7 @@ pub(crate) async fn call(
     let mut options = PeerRequestOptions::no_options();
     options.meta = wanted.meta.map(RequestMetaObject::from);
     let sent = link.peer.send_cancellable_request(request, options).await;
-    let mut handle = sent.map_err(|e| failed(&e))?;
+    let mut handle = sent.map_err(|e| failed(&e, link))?;
     let (token, id) = (handle.progress_token.0.clone(), handle.id.clone());
     let (mut heard, _listening) = link.calls.listen(token, id.clone(), wanted.conversation);
     let mut cancel = CancelOnDrop {
@@ -117,12 +118,12 @@ pub(crate) async fn call(
             // What was heard before is told before.
             answer = &mut handle.rx => {
                 cancel.id = None;
-                let answer = answer.map_err(|_| GONE.to_owned())?;
-                return result(answer.map_err(|e| failed(&e))?);
+                let answer = answer.map_err(|_| gone(link))?;
+                return result(answer.map_err(|e| failed(&e, link))?);
             }
             () = link.gone.cancelled() => {
                 cancel.id = None;
-                return Err(GONE.into());
+                return Err(gone(link));
             }
             () = sleep_until(until.min(at_most)) => {
                 cancel.why = "it took too long";
@@ -133,6 +134,12 @@ pub(crate) async fn call(
             }
         }
     }
+}
+
+/// Why a connection has ended under a call.
+fn gone(link: &Link) -> String {
+    let refused = link.tokens.as_ref().filter(|tokens| tokens.is_refused());
+    refused.map_or_else(|| GONE.to_owned(), |tokens| tokens.wanted())
 }
 
 const GONE: &str = "the server ended before it answered; nobody knows how far the call got";
@@ -147,7 +154,7 @@ async fn answered(
 ) -> Result<Answered, String> {
     tokio::select! {
         answered = elicit::ask(server, message, schema, caller) => Ok(answered),
-        () = link.gone.cancelled() => Err(GONE.into()),
+        () = link.gone.cancelled() => Err(gone(link)),
     }
 }
 
@@ -184,10 +191,14 @@ fn result(answer: ServerResult) -> Result<CallToolResult, String> {
     clippy::wildcard_enum_match_arm,
     reason = "the library's list is open, and its words do for the rest"
 )]
-fn failed(error: &ServiceError) -> String {
+fn failed(error: &ServiceError, link: &Link) -> String {
     match error {
+        ServiceError::TransportSend(error) if wants_login(&*error.error) => match &link.tokens {
+            Some(tokens) => tokens.wanted(),
+            None => "the server refused the credentials of its headers".into(),
+        },
         ServiceError::McpError(error) => format!("the server refused: {}", error.message),
-        ServiceError::TransportClosed => GONE.into(),
+        ServiceError::TransportClosed => gone(link),
         ServiceError::TransportSend(error) => {
             format!(
                 "the server cannot be reached: {}",
@@ -196,4 +207,12 @@ fn failed(error: &ServiceError) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Whether the server refused whoever called, somewhere below.
+fn wants_login(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .into_iter()
+        .any(|error| error.is::<AuthRequiredError>())
 }

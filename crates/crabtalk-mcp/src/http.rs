@@ -2,13 +2,15 @@
 //!
 //! Invariants: an answer is read up to a limit; no redirect is followed, since
 //! headers may be credentials; what is refused or ends before its time wakes
-//! whoever owns the server, so that a death is noticed at once.
+//! whoever owns the server, so that a death is noticed at once; a token is sent to
+//! the address that it is for, and what it is refused with is tried once more.
 
+use crate::oauth::{NoToken, Tokens};
 use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
@@ -77,6 +79,8 @@ pub(crate) struct Streamable {
     pub(crate) http: Arc<dyn Http>,
     /// Told when something hints at the server's end.
     pub(crate) doubt: Arc<Notify>,
+    /// Where somebody may have logged in.
+    pub(crate) tokens: Option<Arc<Tokens>>,
 }
 
 type Failure = StreamableHttpError<HttpError>;
@@ -91,11 +95,64 @@ impl Streamable {
         if let Some(Ok(host)) = host {
             request.headers_mut().insert(HOST, host);
         }
+        let Some(tokens) = &self.tokens else {
+            return self.send_as_it_is(request).await;
+        };
+        let broken = |why: String| StreamableHttpError::Client(HttpError::Broken(why));
+        let token = match tokens.bearer().await {
+            Ok(token) => token,
+            // The server says what it wants instead.
+            Err(NoToken::Login) => None,
+            Err(NoToken::Broken(why)) => return Err(broken(why)),
+        };
+        let with_token = authorized(request.clone(), token.as_deref());
+        let answer = self.send_as_it_is(with_token).await?;
+        let Some(refused) = token.filter(|_| answer.status == StatusCode::UNAUTHORIZED) else {
+            return Ok(self.noted(tokens, answer));
+        };
+        match tokens.instead_of(&refused).await {
+            Ok(token) => {
+                let with_token = authorized(request, Some(&token));
+                let answer = self.send_as_it_is(with_token).await?;
+                Ok(self.noted(tokens, answer))
+            }
+            Err(NoToken::Login) => Ok(self.noted(tokens, answer)),
+            Err(NoToken::Broken(why)) => Err(broken(why)),
+        }
+    }
+
+    async fn send_as_it_is(&self, request: Request) -> Result<Answer, Failure> {
         let answered = self.http.send(request).await;
         if answered.is_err() {
             self.doubt.notify_one();
         }
         answered.map_err(StreamableHttpError::Client)
+    }
+
+    /// Remembers what a server wants of whoever logs in.
+    fn noted(&self, tokens: &Tokens, answer: Answer) -> Answer {
+        match answer.status {
+            StatusCode::UNAUTHORIZED => {
+                tokens.refuse(challenge(&answer.headers));
+                self.doubt.notify_one();
+            }
+            StatusCode::FORBIDDEN => tokens.remember(challenge(&answer.headers)),
+            status if status.is_success() => tokens.take(),
+            _ => {}
+        }
+        answer
+    }
+
+    /// Why an answer is no success, in words.
+    async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Failure {
+        let wants_more = challenge(headers).contains("insufficient_scope");
+        match &self.tokens {
+            Some(tokens) if status == StatusCode::FORBIDDEN && wants_more => {
+                let why = tokens.wants_more();
+                StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
+            }
+            _ => refusal(status, headers, body).await,
+        }
     }
 
     /// Reads events, and doubts the server when they end without a word.
@@ -175,6 +232,24 @@ fn request(
     Ok(request)
 }
 
+/// The request with a token, which no log shows.
+fn authorized(mut request: Request, token: Option<&str>) -> Request {
+    let value = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
+    if let Some(Ok(mut value)) = value {
+        value.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, value);
+    }
+    request
+}
+
+/// What a server wants of whoever it refused.
+fn challenge(headers: &HeaderMap) -> &str {
+    let value = headers.get(WWW_AUTHENTICATE);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
 fn kind(headers: &HeaderMap) -> &str {
     let kind = headers
         .get(CONTENT_TYPE)
@@ -185,12 +260,9 @@ fn kind(headers: &HeaderMap) -> &str {
 
 /// What an answer that is no success says, in words.
 async fn refusal(status: StatusCode, headers: &HeaderMap, body: Body) -> Failure {
-    let header = headers
-        .get(WWW_AUTHENTICATE)
-        .and_then(|value| value.to_str().ok());
     if status == StatusCode::UNAUTHORIZED {
-        let header = header.unwrap_or_default().to_owned();
-        return StreamableHttpError::AuthRequired(AuthRequiredError::new(header));
+        let said = challenge(headers).to_owned();
+        return StreamableHttpError::AuthRequired(AuthRequiredError::new(said));
     }
     if status.is_redirection() {
         let to = headers.get(http::header::LOCATION);
@@ -246,7 +318,7 @@ impl StreamableHttpClient for Streamable {
             return Err(StreamableHttpError::SessionExpired);
         }
         if !status.is_success() {
-            return Err(refusal(status, &headers, body).await);
+            return Err(self.refusal(status, &headers, body).await);
         }
         let named = headers.get(SESSION).and_then(|value| value.to_str().ok());
         let named = named.map(str::to_owned);
@@ -303,7 +375,7 @@ impl StreamableHttpClient for Streamable {
                 Err(StreamableHttpError::ServerDoesNotSupportSse)
             }
             status if !status.is_success() => {
-                Err(refusal(status, &answer.headers, answer.body).await)
+                Err(self.refusal(status, &answer.headers, answer.body).await)
             }
             _ if kind(&answer.headers) != EVENTS => {
                 Err(StreamableHttpError::ServerDoesNotSupportSse)

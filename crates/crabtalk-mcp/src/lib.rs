@@ -21,6 +21,7 @@ mod link;
 mod list;
 mod loopback;
 mod names;
+mod oauth;
 mod output;
 mod owner;
 mod program;
@@ -33,6 +34,7 @@ mod test;
 
 pub use http::{Answer, Http, HttpError, Request};
 pub use names::{MAX_SERVER_NAME, check_server_name};
+pub use oauth::{Client as OAuthClient, Secret};
 pub use output::Outputs;
 pub use owner::Listener;
 pub use program::Programs;

@@ -6,6 +6,7 @@
 use crate::handler::{Calls, Handler, HttpTransport};
 use crate::http::{Http, MAX_EVENT, Streamable};
 use crate::loopback::Loopback;
+use crate::oauth::{Logins, Tokens};
 use crate::program::{self, Complaints, Programs};
 use crate::settings::{Reach, Settings};
 use crabtalk_domain::BoxFuture;
@@ -18,7 +19,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,25 @@ pub(crate) struct Link {
     /// Name and version.
     pub(crate) server: String,
     pub(crate) protocol: String,
+    /// Where somebody may have logged in.
+    pub(crate) tokens: Option<Arc<Tokens>>,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct NotOpened {
+    pub(crate) why: String,
+    /// A person has to log in first.
+    pub(crate) wants_login: bool,
+}
+
+impl From<String> for NotOpened {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            wants_login: false,
+        }
+    }
 }
 
 /// What the owner of a connection holds.
@@ -73,11 +93,51 @@ pub(crate) struct Means {
     /// For addresses beyond components.
     pub(crate) http: Arc<dyn Http>,
     pub(crate) tasks: TaskTracker,
+    /// What is kept of logins.
+    pub(crate) logins: Arc<Logins>,
+    /// The tokens of those that are talked to, by name: all connections to one share
+    /// them, since a token may be renewed once.
+    pub(crate) tokens: Mutex<HashMap<String, Arc<Tokens>>>,
+}
+
+impl Means {
+    fn all_tokens(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Tokens>>> {
+        // Each change is one call.
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tokens of a server that has an address and no credentials of the
+    /// configuration's.
+    pub(crate) fn tokens(&self, settings: &Settings) -> Option<Arc<Tokens>> {
+        let Reach::Url { url, headers } = &settings.reach else {
+            return None;
+        };
+        if headers
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case("authorization"))
+        {
+            return None;
+        }
+        let mut all = self.all_tokens();
+        let known = all.get(&settings.name).filter(|known| known.is_for(url));
+        let tokens = known.cloned().unwrap_or_else(|| {
+            let (logins, http) = (Arc::clone(&self.logins), Arc::clone(&self.http));
+            let tokens = Tokens::new(&settings.name, url, logins, http, self.tasks.clone());
+            Arc::new(tokens)
+        });
+        all.insert(settings.name.clone(), Arc::clone(&tokens));
+        Some(tokens)
+    }
+
+    /// The file of a login is another one by now.
+    pub(crate) fn forget_tokens(&self, name: &str) {
+        self.all_tokens().remove(name);
+    }
 }
 
 impl Connection {
     /// Connects and shakes hands.
-    pub(crate) async fn open(means: &Means, settings: &Settings) -> Result<Self, String> {
+    pub(crate) async fn open(means: &Means, settings: &Settings) -> Result<Self, NotOpened> {
         let (changed, doubt) = (Arc::<Notify>::default(), Arc::<Notify>::default());
         let calls = Arc::<Calls>::default();
         let handler = Handler {
@@ -89,6 +149,7 @@ impl Connection {
         // Of a handshake that is given up nothing stays.
         let guard = stop.clone().drop_guard();
         let (mut child, mut complaints) = (None, Complaints::default());
+        let tokens = means.tokens(settings);
         let served = match &settings.reach {
             Reach::Program { .. } => {
                 let started = program::start(
@@ -103,7 +164,7 @@ impl Connection {
                 let child = child.insert(started.child);
                 tokio::select! {
                     served = serve_client_with_ct(handler, pipes, stop) => served,
-                    end = child.wait() => return Err(ended(&end, &complaints)),
+                    end = child.wait() => return Err(ended(&end, &complaints).into()),
                 }
             }
             Reach::Port(port) => {
@@ -114,6 +175,7 @@ impl Connection {
                 let client = Streamable {
                     http,
                     doubt: Arc::clone(&doubt),
+                    tokens: None,
                 };
                 let config = transport(&url, HashMap::new());
                 let transport = HttpTransport::with_client(client, config);
@@ -123,6 +185,7 @@ impl Connection {
                 let client = Streamable {
                     http: Arc::clone(&means.http),
                     doubt: Arc::clone(&doubt),
+                    tokens: tokens.clone(),
                 };
                 let config = transport(url, sensitive(headers)?);
                 let transport = HttpTransport::with_client(client, config);
@@ -132,17 +195,21 @@ impl Connection {
         let running = match served {
             Ok(running) => running,
             Err(error) => {
-                let why = handshake(&error, &complaints);
+                let wants_login = tokens.is_some() && error.is_authorization_required();
+                let why = match tokens.filter(|_| wants_login) {
+                    Some(tokens) => tokens.wanted(),
+                    None => handshake(&error, &complaints),
+                };
                 let Some(mut child) = child else {
-                    return Err(why);
+                    return Err(NotOpened { why, wants_login });
                 };
                 // One that has ended says better why.
                 if let Ok(end) = tokio::time::timeout(END_WITHIN, child.wait()).await {
-                    return Err(ended(&end, &complaints));
+                    return Err(ended(&end, &complaints).into());
                 }
                 child.kill();
                 child.wait().await;
-                return Err(why);
+                return Err(why.into());
             }
         };
         drop(guard.disarm());
@@ -156,6 +223,7 @@ impl Connection {
             protocol: info
                 .as_ref()
                 .map_or_else(String::new, |i| i.protocol_version.to_string()),
+            tokens,
             peer,
         };
         let stop = running.cancellation_token();
@@ -283,7 +351,7 @@ fn with_complaints(how: String, complaints: &Complaints) -> String {
 )]
 fn handshake(error: &ClientInitializeError, complaints: &Complaints) -> String {
     if error.is_authorization_required() {
-        return "it wants credentials: give them as headers, such as `headers = { Authorization = \"Bearer ${TOKEN}\" }`".into();
+        return "it refused the credentials that the configuration's headers have".into();
     }
     let why = match error {
         ClientInitializeError::TransportError { error, .. } => {

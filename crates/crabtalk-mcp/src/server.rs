@@ -7,7 +7,7 @@
 //! for the server waits for a bounded time; when the task ends, so have the
 //! connection and the program.
 
-use crate::link::{Connection, Link, Means};
+use crate::link::{Connection, Link, Means, NotOpened};
 use crate::list::{self, Tools};
 use crate::loopback;
 use crate::seen::Seen;
@@ -101,6 +101,8 @@ pub struct Status {
     pub phase: Phase,
     /// Why it failed last; empty if it never did.
     pub error: String,
+    /// Whether that is because a person has to log in to it.
+    pub wants_login: bool,
     /// Tools on offer.
     pub tools: usize,
     /// Whether another one stands before it.
@@ -122,6 +124,7 @@ pub struct Status {
 pub(crate) struct Now {
     pub(crate) phase: Phase,
     pub(crate) error: String,
+    pub(crate) wants_login: bool,
     pub(crate) since: Instant,
     pub(crate) tools: Arc<Tools>,
     pub(crate) link: Option<Arc<Link>>,
@@ -159,6 +162,7 @@ impl Server {
         let now = Now {
             phase,
             error: settings.unusable.clone(),
+            wants_login: false,
             since: Instant::now(),
             tools: Arc::new(tools),
             link: None,
@@ -268,11 +272,20 @@ pub(crate) struct Work {
     pub(crate) tell: Arc<Tell>,
 }
 
+/// Says so if a server wants a login that only a person can give.
+fn refused(link: &Link) -> Option<NotOpened> {
+    let tokens = link.tokens.as_ref()?;
+    tokens.is_refused().then(|| NotOpened {
+        why: tokens.wanted(),
+        wants_login: true,
+    })
+}
+
 /// Why a connection is given up.
 enum Over {
     Cancelled,
     Idle,
-    Died(String),
+    Died(NotOpened),
 }
 
 impl Work {
@@ -295,8 +308,8 @@ impl Work {
             };
             let connection = match opened {
                 Ok(connection) => connection,
-                Err(why) => {
-                    self.failed(&why);
+                Err(not) => {
+                    self.failed(&not);
                     ready_at = Instant::now() + pause;
                     pause = (pause * 2).min(longest);
                     continue;
@@ -312,14 +325,14 @@ impl Work {
                         now.link = None;
                     });
                 }
-                Over::Died(why) => {
+                Over::Died(not) => {
                     // One that lived for a while is worth an immediate try.
                     if begun.elapsed() > longest {
                         pause = first;
                     }
                     ready_at = Instant::now() + pause;
                     pause = (pause * 2).min(longest);
-                    if !self.died(&why) {
+                    if !self.died(&not) {
                         return server.cancel.cancelled().await;
                     }
                 }
@@ -343,7 +356,7 @@ impl Work {
     }
 
     /// Connects, and learns the tools.
-    async fn open(&self) -> Result<Connection, String> {
+    async fn open(&self) -> Result<Connection, NotOpened> {
         let (server, settings) = (&self.server, &self.server.settings);
         server.change(|now| now.phase = Phase::Connecting);
         let within = match settings.reach {
@@ -359,8 +372,10 @@ impl Work {
                 Ok(connection)
             }
             Err(why) => {
+                // Some servers shake hands with anybody.
+                let refused = refused(&connection.link);
                 connection.close().await;
-                Err(why)
+                Err(refused.unwrap_or_else(|| why.into()))
             }
         }
     }
@@ -401,6 +416,7 @@ impl Work {
                 !server.settings.is_lazy() || !now.tools.same(&tools) || !now.error.is_empty();
             now.phase = Phase::Connected;
             now.error.clear();
+            now.wants_login = false;
             now.link = Some(Arc::clone(&connection.link));
             now.server.clone_from(&connection.link.server);
             now.protocol.clone_from(&connection.link.protocol);
@@ -415,13 +431,14 @@ impl Work {
     }
 
     /// It could not be connected.
-    fn failed(&self, why: &str) {
-        let server = &self.server;
+    fn failed(&self, not: &NotOpened) {
+        let (server, why) = (&self.server, not.why.as_str());
         let mut is_news = false;
         server.change(|now| {
             is_news = now.error != why;
             now.phase = Phase::Failed;
             why.clone_into(&mut now.error);
+            now.wants_login = not.wants_login;
             now.link = None;
             now.tried += 1;
             if !server.settings.is_lazy() {
@@ -435,8 +452,8 @@ impl Work {
     }
 
     /// It was connected and is no more; whether it is tried again.
-    fn died(&self, why: &str) -> bool {
-        let server = &self.server;
+    fn died(&self, not: &NotOpened) -> bool {
+        let (server, why) = (&self.server, not.why.as_str());
         let again = server.settings.auto_restart;
         server.change(|now| {
             now.phase = match (again, server.settings.is_lazy()) {
@@ -444,6 +461,7 @@ impl Work {
                 (true, false) | (false, _) => Phase::Failed,
             };
             why.clone_into(&mut now.error);
+            now.wants_login = not.wants_login;
             now.link = None;
             if !again || !server.settings.is_lazy() {
                 now.tools = Arc::default();
@@ -482,18 +500,18 @@ impl Work {
             tokio::select! {
                 biased;
                 () = server.cancel.cancelled() => return Over::Cancelled,
-                why = connection.ended() => return Over::Died(why),
+                why = connection.ended() => return Over::Died(why.into()),
                 () = self.at_rest(&link) => return Over::Idle,
                 () = changed.notified() => self.changed(&link).await,
                 () = doubt.notified() => {
-                    if let Some(why) = self.gone().await {
-                        return Over::Died(why);
+                    if let Some(not) = self.gone(&link).await {
+                        return Over::Died(not);
                     }
                 }
                 () = sleep_until(next_ping) => {
                     let answers = self.ping(&link).await;
-                    if let (false, Some(why)) = (answers, self.gone().await) {
-                        return Over::Died(why);
+                    if !answers && let Some(not) = self.gone(&link).await {
+                        return Over::Died(not);
                     }
                     self.answers(answers);
                     let every = if answers { self.pace.ping } else { self.pace.hanging };
@@ -520,14 +538,18 @@ impl Work {
         }
     }
 
-    /// Whether nobody listens at a component's port any more.
-    async fn gone(&self) -> Option<String> {
+    /// Whether nobody listens at a component's port any more, or a server wants
+    /// another login.
+    async fn gone(&self, link: &Link) -> Option<NotOpened> {
+        if let Some(refused) = refused(link) {
+            return Some(refused);
+        }
         let Reach::Port(port) = &self.server.settings.reach else {
             return None;
         };
         let looked = timeout(self.pace.answer, loopback::connect(port.port)).await;
         match looked {
-            Ok(Err(why)) => Some(why.to_string()),
+            Ok(Err(why)) => Some(why.to_string().into()),
             Ok(Ok(_)) | Err(_) => None,
         }
     }

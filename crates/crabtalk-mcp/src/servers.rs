@@ -8,6 +8,7 @@ use crate::http::Http;
 use crate::link::Means;
 use crate::list::Tools;
 use crate::names::check_server_name;
+use crate::oauth::{Logins, Pending};
 use crate::output::Outputs;
 use crate::owner;
 use crate::program::Programs;
@@ -51,6 +52,8 @@ pub struct Parts {
     pub outputs: Arc<dyn Outputs>,
     /// The file of what is remembered.
     pub seen: PathBuf,
+    /// The folder of what is kept of logins.
+    pub logins: PathBuf,
     /// Hears of servers that appear, vanish or change.
     pub news: Arc<dyn Fn(Status, String) + Send + Sync>,
     /// The beats of their lives.
@@ -69,6 +72,8 @@ pub(crate) struct Inner {
     pub(crate) pace: Pace,
     stop: CancellationToken,
     state: Mutex<State>,
+    /// Logins that wait for their persons, by the server's name.
+    logins: Mutex<BTreeMap<String, Arc<Pending>>>,
 }
 
 #[derive(Default)]
@@ -89,6 +94,8 @@ impl Servers {
             programs: parts.programs,
             http: parts.http,
             tasks,
+            logins: Arc::new(Logins::new(parts.logins)),
+            tokens: Mutex::default(),
         };
         Self(Arc::new(Inner {
             means: Arc::new(means),
@@ -98,6 +105,7 @@ impl Servers {
             pace: parts.pace,
             stop: CancellationToken::new(),
             state: Mutex::default(),
+            logins: Mutex::default(),
         }))
     }
 
@@ -241,6 +249,7 @@ impl Servers {
                     .unwrap_or_default(),
                 phase: Phase::Failed,
                 error: if shadowed { String::new() } else { why.clone() },
+                wants_login: false,
                 tools: 0,
                 shadowed,
                 server: String::new(),
@@ -278,6 +287,78 @@ impl Servers {
         let all = futures_util::future::join_all(looks.iter().map(|server| server.first_look()));
         // What is not there by then comes in a later step.
         let _ = tokio::time::timeout(FIRST_LOOK, all).await;
+    }
+
+    fn pending(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Pending>>> {
+        // Each change is one call.
+        self.0.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a login to a server: the address that a person opens. Their browser
+    /// goes to `redirect` in the end, with what [`Servers::finish_login`] wants.
+    ///
+    /// # Errors
+    /// Why nobody can log in to it.
+    pub async fn begin_login(&self, settings: &Settings, redirect: &str) -> Result<String, String> {
+        let tokens = self.0.means.tokens(settings).ok_or_else(|| {
+            match settings.reach {
+                Reach::Url { .. } => "its credentials are headers of the configuration",
+                Reach::Program { .. } | Reach::Port(_) => {
+                    "only servers at an address are logged in to"
+                }
+            }
+            .to_owned()
+        })?;
+        let begun = Pending::begin(tokens, &settings.oauth, redirect).await?;
+        let address = begun.address.clone();
+        let mut pending = self.pending();
+        pending.retain(|_, login| !login.is_over());
+        pending.insert(settings.name.clone(), Arc::new(begun));
+        Ok(address)
+    }
+
+    /// Ends a login with the address at which the person's browser arrived, and
+    /// connects the server.
+    ///
+    /// # Errors
+    /// Why it is none; the login still waits for a better one.
+    pub async fn finish_login(&self, name: &str, redirected: &str) -> Result<(), String> {
+        let login = self
+            .pending()
+            .get(name)
+            .filter(|login| !login.is_over())
+            .cloned();
+        let login = login.ok_or("no login waits for this: begin another one")?;
+        login.finish(redirected).await?;
+        self.pending().remove(name);
+        self.0.means.forget_tokens(name);
+        self.restart(name);
+        Ok(())
+    }
+
+    /// Forgets a login; whether there was one.
+    ///
+    /// # Errors
+    /// Why it stays.
+    pub async fn log_out(&self, name: &str) -> Result<bool, String> {
+        self.pending().remove(name);
+        let was = self.0.means.logins.forget(name).await?;
+        self.0.means.forget_tokens(name);
+        if was {
+            self.restart(name);
+        }
+        Ok(was)
+    }
+
+    /// Lets a server begin anew, with what is known by now.
+    fn restart(&self, name: &str) {
+        let mut state = self.state();
+        let Some(old) = state.servers.remove(name) else {
+            return;
+        };
+        old.cancel.cancel();
+        let server = self.start(old.settings.clone(), old.now().connected);
+        state.servers.insert(name.to_owned(), server);
     }
 
     /// Ends every connection and program.
@@ -346,6 +427,7 @@ fn status(server: &Server, now: &Now) -> Status {
         instance,
         phase: now.phase,
         error: now.error.clone(),
+        wants_login: now.wants_login,
         tools: now.tools.known.len(),
         shadowed: false,
         server: now.server.clone(),

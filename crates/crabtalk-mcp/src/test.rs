@@ -73,7 +73,7 @@ impl Servers {
         tested.steps.push(what);
         let opened = timeout(within, Connection::open(&self.0.means, settings)).await;
         let late = || format!("no handshake within {} s", within.as_secs());
-        let connection = opened.map_err(|_| late())??;
+        let connection = opened.map_err(|_| late())?.map_err(|not| not.why)?;
         tested.server.clone_from(&connection.link.server);
         tested.protocol.clone_from(&connection.link.protocol);
         tested.steps.push(format!(
@@ -83,8 +83,15 @@ impl Servers {
         ));
         let listed = timeout(pace.list, list::fetch(&connection.link.peer)).await;
         let late = || format!("no list of tools within {} s", pace.list.as_secs());
-        let listed = listed.map_err(|_| late()).flatten();
+        let mut listed = listed.map_err(|_| late()).flatten();
         tested.stderr = connection.complaints.text();
+        // Some servers shake hands with anybody.
+        if let Some(tokens) = &connection.link.tokens
+            && listed.is_err()
+            && tokens.is_refused()
+        {
+            listed = Err(tokens.wanted());
+        }
         connection.close().await;
         let tools = Tools::new(settings, listed?);
         tested

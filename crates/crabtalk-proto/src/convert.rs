@@ -110,6 +110,7 @@ wrap_responses! {
     McpTest(McpTest);
     ModelTest(ModelTest);
     FoundProviderList(FoundProviderList);
+    McpLogin(McpLogin);
     NewToken(NewToken);
     TokenList(TokenList);
     AuditPage(AuditPage);

@@ -96,6 +96,12 @@ macro_rules! operations {
                 delete_mcp: DeleteMcp(DeleteMcpMsg) -> (), Admin;
                 /// Connects to a server and tells what came of it.
                 test_mcp: TestMcp(TestMcpMsg) -> McpTest, Admin;
+                /// Begins a login to a server.
+                login_mcp: LoginMcp(LoginMcpMsg) -> McpLogin, Admin;
+                /// Ends a login with where the person's browser arrived.
+                finish_mcp_login: FinishMcpLogin(FinishMcpLoginMsg) -> (), Admin;
+                /// Forgets a login.
+                logout_mcp: LogoutMcp(LogoutMcpMsg) -> (), Admin;
                 /// Lists components and MCP servers (COMP-1).
                 list_components: ListComponents(ListComponentsMsg) -> ComponentList, Operate;
                 /// Lists skills.

@@ -126,6 +126,13 @@ where
         })
     }
 
+    /// Resolves when the daemon closes the connection, or says something that
+    /// nobody has asked for. For one that has nothing to ask.
+    pub async fn closed(&mut self) {
+        // Why it did is told by the next connection.
+        let _ = self.receive().await;
+    }
+
     /// The next message of a reply, and what is left of it.
     async fn next_of(
         &mut self,

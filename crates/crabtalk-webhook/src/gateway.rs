@@ -55,9 +55,10 @@ pub(crate) async fn serve(
         minute: 0,
         taken: BTreeMap::new(),
     };
+    let client = Client::new(Endpoint::of_home(home.path()), "webhook");
+    let client = client.with_patience(Duration::ZERO);
     let gateway = Gateway {
-        client: Client::new(Endpoint::of_home(home.path()), "webhook")
-            .with_patience(Duration::ZERO),
+        client: client.clone(),
         hooks,
         books: Mutex::new(books),
     };
@@ -67,7 +68,11 @@ pub(crate) async fn serve(
         .with_state(Arc::new(gateway));
     let listener = TcpListener::bind(settings.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", settings.listen))?;
-    serve_http(listener, router, stop).await
+    tokio::select! {
+        served = serve_http(listener, router, stop) => served,
+        // The list of components has it for as long as it serves.
+        never = client.stay() => match never {},
+    }
 }
 
 /// A request whose body is text of a bounded size.

@@ -44,6 +44,7 @@ impl Client {
             protocol_version: PROTOCOL_VERSION,
             token: token.to_owned(),
             client: "bench".into(),
+            ..HelloMsg::default()
         })?;
         match self.receive()?.msg {
             Some(server_message::Msg::Welcome(_)) => Ok(()),

@@ -39,6 +39,19 @@ pub(crate) enum Mcps {
         /// Its name.
         name: String,
     },
+    /// Log in to a server at an address, with a browser.
+    Login {
+        /// Its name.
+        name: String,
+        /// Do not open a browser; say the address alone.
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Forget the login to a server.
+    Logout {
+        /// Its name.
+        name: String,
+    },
     /// Switch a server of the configuration on.
     Enable {
         /// Its name.
@@ -52,10 +65,10 @@ pub(crate) enum Mcps {
     /// Take over servers that other programs have in their configuration.
     Import {
         /// A JSON file with `mcpServers`; without one the usual places are looked
-        /// at, and nothing is taken without --yes.
+        /// at. Nothing is taken that was not agreed to.
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Take what was found in the usual places.
+        /// Take what is found without asking.
         #[arg(long)]
         yes: bool,
     },

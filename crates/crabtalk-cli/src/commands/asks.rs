@@ -94,7 +94,11 @@ pub(super) async fn approve(
 
 /// Shows a text page by page, and asks whether it is to be so. What was typed
 /// before is no answer.
-async fn confirmed(terminal: &mut dyn Terminal, text: &str, question: &str) -> Result<bool, Error> {
+pub(super) async fn confirmed(
+    terminal: &mut dyn Terminal,
+    text: &str,
+    question: &str,
+) -> Result<bool, Error> {
     let failed = |e| Error::io("ask at the terminal", &e);
     let pages = pages(text, terminal.size());
     let last = pages.len();

@@ -47,8 +47,11 @@ pub(super) async fn components(context: &mut Context) -> Result<(), Error> {
     let told = told(context.known_client()).await;
     let asked = told.is_some();
     for info in told.unwrap_or_default() {
-        let name = info.name.clone();
-        known.entry(name).or_default().told = Some(info);
+        let entry = known.entry(info.name.clone()).or_default();
+        // One that offers tools and says that it is there is known by its tools.
+        if entry.told.is_none() || !is_gateway(&info) {
+            entry.told = Some(info);
+        }
     }
     if context.global.json {
         for (name, one) in &known {
@@ -120,8 +123,14 @@ fn answers(port: u16) -> bool {
     TcpStream::connect_timeout(&address, ANSWERS_WITHIN).is_ok()
 }
 
+/// Whether it offers no tools, and is known by its own word alone.
+fn is_gateway(info: &ComponentInfo) -> bool {
+    info.source == "hello"
+}
+
 fn running(one: &Known) -> String {
     match (&one.port, one.answers) {
+        (None, _) if one.told.as_ref().is_some_and(is_gateway) => "yes".to_owned(),
         (None, _) => "-".to_owned(),
         (Some(Ok(port)), true) => format!("port {port}"),
         (Some(Ok(port)), false) => format!("nobody answers at port {port}"),
@@ -133,6 +142,7 @@ fn connected(one: &Known, asked: bool) -> String {
     match &one.told {
         None if !asked => "unknown".to_owned(),
         None => "-".to_owned(),
+        Some(info) if is_gateway(info) => visible(&info.state).into_owned(),
         Some(info) if info.error.is_empty() => {
             format!("{}, {} tools", visible(&info.state), info.tool_count)
         }

@@ -1,13 +1,15 @@
 //! `mcps`: servers of the Model Context Protocol.
 
 mod import;
+mod login;
 
 use super::Context;
 use crate::args::Mcps;
 use crate::error::Error;
 use crate::json;
 use crabtalk_proto::{
-    Client, DeleteMcpMsg, ListMcpsMsg, McpInfo, ResourceKind, SetEnabledMsg, SetMcpMsg, TestMcpMsg,
+    Client, DeleteMcpMsg, ListMcpsMsg, LogoutMcpMsg, McpInfo, ResourceKind, SetEnabledMsg,
+    SetMcpMsg, TestMcpMsg,
 };
 use serde_json::{Map, Value, json};
 
@@ -54,6 +56,13 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
             )
         }
         Mcps::Test { name } => test(context, name).await,
+        Mcps::Login { name, no_browser } => login::run(context, name, !no_browser).await,
+        Mcps::Logout { name } => {
+            let request = LogoutMcpMsg { name: name.clone() };
+            context.connection().await?.logout_mcp(request).await?;
+            let said = format!("crabtalk: the login to {name} is forgotten here");
+            context.done(json!({"logged_out": name}), &said)
+        }
         Mcps::Enable { name } => switch(context, name, true).await,
         Mcps::Disable { name } => switch(context, name, false).await,
         Mcps::Import { file, yes } => import::run(context, file.as_deref(), yes).await,

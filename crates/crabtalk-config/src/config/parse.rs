@@ -271,10 +271,36 @@ impl Reader<'_> {
                 .whole("idle_secs", 1, MAX_MCP_SECS)?
                 .unwrap_or(MCP_IDLE_SECS),
             trust: section.choice("trust", &McpTrust::ALL)?.unwrap_or_default(),
+            oauth: self.oauth(&mut section, &mut missing)?,
             missing,
         };
         section.finish();
         Ok(mcp)
+    }
+
+    fn oauth(
+        &self,
+        section: &mut Section<'_>,
+        missing: &mut Option<MissingVariable>,
+    ) -> Result<McpOauth, Error> {
+        let Some(mut table) = section.section("oauth")? else {
+            return Ok(McpOauth::default());
+        };
+        let mut text = |key: &'static str| match table.take(key) {
+            Some(entry) => {
+                let written = self.expanded(&table, entry, key, missing)?;
+                Ok(written.value().to_owned())
+            }
+            None => Ok(String::new()),
+        };
+        let (client_id, secret) = (text("client_id")?, text("client_secret")?);
+        let oauth = McpOauth {
+            client_id,
+            client_secret: Some(Secret::new(secret)).filter(|s| !s.expose().is_empty()),
+            scopes: table.strings("scopes")?.unwrap_or_default(),
+        };
+        table.finish();
+        Ok(oauth)
     }
 
     fn args(

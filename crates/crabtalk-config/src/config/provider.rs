@@ -160,9 +160,30 @@ pub struct Mcp {
     pub idle_secs: u64,
     /// What its tools say of themselves counts for this much.
     pub trust: McpTrust,
+    /// As whom a person logs in to it.
+    #[serde(skip_serializing_if = "McpOauth::is_empty")]
+    pub oauth: McpOauth,
     /// A variable that is not set and without which it cannot be used.
     #[serde(skip)]
     pub missing: Option<MissingVariable>,
+}
+
+/// `[mcp.NAME.oauth]`: for servers where a client is registered by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct McpOauth {
+    /// The client's name there; empty: it is registered on the fly.
+    pub client_id: String,
+    /// Its secret, if it was given one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<Secret>,
+    /// What is asked for; empty: what the server says.
+    pub scopes: Vec<String>,
+}
+
+impl McpOauth {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What annotations of a server's tools count for (COMP-3).

@@ -166,3 +166,26 @@ impl Changes {
 
     fn forget(&self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_half_written_is_no_component() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path(), None).unwrap().create().unwrap();
+        std::fs::create_dir_all(home.run_dir()).unwrap();
+        for name in [
+            ".tmpAbC123",
+            ".crabtalk-AbC123.tmp",
+            "dice.port.tmp",
+            ".port",
+            "dice.port",
+        ] {
+            std::fs::write(home.run_dir().join(name), "4711\nabc\n").unwrap();
+        }
+        let found: Vec<String> = scan(&home).into_iter().map(|found| found.name).collect();
+        assert_eq!(found, ["dice"]);
+    }
+}

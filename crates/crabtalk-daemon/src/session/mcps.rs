@@ -37,9 +37,10 @@ impl Session {
         let found = tokio::task::spawn_blocking(move || {
             listed.into_iter().map(component).collect::<Vec<_>>()
         });
-        ComponentList {
-            components: found.await.unwrap_or_default(),
-        }
+        let mut components = found.await.unwrap_or_default();
+        components.extend(self.node.mcps().gateways.list());
+        components.sort_by(|a, b| a.name.cmp(&b.name));
+        ComponentList { components }
     }
 
     /// Takes the list as a whole, as clients of the 0.0.20 generation send it.
@@ -291,10 +292,10 @@ fn keep_unsaid(table: &mut Value, config: &Config, name: &str) {
         return;
     };
     let known = serde_json::to_value(known).unwrap_or_default();
-    for key in ["headers", "timeout_secs", "idle_secs", "trust"] {
+    for key in ["headers", "oauth", "timeout_secs", "idle_secs", "trust"] {
         let is_http = table.get("url").is_some();
         if table.get(key).is_none()
-            && (key != "headers" || is_http)
+            && (!["headers", "oauth"].contains(&key) || is_http)
             && let Some(value) = known.get(key)
         {
             table[key] = value.clone();

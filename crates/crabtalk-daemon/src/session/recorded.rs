@@ -40,6 +40,8 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         Msg::SetActiveModel(_) => First("model-chosen"),
         Msg::SetLocalMcps(_) | Msg::SetMcp(_) => First("mcp-set"),
         Msg::DeleteMcp(_) => First("mcp-deleted"),
+        Msg::FinishMcpLogin(_) => First("mcp-login"),
+        Msg::LogoutMcp(_) => First("mcp-logout"),
         Msg::SetEnabled(_) => First("switched"),
         Msg::CreateCron(_) => First("cron-created"),
         Msg::DeleteCron(_) => Anyway("cron-deleted"),
@@ -81,6 +83,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         | Msg::TestMcp(_)
         | Msg::TestModel(_)
         | Msg::FindProviders(_)
+        | Msg::LoginMcp(_)
         | Msg::ListComponents(_)
         | Msg::ListSkills(_)
         | Msg::ListCrons(_)
@@ -117,6 +120,8 @@ fn about(request: &Msg, entry: Entry) -> Entry {
         Msg::SetProvider(m) => entry.with("provider", &*m.name),
         Msg::DeleteProvider(m) => entry.with("provider", &*m.name),
         Msg::SetActiveModel(m) => entry.with("model", &*m.model),
+        Msg::FinishMcpLogin(m) => entry.with("mcp", &*m.name),
+        Msg::LogoutMcp(m) => entry.with("mcp", &*m.name),
         Msg::SetEnabled(m) => entry.with("name", &*m.name).with("enabled", m.enabled),
         Msg::CreateCron(m) => entry
             .with("agent", &*m.agent)

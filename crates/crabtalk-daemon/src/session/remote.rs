@@ -87,6 +87,14 @@ impl Session {
         }
     }
 
+    /// Whose the client is, for people.
+    pub(super) fn owner_of_client(&self) -> String {
+        match self.grant() {
+            Some(grant) => format!("token {}", grant.name()),
+            None => "this user".to_owned(),
+        }
+    }
+
     /// Finds the token that a client shows. A wrong one costs time.
     pub(super) async fn show_token(&self, hello: &HelloMsg) -> Result<(), Status> {
         let Who::Remote(remote) = &self.who else {

@@ -1,5 +1,6 @@
 //! What only time and violence show: kills at random instants and at every
-//! call that changes a file, and clients that come, go, stall and misbehave.
+//! call that changes a file, clients that come, go, stall and misbehave, and
+//! components that die, hang and are replaced.
 //! `cargo xtask torture`, `crash` and `soak` run the same for longer.
 #![expect(
     clippy::unwrap_used,
@@ -7,6 +8,7 @@
     reason = "a test fails by panicking, and says what it saw"
 )]
 
+mod chaos;
 mod crash;
 mod soak;
 mod told;

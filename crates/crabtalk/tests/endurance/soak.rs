@@ -40,12 +40,8 @@ const KEEP: u64 = 200;
 /// last: nothing but noise, of which short runs have more.
 const MAY_GROW_KIB: u64 = 6 * 1024;
 
-/// How long the daemon may take to close what its clients have left, on a machine that
-/// does much else.
-const SETTLE: Duration = Duration::from_secs(120);
-
-/// How much longer the clients may go on, until enough of them were answered.
-const UNTIL_ANSWERED: Duration = Duration::from_secs(300);
+/// How long the daemon may take to close what its clients have left.
+const SETTLE: Duration = Duration::from_secs(20);
 
 /// Counts conversations, so that each gets its turns.
 #[derive(Default)]
@@ -255,6 +251,7 @@ fn write_csv(path: &Path, samples: &[(f64, Usage)]) {
             rss_kib,
             threads,
             descriptors,
+            ..
         } = usage;
         writeln!(text, "{at:.1},{rss_kib},{descriptors},{threads}").unwrap();
     }
@@ -279,10 +276,7 @@ async fn clients_that_come_and_go_leave_nothing_behind() {
     }
     let begun = Instant::now();
     let mut samples = Vec::new();
-    // As long as it takes on a slow machine, so that there is something to see.
-    let answers = || counter.answers.load(Ordering::Relaxed);
-    let enough = || answers() > clients / 4 || begun.elapsed() > time + UNTIL_ANSWERED;
-    while begun.elapsed() < time || !enough() {
+    while begun.elapsed() < time {
         tokio::time::sleep(SAMPLE_EVERY).await;
         samples.push((begun.elapsed().as_secs_f64(), daemon.usage()));
         if let Some(ended) = living.try_join_next() {
@@ -304,7 +298,7 @@ async fn clients_that_come_and_go_leave_nothing_behind() {
     if let Some(path) = std::env::var_os(CSV) {
         write_csv(Path::new(&path), &samples);
     }
-    let answers = answers();
+    let answers = counter.answers.load(Ordering::Relaxed);
     assert!(answers > clients / 4, "only {answers} were answered");
     let quarter = samples.len() / 4;
     let second = median(&samples[quarter..2 * quarter], |u| u.rss_kib);

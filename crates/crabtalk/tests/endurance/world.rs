@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 const PROGRAM: &str = "CRABTALK_PROGRAM";
 
 /// How long a daemon may take to answer, on a busy machine too.
-const START_DEADLINE: Duration = Duration::from_secs(120);
+const START_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Between two looks for the socket.
 const LOOK: Duration = Duration::from_millis(2);
@@ -148,6 +148,19 @@ impl Daemon {
         assert!(status.success(), "{status}");
     }
 
+    /// Whom it has to wait for: names and states, zombies among them.
+    pub(crate) fn children(&self) -> Vec<String> {
+        let own = self.pid().as_raw_nonzero().get();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let child = |entry: fs::DirEntry| {
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let (name, rest) = stat.rsplit_once(") ")?;
+            let parent: i32 = rest.split(' ').nth(1)?.parse().ok()?;
+            (parent == own).then(|| format!("{name}) {}", &rest[..1]))
+        };
+        processes.filter_map(child).collect()
+    }
+
     /// Resident KiB, descriptors and threads.
     pub(crate) fn usage(&self) -> Usage {
         let proc = format!("/proc/{}", self.pid().as_raw_nonzero());
@@ -159,6 +172,7 @@ impl Daemon {
         };
         Usage {
             rss_kib: number("VmRSS:"),
+            own_kib: number("RssAnon:"),
             threads: number("Threads:"),
             descriptors: fs::read_dir(format!("{proc}/fd")).unwrap().count() as u64,
         }
@@ -169,6 +183,8 @@ impl Daemon {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) rss_kib: u64,
+    /// Of these what is no file's: a program's code counts as soon as it ran once.
+    pub(crate) own_kib: u64,
     pub(crate) threads: u64,
     pub(crate) descriptors: u64,
 }

@@ -1,8 +1,10 @@
 //! Components and the daemon as services: what is installed, what runs, what would be
 //! written; and the programs themselves beside a real daemon.
 
+mod agents;
+
 use crate::rig::{TestEnv, eventually, has_tools, skipped};
-use crabtalk_proto::{Client, GetHistoryMsg, SubscribeEventMsg};
+use crabtalk_proto::{Client, GetHistoryMsg, ListComponentsMsg, SubscribeEventMsg};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -11,7 +13,7 @@ use tokio::process::Child;
 
 /// A program of another package, built with the workspace's tests; `None` where this
 /// package alone was built, which skips the test by name.
-pub(crate) fn program(test: &str, name: &str) -> Option<PathBuf> {
+fn program(test: &str, name: &str) -> Option<PathBuf> {
     let beside = Path::new(crate::rig::CRABTALK).with_file_name(name);
     if !beside.is_file() {
         skipped(
@@ -173,6 +175,65 @@ async fn said(env: &TestEnv, agent: &str, sender: &str) -> Vec<String> {
     of_user.map(|entry| entry.content).collect()
 }
 
+/// Waits until `crabtalk components` says this of one in its last column.
+async fn listed_as(env: &TestEnv, name: &str, connected: &str) {
+    eventually(&format!("{name} to be {connected}"), async || {
+        let table = env.run(&["components"]).await.stdout;
+        let row = table
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(name))?;
+        row.trim_end().ends_with(connected).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_gateway_is_listed_by_what_it_calls_itself_for_as_long_as_it_is_there() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let client = crabtalk_client::Client::new(
+        crabtalk_client::Endpoint::of_home(&env.home),
+        "doorbell/1.2",
+    );
+    let _daemon = {
+        let staying = client.stay();
+        let seen = async {
+            listed_as(&env, "doorbell", "connected").await;
+            let listed = env
+                .connect()
+                .await
+                .list_components(ListComponentsMsg {})
+                .await;
+            let [one] = &listed.unwrap().components[..] else {
+                panic!("one component is there")
+            };
+            assert_eq!(
+                (one.source.as_str(), one.server.as_str()),
+                ("hello", "doorbell/1.2")
+            );
+            assert_eq!((one.owner.as_str(), one.port), ("this user", 0));
+            // It finds the next daemon by itself.
+            daemon.kill().await;
+            let daemon = env.daemon().await;
+            listed_as(&env, "doorbell", "connected").await;
+            daemon
+        };
+        tokio::select! {
+            daemon = seen => daemon,
+            never = staying => match never {},
+        }
+    };
+    eventually("it to be gone", async || {
+        let listed = env
+            .connect()
+            .await
+            .list_components(ListComponentsMsg {})
+            .await;
+        listed.unwrap().components.is_empty().then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_signed_request_reaches_an_agent_once() {
     let test = "a_signed_request_reaches_an_agent_once";
@@ -230,6 +291,7 @@ async fn a_signed_request_reaches_an_agent_once() {
     daemon.kill().await;
     let _daemon = env.daemon().await;
     let gateway = webhook(&env, &program).await;
+    listed_as(&env, "webhook", "connected").await;
     for hook in ["ci", "shop"] {
         assert_eq!(post(&gateway, hook, SIGNATURE).await, "200");
     }

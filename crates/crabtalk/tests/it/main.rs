@@ -43,6 +43,5 @@ mod settled;
 mod starting;
 mod take_up;
 mod team;
-mod telemetry;
 mod terminal;
 mod why;

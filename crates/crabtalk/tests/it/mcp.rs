@@ -3,6 +3,8 @@
 mod components;
 mod everything;
 mod gate;
+mod import;
+mod login;
 mod memory;
 mod programs;
 mod protocol;
@@ -133,7 +135,7 @@ fn running(marker: &str) -> usize {
 }
 
 /// Zombies and children of a process.
-fn children(pid: i32) -> Vec<String> {
+pub(crate) fn children(pid: i32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|entry| {

@@ -185,6 +185,7 @@ async fn a_request_that_is_cut_off_on_its_way_or_before_its_answer_runs_once() {
         protocol_version: PROTOCOL_VERSION,
         token: made.token.clone(),
         client: "e2e/remote".into(),
+        ..HelloMsg::default()
     });
     let hello = bytes_of(|frame| codec::encode(&hello, frame));
     // The request does not arrive; it does, and nothing of its answer is heard.

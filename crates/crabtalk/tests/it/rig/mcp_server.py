@@ -1,7 +1,8 @@
 """A server of the Model Context Protocol that does what tests want.
 
 `mcp_server.py stdio` speaks over its standard streams; `mcp_server.py http FILE`
-over HTTP on a free port, which it writes to FILE as components do.
+over HTTP on a free port or on that of the variable PORT, which it writes to FILE as
+components do.
 """
 
 import http.server
@@ -27,7 +28,7 @@ def tools():
         tool("echo", STATE["described"], text),
         tool("look", "Only reads.", text, annotations={"readOnlyHint": True}),
         tool("environment", "Tells a variable.", {"name": {"type": "string"}}),
-        tool("slow", "Takes its time.", {"ms": {"type": "integer"}}),
+        tool("slow", "Takes its time.", {"ms": {"type": "integer"}, **text}),
         tool("progress", "Says how far it is."),
         tool("big", "Says much.", {"bytes": {"type": "integer"}}),
         tool("picture", "Shows a picture and a resource."),
@@ -46,6 +47,8 @@ def tools():
         listed.append(tool("extra", "Came later."))
     if "TOOLS" in os.environ:
         many = int(os.environ["TOOLS"])
+        if "ONLY" in os.environ:
+            listed = []
         listed += [tool(f"many{at}", f"Does thing {at}. " + "More words. " * 20, text) for at in range(many)]
     return listed
 
@@ -82,7 +85,7 @@ def call(name, arguments, caller, meta):
         return words(os.environ.get(arguments["name"], "(not set)"))
     if name == "slow":
         time.sleep(arguments["ms"] / 1000)
-        return words("done")
+        return words(arguments.get("text", "done"))
     if name == "progress":
         token = meta.get("progressToken")
         for step in (1, 2):
@@ -215,8 +218,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(f"data: {json.dumps(said)}\n\n".encode())
             self.wfile.flush()
 
-        Handler.caller.send = send
-        answer(message, Handler.caller)
+        # Each request has its own answer; what was asked is answered by another one.
+        caller = Caller(send)
+        caller.answers, caller.lock = Handler.caller.answers, Handler.caller.lock
+        answer(message, caller)
         self.close_connection = True
 
 
@@ -227,8 +232,8 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
 
 
-def serve(path):
-    server = Server(("127.0.0.1", 0), Handler)
+def serve(path, handler=Handler):
+    server = Server(("127.0.0.1", int(os.environ.get("PORT", "0"))), handler)
     if path != "-":
         with open(path + ".tmp", "w") as file:
             file.write(f"{server.server_port}\n{os.getpid()}\n")

@@ -1,0 +1,200 @@
+//! `mcps login`: a person says yes in a browser, and the browser comes back here.
+//!
+//! Invariants: the listener is on the loopback and takes one answer, that of the
+//! login which was begun; a browser is opened only for a person at a terminal.
+
+use super::Context;
+use crate::error::Error;
+use crabtalk_proto::{Client, FinishMcpLoginMsg, LoginMcpMsg};
+use serde_json::json;
+use std::io::IsTerminal;
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Where the browser comes to.
+const PATH: &str = "/callback";
+
+/// Longest request of a browser that is read; more than its first line counts for
+/// nothing.
+const MAX_REQUEST: usize = 16 << 10;
+
+/// How long a connection may take to say what it wants.
+const SAYS_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the person may take: as long as the daemon waits.
+const WITHIN: Duration = Duration::from_secs(900);
+
+pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> Result<(), Error> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.map_err(|e| Error::io("listen on 127.0.0.1", &e))?;
+    let port = listener.local_addr().map(|at| at.port());
+    let port = port.map_err(|e| Error::io("listen on 127.0.0.1", &e))?;
+    let here = format!("http://127.0.0.1:{port}");
+    let request = LoginMcpMsg {
+        name: name.clone(),
+        redirect: format!("{here}{PATH}"),
+    };
+    let begun = context.connection().await?.login_mcp(request).await?;
+    let address = crabtalk_proto::visible(&begun.address).into_owned();
+    if context.global.json {
+        context.console.screen.json(&json!({"address": address}))?;
+    } else {
+        let said = format!("crabtalk: open this address to log in to {name}:\n\n{address}\n");
+        context.console.screen.note(&said)?;
+    }
+    let is_person = !context.global.json && std::io::stdout().is_terminal();
+    if may_open && is_person {
+        open(&address);
+    }
+    let state = of_query(&begun.address, "state").unwrap_or_default();
+    let came = comes(context, &listener, &state);
+    let (redirected, page) = match tokio::time::timeout(WITHIN, came).await {
+        Ok(came) => came?,
+        Err(_) => {
+            return Err(Error::Failed(
+                "nobody has logged in for a quarter of an hour".into(),
+            ));
+        }
+    };
+    let request = FinishMcpLoginMsg {
+        name: name.clone(),
+        redirected: format!("{here}{redirected}"),
+    };
+    let finished = context.connection().await?.finish_mcp_login(request).await;
+    if let Some(page) = page {
+        let said = match &finished {
+            Ok(()) => format!("You are logged in to {name}. You can close this page."),
+            Err(_) => format!("The login to {name} failed; the terminal says why."),
+        };
+        answer(page, "200 OK", &said).await;
+    }
+    finished?;
+    let said = format!("crabtalk: you are logged in to {name}");
+    context.done(json!({"logged_in": name}), &said)
+}
+
+/// Waits for the browser, or for a person who types the address at which it
+/// arrived elsewhere: the path with its query, and who waits for a page.
+async fn comes(
+    context: &mut Context,
+    listener: &TcpListener,
+    state: &str,
+) -> Result<(String, Option<TcpStream>), Error> {
+    let failed = |e: std::io::Error| Error::io("wait for the browser", &e);
+    let mut terminal = context
+        .console
+        .terminal
+        .as_mut()
+        .filter(|_| !context.global.json);
+    loop {
+        let typed = async {
+            match terminal.as_mut() {
+                Some(terminal) => terminal.line().await,
+                None => std::future::pending().await,
+            }
+        };
+        let stream = tokio::select! {
+            accepted = listener.accept() => accepted.map_err(failed)?.0,
+            line = typed => {
+                let Some(line) = line.map_err(failed)? else {
+                    // Nobody types there any more.
+                    terminal = None;
+                    continue;
+                };
+                match line.find(&format!("{PATH}?")) {
+                    Some(at) if of_query(&line, "state").as_deref() == Some(state) => {
+                        return Ok((line[at..].trim().to_owned(), None));
+                    }
+                    _ => continue,
+                }
+            }
+        };
+        // One that says nothing keeps nobody else waiting for long.
+        let Ok(Some((path, stream))) = tokio::time::timeout(SAYS_WITHIN, asks(stream)).await else {
+            continue;
+        };
+        let is_it = path.starts_with(&format!("{PATH}?"));
+        if is_it && of_query(&path, "state").as_deref() == Some(state) {
+            return Ok((path, Some(stream)));
+        }
+        answer(stream, "404 Not Found", "There is nothing here.").await;
+    }
+}
+
+/// The path that a request asks for.
+async fn asks(mut stream: TcpStream) -> Option<(String, TcpStream)> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+        if head.len() > MAX_REQUEST || stream.read_buf(&mut head).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let head = String::from_utf8_lossy(&head);
+    let mut words = head.lines().next()?.split(' ');
+    let path = (words.next()? == "GET").then(|| words.next())??;
+    Some((path.to_owned(), stream))
+}
+
+async fn answer(mut stream: TcpStream, status: &str, said: &str) {
+    let said = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{said}",
+        said.len()
+    );
+    // A browser that has gone needs no page.
+    let _ = stream.write_all(said.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
+
+/// A value of an address's query, as it stands there.
+fn of_query(address: &str, name: &str) -> Option<String> {
+    let (_, query) = address.trim().split_once('?')?;
+    let query = query.split('#').next()?;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.to_owned())
+}
+
+/// Opens a browser where there is one to look at.
+fn open(address: &str) {
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let program = match std::env::consts::OS {
+        "macos" => "open",
+        _ if has_screen => "xdg-open",
+        _ => return,
+    };
+    // Only what is an address: no file, no option.
+    if !address.starts_with("https://") && !address.starts_with("http://") {
+        return;
+    }
+    // The address is on the screen in any case.
+    let _ = Command::new(program)
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_found_where_it_stands() {
+        let of = |address: &str| of_query(address, "state");
+        assert_eq!(
+            of("https://x/a?code=1&state=s%2F1#top").as_deref(),
+            Some("s%2F1")
+        );
+        assert_eq!(of("/callback?state=a&code=b").as_deref(), Some("a"));
+        assert_eq!(of("/callback?mystate=a"), None);
+        assert_eq!(of("/callback"), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! Logins to servers on other machines: OAuth 2.1 as the protocol wants it.
+//!
+//! The library knows the protocol: discovery, registration, PKCE, the exchange.
+//! Ours are where it is kept, how it is sent, and when a token is renewed.
+//!
+//! Invariants: a token goes to the address that it was given for and to no other;
+//! it is shown nowhere; however many requests find a token too old, it is renewed
+//! once; a renewal that has begun goes on to the file, whoever waits for it.
+//!
+//! Absent on purpose: browsers, listeners, whom to ask.
+
+mod calls;
+mod kept;
+mod login;
+mod tokens;
+
+pub(crate) use kept::Logins;
+pub(crate) use login::Pending;
+pub(crate) use tokens::{NoToken, Tokens};
+
+use rmcp::transport::auth::AuthError;
+
+/// What a server or its authorization server may be asked for, where a person
+/// has registered by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Client {
+    /// The client's name there; empty: it is registered on the fly.
+    pub id: String,
+    /// Its secret, if it has one.
+    pub secret: Secret,
+    /// What is asked for; empty: what the server says.
+    pub scopes: Vec<String>,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_empty() {
+            "(none)"
+        } else {
+            "(hidden)"
+        })
+    }
+}
+
+/// Which command mends that a server wants a login.
+pub(crate) fn wanted(name: &str) -> String {
+    format!("it wants a login: `crabtalk mcps login {name}`")
+}
+
+/// Says what went wrong, with its causes.
+fn words(error: &AuthError) -> String {
+    crate::loopback::chain(error)
+}

@@ -1,0 +1,114 @@
+//! The library's requests for a login, over the port to HTTP.
+//!
+//! Invariants: an answer is read up to a limit and in time; a redirect is followed
+//! for reading alone, and only on the same host.
+
+use crate::http::{Answer, Http};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::header::{CONTENT_TYPE, HOST, LOCATION};
+use http::{HeaderValue, Method, Uri};
+use rmcp::transport::auth::{
+    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
+    OAuthHttpRequest,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest answer; descriptions of servers have some kilobytes.
+const MAX_BODY: usize = 1 << 20;
+
+/// Longest row of redirects.
+const MAX_REDIRECTS: usize = 5;
+
+/// How long one answer may take.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// The client that the library calls.
+pub(super) struct Calls(pub(super) Arc<dyn Http>);
+
+type Body = http::Response<Vec<u8>>;
+
+impl OAuthHttpClient for Calls {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        let follows = request.redirect_policy == OAuthHttpRedirectPolicy::Follow;
+        let within = request.timeout.unwrap_or(WITHIN).min(WITHIN);
+        let (parts, body) = request.request.into_parts();
+        let request = http::Request::from_parts(parts, Bytes::from(body));
+        Box::pin(async move {
+            let answered = tokio::time::timeout(within, self.answer(request, follows)).await;
+            answered.map_err(|_| error(&format!("no answer within {} s", within.as_secs())))?
+        })
+    }
+}
+
+impl Calls {
+    async fn answer(
+        &self,
+        mut request: http::Request<Bytes>,
+        follows: bool,
+    ) -> Result<Body, OAuthHttpClientError> {
+        for _ in 0..=MAX_REDIRECTS {
+            if let Some(authority) = request.uri().authority() {
+                let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+                let host = HeaderValue::from_str(host)?;
+                request.headers_mut().insert(HOST, host);
+            }
+            let answer = self.0.send(request.clone()).await?;
+            let reads = follows && matches!(*request.method(), Method::GET | Method::HEAD);
+            match elsewhere(request.uri(), &answer).filter(|_| reads) {
+                Some(next) => *request.uri_mut() = next,
+                None => return whole(answer).await,
+            }
+        }
+        Err(error("it is redirected again and again"))
+    }
+}
+
+/// Where an answer points to, if that is on the same host.
+fn elsewhere(from: &Uri, answer: &Answer) -> Option<Uri> {
+    if !answer.status.is_redirection() {
+        return None;
+    }
+    let to = answer.headers.get(LOCATION)?.to_str().ok()?;
+    let to: Uri = to.parse().ok()?;
+    let mut parts = to.into_parts();
+    let (scheme, authority) = (from.scheme().cloned(), from.authority().cloned());
+    if parts.authority.is_none() {
+        (parts.scheme, parts.authority) = (scheme, authority);
+    } else if (&parts.scheme, &parts.authority) != (&scheme, &authority) {
+        return None;
+    }
+    Uri::from_parts(parts).ok()
+}
+
+async fn whole(answer: Answer) -> Result<Body, OAuthHttpClientError> {
+    let Answer {
+        status,
+        headers,
+        mut body,
+    } = answer;
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece?;
+        if bytes.len() + piece.len() > MAX_BODY {
+            return Err(error(&format!("its answer has more than {MAX_BODY} bytes")));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    let mut whole = http::Response::new(bytes);
+    *whole.status_mut() = status;
+    if let Some(kind) = headers.get(CONTENT_TYPE) {
+        whole.headers_mut().insert(CONTENT_TYPE, kind.clone());
+    }
+    for (name, value) in &headers {
+        if name != CONTENT_TYPE {
+            whole.headers_mut().append(name, value.clone());
+        }
+    }
+    Ok(whole)
+}
+
+fn error(why: &str) -> OAuthHttpClientError {
+    why.into()
+}

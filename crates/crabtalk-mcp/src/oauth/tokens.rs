@@ -1,0 +1,223 @@
+//! The tokens of one server while it is talked to: which to send, and when to
+//! renew it.
+
+use super::calls::Calls;
+use super::kept::{Logins, Place, Store};
+use super::{wanted, words};
+use crate::http::Http;
+use futures_util::future::{FutureExt, Shared};
+use oauth2::TokenResponse;
+use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio_util::task::TaskTracker;
+
+/// A token that ends so soon is renewed before it is sent.
+const ALMOST_OVER_SECS: u64 = 30;
+
+/// What comes of a renewal: the new token.
+type Renewal = Shared<Pin<Box<dyn Future<Output = Result<String, NoToken>> + Send>>>;
+
+/// Why there is no token to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoToken {
+    /// A person has to log in.
+    Login,
+    /// Something went wrong, and may go right later.
+    Broken(String),
+}
+
+fn broken(error: &AuthError) -> NoToken {
+    NoToken::Broken(format!("its token could not be renewed: {}", words(error)))
+}
+
+/// The tokens of one server.
+pub(crate) struct Tokens {
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) place: Arc<Place>,
+    pub(super) http: Arc<dyn Http>,
+    tasks: TaskTracker,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The renewal that is under way.
+    renewal: Option<Renewal>,
+    /// What the server said when it last wanted credentials that there are not.
+    challenge: Option<String>,
+    /// It wants a login that only a person can give.
+    is_refused: bool,
+}
+
+impl Tokens {
+    pub(crate) fn new(
+        name: &str,
+        url: &str,
+        logins: Arc<Logins>,
+        http: Arc<dyn Http>,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            place: Arc::new(Place::new(logins, name, url)),
+            http,
+            tasks,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whether they are for this address.
+    pub(crate) fn is_for(&self, url: &str) -> bool {
+        self.url == url
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // Whole after each line, so a panic spoils nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The token to send; `None` if nobody has logged in.
+    pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<String>, NoToken> {
+        let Some(kept) = self.place.kept().await.map_err(NoToken::Broken)? else {
+            return Ok(None);
+        };
+        let stored = kept.credentials;
+        let Some(token) = stored.token_response else {
+            return Ok(None);
+        };
+        let ends = token
+            .expires_in()
+            .zip(stored.token_received_at)
+            .map(|(lasts, from)| from.saturating_add(lasts.as_secs()));
+        let is_old = ends.is_some_and(|ends| ends < now() + ALMOST_OVER_SECS);
+        if is_old && token.refresh_token().is_some() && !self.state().is_refused {
+            return self.renewed().await.map(Some);
+        }
+        Ok(Some(token.access_token().secret().clone()))
+    }
+
+    /// Another token than the one that was refused, if there can be one.
+    pub(crate) async fn instead_of(self: &Arc<Self>, refused: &str) -> Result<String, NoToken> {
+        let kept = self.place.kept().await.map_err(NoToken::Broken)?;
+        let token = kept.and_then(|kept| kept.credentials.token_response);
+        let token = token.ok_or(NoToken::Login)?;
+        let current = token.access_token().secret();
+        if current != refused {
+            // Somebody else has renewed it meanwhile.
+            return Ok(current.clone());
+        }
+        if token.refresh_token().is_none() {
+            return Err(NoToken::Login);
+        }
+        self.renewed().await
+    }
+
+    /// Renews the token, or waits for whoever does already.
+    async fn renewed(self: &Arc<Self>) -> Result<String, NoToken> {
+        let renewal = {
+            let mut state = self.state();
+            let under_way = state.renewal.clone().filter(|one| one.peek().is_none());
+            let renewal = under_way.unwrap_or_else(|| {
+                // On a task of its own: one that is dropped half-way could lose the
+                // only token that the server still takes.
+                let tokens = Arc::clone(self);
+                let task = self.tasks.spawn(async move { tokens.renew().await });
+                let done = async move {
+                    let done = task.await;
+                    let ended = || NoToken::Broken("its token could not be renewed".into());
+                    done.unwrap_or_else(|_| Err(ended()))
+                };
+                done.boxed().shared()
+            });
+            state.renewal = Some(renewal.clone());
+            renewal
+        };
+        renewal.await
+    }
+
+    async fn renew(&self) -> Result<String, NoToken> {
+        let kept = self.place.kept().await.map_err(NoToken::Broken)?;
+        let kept = kept.ok_or(NoToken::Login)?;
+        let mut manager = self.manager().await.map_err(|e| broken(&e))?;
+        let is_known = manager.initialize_from_store().await;
+        if !is_known.map_err(|e| broken(&e))? {
+            return Err(NoToken::Login);
+        }
+        self.place.set_secret(kept.client_secret.clone());
+        if !kept.client_secret.is_empty() {
+            let client = OAuthClientConfig::new(kept.credentials.client_id, self.url.clone())
+                .with_client_secret(kept.client_secret);
+            manager.configure_client(client).map_err(|e| broken(&e))?;
+        }
+        match manager.refresh_token().await {
+            Ok(token) => {
+                tracing::info!(server = %self.name, "the token of an MCP server was renewed");
+                Ok(token.access_token().secret().clone())
+            }
+            Err(AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired) => {
+                self.state().is_refused = true;
+                Err(NoToken::Login)
+            }
+            Err(error) => Err(broken(&error)),
+        }
+    }
+
+    /// What speaks to the authorization server, with what is kept.
+    pub(super) async fn manager(&self) -> Result<AuthorizationManager, AuthError> {
+        let calls = Arc::new(Calls(Arc::clone(&self.http)));
+        let url = self.url.as_str();
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(url, calls).await?;
+        manager.set_credential_store(Store(Arc::clone(&self.place)));
+        Ok(manager)
+    }
+
+    /// The server wants what nobody has given; `challenge` is how it said so.
+    pub(crate) fn refuse(&self, challenge: &str) {
+        let mut state = self.state();
+        state.is_refused = true;
+        state.challenge = Some(challenge.to_owned());
+    }
+
+    /// What was sent is not enough; `challenge` is what would be.
+    pub(crate) fn remember(&self, challenge: &str) {
+        if !challenge.is_empty() {
+            self.state().challenge = Some(challenge.to_owned());
+        }
+    }
+
+    /// Says which command gets a token for more than the last one.
+    pub(crate) fn wants_more(&self) -> String {
+        let name = &self.name;
+        format!(
+            "its token does not allow this: log in again with `crabtalk mcps login {name}`, which asks for it"
+        )
+    }
+
+    /// The server took what was sent.
+    pub(crate) fn take(&self) {
+        self.state().is_refused = false;
+    }
+
+    /// Which command mends that nobody is logged in.
+    pub(crate) fn wanted(&self) -> String {
+        wanted(&self.name)
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.state().is_refused
+    }
+
+    /// What it last wanted.
+    pub(super) fn challenge(&self) -> Option<String> {
+        self.state().challenge.clone()
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}

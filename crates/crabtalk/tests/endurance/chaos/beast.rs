@@ -1,0 +1,232 @@
+//! A component that things happen to.
+
+use crate::world::{Chance, World};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+/// Between two things that happen to a component, at least and at most so much
+/// more.
+const REST_MS: (u64, u64) = (1_000, 6_000);
+
+/// How long one stays dead, or stopped, at most.
+const AWAY_MS: u64 = 3_000;
+
+/// Between two looks for a port file.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a component may take to announce itself, on a busy machine too.
+const START_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What happened, and how often.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    killed: u64,
+    moved: u64,
+    stopped: u64,
+    killed_while_stopped: u64,
+    replaced: u64,
+    withdrawn: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.killed += other.killed;
+        self.moved += other.moved;
+        self.stopped += other.stopped;
+        self.killed_while_stopped += other.killed_while_stopped;
+        self.replaced += other.replaced;
+        self.withdrawn += other.withdrawn;
+    }
+
+    /// Whether each thing has happened.
+    pub(super) fn is_everything(&self) -> bool {
+        let Self {
+            killed,
+            moved,
+            stopped,
+            killed_while_stopped,
+            replaced,
+            withdrawn,
+        } = self;
+        let all = [
+            killed,
+            moved,
+            stopped,
+            killed_while_stopped,
+            replaced,
+            withdrawn,
+        ];
+        all.into_iter().all(|count| *count > 0)
+    }
+}
+
+pub(super) struct Beast {
+    name: String,
+    child: Child,
+    port: u16,
+}
+
+/// The server that does what tests want.
+pub(super) fn server() -> PathBuf {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_server.py").into()
+}
+
+/// Whether there is Python; a test without it is skipped by name.
+pub(super) fn has_python(test: &str) -> bool {
+    let asked = std::process::Command::new("python3")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    let has = asked.is_ok_and(|status| status.success());
+    if !has {
+        let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+        assert!(!required, "{test}: there is no python3");
+        println!("SKIPPED: {test}: python3 is not installed");
+    }
+    has
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = child.id().expect("it was not waited for");
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a child's number");
+    kill_process(pid, signal).unwrap();
+}
+
+impl Beast {
+    /// Starts one, on this port if one is given, and waits for its port file.
+    pub(super) async fn start(world: &World, name: &str, port: Option<u16>) -> Self {
+        let file = port_file(world, name);
+        fs::create_dir_all(file.parent().expect("it has a folder")).unwrap();
+        let mut command = Command::new("python3");
+        command
+            .arg(server())
+            .arg("http")
+            .arg(&file)
+            .env("PORT", port.unwrap_or(0).to_string())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let announced = async {
+            loop {
+                if let Some(status) = child.try_wait().unwrap() {
+                    panic!("{name} ended at once: {status}");
+                }
+                let pid = child.id().unwrap().to_string();
+                let text = fs::read_to_string(&file).unwrap_or_default();
+                let mut lines = text.lines();
+                if let (Some(port), true) = (lines.next(), lines.next() == Some(&pid)) {
+                    return port.parse().unwrap();
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let port = tokio::time::timeout(START_DEADLINE, announced)
+            .await
+            .expect("it announces itself");
+        Self {
+            name: name.to_owned(),
+            child,
+            port,
+        }
+    }
+
+    /// One thing after the other, until it is time. It is up in the end.
+    pub(super) async fn suffer(
+        mut self,
+        world: std::sync::Arc<World>,
+        mut chance: Chance,
+        until: CancellationToken,
+    ) -> (Self, Tally) {
+        let mut tally = Tally::default();
+        while !until.is_cancelled() {
+            let rest = Duration::from_millis(REST_MS.0 + chance.below(REST_MS.1));
+            tokio::select! {
+                () = until.cancelled() => break,
+                () = tokio::time::sleep(rest) => {}
+            }
+            let away = Duration::from_millis(chance.below(AWAY_MS));
+            match chance.below(6) {
+                0 => {
+                    self.dies(away).await;
+                    self = Self::start(&world, &self.name, Some(self.port)).await;
+                    tally.killed += 1;
+                }
+                1 => {
+                    self.dies(away).await;
+                    self = Self::start(&world, &self.name, None).await;
+                    tally.moved += 1;
+                }
+                2 => {
+                    signal(&self.child, Signal::STOP);
+                    tokio::time::sleep(away).await;
+                    signal(&self.child, Signal::CONT);
+                    tally.stopped += 1;
+                }
+                3 => {
+                    signal(&self.child, Signal::STOP);
+                    tokio::time::sleep(away).await;
+                    self.dies(Duration::ZERO).await;
+                    self = Self::start(&world, &self.name, None).await;
+                    tally.killed_while_stopped += 1;
+                }
+                4 => {
+                    // Both run for a moment.
+                    let next = Self::start(&world, &self.name, None).await;
+                    self.dies(Duration::ZERO).await;
+                    self = next;
+                    tally.replaced += 1;
+                }
+                _ => {
+                    // As one that is ended in order.
+                    fs::remove_file(port_file(&world, &self.name)).unwrap();
+                    self.dies(away).await;
+                    self = Self::start(&world, &self.name, None).await;
+                    tally.withdrawn += 1;
+                }
+            }
+        }
+        (self, tally)
+    }
+
+    /// `kill -9`, and a while in which nobody is there.
+    async fn dies(&mut self, away: Duration) {
+        self.child.kill().await.unwrap();
+        tokio::time::sleep(away).await;
+    }
+
+    /// Ends it for good.
+    pub(super) async fn end(mut self, world: &World) {
+        fs::remove_file(port_file(world, &self.name)).unwrap();
+        self.child.kill().await.unwrap();
+    }
+}
+
+fn port_file(world: &World, name: &str) -> PathBuf {
+    world.home().join(format!("run/{name}.port"))
+}
+
+/// Kills the program of the configuration now and then; how often.
+pub(super) async fn kill_programs(
+    world: std::sync::Arc<World>,
+    mut chance: Chance,
+    until: CancellationToken,
+) -> u64 {
+    let (mut killed, mut seen) = (0, 0);
+    while !until.is_cancelled() {
+        tokio::time::sleep(Duration::from_millis(500 + chance.below(3_000))).await;
+        let starts = fs::read_to_string(world.folder().join("starts")).unwrap_or_default();
+        let starts: Vec<i32> = starts.lines().filter_map(|pid| pid.parse().ok()).collect();
+        // One that was killed, or has ended since, is nobody's number.
+        let last = starts.last().filter(|_| starts.len() > seen);
+        if let Some(pid) = last.and_then(|pid| Pid::from_raw(*pid)) {
+            seen = starts.len();
+            killed += u64::from(kill_process(pid, Signal::KILL).is_ok());
+        }
+    }
+    killed
+}

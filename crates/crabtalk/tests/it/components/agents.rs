@@ -1,0 +1,220 @@
+//! The components of this repository, called by agents of a real daemon, and killed.
+
+use super::program;
+use crate::rig::{Daemon, TestEnv, chunks, eventually, gone, stream_to_end};
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{Client, ListComponentsMsg, StreamMsg, ToolResultEvent};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Stdio;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::process::Child;
+
+const PAGE: &str =
+    "<html><head><title>Zoo</title></head><body><p>A zebra lives here.</p></body></html>";
+
+/// One page, for whoever asks.
+async fn page(listener: TcpListener) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut asked = [0; 4096];
+        let _ = stream.read(&mut asked).await;
+        let said = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{PAGE}",
+            PAGE.len()
+        );
+        let _ = stream.write_all(said.as_bytes()).await;
+    }
+}
+
+/// A component's service, in the foreground.
+fn serve(env: &TestEnv, program: &PathBuf, arguments: &[&str]) -> Child {
+    let mut command = env.program(program);
+    command
+        .args(arguments)
+        .arg("serve")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+async fn connected(env: &TestEnv, name: &str) -> u32 {
+    eventually(&format!("{name} to be connected"), async || {
+        let mut connection = env.connect().await;
+        let listed = connection.list_components(ListComponentsMsg {}).await;
+        let all = listed.unwrap().components;
+        let one = all.into_iter().find(|one| one.name == name)?;
+        (one.state == "connected").then_some(one.connected)
+    })
+    .await
+}
+
+async fn run(env: &TestEnv, content: String) -> (Vec<ToolResultEvent>, String) {
+    let request = StreamMsg {
+        content,
+        ..StreamMsg::default()
+    };
+    let events = stream_to_end(env, request).await;
+    let said = chunks(&events);
+    let results = events.into_iter().filter_map(|event| match event.event {
+        Some(Event::ToolResult(result)) => Some(result),
+        _ => None,
+    });
+    (results.collect(), said)
+}
+
+async fn call(env: &TestEnv, tool: &str, arguments: Value) -> ToolResultEvent {
+    let (mut results, said) = run(env, format!("/tool {tool} {arguments}")).await;
+    assert_eq!(results.len(), 1, "{said}");
+    results.remove(0)
+}
+
+/// A home with an agent that asks for nothing, and what the components need.
+async fn zoo() -> (TestEnv, Daemon) {
+    let env = TestEnv::new();
+    env.agent("crab", "permissions: { \"*__*\": allow }");
+    env.write(".crabtalk/config/fetch.toml", "allow = [\"127.0.0.1\"]\n");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_server.py");
+    let starts = env.root().join("starts");
+    env.write(
+        ".crabtalk/config/mcpd.toml",
+        &format!(
+            "[server.files]\ncommand = \"python3\"\nargs = [\"{script}\", \"stdio\"]\nenv = {{ START = \"{}\" }}\n",
+            starts.display()
+        ),
+    );
+    env.write("notes/zoo.md", "The zebra crosses the road.\n");
+    let daemon = env.daemon().await;
+    (env, daemon)
+}
+
+/// The process of the server behind mcpd.
+fn behind(env: &TestEnv) -> i32 {
+    let starts = std::fs::read_to_string(env.root().join("starts")).unwrap();
+    starts.lines().last().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon() {
+    let test = "every_component_of_ours_is_called_by_an_agent_and_outlives_the_daemon";
+    let names = [
+        "crabtalk-search",
+        "crabtalk-fetch",
+        "crabtalk-mcpd",
+        "examples/dice",
+    ];
+    let Some(programs) = names
+        .map(|name| program(test, name))
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+    else {
+        return;
+    };
+    if !crate::rig::has_tools(test, &["python3"]) {
+        return;
+    }
+    let (env, daemon) = zoo().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let mut pages = tokio::task::JoinSet::new();
+    pages.spawn(page(listener));
+    let mut add = env.program(&programs[0]);
+    let added = add
+        .arg("add")
+        .arg(env.user_home.join("notes"))
+        .output()
+        .await;
+    assert!(added.unwrap().status.success());
+    let mut children = vec![
+        serve(&env, &programs[0], &[]),
+        serve(&env, &programs[1], &[]),
+        serve(&env, &programs[2], &["files"]),
+        serve(&env, &programs[3], &[]),
+    ];
+    let calls = [
+        (
+            "search",
+            "search__search",
+            json!({"words": "zebra road"}),
+            "zoo.md",
+        ),
+        (
+            "fetch",
+            "fetch__fetch",
+            json!({"url": url}),
+            "A zebra lives here.",
+        ),
+        ("files", "files__echo", json!({"text": "hello"}), "hello"),
+        ("dice", "dice__roll", json!({"sides": 1}), "1"),
+    ];
+    for (name, tool, arguments, holds) in &calls {
+        connected(&env, name).await;
+        let answer = call(&env, tool, arguments.clone()).await;
+        assert!(
+            !answer.is_error && answer.output.contains(holds),
+            "{tool}: {answer:?}"
+        );
+    }
+    // Components are nobody's children: what kills the daemon leaves them.
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    for (name, tool, arguments, holds) in &calls {
+        connected(&env, name).await;
+        let answer = call(&env, tool, arguments.clone()).await;
+        assert!(answer.output.contains(holds), "{tool}: {answer:?}");
+    }
+    for child in &mut children {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it was there before the daemon"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes_back() {
+    let test = "a_component_of_ours_that_is_killed_in_mid_call_costs_the_call_and_comes_back";
+    let Some(program) = program(test, "crabtalk-mcpd") else {
+        return;
+    };
+    if !crate::rig::has_tools(test, &["python3"]) {
+        return;
+    }
+    let (env, daemon) = zoo().await;
+    let mut child = serve(&env, &program, &["files"]);
+    let before = connected(&env, "files").await;
+    let server = behind(&env);
+    let calling = run(&env, "/tool files__slow {\"ms\": 60000}".to_owned());
+    let killing = async {
+        eventually("the call", async || {
+            let mut connection = env.connect().await;
+            let listed = connection.list_components(ListComponentsMsg {}).await;
+            let all = listed.unwrap().components;
+            all.into_iter()
+                .find(|one| one.name == "files" && one.calls == 1)
+        })
+        .await;
+        // `setsid` replaces itself, so that it is the component.
+        child.kill().await.unwrap();
+    };
+    let ((results, said), ()) = tokio::join!(calling, killing);
+    let [result] = &results[..] else {
+        panic!("{results:?}")
+    };
+    assert!(result.is_error, "{result:?}");
+    // The run went on: the model has read the result and said so.
+    assert!(said.contains("files__slow failed"), "{said}");
+    // What it had started has ended with it.
+    gone(server).await;
+    let _child = serve(&env, &program, &["files"]);
+    let again = eventually("it to be back", async || {
+        let connected = connected(&env, "files").await;
+        (connected > before).then_some(connected)
+    });
+    again.await;
+    let answer = call(&env, "files__echo", json!({"text": "back"})).await;
+    assert_eq!(answer.output, "back");
+    // Neither an orphan nor a zombie of either.
+    let own = daemon.pid().as_raw_nonzero().get();
+    assert_eq!(crate::mcp::children(own), Vec::<String>::new());
+}
