@@ -118,6 +118,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "crabtalk-webhook",
         &["crabtalk-component", "crabtalk-client"],
     ),
+    (
+        "crabtalk-telemetry",
+        &["crabtalk-component", "crabtalk-client"],
+    ),
     // A client, to measure the daemon from outside.
     ("xtask", &["crabtalk-proto"]),
 ];

@@ -14,9 +14,13 @@ pub use expand::MissingVariable;
 pub use provider::{Mcp, McpOauth, McpTransport, McpTrust, Model, Price, Provider, ProviderKind};
 pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
+use crate::file::read_limited;
 use crate::{Env, Error, Secret, Warning};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+
+/// Largest configuration file; the largest real ones have a few kilobytes.
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 /// The node's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -244,19 +248,16 @@ pub struct Skills {
     pub disabled: Vec<String>,
 }
 
-/// Largest configuration file; the largest real ones have a few kilobytes.
-const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
-
 impl Config {
-    /// Reads the configuration file; without one every value is the default.
-    pub fn load(file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
-        let text = crate::file::read_limited(file, MAX_CONFIG_BYTES)?.unwrap_or_default();
-        Self::parse(&text, file, env)
-    }
-
     /// Reads a configuration text. `file` names it in messages.
     pub fn parse(text: &str, file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
         parse::parse(text, file, env)
+    }
+
+    /// Reads the configuration file; without one every value is the default.
+    pub fn load(file: &Path, env: &Env<'_>) -> Result<(Self, Vec<Warning>), Error> {
+        let text = read_limited(file, MAX_CONFIG_BYTES)?.unwrap_or_default();
+        Self::parse(&text, file, env)
     }
 
     /// The effective configuration, secrets masked (`GetConfig`).

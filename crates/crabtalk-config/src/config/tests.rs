@@ -191,7 +191,7 @@ fn a_key_file_is_read_when_the_key_is_needed() {
         "[provider.a]\nkind = \"openai\"\napi_key_file = \"key\"\n",
     )
     .unwrap();
-    let (config, _) = Config::parse(&std::fs::read_to_string(&path).unwrap(), &path, &env).unwrap();
+    let (config, _) = Config::load(&path, &env).unwrap();
     let error = config.provider[0].key().unwrap_err().to_string();
     assert!(
         error.starts_with("provider.a.api_key_file: there is no key in "),
@@ -455,7 +455,8 @@ fn unknown_keys_warn_with_the_nearest() {
 }
 
 #[test]
-fn a_file_that_says_nothing_means_the_defaults() {
-    let (config, _) = Config::parse("", Path::new("config.toml"), &env).unwrap();
+fn a_file_that_is_not_there_means_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, _) = Config::load(&folder.path().join("config.toml"), &env).unwrap();
     assert_eq!(config.default_agent, "crab");
 }

@@ -34,7 +34,7 @@ const WORKERS: usize = 2;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// What takes longer hangs.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(240);
 
 /// Starts a daemon that is followed, and works until it dies or all is done.
 async fn live(world: &World, account: &mut Account, point: Option<Point>) -> Vec<Call> {

@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 const PROGRAM: &str = "CRABTALK_PROGRAM";
 
 /// How long a daemon may take to answer, on a busy machine too.
-const START_DEADLINE: Duration = Duration::from_secs(30);
+const START_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Between two looks for the socket.
 const LOOK: Duration = Duration::from_millis(2);

@@ -13,7 +13,7 @@ use tokio::process::Child;
 
 /// A program of another package, built with the workspace's tests; `None` where this
 /// package alone was built, which skips the test by name.
-fn program(test: &str, name: &str) -> Option<PathBuf> {
+pub(crate) fn program(test: &str, name: &str) -> Option<PathBuf> {
     let beside = Path::new(crate::rig::CRABTALK).with_file_name(name);
     if !beside.is_file() {
         skipped(

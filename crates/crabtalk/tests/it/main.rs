@@ -43,5 +43,6 @@ mod settled;
 mod starting;
 mod take_up;
 mod team;
+mod telemetry;
 mod terminal;
 mod why;

@@ -13,7 +13,7 @@ mod wait;
 mod weather;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
-pub(crate) use command::CRABTALK;
+pub(crate) use command::{CRABTALK, run as run_to_end};
 pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, as_another, can_trace, gone};
 pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;

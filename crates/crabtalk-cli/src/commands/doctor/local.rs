@@ -106,7 +106,12 @@ fn room(root: &Path) -> Finding {
 fn config(home: &Home) -> Finding {
     let file = home.config_file();
     let mend = "crabtalk config edit";
-    match Config::load(&file, &|name| std::env::var_os(name)) {
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(e) => return Finding::wrong(CONFIG, format!("{}: {e}", file.display()), mend),
+    };
+    match Config::parse(&text, &file, &|name| std::env::var_os(name)) {
         Err(error) => Finding::wrong(CONFIG, error.to_string(), mend),
         Ok((_, warnings)) if !warnings.is_empty() => {
             let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();

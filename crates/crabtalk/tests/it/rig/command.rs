@@ -32,7 +32,7 @@ impl Output {
     }
 }
 
-pub(super) async fn run(mut command: Command, input: Option<&str>) -> Output {
+pub(crate) async fn run(mut command: Command, input: Option<&str>) -> Output {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     if input.is_some() {
         command.stdin(Stdio::piped());

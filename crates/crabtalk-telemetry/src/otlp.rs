@@ -1,0 +1,136 @@
+//! Sends spans to a collector: OTLP over HTTP, as JSON.
+//!
+//! Invariants: whoever hands a span over never waits; what a collector does not
+//! take in a few tries is dropped and counted in the log.
+
+use crate::runs::Span;
+use crate::settings::Otlp;
+use anyhow::{Context, bail};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::{Method, Request};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::json;
+use std::time::Duration;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_util::sync::CancellationToken;
+
+/// Spans that wait to be sent.
+const WAITING: usize = 2048;
+
+/// Spans of one request.
+const BATCH: usize = 256;
+
+/// Until those that have come are sent.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// For a collector to take one request.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// How often one request is tried.
+const TRIES: u32 = 3;
+
+/// Where spans are handed over.
+#[derive(Clone)]
+pub(crate) struct Outbox(Sender<Span>);
+
+impl Outbox {
+    pub(crate) fn new() -> (Self, Receiver<Span>) {
+        let (sender, receiver) = channel(WAITING);
+        (Self(sender), receiver)
+    }
+
+    /// Hands spans over; what does not fit is dropped.
+    pub(crate) fn put(&self, spans: Vec<Span>) {
+        for span in spans {
+            if self.0.try_send(span).is_err() {
+                tracing::warn!("a span is dropped: the collector takes too few");
+                return;
+            }
+        }
+    }
+}
+
+/// Sends until `stop`, and then what is left.
+pub(crate) async fn send(settings: Otlp, mut spans: Receiver<Span>, stop: CancellationToken) {
+    let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+    let mut batch = Vec::new();
+    loop {
+        let stopped = stop.is_cancelled();
+        tokio::select! {
+            biased;
+            () = stop.cancelled(), if !stopped => spans.close(),
+            count = spans.recv_many(&mut batch, BATCH) => if count == 0 { return },
+        }
+        if !stopped {
+            // Others may come with them.
+            let more = async {
+                while batch.len() < BATCH && spans.recv_many(&mut batch, BATCH).await > 0 {}
+            };
+            tokio::select! {
+                _ = tokio::time::timeout(EVERY, more) => {}
+                () = stop.cancelled() => spans.close(),
+            }
+        }
+        if batch.is_empty() {
+            continue;
+        }
+        let count = batch.len();
+        if let Err(error) = tried(&client, &settings, &std::mem::take(&mut batch)).await {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                spans = count,
+                "spans are dropped"
+            );
+        }
+    }
+}
+
+type Http = Client<HttpConnector, Full<Bytes>>;
+
+async fn tried(client: &Http, settings: &Otlp, spans: &[Span]) -> anyhow::Result<()> {
+    let spans: Vec<_> = spans.iter().map(Span::to_json).collect();
+    let resource =
+        json!({"attributes": [{"key": "service.name", "value": {"stringValue": "crabtalk"}}]});
+    let scope = json!({"name": "crabtalk-telemetry", "version": env!("CARGO_PKG_VERSION")});
+    let body = json!({"resourceSpans": [{
+        "resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}],
+    }]});
+    let body = Bytes::from(serde_json::to_vec(&body)?);
+    let mut pause = Duration::from_millis(500);
+    let mut last = Ok(());
+    for number in 0..TRIES {
+        if number > 0 {
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        last = once(client, settings, body.clone()).await;
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+async fn once(client: &Http, settings: &Otlp, body: Bytes) -> anyhow::Result<()> {
+    let url = format!("{}/v1/traces", settings.endpoint.trim_end_matches('/'));
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(&url)
+        .header("content-type", "application/json");
+    for (name, value) in &settings.headers {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(body)).context("a header is none")?;
+    let answer = tokio::time::timeout(WITHIN, client.request(request)).await;
+    let answer = answer.with_context(|| format!("{url} does not answer"))?;
+    let status = answer
+        .with_context(|| format!("cannot reach {url}"))?
+        .status();
+    if !status.is_success() {
+        bail!("{url} answered {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! Spans of runs and of their tool calls, in OpenTelemetry's words for agents
+//! (semantic conventions, GenAI).
+//!
+//! Invariants: a span is made when its end is known; texts of a conversation are
+//! in none of them; runs whose end never comes are forgotten after a while.
+
+use crabtalk_client::AgentEventMsg;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Runs that may be open at once.
+const MAX_OPEN: usize = 4096;
+
+/// Calls of one run that may be open at once.
+const MAX_CALLS: usize = 256;
+
+/// Names a run: agent, sender and number.
+type Key = (String, String, u64);
+
+/// A run, or a call, that has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Span {
+    trace: [u8; 16],
+    id: [u8; 8],
+    parent: Option<[u8; 8]>,
+    name: String,
+    from: Timestamp,
+    to: Timestamp,
+    attributes: Vec<(&'static str, Value)>,
+    failed: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    trace: [u8; 16],
+    id: [u8; 8],
+    began: Timestamp,
+    calls: HashMap<String, (String, Timestamp)>,
+    done: Vec<Span>,
+}
+
+/// A tool call that ended.
+pub(crate) struct Call {
+    pub(crate) tool: String,
+}
+
+/// A run that ended.
+#[derive(Default)]
+pub(crate) struct Ended {
+    /// How long it took; `None` if its beginning was not heard.
+    pub(crate) took: Option<Duration>,
+    /// Its span and those of its calls.
+    pub(crate) spans: Vec<Span>,
+}
+
+/// Runs whose end has not come.
+#[derive(Debug, Default)]
+pub(crate) struct Runs(HashMap<Key, Open>);
+
+fn key(event: &AgentEventMsg) -> Key {
+    (event.agent.clone(), event.sender.clone(), event.run)
+}
+
+fn at(event: &AgentEventMsg) -> Timestamp {
+    event.timestamp.parse().unwrap_or_else(|_| Timestamp::now())
+}
+
+/// A number that nobody else has. Zero, which stands for none, is as good as
+/// impossible.
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // Without chance spans are merely not told apart.
+    let _ = getrandom::fill(&mut bytes);
+    bytes
+}
+
+impl Runs {
+    /// Forgets all: their ends were lost with the daemon that ran them.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn begun(&mut self, event: &AgentEventMsg) {
+        if self.0.len() >= MAX_OPEN {
+            return;
+        }
+        let open = Open {
+            trace: random(),
+            id: random(),
+            began: at(event),
+            calls: HashMap::new(),
+            done: Vec::new(),
+        };
+        self.0.insert(key(event), open);
+    }
+
+    pub(crate) fn calls_begun(&mut self, event: &AgentEventMsg) {
+        let Some(open) = self.0.get_mut(&key(event)) else {
+            return;
+        };
+        for call in &event.tool_calls {
+            if open.calls.len() < MAX_CALLS {
+                open.calls
+                    .insert(call.call_id.clone(), (call.name.clone(), at(event)));
+            }
+        }
+    }
+
+    /// The call that ended, if its beginning was heard.
+    pub(crate) fn call_ended(&mut self, event: &AgentEventMsg) -> Option<Call> {
+        let open = self.0.get_mut(&key(event))?;
+        let (tool, began) = open.calls.remove(&event.content)?;
+        if open.done.len() < MAX_CALLS {
+            open.done.push(Span {
+                trace: open.trace,
+                id: random(),
+                parent: Some(open.id),
+                name: format!("execute_tool {tool}"),
+                from: began,
+                to: at(event),
+                attributes: vec![
+                    ("gen_ai.operation.name", "execute_tool".into()),
+                    ("gen_ai.tool.name", tool.clone().into()),
+                    ("gen_ai.tool.call.id", event.content.clone().into()),
+                ],
+                failed: event.tool_is_error,
+            });
+        }
+        Some(Call { tool })
+    }
+
+    /// The run that ended. `tokens` are what it read and wrote, where known.
+    pub(crate) fn ended(
+        &mut self,
+        event: &AgentEventMsg,
+        failed: bool,
+        tokens: Option<(u64, u64)>,
+    ) -> Ended {
+        let Some(open) = self.0.remove(&key(event)) else {
+            return Ended::default();
+        };
+        let to = at(event);
+        let speaker = match event.speaker.is_empty() {
+            true => &event.agent,
+            false => &event.speaker,
+        };
+        let mut attributes: Vec<(&'static str, Value)> = vec![
+            ("gen_ai.operation.name", "invoke_agent".into()),
+            ("gen_ai.agent.name", speaker.clone().into()),
+            (
+                "gen_ai.conversation.id",
+                format!("{}/{}", event.agent, event.sender).into(),
+            ),
+            ("crabtalk.run", event.run.into()),
+        ];
+        if let Some((input, output)) = tokens {
+            attributes.push(("gen_ai.usage.input_tokens", input.into()));
+            attributes.push(("gen_ai.usage.output_tokens", output.into()));
+        }
+        let mut spans = open.done;
+        spans.push(Span {
+            trace: open.trace,
+            id: open.id,
+            parent: None,
+            name: format!("invoke_agent {speaker}"),
+            from: open.began,
+            to,
+            attributes,
+            failed,
+        });
+        Ended {
+            took: Duration::try_from(to.duration_since(open.began)).ok(),
+            spans,
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Span {
+    /// As OTLP has it in JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        let attributes = self.attributes.iter().map(|(name, value)| {
+            let value = match value.as_u64() {
+                // 64 bits are text in that encoding.
+                Some(number) => json!({"intValue": number.to_string()}),
+                None => json!({"stringValue": value}),
+            };
+            json!({"key": name, "value": value})
+        });
+        let mut span = json!({
+            "traceId": hex(&self.trace), "spanId": hex(&self.id), "name": self.name, "kind": 1,
+            "startTimeUnixNano": self.from.as_nanosecond().to_string(),
+            "endTimeUnixNano": self.to.as_nanosecond().to_string(),
+            "attributes": attributes.collect::<Vec<_>>(),
+            "status": if self.failed { json!({"code": 2}) } else { json!({}) },
+        });
+        if let Some(parent) = &self.parent {
+            span["parentSpanId"] = hex(parent).into();
+        }
+        span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_client::ToolCallInfo;
+
+    fn event(at: &str) -> AgentEventMsg {
+        AgentEventMsg {
+            agent: "crab".to_owned(),
+            sender: "user".to_owned(),
+            run: 7,
+            timestamp: at.to_owned(),
+            ..AgentEventMsg::default()
+        }
+    }
+
+    #[test]
+    fn a_run_with_a_call_is_two_spans_of_one_trace_without_a_word_of_it() {
+        let mut runs = Runs::default();
+        runs.begun(&event("2026-03-01T10:00:00Z"));
+        runs.calls_begun(&AgentEventMsg {
+            tool_calls: vec![ToolCallInfo {
+                name: "bash".to_owned(),
+                arguments: "{\"command\":\"secret\"}".to_owned(),
+                call_id: "c1".to_owned(),
+                ..ToolCallInfo::default()
+            }],
+            ..event("2026-03-01T10:00:01Z")
+        });
+        let call = runs.call_ended(&AgentEventMsg {
+            content: "c1".to_owned(),
+            tool_output: "secret".to_owned(),
+            ..event("2026-03-01T10:00:02Z")
+        });
+        assert_eq!(call.unwrap().tool, "bash");
+        let ended = runs.ended(&event("2026-03-01T10:00:05Z"), false, Some((10, 2)));
+        assert_eq!(ended.took, Some(Duration::from_secs(5)));
+        let [call, run] = &ended.spans[..] else {
+            panic!("{:?}", ended.spans)
+        };
+        let (call, run) = (call.to_json(), run.to_json());
+        assert_eq!(call["traceId"], run["traceId"]);
+        assert_eq!(call["parentSpanId"], run["spanId"]);
+        assert_eq!(run["name"], "invoke_agent crab");
+        assert_eq!(call["name"], "execute_tool bash");
+        assert_eq!(call["startTimeUnixNano"], "1772359201000000000");
+        assert!(!format!("{call}{run}").contains("secret"));
+        assert!(run.to_string().contains("gen_ai.usage.input_tokens"));
+    }
+
+    #[test]
+    fn an_end_without_a_beginning_is_no_span() {
+        let mut runs = Runs::default();
+        assert!(runs.call_ended(&event("x")).is_none());
+        let ended = runs.ended(&event("x"), true, None);
+        assert!(ended.took.is_none() && ended.spans.is_empty());
+    }
+}
