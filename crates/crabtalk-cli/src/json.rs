@@ -54,6 +54,8 @@ pub(crate) fn conversation(
     let mut value = of(info);
     value["running"] = active.is_some_and(|active| active.running).into();
     value["queued"] = active.map_or(0, |active| active.queued).into();
+    value["context_used"] = active.and_then(|active| active.context_used).into();
+    value["context_window"] = active.and_then(|active| active.context_window).into();
     value
 }
 

@@ -1,7 +1,7 @@
 //! What happens in a run, as every client may see it.
 
 use crate::tool::{Preview, Progress};
-use crate::{Cost, Image, Principal, Usage};
+use crate::{ContextUse, Cost, Image, Principal, Usage};
 use std::sync::Arc;
 
 /// A tool call as it is announced.
@@ -149,6 +149,9 @@ pub struct End {
     /// Money of all its model calls together: compaction within it, and what
     /// was cancelled or cut, included.
     pub cost: Cost,
+    /// How full the context is behind it, as far as it is known; boxed, so that
+    /// other events stay small.
+    pub context: Option<Box<ContextUse>>,
 }
 
 /// An event of a run. Start comes first, exactly one End last.

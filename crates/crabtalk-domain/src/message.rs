@@ -92,6 +92,18 @@ impl Usage {
     }
 }
 
+/// How much of what a model can read at once is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContextUse {
+    /// Tokens of the last request with its answer; an estimate where no
+    /// provider said it, as after a compaction.
+    pub used: u64,
+    /// Tokens that the model reads at most, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
 /// One entry of a history. Immutable once it is in one.
 #[derive(Debug, Clone)]
 pub struct Message {

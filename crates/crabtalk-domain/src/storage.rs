@@ -1,6 +1,6 @@
 //! The port behind which conversations are kept (STORE-1).
 
-use crate::{BoxFuture, ConversationKey, Message, Role, Usage};
+use crate::{BoxFuture, ContextUse, ConversationKey, Message, Role, Usage};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -26,6 +26,8 @@ pub struct Meta {
     pub own_cwd: bool,
     /// Seconds that its runs took together.
     pub uptime_secs: u64,
+    /// How full its context is, as far as it is known.
+    pub context: Option<ContextUse>,
 }
 
 /// Highest number of a run: whatever claims more was not written by us. Far
@@ -86,6 +88,8 @@ pub struct MetaRecord {
     pub own_cwd: Option<bool>,
     /// New total.
     pub uptime_secs: Option<u64>,
+    /// How full the context is now.
+    pub context: Option<ContextUse>,
     /// Number of the last run so far.
     pub last_run: Option<u64>,
     /// A run that is still going on.

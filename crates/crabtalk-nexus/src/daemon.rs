@@ -14,11 +14,11 @@ use crabtalk_backend::{
     Launch, Look, Mark, Probe, Prompt, Source, Submission, Submitted, Turn, What,
 };
 use crabtalk_client::{
-    AskUserEvent, Client, CompactMsg, Error, GetHistoryMsg, KillMsg, ListAsksMsg, ListModelsMsg,
-    ModelInfo, Replied, ReplyToAsk, Run, RunNews, StreamEvent, StreamMsg, code, stream_event,
+    AskUserEvent, Client, CompactMsg, Error, GetHistoryMsg, KillMsg, ListAsksMsg, Replied,
+    ReplyToAsk, Run, RunNews, StreamEvent, StreamMsg, code, stream_event,
 };
 use futures_util::StreamExt;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -61,8 +61,6 @@ struct Seen {
     events: u64,
     busy: bool,
     prompts: Vec<Prompt>,
-    /// What each model reads at most, as the daemon told at the last launch.
-    windows: BTreeMap<String, u64>,
 }
 
 enum Follow {
@@ -157,7 +155,6 @@ impl Backend for Daemon {
             ready: VecDeque::new(),
             output: String::new(),
             letter: String::new(),
-            steps: 1,
             was_silent: false,
         };
         Box::pin(futures_util::stream::unfold(
@@ -181,13 +178,6 @@ impl Backend for Daemon {
                 Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
                 _ => failure(error),
             })?;
-            // Without it compression is not due by the window's use, no more.
-            if let Ok(list) = self.client.call(ListModelsMsg {}).await
-                && let Ok(mut seen) = self.seen.lock()
-            {
-                let of = |model: ModelInfo| Some((model.name, model.context?));
-                seen.windows = list.models.into_iter().filter_map(of).collect();
-            }
             let full = |_| Failure::Failed("nobody follows its runs".into());
             self.tell.send(Follow::Ready).await.map_err(full)
         })
@@ -372,8 +362,6 @@ struct Follower {
     output: String,
     /// The letter whose run is followed.
     letter: String,
-    /// Requests to the model in this run.
-    steps: u64,
     was_silent: bool,
 }
 
@@ -487,7 +475,6 @@ impl Follower {
         match event {
             E::Start(start) => {
                 self.output.clear();
-                self.steps = 1;
                 self.seen(|seen| seen.busy = true);
                 let detail = format!("StreamStart of run {}", start.run);
                 self.tell(What::TurnBegan, detail.clone());
@@ -501,7 +488,6 @@ impl Follower {
             }
             E::ToolStart(start) => {
                 self.output.clear();
-                self.steps += 1;
                 let tools: Vec<_> = start.calls.iter().map(|call| call.name.as_str()).collect();
                 self.tell(What::Progress, format!("ToolStart {}", tools.join(", ")));
             }
@@ -525,18 +511,11 @@ impl Follower {
                 self.over();
                 let detail = format!("StreamEnd with code {} of run {}", end.code, end.run);
                 let failed = (end.code != 0 || !end.error.is_empty()).then(|| end.error.clone());
-                // The daemon tells the tokens of all requests together. Their mean is
-                // less than those of the last, so nothing is compressed too early.
-                let used = end.usage.as_ref();
-                let used = used.map(|usage| u64::from(usage.total_tokens));
-                let tokens = used.map(|used| used / self.steps.max(1));
-                let mut window = None;
-                self.seen(|seen| window = seen.windows.get(&end.model).copied());
                 let turn = Turn {
                     output: std::mem::take(&mut self.output),
                     error: failed,
-                    tokens,
-                    window,
+                    tokens: end.context_used,
+                    window: end.context_window,
                     transcript_bytes: None,
                 };
                 self.tell(What::TurnEnded(turn), detail);

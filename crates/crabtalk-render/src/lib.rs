@@ -20,6 +20,7 @@
 //! blocks    blocks of Markdown as lines
 //! markdown  Markdown that comes in pieces
 //! diff      changes of files
+//! figures   numbers in short
 //! ```
 //!
 //! Invariants: no line is wider than asked for, and none holds a character
@@ -32,6 +33,7 @@ mod blocks;
 mod clean;
 mod code;
 pub mod diff;
+mod figures;
 mod line;
 mod markdown;
 mod table;
@@ -39,6 +41,7 @@ pub mod theme;
 mod wrap;
 
 pub use clean::{clean, exact, output};
+pub use figures::tokens;
 pub use line::{Line, Span};
 pub use markdown::{Markdown, render};
 pub use wrap::{cut, shorten, wrapped};

@@ -23,7 +23,7 @@ use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
 use crabtalk_domain::storage::{MetaRecord, Position, Record, RunRecord, archive_title};
 use crabtalk_domain::tool::ToolSpec;
-use crabtalk_domain::{AgentConfig, AgentEvent, Message, Role, estimate_tokens};
+use crabtalk_domain::{AgentConfig, AgentEvent, ContextUse, Message, Role, estimate_tokens};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -227,7 +227,19 @@ fn append_marker(
     keep: usize,
     running: Option<RunRecord>,
 ) -> Result<Position, Error> {
-    let meta = shared.live().meta.clone();
+    let meta = {
+        let mut live = shared.live();
+        let kept = &open.history[open.history.len() - keep..];
+        let summary = match summary {
+            "" => 0,
+            summary => Message::user(summary).estimated_tokens(),
+        };
+        live.meta.context = Some(ContextUse {
+            used: plan::tokens(kept) + summary,
+            window: live.meta.context.and_then(|context| context.window),
+        });
+        live.meta.clone()
+    };
     Ok(shared.append(&[
         Record::Compact {
             summary: summary.to_owned(),
@@ -240,6 +252,7 @@ fn append_marker(
             cwd: Some(meta.cwd),
             own_cwd: Some(meta.own_cwd),
             uptime_secs: Some(meta.uptime_secs),
+            context: meta.context,
             last_run: Some(open.last_run),
             open_run: running,
             requests: Some(open.requests.iter().cloned().collect()),

@@ -28,7 +28,7 @@ pub(crate) use announce::Publisher;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{
-    AgentConfig, ConversationKey, Message, Origin, ToolCall, Usage, model, storage,
+    AgentConfig, ContextUse, ConversationKey, Message, Origin, ToolCall, Usage, model, storage,
 };
 pub(crate) use ends::Ends;
 pub(crate) use facts::Facts;
@@ -151,6 +151,8 @@ struct Run<'a> {
     /// Steering messages that were taken and are not in the log.
     unkept: Vec<String>,
     usage: Usage,
+    /// How full the context is, once a model was asked.
+    context: Option<ContextUse>,
     tally: Arc<Tally>,
     ending: Arc<Ending>,
     provider: String,

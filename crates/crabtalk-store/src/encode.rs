@@ -3,7 +3,7 @@
 use crate::fields::RunFields;
 use crate::line::Stamp;
 use crabtalk_domain::storage::{Meta, MetaRecord, NewConversation, RunRecord};
-use crabtalk_domain::{ConversationKey, Message, Thinking, ToolCall, Usage};
+use crabtalk_domain::{ContextUse, ConversationKey, Message, Thinking, ToolCall, Usage};
 use serde::Serialize;
 
 /// Appends line 1.
@@ -111,7 +111,7 @@ pub(crate) fn marker(
     );
 }
 
-/// Appends a change of state, with title, cwd and uptime whole, so that a list
+/// Appends a change of state, with title, cwd, uptime and use of the context whole, so that a list
 /// finds them in the last lines.
 pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: Stamp) {
     #[derive(Serialize)]
@@ -121,6 +121,8 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         own_cwd: bool,
         uptime_secs: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        context: Option<ContextUse>,
         #[serde(skip_serializing_if = "Option::is_none")]
         last_run: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +143,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         cwd: &known.cwd,
         own_cwd: known.own_cwd,
         uptime_secs: known.uptime_secs,
+        context: known.context,
         last_run: record.last_run,
         open_run: record.open_run.as_ref().map(RunLine),
         requests: record.requests.as_deref(),

@@ -1,8 +1,8 @@
 //! The fields of runs and of state in a line (STORE-1), as they are read and
 //! written.
 
-use crabtalk_domain::Usage;
 use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
+use crabtalk_domain::{ContextUse, Usage};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -51,6 +51,7 @@ struct MetaFields {
     cwd: Option<String>,
     own_cwd: Option<bool>,
     uptime_secs: Option<u64>,
+    context: Option<ContextUse>,
     last_run: Option<u64>,
     #[serde(default, deserialize_with = "run")]
     open_run: Option<RunRecord>,

@@ -9,8 +9,8 @@ use crate::fs::LogFile;
 use crate::line::{self, Head, Line, Marker, Stamp};
 use crate::repair::Tail;
 use crate::tail::{Backward, HeadRead, read_head, written};
-use crabtalk_domain::Message;
 use crabtalk_domain::storage::{Error, Meta, MetaRecord, NewConversation, RunPhase, RunRecord};
+use crabtalk_domain::{ContextUse, Message};
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
@@ -113,6 +113,7 @@ struct Reading {
     /// With whether it is the conversation's own.
     cwd: Option<(String, bool)>,
     uptime_secs: Option<u64>,
+    context: Option<ContextUse>,
     last_run: u64,
     closed: HashSet<u64>,
     open_run: Option<RunRecord>,
@@ -225,6 +226,10 @@ impl Reading {
         let cwd = meta.cwd.map(|cwd| (cwd, is_own));
         self.cwd = self.cwd.take().or(cwd);
         self.uptime_secs = self.uptime_secs.or(meta.uptime_secs);
+        // What it was before a compaction says nothing of now.
+        self.context = self
+            .context
+            .or(meta.context.filter(|_| self.marker.is_none()));
         self.last_run = self.last_run.max(meta.last_run.unwrap_or(0));
         self.waiting = self.waiting.take().or(meta.waiting);
         if let Some(run) = meta.open_run {
@@ -305,6 +310,7 @@ impl Reading {
                 cwd,
                 own_cwd,
                 uptime_secs: self.uptime_secs.unwrap_or(head.uptime_secs),
+                context: self.context,
                 created_at: head.created_at.clone(),
             },
             head,

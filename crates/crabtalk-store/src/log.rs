@@ -295,5 +295,8 @@ impl Ledger {
         if let Some(uptime_secs) = record.uptime_secs {
             self.meta.uptime_secs = uptime_secs;
         }
+        if let Some(context) = record.context {
+            self.meta.context = Some(context);
+        }
     }
 }

@@ -4,8 +4,8 @@ use crate::archive::Scans;
 use crate::fs::{LogFile, Stat};
 use crate::line::{self, Kind, Line};
 use crate::tail::{Backward, HeadRead, read_head};
-use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{Meta, RunPhase};
+use crabtalk_domain::{ContextUse, ConversationKey};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,7 @@ impl Digests {
             cwd,
             own_cwd,
             uptime_secs: state.uptime_secs.unwrap_or(head.uptime_secs),
+            context: state.context,
         };
         let digest = Digest {
             key,
@@ -120,6 +121,7 @@ struct LastState {
     /// With whether it is the conversation's own.
     cwd: Option<(String, bool)>,
     uptime_secs: Option<u64>,
+    context: Option<ContextUse>,
     /// Messages before the last line that says how many there are.
     before: Option<u64>,
     /// Messages behind it.
@@ -178,6 +180,8 @@ fn last_state(
                 let is_own = meta.own_cwd.unwrap_or(false);
                 state.cwd = state.cwd.or(meta.cwd.map(|cwd| (cwd, is_own)));
                 state.uptime_secs = state.uptime_secs.or(meta.uptime_secs);
+                // What it was before a compaction says nothing of now.
+                state.context = state.context.or(meta.context.filter(|_| !passed_one));
                 state.before = state.before.or(stamp.messages);
             }
             Ok(Line::Run(run, stamp)) => {

@@ -265,6 +265,7 @@ impl Log {
                 meta.own_cwd = change.own_cwd.unwrap_or(meta.own_cwd);
                 meta.cwd = change.cwd.clone().unwrap_or(meta.cwd);
                 meta.uptime_secs = change.uptime_secs.unwrap_or(meta.uptime_secs);
+                meta.context = change.context.or(meta.context);
             }
         }
         meta

@@ -62,7 +62,8 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
         .iter()
         .any(|i| projects.folder_of(&i.sender).is_some());
     let rows = found.iter().map(|info| {
-        let state = match state(&info.agent, &info.sender) {
+        let active = state(&info.agent, &info.sender);
+        let state = match active {
             Some(active) if !active.asks.is_empty() => "asks",
             Some(active) if active.running => "runs",
             Some(_) | None => "",
@@ -72,6 +73,7 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
             info.sender.clone(),
             info.message_count.to_string(),
             context.when(&info.date),
+            full(active),
             state.to_owned(),
             info.title.clone(),
         ];
@@ -80,11 +82,22 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
     });
     let rows = rows.collect();
     let header = [
-        "agent", "sender", "messages", "created", "state", "title", "folder",
+        "agent", "sender", "messages", "created", "context", "state", "title", "folder",
     ];
     let columns = header.len() - usize::from(!has_projects);
     let none = "there are no conversations yet";
     context.print_table(&header[..columns], rows, none)
+}
+
+/// How full a conversation's context is: of the window, or else in tokens.
+fn full(active: Option<&ActiveConversationInfo>) -> String {
+    let Some((active, used)) = active.and_then(|a| Some((a, a.context_used?))) else {
+        return String::new();
+    };
+    match active.context_window {
+        Some(window) if window > 0 => format!("{}%", (used * 100).div_ceil(window)),
+        Some(_) | None => crabtalk_render::tokens(used),
+    }
 }
 
 /// Conversations of one sender stand together, so that those of a project do;

@@ -90,6 +90,7 @@ fn end(error: &str, code: u32) -> Event {
         money: Some(0.25),
         unpriced_tokens: 2,
         run: 1,
+        ..StreamEnd::default()
     })
 }
 

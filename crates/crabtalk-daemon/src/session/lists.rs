@@ -124,6 +124,8 @@ impl Session {
             sender: live.key.sender.to_string(),
             message_count: live.message_count,
             alive_secs: live.meta.uptime_secs,
+            context_used: live.meta.context.map(|context| context.used),
+            context_window: live.meta.context.and_then(|context| context.window),
             title: live.meta.title,
             running: live.running,
             queued: u32::try_from(live.queued).unwrap_or(u32::MAX),

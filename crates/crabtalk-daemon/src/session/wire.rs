@@ -387,6 +387,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             model,
             usage: used,
             cost,
+            context,
         }) => Event::End(StreamEnd {
             agent,
             error,
@@ -396,6 +397,8 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             usage: used.map(usage),
             money: cost.money,
             unpriced_tokens: cost.unpriced_tokens,
+            context_used: context.as_ref().map(|context| context.used),
+            context_window: context.and_then(|context| context.window),
             run: 0,
         }),
     }

@@ -54,6 +54,7 @@ impl Run<'_> {
             Ok(_) => {
                 // What was injected stands behind the summary now.
                 self.injected_at = 1;
+                self.context = self.shared.live().meta.context;
                 Ok(true)
             }
             Err(Error::Storage(error)) => Err(error.into()),

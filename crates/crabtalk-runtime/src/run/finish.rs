@@ -209,6 +209,9 @@ impl Run<'_> {
             model: self.model,
             usage,
             cost: total.cost,
+            context: (self.context)
+                .or(self.shared.live().meta.context)
+                .map(Box::new),
         };
         let (ends, key) = (&self.rt.ends, &self.shared.key);
         match &failure {
@@ -283,9 +286,13 @@ impl Run<'_> {
         let secs = (self.started.elapsed().as_millis() as u64 + 500) / 1000;
         let mut live = self.shared.live();
         live.meta.uptime_secs = live.meta.uptime_secs.saturating_add(secs);
-        let uptime_secs = Some(live.meta.uptime_secs);
+        // A guest reads with a window of its own.
+        if !self.is_guest() {
+            live.meta.context = self.context.or(live.meta.context);
+        }
         Record::Meta(MetaRecord {
-            uptime_secs,
+            uptime_secs: Some(live.meta.uptime_secs),
+            context: live.meta.context,
             ..MetaRecord::default()
         })
     }

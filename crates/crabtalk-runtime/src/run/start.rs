@@ -112,6 +112,7 @@ pub(super) async fn start<'a>(
         call_ids: Vec::new(),
         unkept: Vec::new(),
         usage: Usage::default(),
+        context: None,
         tally: Arc::clone(ending.tally()),
         ending,
         provider: String::new(),

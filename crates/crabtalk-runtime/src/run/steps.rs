@@ -10,7 +10,7 @@ use crate::spending::Account;
 use crate::steers::Steers;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
-use crabtalk_domain::{AgentEvent, Message, Role, ToolCallInfo};
+use crabtalk_domain::{AgentEvent, ContextUse, Message, Role, ToolCallInfo};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -139,8 +139,24 @@ impl Run<'_> {
         if let Some(usage) = &response.usage {
             self.usage.add(usage);
         }
+        self.context = Some(self.context_of(&response));
         self.has_text |= !response.content.is_empty();
         Ok(response)
+    }
+
+    /// How full the context is with this answer.
+    fn context_of(&self, response: &Response) -> ContextUse {
+        let used = response.usage.map_or(0, |usage| usage.total_tokens());
+        // Some providers say nothing of it.
+        let estimated = || {
+            let answer = Message::assistant(response.content.as_str());
+            self.open.history.estimated_tokens() + answer.estimated_tokens()
+        };
+        let limit = |model: &str| self.rt.model.context_limit(model);
+        ContextUse {
+            used: if used > 0 { used } else { estimated() },
+            window: limit(&response.model).or_else(|| limit(&self.speaker.model)),
+        }
     }
 
     fn message(&mut self, response: Response) -> Message {

@@ -3,6 +3,7 @@
 mod asks;
 mod compaction;
 mod compactions;
+mod context;
 mod delegation;
 mod durable;
 mod ends;

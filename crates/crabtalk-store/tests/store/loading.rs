@@ -9,11 +9,39 @@ fn meta(opened: &Opened) -> MetaRecord {
         cwd: Some(opened.meta.cwd.clone()),
         own_cwd: Some(opened.meta.own_cwd),
         uptime_secs: Some(opened.meta.uptime_secs),
+        context: opened.meta.context,
         last_run: Some(opened.last_run),
         open_run: opened.open_run.clone(),
         requests: Some(opened.requests.clone()),
         waiting: None,
     }
+}
+
+#[tokio::test]
+async fn how_full_a_context_is_outlives_a_restart_and_stands_in_lists() {
+    let mut home = Home::new();
+    let context = Some(crabtalk_domain::ContextUse {
+        used: 1_220,
+        window: Some(4_000),
+    });
+    let mut log = home.open("crab", "user").await.log;
+    let change = MetaRecord {
+        context,
+        ..MetaRecord::default()
+    };
+    log.append(&[user("1"), said("2"), Record::Meta(change)])
+        .expect("appends");
+    // What is changed later says it again.
+    let title = MetaRecord {
+        title: Some("t".into()),
+        ..MetaRecord::default()
+    };
+    log.append(&[Record::Meta(title)]).expect("appends");
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_eq!(opened.meta.context, context);
+    let listed = home.store.list(None, None).await.expect("lists");
+    assert_eq!(listed[0].meta.context, context);
 }
 
 #[tokio::test]
@@ -198,8 +226,10 @@ async fn the_newest_state_wins_field_by_field() {
         own_cwd,
         uptime_secs,
         created_at,
+        context,
     } = opened.meta;
     assert_eq!((&*title, &*cwd, uptime_secs), ("two", "/b", 5));
+    assert_eq!(context, None, "nobody said it");
     assert!(own_cwd, "it was set for this conversation");
     assert_eq!(created_at, "2026-11-01T00:00:00Z");
     let list = home.store.list(None, None).await.expect("lists");

@@ -4,7 +4,6 @@
 //! is one [`Done`].
 
 use super::slash::Known;
-use super::transcript::tokens;
 use crate::history::markdown;
 use crate::text::{duration, money};
 use crabtalk_client::{Client, Error, Replied};
@@ -13,6 +12,7 @@ use crabtalk_proto::{
     ListAgentsMsg, ListAsksMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, ModelInfo, PendingAsk,
     ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg,
 };
+use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 

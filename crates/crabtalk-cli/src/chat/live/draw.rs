@@ -6,9 +6,9 @@
 
 use super::Live;
 use super::slash::SHOWN;
-use super::transcript::{MARGIN, tokens};
+use super::transcript::MARGIN;
 use crate::text::{money, summary};
-use crabtalk_render::{Line, Span, shorten, theme};
+use crabtalk_render::{Line, Span, shorten, theme, tokens};
 use crabtalk_screen::Drawing;
 use std::io;
 use std::time::Instant;
@@ -239,12 +239,7 @@ impl Live<'_> {
 
     /// How much of what the model can read is read.
     pub(super) fn context_used(&self) -> String {
-        let limit = self
-            .learned
-            .models
-            .iter()
-            .find(|model| model.name == self.model);
-        match (self.context_tokens, limit.and_then(|model| model.context)) {
+        match (self.context_tokens, self.context_window) {
             (0, _) | (_, None | Some(0)) => String::new(),
             (used, Some(limit)) => format!("{}% context", (used * 100).div_ceil(limit)),
         }

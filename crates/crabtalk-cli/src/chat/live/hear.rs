@@ -81,7 +81,6 @@ impl Live<'_> {
                     self.model.clone_from(&start.model);
                 }
                 self.since = now;
-                self.steps = 1;
             }
             Some(Event::End(end)) => {
                 if fresh && attached {
@@ -90,7 +89,6 @@ impl Live<'_> {
                 self.spent(end);
                 self.ring();
             }
-            Some(Event::ToolsComplete(_)) => self.steps += 1,
             Some(Event::UserSteered(steered)) => {
                 if let Some(at) = self.steers.iter().position(|text| *text == steered.content) {
                     self.steers.remove(at);
@@ -134,9 +132,9 @@ impl Live<'_> {
                     .total_tokens
                     .max(usage.prompt_tokens + usage.completion_tokens),
             );
-            // Each step reads all that was said before.
-            self.context_tokens = u64::from(usage.prompt_tokens) / self.steps.max(1);
         }
+        self.context_tokens = end.context_used.unwrap_or(self.context_tokens);
+        self.context_window = end.context_window.or(self.context_window);
         self.money += end.money.unwrap_or_default();
         if !end.model.is_empty() && end.code != code::CANCELLED {
             self.model.clone_from(&end.model);

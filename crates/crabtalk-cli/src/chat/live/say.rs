@@ -186,7 +186,7 @@ impl Live<'_> {
             let active = if model.active { "\u{25cf}" } else { "" };
             let context = model
                 .context
-                .map_or_else(String::new, super::transcript::tokens);
+                .map_or_else(String::new, crabtalk_render::tokens);
             format!(
                 "| {active} | {} | {} | {context} |\n",
                 model.name, model.provider
@@ -242,10 +242,10 @@ impl Live<'_> {
             used => used.to_owned(),
         };
         let text = format!(
-            "Each step of the last run read about **{}** tokens ({used}). This chat came to {} tokens in all. \
+            "The context holds **{}** tokens ({used}). This chat came to {} tokens in all. \
              `/compact` makes room.",
-            super::transcript::tokens(self.context_tokens),
-            super::transcript::tokens(self.tokens)
+            crabtalk_render::tokens(self.context_tokens),
+            crabtalk_render::tokens(self.tokens)
         );
         self.show(&text);
     }

@@ -11,7 +11,7 @@ use crate::view;
 use crabtalk_proto::{
     CompactedEvent, StreamEnd, StreamEvent, StreamStart, UserMessageEvent, code, stream_event,
 };
-use crabtalk_render::{Line, Markdown, Span, shorten, theme};
+use crabtalk_render::{Line, Markdown, Span, shorten, theme, tokens};
 use std::time::Instant;
 pub(super) use tools::Tools;
 
@@ -402,16 +402,6 @@ fn text_width(columns: usize) -> usize {
     columns
         .saturating_sub(MARGIN.len() + 1)
         .clamp(16, MAX_COLUMNS)
-}
-
-/// A number of tokens, short.
-pub(super) fn tokens(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..100_000 => format!("{:.1}k", count as f64 / 1e3),
-        100_000..1_000_000 => format!("{}k", count / 1_000),
-        _ => format!("{:.1}M", count as f64 / 1e6),
-    }
 }
 
 /// A colour for a name, always the same.
