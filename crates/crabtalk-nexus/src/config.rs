@@ -1,5 +1,6 @@
 //! `config/nexus.toml`: the team.
 
+use crate::journal::Bounds;
 use crate::machine::Times;
 use crate::meters::Thresholds;
 use crate::name::Name;
@@ -75,6 +76,8 @@ pub struct Team {
     pub times: Times,
     /// When compression is due.
     pub thresholds: Thresholds,
+    /// How much of the log is kept.
+    pub log: Bounds,
     /// Rules for all.
     pub rules: Rules,
     /// The agents by name.

@@ -1,34 +1,54 @@
 //! The log of events, which is also what a restart begins from.
 //!
+//! ```text
+//! pages   the files of the log: the one that grows, and those before it
+//! ```
+//!
 //! Invariants: append-only; what is appended together counts together or not
-//! at all, and is on disk before anything is done about it; a whole state
-//! beside it (`snapshot.json`) only shortens reading, and is of an earlier or
-//! the same place of the log.
+//! at all, and is on disk before anything is done about it; what could not be
+//! appended leaves no trace; a page that is not the first one begins with the
+//! whole state, so that a restart reads the last page alone; of pages there are
+//! so many at most, each of about the same size.
+
+mod pages;
 
 use crate::agent::Ms;
 use crate::world::{Entry, Patch};
-use serde::{Deserialize, Serialize};
+use pages::Pages;
+use serde::Deserialize;
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The log's name in its folder.
-pub const EVENTS: &str = "events.jsonl";
+pub use pages::EVENTS;
 
-const SNAPSHOT: &str = "snapshot.json";
 const LOCK: &str = "lock";
 
-/// Bytes of log until a whole state is written beside it: some ten thousand
-/// entries, read in a moment.
-const SNAPSHOT_EVERY: u64 = 4 * 1024 * 1024;
+/// Longest line of the log that is read: far above the whole state of a team at
+/// work.
+const MAX_LINE: u64 = 256 * 1024 * 1024;
 
-/// Largest whole state that is read: far above a team at work.
-const MAX_SNAPSHOT: u64 = 256 * 1024 * 1024;
+/// How much of the log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bounds {
+    /// Bytes of a page, without the state that it begins with: some ten
+    /// thousand entries, which a restart reads in a moment.
+    pub page_bytes: u64,
+    /// Pages before the one that grows: some days of a team at work.
+    pub pages: usize,
+}
 
-/// Longest line of the log that is read.
-const MAX_LINE: u64 = 16 * 1024 * 1024;
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            page_bytes: 8 * 1024 * 1024,
+            pages: 16,
+        }
+    }
+}
 
 /// Why the log cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -56,69 +76,91 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether it may pass by itself, or by what a person does: a disk that is
+    /// full.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Taken(_) | Self::Broken { .. } => false,
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::ReadOnlyFilesystem
+                    | io::ErrorKind::FileTooLarge
+            ),
+        }
+    }
+}
+
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Io { what, path, source }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Snapshot {
-    /// The last entry that is in it.
-    n: u64,
-    /// Where the log goes on.
-    offset: u64,
-    set: Patch,
-}
-
 /// The log, open for appending. Only one can have it.
 #[derive(Debug)]
 pub struct Journal {
-    folder: PathBuf,
+    pages: Pages,
     file: File,
+    bounds: Bounds,
     length: u64,
-    snapshot_at: u64,
+    /// How long the page has to be for the next one to begin.
+    full_at: u64,
+    /// Whether something behind `length` is left of what failed.
+    is_torn: bool,
+    /// Whether its page was put away and the next one could not begin.
+    is_between: bool,
+    /// Half of what is written arrives, and an error.
+    #[cfg(test)]
+    pub(crate) disk_is_full: std::sync::Arc<std::sync::atomic::AtomicBool>,
     _lock: File,
 }
 
 impl Journal {
     /// Opens the log of a folder, and gives each patch in it, with its entry's
     /// number, to `take`.
-    pub fn open(folder: &Path, mut take: impl FnMut(u64, Patch)) -> Result<Self, Error> {
+    pub fn open(
+        folder: &Path,
+        bounds: Bounds,
+        mut take: impl FnMut(u64, Patch),
+    ) -> Result<Self, Error> {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
         private.create(folder).map_err(failed("create", folder))?;
         let lock = lock(folder)?;
         crabtalk_files::sweep(folder);
-        let mut begin = 0;
-        if let Some(snapshot) = read_snapshot(folder)? {
-            begin = snapshot.offset;
-            take(snapshot.n, snapshot.set);
-        }
-        let path = folder.join(EVENTS);
-        let mut options = File::options();
-        options.read(true).append(true).create(true).mode(0o600);
-        let file = options.open(&path).map_err(failed("open", &path))?;
+        let pages = Pages::new(folder);
+        pages.mend()?;
+        // An earlier version kept the whole state there; the log has all of it.
+        let _ = fs::remove_file(folder.join("snapshot.json"));
+        let path = pages.current();
+        let file = open(&path)?;
         let length = file.metadata().map_err(failed("look at", &path))?.len();
-        if length < begin {
-            return Err(Error::Broken {
-                path,
-                why: "it is shorter than the state beside it says".into(),
-            });
+        if let (0, Some(n)) = (length, pages.last()?) {
+            // Somebody took the page that grew away: numbers go on behind the others.
+            take(n, Patch::default());
         }
-        let whole = read_from(&file, &path, begin, &mut take)?;
-        if whole < length {
-            cut(&file, &path, whole)?;
+        let read = read(&file, &path, &mut take)?;
+        if read.whole < length {
+            cut(&file, &path, read.whole)?;
         }
         Ok(Self {
-            folder: folder.to_owned(),
+            pages,
             file,
-            length: whole,
-            snapshot_at: begin,
+            bounds,
+            length: read.whole,
+            full_at: read.state.saturating_add(bounds.page_bytes),
+            is_torn: false,
+            is_between: false,
+            #[cfg(test)]
+            disk_is_full: std::sync::Arc::default(),
             _lock: lock,
         })
     }
 
-    /// Appends what belongs together, and waits until it is on disk.
+    /// Appends what belongs together, and waits until it is on disk. What fails
+    /// may be tried again.
     pub fn append(&mut self, entries: &[Entry], patch: &Patch) -> Result<(), Error> {
         let Some((last, rest)) = entries.split_last() else {
             return Ok(());
@@ -128,30 +170,73 @@ impl Journal {
             line(&mut bytes, entry, None);
         }
         line(&mut bytes, last, Some(patch));
-        let path = self.folder.join(EVENTS);
-        self.file
-            .write_all(&bytes)
-            .and_then(|()| self.file.sync_data())
-            .map_err(failed("append to", &path))?;
+        let path = self.pages.current();
+        if self.is_torn {
+            let cut = self.file.set_len(self.length);
+            cut.map_err(failed("append to", &path))?;
+        }
+        self.is_torn = true;
+        self.write(&bytes).map_err(failed("append to", &path))?;
+        self.is_torn = false;
         self.length += bytes.len() as u64;
         Ok(())
     }
 
-    /// Whether a whole state is worth its while.
-    pub fn wants_snapshot(&self) -> bool {
-        self.length - self.snapshot_at >= SNAPSHOT_EVERY
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if self.disk_is_full.load(std::sync::atomic::Ordering::SeqCst) {
+            self.file.write_all(&bytes[..bytes.len() / 2])?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.file.write_all(bytes)?;
+        self.file.sync_data()
     }
 
-    /// Writes the whole state as of now.
-    pub fn snapshot(&mut self, n: u64, set: Patch) -> Result<(), Error> {
-        let offset = self.length;
-        let bytes = serde_json::to_vec(&Snapshot { n, offset, set }).expect("plain data is JSON");
-        let path = self.folder.join(SNAPSHOT);
-        crabtalk_files::write(&path, &bytes, crabtalk_files::Existing::Replace)
-            .map_err(failed("write", &path))?;
-        self.snapshot_at = offset;
+    /// Whether the next page is due.
+    pub fn is_full(&self) -> bool {
+        self.length >= self.full_at
+    }
+
+    /// Whether nothing can be appended any more: one page is put away and the
+    /// next one has no name. The next start finds the way on.
+    pub fn is_between(&self) -> bool {
+        self.is_between
+    }
+
+    /// Begins the next page with the whole state as of entry `n`. If it fails
+    /// this one goes on, and the next try is some way off, unless it
+    /// [is between](Self::is_between) the two.
+    pub fn turn(&mut self, n: u64, at: Ms, state: &Patch) -> Result<(), Error> {
+        self.full_at = self
+            .length
+            .saturating_add(self.bounds.page_bytes / 8)
+            .max(1);
+        let entry = Entry {
+            n,
+            at,
+            why: "the log goes on here, from the page before".into(),
+            ..Entry::default()
+        };
+        let mut bytes = Vec::new();
+        line(&mut bytes, &entry, Some(state));
+        self.pages.write_next(&bytes)?;
+        self.pages.put_away(n)?;
+        self.is_between = true;
+        self.pages.begin_next()?;
+        self.file = open(&self.pages.current())?;
+        self.is_between = false;
+        self.length = bytes.len() as u64;
+        self.full_at = self.length.saturating_add(self.bounds.page_bytes);
+        // Those that are too many are in nobody's way until the next time.
+        let _ = self.pages.prune(self.bounds.pages);
         Ok(())
     }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    let mut options = File::options();
+    options.read(true).append(true).create(true).mode(0o600);
+    options.open(path).map_err(failed("open", path))
 }
 
 fn lock(folder: &Path) -> Result<File, Error> {
@@ -166,42 +251,28 @@ fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// The whole state beside a log, if there is one.
-fn read_snapshot(folder: &Path) -> Result<Option<Snapshot>, Error> {
-    let path = folder.join(SNAPSHOT);
-    let bytes = match crabtalk_files::read(&path, MAX_SNAPSHOT) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_absent() => return Ok(None),
-        Err(error) => {
-            let why = error.to_string();
-            return Err(Error::Broken { path, why });
-        }
-    };
-    match serde_json::from_slice(&bytes) {
-        Ok(snapshot) => Ok(Some(snapshot)),
-        // It is derived: the log alone has all of it.
-        Err(_) => Ok(None),
-    }
+/// How far a page was read.
+#[derive(Default)]
+struct Extent {
+    /// How far whole batches reach.
+    whole: u64,
+    /// Bytes of the first of them.
+    state: u64,
 }
 
-/// Reads batches from an offset: how far whole ones reach.
-fn read_from(
-    file: &File,
-    path: &Path,
-    begin: u64,
-    take: &mut impl FnMut(u64, Patch),
-) -> Result<u64, Error> {
+/// Reads the batches of a page.
+fn read(file: &File, path: &Path, take: &mut impl FnMut(u64, Patch)) -> Result<Extent, Error> {
     let mut reader = BufReader::new(file);
-    let seek = reader.seek(SeekFrom::Start(begin));
+    let seek = reader.seek(SeekFrom::Start(0));
     seek.map_err(failed("read", path))?;
-    let (mut at, mut whole) = (begin, begin);
+    let (mut at, mut done) = (0, Extent::default());
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
         let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut bytes);
         let read = read.map_err(failed("read", path))?;
         if read == 0 || bytes.last() != Some(&b'\n') {
-            return Ok(whole);
+            return Ok(done);
         }
         at += read as u64;
         let broken = |why: String| Error::Broken {
@@ -214,7 +285,10 @@ fn read_from(
         };
         let patch = serde_json::from_value(set).map_err(|e| broken(e.to_string()))?;
         take(value["n"].as_u64().unwrap_or_default(), patch);
-        whole = at;
+        done.whole = at;
+        if done.state == 0 {
+            done.state = at;
+        }
     }
 }
 
@@ -227,8 +301,8 @@ fn cut(file: &File, path: &Path, whole: u64) -> Result<(), Error> {
         .seek(SeekFrom::Start(whole))
         .and_then(|_| reader.take(MAX_LINE).read_to_end(&mut rest))
         .map_err(failed("read", path))?;
-    crabtalk_files::write(&torn, &rest, crabtalk_files::Existing::Replace)
-        .map_err(failed("write", &torn))?;
+    // It was never acknowledged: where there is no room for it, it goes.
+    let _ = crabtalk_files::write(&torn, &rest, crabtalk_files::Existing::Replace);
     file.set_len(whole)
         .and_then(|()| file.sync_all())
         .map_err(failed("cut", path))
@@ -251,105 +325,31 @@ pub fn time(at: Ms) -> String {
     at.map_or_else(String::new, |at| at.to_string())
 }
 
-/// Reads the entries of a log, whoever writes it meanwhile. What is not read is
-/// passed over: it is for people.
+/// Reads the entries of a log, over all its pages, whoever writes it meanwhile.
+/// What cannot be read is passed over: it is for people.
 pub fn entries(folder: &Path, mut take: impl FnMut(Entry)) -> Result<(), Error> {
-    let path = folder.join(EVENTS);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed("open", &path)(error)),
-    };
-    for line in BufReader::new(file).lines() {
-        let line = line.map_err(failed("read", &path))?;
-        if let Ok(entry) = serde_json::from_str(&line) {
-            take(entry);
+    // A page that is put away meanwhile comes twice, the beginning of each says
+    // again what stands at the end of the one before.
+    let mut last = 0;
+    for (path, file) in Pages::new(folder).all()? {
+        let mut reader = BufReader::new(file);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut bytes);
+            if read.map_err(failed("read", &path))? == 0 {
+                break;
+            }
+            if let Ok(entry) = serde_json::from_slice::<Entry>(&bytes)
+                && entry.n > last
+            {
+                last = entry.n;
+                take(entry);
+            }
         }
     }
     Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent::Agent;
-    use crate::name::Name;
-
-    fn patch(turns: u64) -> Patch {
-        let mut agent = Agent::new(7);
-        agent.meters.turns = turns;
-        let mut patch = Patch::default();
-        patch.agents.insert(Name::nexus(), agent);
-        patch
-    }
-
-    fn entry(n: u64) -> Entry {
-        Entry {
-            n,
-            why: "test".into(),
-            ..Entry::default()
-        }
-    }
-
-    fn turns(folder: &Path) -> Vec<(u64, u64)> {
-        let mut found = Vec::new();
-        Journal::open(folder, |n, patch| {
-            found.push((n, patch.agents[&Name::nexus()].meters.turns));
-        })
-        .unwrap();
-        found
-    }
-
-    /// Cut anywhere, a log holds what was appended whole and nothing of the rest.
-    #[test]
-    fn a_log_that_is_cut_anywhere_holds_whole_batches() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), |_, _| {}).unwrap();
-        let mut ends: Vec<u64> = vec![0];
-        for n in 1..4 {
-            let batch = [entry(2 * n), entry(2 * n + 1)];
-            journal.append(&batch, &patch(n)).unwrap();
-            ends.push(journal.length);
-        }
-        drop(journal);
-        let path = folder.path().join(EVENTS);
-        let bytes = fs::read(&path).unwrap();
-        let near = |length: &usize| ends.iter().any(|end| (*length as u64).abs_diff(*end) < 2);
-        // Every cut near an end, some within: each costs the disk a sync.
-        for length in (0..=bytes.len())
-            .rev()
-            .filter(|at| at % 97 == 0 || near(at))
-        {
-            fs::write(&path, &bytes[..length]).unwrap();
-            let whole = ends.iter().filter(|end| **end <= length as u64).count() as u64 - 1;
-            let expected: Vec<_> = (1..=whole).map(|n| (2 * n + 1, n)).collect();
-            assert_eq!(turns(folder.path()), expected, "{length}");
-            let left = fs::metadata(&path).unwrap().len();
-            assert_eq!(left, ends[usize::try_from(whole).unwrap()]);
-        }
-    }
-
-    #[test]
-    fn a_snapshot_shortens_reading() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), |_, _| {}).unwrap();
-        journal.append(&[entry(1)], &patch(1)).unwrap();
-        journal.snapshot(1, patch(1)).unwrap();
-        journal.append(&[entry(2)], &patch(2)).unwrap();
-        drop(journal);
-        assert_eq!(turns(folder.path()), [(1, 1), (2, 2)]);
-        fs::write(folder.path().join(SNAPSHOT), "{").unwrap();
-        assert_eq!(turns(folder.path()), [(1, 1), (2, 2)]);
-        let mut all = Vec::new();
-        entries(folder.path(), |entry| all.push(entry.n)).unwrap();
-        assert_eq!(all, [1, 2]);
-    }
-
-    #[test]
-    fn only_one_has_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let _journal = Journal::open(folder.path(), |_, _| {}).unwrap();
-        let second = Journal::open(folder.path(), |_, _| {});
-        assert!(matches!(second, Err(Error::Taken(_))));
-    }
-}
+mod tests;

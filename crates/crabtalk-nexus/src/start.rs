@@ -72,8 +72,9 @@ pub enum Error {
 
 /// The world as a log left it.
 pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::Error> {
+    let bounds = team.log;
     let mut world = World::new(team);
-    let journal = Journal::open(folder, |n, patch| world.restore(n, patch))?;
+    let journal = Journal::open(folder, bounds, |n, patch| world.restore(n, patch))?;
     Ok((world, journal))
 }
 

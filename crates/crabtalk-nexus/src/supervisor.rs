@@ -1,16 +1,25 @@
 //! One loop: what happens goes into the world, is written down, then done.
 //!
-//! Invariants: nothing is done that is not on disk; an agent has one call at a
-//! time, but for those that may come in between; git runs for one at a time; no
-//! task is spawned but for work on files, which is waited for.
+//! ```text
+//! held   what waits for a disk that takes nothing
+//! ```
+//!
+//! Invariants: nothing is done that is not on disk; while the disk takes nothing,
+//! nothing more is taken in; an agent has one call at a time, but for those that
+//! may come in between; git runs for one at a time; no task is spawned but for
+//! work on files, which is waited for; nothing is looked at now and then: the
+//! loop sleeps until something happens or is due.
+
+mod held;
 
 use crate::clock::Clock;
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
-use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, World};
+use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
 use crabtalk_backend::{Backend, Event, Failure, What};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
+use held::Held;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
@@ -25,6 +34,9 @@ pub type Listener = Box<dyn FnMut(&Entry, &World) + Send>;
 
 /// Until the table of states is written again: who reads it reads it by hand.
 const TABLE_MS: u64 = 2000;
+
+/// Who asked, and hears the answer once it is on disk.
+type Reply = Option<oneshot::Sender<Answer>>;
 
 type Called = Pin<Box<dyn Future<Output = Came> + Send>>;
 type Events = Pin<Box<dyn futures_core::Stream<Item = (Name, Event)> + Send>>;
@@ -59,6 +71,7 @@ pub struct Supervisor {
     calls: FuturesUnordered<Called>,
     waiting: BTreeMap<Lane, VecDeque<Order>>,
     table_at: Option<u64>,
+    held: Option<Held>,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -93,6 +106,7 @@ impl Supervisor {
             calls: FuturesUnordered::new(),
             waiting: BTreeMap::new(),
             table_at: None,
+            held: None,
         }
     }
 
@@ -110,14 +124,16 @@ impl Supervisor {
         stop: impl Future<Output = ()>,
     ) -> Result<(), journal::Error> {
         tokio::pin!(stop);
-        self.step(Input::Began)?;
+        self.step(Input::Began, None)?;
         let mut asks = true;
         loop {
             let due = self.world.next_due();
             let due = due.into_iter().chain(self.table_at).min();
+            let goes_on = self.held.is_none();
+            let again = self.held.as_ref().map(Held::again_at);
             tokio::select! {
                 () = &mut stop => return Ok(()),
-                Some((name, event)) = self.events.next(), if !self.events.is_empty() => {
+                Some((name, event)) = self.events.next(), if goes_on && !self.events.is_empty() => {
                     self.event(name, event)?;
                 }
                 Some(result) = self.calls.next(), if !self.calls.is_empty() => {
@@ -127,17 +143,30 @@ impl Supervisor {
                     Some(asked) => self.asked(asked)?,
                     None => asks = false,
                 },
-                () = self.clock.until(due) => self.time()?,
+                () = self.clock.until(due), if goes_on => self.time()?,
+                () = held::until(again), if !goes_on => self.try_again()?,
             }
         }
     }
 
-    fn step(&mut self, input: Input) -> Result<Option<Answer>, journal::Error> {
+    /// Takes in what happened, writes it down, and does what comes of it. What
+    /// asked is answered then.
+    fn step(&mut self, input: Input, reply: Reply) -> Result<(), journal::Error> {
+        if let Some(held) = &mut self.held {
+            held.waits(input, reply);
+            return Ok(());
+        }
         let out = self.world.handle(self.clock.now(), input);
-        self.journal.append(&out.entries, &out.patch)?;
-        if self.journal.wants_snapshot() {
-            let (n, whole) = self.world.whole();
-            self.journal.snapshot(n, whole)?;
+        match self.journal.append(&out.entries, &out.patch) {
+            Ok(()) => self.written(out, reply),
+            Err(error) => self.hold(out, reply, error),
+        }
+    }
+
+    /// What stands in the log now is done.
+    fn written(&mut self, out: Output, reply: Reply) -> Result<(), journal::Error> {
+        if self.journal.is_full() {
+            self.turn_page()?;
         }
         for entry in &out.entries {
             (self.listener)(entry, &self.world);
@@ -149,15 +178,41 @@ impl Supervisor {
         for order in out.orders {
             self.order(order);
         }
-        Ok(out.answer)
+        if let (Some(reply), Some(answer)) = (reply, out.answer) {
+            // Who asked may have gone.
+            let _ = reply.send(answer);
+        }
+        Ok(())
+    }
+
+    fn turn_page(&mut self) -> Result<(), journal::Error> {
+        let (n, whole) = self.world.whole();
+        match self.journal.turn(n, self.clock.now(), &whole) {
+            Err(error) if self.journal.is_between() => Err(error),
+            Err(error) => {
+                self.remark(format!("the log goes on in the same file: {error}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Tells those who look on what no log can hold.
+    fn remark(&mut self, why: String) {
+        let entry = Entry {
+            at: self.clock.now(),
+            why,
+            ..Entry::default()
+        };
+        (self.listener)(&entry, &self.world);
     }
 
     fn event(&mut self, name: Name, event: Event) -> Result<(), journal::Error> {
         if matches!(event.what, What::TurnEnded(_)) {
             let bytes = self.files.measure(&name);
-            self.step(Input::Done(name.clone(), 0, Done::Measured(bytes)))?;
+            self.step(Input::Done(name.clone(), 0, Done::Measured(bytes)), None)?;
         }
-        self.step(Input::Event(name, event)).map(drop)
+        self.step(Input::Event(name, event), None)
     }
 
     fn time(&mut self) -> Result<(), journal::Error> {
@@ -172,7 +227,7 @@ impl Supervisor {
                 Came::Table
             }));
         }
-        self.step(Input::Tick).map(drop)
+        self.step(Input::Tick, None)
     }
 
     fn asked(&mut self, (command, reply): Asked) -> Result<(), journal::Error> {
@@ -193,11 +248,12 @@ impl Supervisor {
             }));
             return Ok(());
         }
-        if let Some(answer) = self.step(Input::Said(command))? {
-            // Who asked may have gone.
-            let _ = reply.send(answer);
+        if let Some(held) = &self.held {
+            let why = held.why();
+            let _ = reply.send(Answer::Refused { why });
+            return Ok(());
         }
-        Ok(())
+        self.step(Input::Said(command), Some(reply))
     }
 
     fn came(&mut self, result: Came) -> Result<(), journal::Error> {
@@ -209,7 +265,7 @@ impl Supervisor {
                         None => drop(self.waiting.remove(&lane)),
                     }
                 }
-                self.step(Input::Done(name, cause, done)).map(drop)
+                self.step(Input::Done(name, cause, done), None)
             }
             Came::Looked(reply, answer) => {
                 let _ = reply.send(answer);

@@ -215,6 +215,8 @@ pub enum Input {
     Said(Command),
     /// Time passed.
     Tick,
+    /// The log could not be written for a while, and why.
+    Wrote(String),
 }
 
 /// What came of an input.
@@ -313,6 +315,11 @@ impl World {
             Input::Done(name, cause, done) => self.done(&name, cause, done),
             Input::Said(command) => self.said(command),
             Input::Tick => self.tick(),
+            Input::Wrote(why) => {
+                let why =
+                    format!("the log can be written again, {why}; nothing was done meanwhile");
+                self.note(None, why, None);
+            }
         }
         self.give_work();
         let mut out = std::mem::take(&mut self.out);

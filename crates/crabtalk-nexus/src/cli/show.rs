@@ -4,7 +4,7 @@ use super::Failed;
 use crate::journal;
 use crate::name::Name;
 use crate::world::{Answer, Entry, TaskState};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -119,21 +119,24 @@ pub(super) fn explained(entry: &Entry) -> String {
 
 /// An entry and those that it came of, the first one first.
 pub(super) fn chain(folder: &Path, n: u64) -> Result<Vec<Entry>, Failed> {
-    let mut chain: VecDeque<Entry> = VecDeque::new();
-    let mut wanted = Some(n);
-    while let Some(n) = wanted.take().filter(|_| chain.len() < MAX_CHAIN) {
-        let mut found = None;
-        journal::entries(folder, |entry| {
-            if entry.n == n {
-                found = Some(entry);
-            }
-        })?;
-        if let Some(entry) = found {
-            wanted = entry.cause.filter(|cause| *cause < n && *cause > 0);
-            chain.push_front(entry);
-        }
+    let mut causes: BTreeMap<u64, u64> = BTreeMap::new();
+    journal::entries(folder, |entry| {
+        let cause = entry.cause.filter(|cause| *cause < entry.n && *cause > 0);
+        causes.extend(cause.map(|cause| (entry.n, cause)));
+    })?;
+    let mut wanted = BTreeSet::from([n]);
+    let mut last = n;
+    while let Some(cause) = causes.get(&last).filter(|_| wanted.len() < MAX_CHAIN) {
+        last = *cause;
+        wanted.insert(last);
     }
-    Ok(chain.into())
+    let mut chain = Vec::new();
+    journal::entries(folder, |entry| {
+        if wanted.contains(&entry.n) {
+            chain.push(entry);
+        }
+    })?;
+    Ok(chain)
 }
 
 /// The last things that were done with an agent.
