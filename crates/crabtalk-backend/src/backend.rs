@@ -72,6 +72,14 @@ pub trait Backend: Send + Sync {
     /// prompt is gone, or the call fails.
     fn allow<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered>;
 
+    /// Allows it for good, in the same way: what [`Prompt::always`] says is not
+    /// asked any more. It fails where that is not offered.
+    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
+        let _ = prompt;
+        let why = "an answer for good is not offered here".to_owned();
+        Box::pin(std::future::ready(Err(Failure::Failed(why))))
+    }
+
     /// Refuses it, in the same way. The reason reaches the model where the agent
     /// has a way for it.
     fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered>;

@@ -21,4 +21,7 @@ pub struct Prompt {
     pub is_question: bool,
     /// Labels that are offered, where there are some.
     pub options: Vec<String>,
+    /// What an answer for good would allow, in words; empty where none is offered.
+    #[serde(default)]
+    pub always: String,
 }

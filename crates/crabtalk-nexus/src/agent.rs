@@ -92,6 +92,10 @@ pub enum Standing {
     Asked,
     /// To be answered as soon as nobody holds the window.
     Allow,
+    /// To be allowed for good then.
+    Always,
+    /// To be answered with a text then, which is [`Waiting::reason`].
+    Answer,
     /// To be refused then.
     Deny,
     /// The answer is on its way: nothing more is pressed for it.
@@ -105,7 +109,7 @@ pub struct Waiting {
     pub prompt: Prompt,
     /// How it stands.
     pub standing: Standing,
-    /// What a refusal says.
+    /// What a refusal says, or the answer to a question.
     #[serde(default)]
     pub reason: String,
 }
@@ -194,6 +198,8 @@ pub struct Agent {
     pub meters: Meters,
     /// Why it is where it is, for a person.
     pub note: String,
+    /// The last message to it or from it, in a line.
+    pub last: String,
 }
 
 /// Prompts that are over and still known: word of one is late by a few at most.

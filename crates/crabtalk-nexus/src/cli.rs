@@ -3,13 +3,16 @@
 mod args;
 mod show;
 
+use crate::board::Aside;
 use crate::clock::Clock;
 use crate::config::Member;
+use crate::control::Watching;
 use crate::files::Files;
 use crate::journal;
 use crate::name::Name;
 use crate::start::{self, Places};
-use crate::world::{Answer, Command, Entry};
+use crate::supervisor::Listener;
+use crate::world::{Answer, Command};
 use args::{Args, Task, Verb};
 use clap::Parser;
 use crabtalk_client::{Client, Endpoint, Starter};
@@ -18,6 +21,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// The configuration that `init` writes.
 const EXAMPLE: &str = include_str!("templates/nexus.toml");
@@ -66,7 +70,7 @@ async fn obey(args: Args) -> Result<(), Failed> {
     let places = places()?;
     let json = args.json;
     let command = match args.verb {
-        Verb::Run => return run(&places).await,
+        Verb::Run { lines } => return run(&places, lines).await,
         Verb::Init => return init(&places),
         Verb::Log { agent, count } => return log(&places, agent.as_ref(), count, json),
         Verb::Explain { what } => return explain(&places, &what, json),
@@ -82,7 +86,25 @@ async fn obey(args: Args) -> Result<(), Failed> {
         },
         Verb::Tasks => Command::Tasks,
         Verb::Inbox { keep } => Command::Inbox { keep },
-        Verb::Approve { agent, prompt } => Command::Approve { agent, prompt },
+        Verb::Approve {
+            agent,
+            prompt,
+            always: true,
+            ..
+        } => Command::ApproveAlways { agent, prompt },
+        Verb::Approve {
+            agent,
+            prompt,
+            answer,
+            ..
+        } => match answer.join(" ") {
+            text if text.is_empty() => Command::Approve { agent, prompt },
+            text => Command::Answer {
+                agent,
+                prompt,
+                text,
+            },
+        },
         Verb::Deny {
             agent,
             reason,
@@ -95,10 +117,14 @@ async fn obey(args: Args) -> Result<(), Failed> {
         Verb::Start { agent } => Command::Start { agent },
         Verb::Stop { agent } => Command::Stop { agent },
         Verb::Restart { agent } => Command::Restart { agent },
-        Verb::Monitor { agent, on } => Command::Monitor {
+        Verb::Monitor {
+            agent: Some(agent),
+            on: Some(on),
+        } => Command::Monitor {
             agent,
             on: on == args::Switch::On,
         },
+        Verb::Monitor { .. } => return monitor(&places).await,
         Verb::Cancel { agent } => Command::Cancel { agent },
         Verb::Pause { agent } => Command::Pause { agent },
         Verb::Resume { agent } => Command::Resume { agent },
@@ -121,27 +147,76 @@ async fn say(places: &Places, command: &Command) -> Result<Answer, Failed> {
     })
 }
 
-async fn run(places: &Places) -> Result<(), Failed> {
+async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let (left, leaves) = oneshot::channel();
     let stop = async {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hung_up.recv() => {}
+            Ok(()) = leaves => {}
         }
     };
-    let listener = Box::new(|entry: &Entry, _: &crate::world::World| {
+    start_daemon(places).await;
+    if lines || crabtalk_screen::is_plain() {
+        let _ = writeln!(
+            io::stderr(),
+            "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
+             leaves the agents as they are"
+        );
+        start::run(places, clock(), told(), || {}, stop).await?;
+        return Ok(());
+    }
+    // Lines are for whoever reads another file than the terminal.
+    let listener: Listener = match io::stderr().is_terminal() {
+        true => Box::new(|_, _| {}),
+        false => told(),
+    };
+    let board = Aside::new(places.state(), left);
+    let ran = start::run(places, clock(), listener, || board.begin(), stop).await;
+    board.end();
+    ran?;
+    Ok(())
+}
+
+/// Tells each entry on standard error.
+fn told() -> Listener {
+    Box::new(|entry, _| {
         // Where nobody reads, the log has it.
         let _ = writeln!(io::stderr(), "{}", show::entry(entry));
-    });
-    start_daemon(places).await;
-    let _ = writeln!(
-        io::stderr(),
-        "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and leaves \
-         the agents as they are"
-    );
-    start::run(places, clock(), listener, stop).await?;
-    Ok(())
+    })
+}
+
+/// Shows the team of a NEXUS that runs, or tells what happens where no board can
+/// be drawn.
+async fn monitor(places: &Places) -> Result<(), Failed> {
+    let state = places.state();
+    let none = || {
+        Failed(
+            3,
+            "no NEXUS runs; start it with `crabtalk nexus run`".into(),
+        )
+    };
+    if !crabtalk_screen::is_plain() {
+        // Whether there is one at all is said without a board.
+        say(places, &Command::Status).await?;
+        return Ok(crate::board::show(&state, false, std::future::pending()).await?);
+    }
+    let mut watching = Watching::begin(&state).await?.ok_or_else(none)?;
+    let mut out = io::stdout();
+    while let Some(answer) = watching.next().await? {
+        let Answer::Board { entries, .. } = answer else {
+            return show::answer(answer);
+        };
+        for entry in entries {
+            writeln!(out, "{}", show::entry(&entry))?;
+        }
+        out.flush()?;
+    }
+    Err(Failed(3, "NEXUS ended".into()))
 }
 
 /// Starts the daemon where agents of it are in the team. Without one they fail

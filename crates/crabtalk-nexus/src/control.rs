@@ -1,19 +1,23 @@
 //! The way of commands to a NEXUS that runs: a socket of its own, one line of
 //! JSON there, one back.
 //!
+//! Who looks on keeps the connection, and is told again when something happened.
+//!
 //! Invariants: only the same user is heard; a line has a bound, and so has the
-//! number of those who wait; a command is on disk before it is answered.
+//! number of those who wait or look on; a command is on disk before it is
+//! answered; who does not read what it is told waits for itself alone.
 
 use crate::supervisor::Asked;
 use crate::world::{Answer, Command};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::cell::Cell;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// The socket's name in NEXUS's folder.
 const SOCKET: &str = "nexus.sock";
@@ -26,6 +30,12 @@ const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 
 /// Connections at once: a person has a few.
 const MAX_CONNECTIONS: usize = 32;
+
+/// Of them, those who look on: others have to get through.
+const MAX_WATCHERS: usize = 8;
+
+/// What happens within this time is told at once: faster than anybody reads.
+const MERGED: Duration = Duration::from_millis(50);
 
 /// Until a connection says what it wants, and until it is answered.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -59,14 +69,15 @@ impl Control {
     }
 
     /// Takes commands until it is dropped.
-    pub async fn serve(&self, commands: &mpsc::Sender<Asked>) {
+    pub async fn serve(&self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
+        let watchers = Cell::new(0);
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept(), if open.len() < MAX_CONNECTIONS => {
                     match accepted {
                         Ok((stream, _)) if is_same_user(&stream) => {
-                            open.push(tokio::time::timeout(WITHIN, answer(stream, commands)));
+                            open.push(answer(stream, commands, changes.clone(), &watchers));
                         }
                         Ok(_) => {}
                         // Too many files are open: some close soon.
@@ -85,41 +96,143 @@ fn is_same_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
 }
 
-async fn answer(stream: UnixStream, commands: &mpsc::Sender<Asked>) -> io::Result<()> {
+/// Answers one command, or tells until nobody listens.
+async fn answer(
+    stream: UnixStream,
+    commands: &mpsc::Sender<Asked>,
+    changes: watch::Receiver<u64>,
+    watchers: &Cell<usize>,
+) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    (&mut stream).take(MAX_LINE).read_line(&mut line).await?;
-    let answer = match serde_json::from_str::<Command>(&line) {
+    let command = tokio::time::timeout(WITHIN, read_command(&mut stream)).await??;
+    let answer = match command {
         Err(error) => Answer::Refused {
             why: format!("NEXUS does not know this command: {error}"),
         },
-        Ok(command) => {
-            let (reply, answered) = oneshot::channel();
-            let gone = || io::Error::other("NEXUS ends");
-            commands.send((command, reply)).await.map_err(|_| gone())?;
-            answered.await.map_err(|_| gone())?
+        Ok(Command::Watch) if watchers.get() >= MAX_WATCHERS => Answer::Refused {
+            why: format!("{MAX_WATCHERS} look on already"),
+        },
+        Ok(Command::Watch) => {
+            watchers.set(watchers.get() + 1);
+            let told = tell(&mut stream, commands, changes).await;
+            watchers.set(watchers.get() - 1);
+            return told;
         }
+        Ok(command) => tokio::time::timeout(WITHIN, ask(commands, command)).await??,
     };
-    let mut bytes = serde_json::to_vec(&answer)?;
+    tokio::time::timeout(WITHIN, write(&mut stream, &answer)).await?
+}
+
+async fn read_command(
+    stream: &mut BufReader<UnixStream>,
+) -> io::Result<Result<Command, serde_json::Error>> {
+    let mut line = String::new();
+    stream.take(MAX_LINE).read_line(&mut line).await?;
+    Ok(serde_json::from_str(&line))
+}
+
+async fn ask(commands: &mpsc::Sender<Asked>, command: Command) -> io::Result<Answer> {
+    let gone = || io::Error::other("NEXUS ends");
+    let (reply, answered) = oneshot::channel();
+    commands.send((command, reply)).await.map_err(|_| gone())?;
+    answered.await.map_err(|_| gone())
+}
+
+async fn write(stream: &mut BufReader<UnixStream>, answer: &Answer) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(answer)?;
     bytes.push(b'\n');
     stream.get_mut().write_all(&bytes).await
 }
 
-/// Says a command to the NEXUS of a folder. `None` if none runs there.
-pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>> {
-    let stream = match UnixStream::connect(folder.join(SOCKET)).await {
-        Ok(stream) => stream,
+/// Tells how everybody is, each time that something happened.
+async fn tell(
+    stream: &mut BufReader<UnixStream>,
+    commands: &mpsc::Sender<Asked>,
+    mut changes: watch::Receiver<u64>,
+) -> io::Result<()> {
+    let mut after = 0;
+    loop {
+        changes.mark_unchanged();
+        let board = ask(commands, Command::Board { after }).await?;
+        if let Answer::Board { seen, .. } = &board {
+            after = *seen;
+        }
+        // Who does not read within that time looks at something else.
+        tokio::time::timeout(WITHIN, write(stream, &board)).await??;
+        tokio::select! {
+            changed = changes.changed() => changed.map_err(io::Error::other)?,
+            // Nothing more is to come: it went.
+            _ = stream.read_u8() => return Ok(()),
+        }
+        tokio::time::sleep(MERGED).await;
+    }
+}
+
+/// What a NEXUS tells one who looks on.
+#[derive(Debug)]
+pub struct Watching {
+    stream: BufReader<UnixStream>,
+    /// What was read of the next answer.
+    line: Vec<u8>,
+}
+
+impl Watching {
+    /// Looks on at the NEXUS of a folder. `None` if none runs there.
+    pub async fn begin(folder: &Path) -> io::Result<Option<Self>> {
+        let Some(mut stream) = connect(folder).await? else {
+            return Ok(None);
+        };
+        let mut bytes = serde_json::to_vec(&Command::Watch)?;
+        bytes.push(b'\n');
+        stream.get_mut().write_all(&bytes).await?;
+        let line = Vec::new();
+        Ok(Some(Self { stream, line }))
+    }
+
+    /// What it tells next; `None` when it ended. May be dropped halfway and asked
+    /// for again: nothing is lost.
+    pub async fn next(&mut self) -> io::Result<Option<Answer>> {
+        let room = MAX_ANSWER.saturating_sub(self.line.len() as u64);
+        let mut bounded = (&mut self.stream).take(room);
+        bounded.read_until(b'\n', &mut self.line).await?;
+        if self.line.last() != Some(&b'\n') {
+            return Ok(None);
+        }
+        let answer = serde_json::from_slice(&self.line);
+        self.line.clear();
+        Ok(Some(answer?))
+    }
+}
+
+async fn connect(folder: &Path) -> io::Result<Option<BufReader<UnixStream>>> {
+    match UnixStream::connect(folder.join(SOCKET)).await {
+        Ok(stream) => Ok(Some(BufReader::new(stream))),
         Err(error)
             if matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
             ) =>
         {
-            return Ok(None);
+            Ok(None)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
+    }
+}
+
+async fn read_answer(stream: &mut BufReader<UnixStream>) -> io::Result<Option<Answer>> {
+    let mut line = String::new();
+    stream.take(MAX_ANSWER).read_line(&mut line).await?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_str(&line)?))
+}
+
+/// Says a command to the NEXUS of a folder. `None` if none runs there.
+pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>> {
+    let Some(mut stream) = connect(folder).await? else {
+        return Ok(None);
     };
-    let mut stream = BufReader::new(stream);
     let mut bytes = serde_json::to_vec(command)?;
     bytes.push(b'\n');
     if bytes.len() as u64 > MAX_LINE {
@@ -127,10 +240,7 @@ pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>>
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     stream.get_mut().write_all(&bytes).await?;
-    let mut line = String::new();
-    (&mut stream).take(MAX_ANSWER).read_line(&mut line).await?;
-    if line.is_empty() {
-        return Err(io::Error::other("NEXUS ended before it answered"));
-    }
-    Ok(Some(serde_json::from_str(&line)?))
+    let answer = read_answer(&mut stream).await?;
+    let ended = || io::Error::other("NEXUS ended before it answered");
+    answer.map(Some).ok_or_else(ended)
 }

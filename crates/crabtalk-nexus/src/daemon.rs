@@ -212,6 +212,10 @@ impl Backend for Daemon {
         self.reply(prompt, "1".into())
     }
 
+    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
+        self.reply(prompt, "Allow always".into())
+    }
+
     fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered> {
         let content = match reason.trim() {
             _ if prompt.is_question => format!("No. {reason}"),
@@ -348,6 +352,9 @@ fn prompt(ask: &AskUserEvent) -> Prompt {
             .flatten()
             .map(|option| option.label.clone())
             .collect(),
+        always: ask.always.as_ref().map_or_else(String::new, |rule| {
+            format!("{} {} in {}", rule.tool, rule.exact, rule.cwd)
+        }),
     }
 }
 

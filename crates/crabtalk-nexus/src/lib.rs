@@ -20,6 +20,7 @@
 //! control      the way of commands to a NEXUS that runs
 //! config       config/nexus.toml
 //! start        puts it together
+//! board        the team on a terminal, and keys for it
 //! cli          the command line
 //! ```
 //!
@@ -31,6 +32,7 @@
 
 pub mod absent;
 pub mod agent;
+pub mod board;
 pub mod cli;
 pub mod clock;
 pub mod config;

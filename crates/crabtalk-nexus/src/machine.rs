@@ -11,7 +11,7 @@ mod admin;
 mod life;
 mod watch;
 
-use crate::agent::{Agent, Ms, State, Step};
+use crate::agent::{Agent, Ms, Standing, State, Step};
 use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +132,10 @@ pub enum Trigger {
     },
     /// ADMIN: yes, to the prompt of this id, the oldest, or the compression.
     Approve(Option<String>),
+    /// ADMIN: yes, for good, to the prompt of this id or the oldest.
+    ApproveAlways(Option<String>),
+    /// ADMIN: this, to the question of this id or the oldest.
+    Answer(Option<String>, String),
     /// ADMIN: no, likewise, with a reason.
     Deny(Option<String>, String),
     /// ADMIN: no compression; or the turn in flight ends.
@@ -219,6 +223,10 @@ pub enum Act {
     Requeue(u64),
     /// Allow a prompt.
     Allow(Prompt),
+    /// Allow it for good.
+    AllowAlways(Prompt),
+    /// Answer a question.
+    Answer(Prompt, String),
     /// Refuse a prompt.
     Deny(Prompt, String),
     /// Ask ADMIN about a prompt.
@@ -289,6 +297,8 @@ impl Turning<'_> {
             }
             Trigger::Compress { forced } => self.compress(agent, forced),
             Trigger::Approve(id) => self.approve(agent, id.as_deref()),
+            Trigger::ApproveAlways(id) => self.answer(agent, id.as_deref(), Standing::Always, ""),
+            Trigger::Answer(id, text) => self.answer(agent, id.as_deref(), Standing::Answer, &text),
             Trigger::Deny(id, reason) => self.deny(agent, id.as_deref(), reason),
             Trigger::Cancel => self.cancel(agent),
             Trigger::Recover => self.recover(agent),

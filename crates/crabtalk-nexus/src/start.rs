@@ -78,11 +78,12 @@ pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::
     Ok((world, journal))
 }
 
-/// Runs NEXUS until `stop` is there.
+/// Runs NEXUS until `stop` is there. Once commands are taken it says so.
 pub async fn run(
     places: &Places,
     clock: Clock,
     listener: Listener,
+    ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     let team = places.team()?;
@@ -93,7 +94,7 @@ pub async fn run(
     // The terminals are watched while they are held.
     let (backends, terminals) = backends(places, &team).await;
     let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
-    let result = serve(places, supervisor, stop).await;
+    let result = serve_saying(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
         // A server that is gone has nothing of ours left.
         let _ = terminals.close().await;
@@ -107,14 +108,25 @@ pub async fn serve(
     supervisor: Supervisor,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    serve_saying(places, supervisor, || {}, stop).await
+}
+
+async fn serve_saying(
+    places: &Places,
+    supervisor: Supervisor,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
     let control = Control::open(&places.state()).map_err(|source| Error::Control {
         path: places.state(),
         source,
     })?;
     let (tell, commands) = mpsc::channel(COMMANDS);
+    let changes = supervisor.changes();
+    ready();
     tokio::select! {
         result = supervisor.run(commands, stop) => Ok(result?),
-        () = control.serve(&tell) => Ok(()),
+        () = control.serve(&tell, &changes) => Ok(()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! One loop: what happens goes into the world, is written down, then done.
 //!
 //! ```text
-//! held   what waits for a disk that takes nothing
+//! held    what waits for a disk that takes nothing
+//! recent  what those who look on are told
 //! ```
 //!
 //! Invariants: nothing is done that is not on disk; while the disk takes nothing,
@@ -11,6 +12,7 @@
 //! loop sleeps until something happens or is due.
 
 mod held;
+mod recent;
 
 use crate::clock::Clock;
 use crate::files::Files;
@@ -20,11 +22,12 @@ use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, Wor
 use crabtalk_backend::{Backend, Event, Failure, What};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use held::Held;
+use recent::Recent;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A command, and where its answer goes.
 pub type Asked = (Command, oneshot::Sender<Answer>);
@@ -72,6 +75,7 @@ pub struct Supervisor {
     waiting: BTreeMap<Lane, VecDeque<Order>>,
     table_at: Option<u64>,
     held: Option<Held>,
+    recent: Recent,
 }
 
 impl std::fmt::Debug for Supervisor {
@@ -107,6 +111,7 @@ impl Supervisor {
             waiting: BTreeMap::new(),
             table_at: None,
             held: None,
+            recent: Recent::default(),
         }
     }
 
@@ -115,6 +120,11 @@ impl Supervisor {
     pub fn heard_by(mut self, listener: Listener) -> Self {
         self.listener = listener;
         self
+    }
+
+    /// Tells each time that something happened.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.recent.changes()
     }
 
     /// Runs until `stop` is there or the log fails. Agents go on.
@@ -170,6 +180,7 @@ impl Supervisor {
         }
         for entry in &out.entries {
             (self.listener)(entry, &self.world);
+            self.recent.push(entry);
             if entry.to.is_some() {
                 let at = self.clock.now().saturating_add(TABLE_MS);
                 self.table_at.get_or_insert(at);
@@ -205,6 +216,7 @@ impl Supervisor {
             ..Entry::default()
         };
         (self.listener)(&entry, &self.world);
+        self.recent.push(&entry);
     }
 
     fn event(&mut self, name: Name, event: Event) -> Result<(), journal::Error> {
@@ -248,6 +260,11 @@ impl Supervisor {
             }));
             return Ok(());
         }
+        if let Command::Board { after } = command {
+            let answer = self.board(after);
+            let _ = reply.send(answer);
+            return Ok(());
+        }
         if let Some(held) = &self.held {
             let why = held.why();
             let _ = reply.send(Answer::Refused { why });
@@ -285,6 +302,8 @@ impl Supervisor {
             | Deed::Mark(_)
             | Deed::Submit(..)
             | Deed::Allow(_)
+            | Deed::AllowAlways(_)
+            | Deed::Answer(..)
             | Deed::Deny(..)
             | Deed::Nudge(_)
             | Deed::Compress(_) => Lane::Of(order.agent.clone()),
@@ -332,6 +351,14 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
         Deed::Submit(letter, message) => Done::Submitted(letter, backend.submit(message).await),
         Deed::Allow(prompt) => {
             let result = backend.allow(&prompt).await;
+            Done::Pressed(prompt.id, result)
+        }
+        Deed::AllowAlways(prompt) => {
+            let result = backend.allow_always(&prompt).await;
+            Done::Pressed(prompt.id, result)
+        }
+        Deed::Answer(prompt, text) => {
+            let result = backend.answer(&prompt, &text).await;
             Done::Pressed(prompt.id, result)
         }
         Deed::Deny(prompt, reason) => {

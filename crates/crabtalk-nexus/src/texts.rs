@@ -4,6 +4,7 @@
 //! protocols in `gov/` tell agents to expect.
 
 use crate::name::{Name, Topic};
+use crabtalk_backend::Prompt;
 
 /// The protocol that BOOTSTRAP names.
 pub const COMPRESSION_PROTOCOL: &str = "gov/context_compression_protocol.md";
@@ -123,6 +124,24 @@ fn words(text: &str) -> String {
 fn quoted(line: &str) -> String {
     let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
     format!("\"{}\"", line.trim())
+}
+
+/// How ADMIN answers a prompt of an agent.
+pub fn how_to_answer(agent: &str, prompt: &Prompt) -> String {
+    let approve = format!("`crabtalk nexus approve {agent}");
+    let deny = format!("`crabtalk nexus deny {agent}`");
+    if prompt.is_question {
+        let options = match prompt.options.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", prompt.options.join(", ")),
+        };
+        return format!("{approve} \"your answer\"`{options} or {deny}");
+    }
+    let always = match prompt.always.is_empty() {
+        true => String::new(),
+        false => format!(", {approve} --always` for {}", prompt.always),
+    };
+    format!("{approve}`{always} or {deny}")
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! act      what the machine of an agent wants, made into letters and orders
 //! done     what orders came to
 //! event    what agents tell
+//! look     how everybody is, for people
 //! route    outputs, read and passed on
 //! say      what ADMIN says
 //! work     what goes to whom that is free
@@ -17,11 +18,12 @@
 mod act;
 mod done;
 mod event;
+mod look;
 mod route;
 mod say;
 mod work;
 
-pub use say::{Answer, Command};
+pub use say::{AgentLine, Answer, Command};
 
 use crate::agent::{Agent, Ms, State};
 use crate::config::Team;
@@ -78,7 +80,7 @@ pub enum TaskState {
 }
 
 /// A line of the log.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entry {
     /// Its number.
@@ -153,6 +155,10 @@ pub enum Deed {
     Submit(u64, Submission),
     /// Allow a prompt.
     Allow(Prompt),
+    /// Allow a prompt for good.
+    AllowAlways(Prompt),
+    /// Answer a question.
+    Answer(Prompt, String),
     /// Refuse a prompt.
     Deny(Prompt, String),
     /// Look.
@@ -289,6 +295,15 @@ impl World {
     /// The agents of the team.
     pub fn agents(&self) -> &BTreeMap<Name, Agent> {
         &self.agents
+    }
+
+    /// How everybody is, as [`Answer::Board`] tells it less what happened.
+    pub fn board(&mut self, now: Ms) -> (Vec<AgentLine>, usize, usize) {
+        self.now = self.now.max(now);
+        let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
+        let inbox = self.mail.waiting_for(&Name::admin());
+        let tasks = self.tasks.values().filter(is_open).count();
+        (self.lines(), inbox, tasks)
     }
 
     /// The mailboxes.

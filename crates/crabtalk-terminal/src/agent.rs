@@ -189,6 +189,10 @@ impl Backend for Terminal {
         Box::pin(self.answer_by(prompt, answer::Answer::Allow))
     }
 
+    fn allow_always<'a>(&'a self, prompt: &'a Prompt) -> Call<'a, Answered> {
+        Box::pin(self.answer_by(prompt, answer::Answer::Always))
+    }
+
     fn deny<'a>(&'a self, prompt: &'a Prompt, reason: &'a str) -> Call<'a, Answered> {
         Box::pin(self.answer_by(prompt, answer::Answer::Deny(reason)))
     }

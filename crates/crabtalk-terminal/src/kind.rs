@@ -181,6 +181,11 @@ pub struct PromptRule {
     /// Keys that allow it once.
     #[serde(default)]
     pub allow: Vec<String>,
+    /// Keys that allow it for good, where the screen offers that.
+    #[serde(default)]
+    pub always: Vec<String>,
+    /// The line that offers it; its group is what it would allow.
+    pub offers_always: Option<Pattern>,
     /// Keys that refuse it.
     #[serde(default)]
     pub deny: Vec<String>,

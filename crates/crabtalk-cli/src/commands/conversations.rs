@@ -61,6 +61,7 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
     let has_projects = found
         .iter()
         .any(|i| projects.folder_of(&i.sender).is_some());
+    let has_figures = active.values().any(|a| a.context_used.is_some());
     let rows = found.iter().map(|info| {
         let active = state(&info.agent, &info.sender);
         let state = match active {
@@ -73,20 +74,19 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
             info.sender.clone(),
             info.message_count.to_string(),
             context.when(&info.date),
-            full(active),
-            state.to_owned(),
-            info.title.clone(),
         ];
+        row.extend(has_figures.then(|| full(active)));
+        row.extend([state.to_owned(), info.title.clone()]);
         row.extend(has_projects.then(|| folder(context, projects.folder_of(&info.sender))));
         row
     });
     let rows = rows.collect();
-    let header = [
-        "agent", "sender", "messages", "created", "context", "state", "title", "folder",
-    ];
-    let columns = header.len() - usize::from(!has_projects);
+    let mut header = vec!["agent", "sender", "messages", "created"];
+    header.extend(has_figures.then_some("context"));
+    header.extend(["state", "title"]);
+    header.extend(has_projects.then_some("folder"));
     let none = "there are no conversations yet";
-    context.print_table(&header[..columns], rows, none)
+    context.print_table(&header, rows, none)
 }
 
 /// How full a conversation's context is: of the window, or else in tokens.

@@ -21,7 +21,11 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Run it, in the foreground.
-    Run,
+    Run {
+        /// Tells line by line, also at a terminal.
+        #[arg(long)]
+        lines: bool,
+    },
     /// Write the configuration, then the files of the team.
     Init,
     /// How everybody is.
@@ -59,11 +63,17 @@ pub(super) enum Verb {
         #[arg(long)]
         keep: bool,
     },
-    /// Allow what an agent asks, or its compression.
+    /// Allow what an agent asks, or its compression; answer its question.
     Approve {
         /// Whose.
         #[arg(value_parser = name)]
         agent: Name,
+        /// The answer to a question.
+        #[arg(conflicts_with = "always", allow_hyphen_values = true)]
+        answer: Vec<String>,
+        /// For good, where that is offered.
+        #[arg(long)]
+        always: bool,
         /// Which prompt; the oldest else.
         #[arg(long)]
         prompt: Option<String>,
@@ -97,13 +107,13 @@ pub(super) enum Verb {
         #[arg(value_parser = name)]
         agent: Name,
     },
-    /// Look into an agent's silence, or do not.
+    /// Look on at a NEXUS that runs; with an agent: look into its silence, or do not.
     Monitor {
         /// Whose.
-        #[arg(value_parser = name)]
-        agent: Name,
+        #[arg(value_parser = name, requires = "on")]
+        agent: Option<Name>,
         /// Whether.
-        on: Switch,
+        on: Option<Switch>,
     },
     /// Call a compression off, or end the turn in flight.
     Cancel {

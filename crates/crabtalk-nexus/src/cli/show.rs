@@ -22,6 +22,7 @@ pub(super) fn json(answer: &Answer) -> Result<(), Failed> {
         Answer::Refused { .. } => Err(Failed(1, "refused".into())),
         Answer::Done { .. }
         | Answer::Status { .. }
+        | Answer::Board { .. }
         | Answer::Tasks { .. }
         | Answer::Inbox { .. }
         | Answer::Look { .. } => Ok(()),
@@ -38,10 +39,21 @@ pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
             agents,
             inbox,
             tasks,
+        }
+        | Answer::Board {
+            agents,
+            inbox,
+            tasks,
+            ..
         } => {
             for agent in agents {
                 let percent = agent.percent.map(|percent| format!("{percent} %"));
                 let flags = agent.flags.join(", ");
+                let note = match agent.waits_for.as_str() {
+                    "" => agent.note.clone(),
+                    waits if agent.note.is_empty() => format!("waits for {waits}"),
+                    waits => format!("waits for {waits} ({})", agent.note),
+                };
                 let line = format!(
                     "{:<16} {:<15} {:>8}  mail {:<3} {:<6} {} {}",
                     agent.name.as_str(),
@@ -50,9 +62,9 @@ pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
                     agent.queue,
                     percent.unwrap_or_default(),
                     flags,
-                    agent.note,
+                    note,
                 );
-                writeln!(out, "{}", line.trim_end())?;
+                writeln!(out, "{}", visible(line.trim_end()))?;
             }
             writeln!(out, "{inbox} messages for ADMIN, {tasks} tasks to do")?;
         }

@@ -69,6 +69,20 @@ impl Turning<'_> {
         Vec::new()
     }
 
+    /// An answer that only a prompt takes.
+    pub(super) fn answer(
+        &self,
+        agent: &mut Agent,
+        id: Option<&str>,
+        standing: Standing,
+        text: &str,
+    ) -> Vec<Act> {
+        if self.decide(agent, id, standing, text) {
+            return self.press(agent);
+        }
+        Vec::new()
+    }
+
     pub(super) fn deny(&self, agent: &mut Agent, id: Option<&str>, reason: String) -> Vec<Act> {
         if self.decide(agent, id, Standing::Deny, &reason) {
             return self.press(agent);

@@ -579,7 +579,10 @@ fn keys_have_reasons(
 ) {
     for act in acts {
         match act {
-            Act::Allow(prompt) | Act::Deny(prompt, _) => {
+            Act::Allow(prompt)
+            | Act::AllowAlways(prompt)
+            | Act::Answer(prompt, _)
+            | Act::Deny(prompt, _) => {
                 let known = before.waiting.iter().find(|w| w.prompt.id == prompt.id);
                 let lives = known.map_or(asked == Some(&prompt.id), |waiting| {
                     waiting.standing != Standing::Pressed
@@ -609,6 +612,8 @@ fn any_trigger() -> impl Strategy<Value = Trigger> {
         any::<bool>().prop_map(Trigger::Monitor),
         any::<bool>().prop_map(|forced| Trigger::Compress { forced }),
         prop::option::of(id()).prop_map(Trigger::Approve),
+        prop::option::of(id()).prop_map(Trigger::ApproveAlways),
+        prop::option::of(id()).prop_map(|id| Trigger::Answer(id, "tabs".into())),
         prop::option::of(id()).prop_map(|id| Trigger::Deny(id, "no".into())),
         Just(Trigger::Cancel),
         Just(Trigger::Recover),
@@ -687,7 +692,9 @@ fn leads_home(mut driven: Driven) {
                 match waiting.standing {
                     Standing::Asked => Trigger::Approve(None),
                     Standing::Pressed => Trigger::Pressed(waiting.prompt.id.clone(), true),
-                    Standing::Allow | Standing::Deny => Trigger::Held(false),
+                    Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
+                        Trigger::Held(false)
+                    }
                 }
             }
             (_, Step::Verifying) => Trigger::Verified(Ok(())),

@@ -76,6 +76,10 @@ impl Turning<'_> {
         for waiting in &mut agent.waiting {
             match waiting.standing {
                 Standing::Allow => acts.push(Act::Allow(waiting.prompt.clone())),
+                Standing::Always => acts.push(Act::AllowAlways(waiting.prompt.clone())),
+                Standing::Answer => {
+                    acts.push(Act::Answer(waiting.prompt.clone(), waiting.reason.clone()));
+                }
                 Standing::Deny => {
                     acts.push(Act::Deny(waiting.prompt.clone(), waiting.reason.clone()))
                 }

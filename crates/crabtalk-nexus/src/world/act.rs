@@ -106,6 +106,16 @@ impl World {
                 self.order(name, cause, Deed::Allow(prompt));
                 said
             }
+            Act::AllowAlways(prompt) => {
+                let said = format!("allow for good {}", short(&prompt));
+                self.order(name, cause, Deed::AllowAlways(prompt));
+                said
+            }
+            Act::Answer(prompt, text) => {
+                let said = format!("answer {}: {text}", short(&prompt));
+                self.order(name, cause, Deed::Answer(prompt, text));
+                said
+            }
             Act::Deny(prompt, reason) => {
                 let said = format!("deny {}", short(&prompt));
                 self.order(name, cause, Deed::Deny(prompt, reason));
@@ -114,9 +124,10 @@ impl World {
             Act::AskAdmin(prompt) => {
                 let lower = name.folder();
                 let text = format!(
-                    "it asks {}:\n{}\n`crabtalk nexus approve {lower}` or `deny {lower}`",
+                    "it asks {}:\n{}\n{}",
                     short(&prompt),
-                    prompt.text
+                    prompt.text,
+                    texts::how_to_answer(&lower, &prompt)
                 );
                 self.tell_admin(name, Topic::own("APPROVAL"), Priority::Urgent, text)
             }
@@ -191,6 +202,9 @@ impl World {
 
     fn send(&mut self, name: &Name, letter: u64, cause: u64) -> String {
         self.deliver(name, letter, cause);
+        if let Some(mail) = self.mail.get(letter).map(|letter| letter.mail.clone()) {
+            self.remember(name, &mail);
+        }
         let line = self.mail.get(letter).map(|letter| letter.mail.line());
         format!("submit m{letter} ({})", line.unwrap_or_default())
     }

@@ -128,6 +128,17 @@ impl World {
 
     fn for_nexus(&mut self, name: &Name, message: &Message, heard: &mut Heard) {
         let topic = message.header.topic.clone();
+        let mail = Mail {
+            from: name.clone(),
+            ..Mail::own(
+                &Name::nexus(),
+                topic.clone().unwrap_or_else(texts::format_topic),
+                Kind::Plain,
+                message.body.clone(),
+                self.now,
+            )
+        };
+        self.remember(name, &mail);
         let is = |known: Topic| topic.as_ref() == Some(&known);
         if is(texts::compression_topic()) {
             heard.ready |= texts::is_ready(&message.body);
@@ -229,7 +240,7 @@ impl World {
 
     fn post(&mut self, name: &Name, to: &Name, message: &Message, depth: u32, remark: &str) {
         let header = message.header.clone();
-        let id = self.mail.post(Mail {
+        let mail = Mail {
             from: name.clone(),
             to: to.clone(),
             all: header.to,
@@ -239,7 +250,9 @@ impl World {
             kind: Kind::Plain,
             depth,
             at: self.now,
-        });
+        };
+        self.remember(name, &mail);
+        let id = self.mail.post(mail);
         self.note(
             Some(name),
             format!("{remark}m{id} for {to}: {message}"),

@@ -1,11 +1,12 @@
 //! What ADMIN says.
 
-use super::{Task, TaskState, World};
+use super::{Entry, Task, TaskState, World};
 use crate::agent::{Standing, State, Step};
 use crate::grammar::{self, MAX_BODY, Priority};
 use crate::machine::Trigger;
 use crate::mail::{Fate, Kind, Mail};
 use crate::name::Name;
+use crate::texts;
 use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,22 @@ pub enum Command {
         agent: Name,
         /// To which prompt.
         prompt: Option<String>,
+    },
+    /// Yes, for good.
+    ApproveAlways {
+        /// To whom.
+        agent: Name,
+        /// To which prompt.
+        prompt: Option<String>,
+    },
+    /// An answer to a question.
+    Answer {
+        /// To whom.
+        agent: Name,
+        /// To which question.
+        prompt: Option<String>,
+        /// What.
+        text: String,
     },
     /// No.
     Deny {
@@ -95,6 +112,13 @@ pub enum Command {
         /// Without waiting for the end of its turn.
         force: bool,
     },
+    /// How everybody is, and what happened behind this one of the last entries.
+    Board {
+        /// As [`Answer::Board`] told it; 0 at first.
+        after: u64,
+    },
+    /// The same, again each time that something happened.
+    Watch,
     /// What one would see of it.
     Look {
         /// Whom.
@@ -124,6 +148,21 @@ pub enum Answer {
         inbox: usize,
         /// Open and assigned tasks.
         tasks: usize,
+    },
+    /// How everybody is, and what happened.
+    Board {
+        /// The agents.
+        agents: Vec<AgentLine>,
+        /// Letters for ADMIN.
+        inbox: usize,
+        /// Open and assigned tasks.
+        tasks: usize,
+        /// Why nothing is done, if the log cannot be written.
+        held: Option<String>,
+        /// Up to where entries were told.
+        seen: u64,
+        /// What happened, each in short.
+        entries: Vec<Entry>,
     },
     /// The tasks.
     Tasks {
@@ -155,6 +194,15 @@ pub struct AgentLine {
     pub for_ms: u64,
     /// Letters that wait.
     pub queue: usize,
+    /// The kind of terminal agent; empty for one of the daemon.
+    #[serde(default)]
+    pub kind: String,
+    /// Tokens that its context holds.
+    #[serde(default)]
+    pub tokens: Option<u64>,
+    /// Tokens that its model reads at most.
+    #[serde(default)]
+    pub window: Option<u64>,
     /// Percent of the window that is used.
     pub percent: Option<u64>,
     /// Turns since the session began.
@@ -163,6 +211,18 @@ pub struct AgentLine {
     pub flags: Vec<String>,
     /// Why it is where it is.
     pub note: String,
+    /// The last message to it or from it.
+    #[serde(default)]
+    pub last: String,
+    /// What it waits for, in words; empty if for nothing.
+    #[serde(default)]
+    pub waits_for: String,
+    /// Whether it waits for ADMIN.
+    #[serde(default)]
+    pub for_admin: bool,
+    /// Whether that is longer than what is told here.
+    #[serde(default)]
+    pub is_cut: bool,
     /// What it waits for, if ADMIN has to say.
     pub waits: Option<Prompt>,
 }
@@ -188,7 +248,35 @@ impl World {
             Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "goes on"),
             Command::Approve { agent, prompt } => {
                 self.is_to_decide(&agent, prompt.as_deref())?;
+                if let Ok(asked) = self.is_asked(&agent, prompt.as_deref())
+                    && asked.is_question
+                {
+                    let how = texts::how_to_answer(&agent.folder(), asked);
+                    return Err(format!("{agent} asks a question: {how}"));
+                }
                 (agent, Trigger::Approve(prompt), "approved")
+            }
+            Command::ApproveAlways { agent, prompt } => {
+                let asked = self.is_asked(&agent, prompt.as_deref())?;
+                if asked.always.is_empty() {
+                    return Err(format!("{agent} does not offer to allow this for good"));
+                }
+                (agent, Trigger::ApproveAlways(prompt), "approved for good")
+            }
+            Command::Answer {
+                agent,
+                prompt,
+                text,
+            } => {
+                let asked = self.is_asked(&agent, prompt.as_deref())?;
+                if !asked.is_question {
+                    let lower = agent.folder();
+                    return Err(format!(
+                        "{agent} asks for an approval, which takes no text; a reason goes with \
+                         `crabtalk nexus deny {lower} \"..\"`"
+                    ));
+                }
+                (agent, Trigger::Answer(prompt, text), "answered")
             }
             Command::Deny {
                 agent,
@@ -216,6 +304,7 @@ impl World {
                 self.known(&agent)?;
                 return Err("nobody looks here".into());
             }
+            Command::Board { .. } | Command::Watch => return Err("nobody looks here".into()),
         };
         self.known(&agent)?;
         let why = format!("ADMIN: {said}");
@@ -232,6 +321,16 @@ impl World {
             let names: Vec<&str> = self.agents.keys().map(Name::as_str).collect();
             format!("nobody is called {name}; the team: {}", names.join(", "))
         })
+    }
+
+    /// The prompt of an agent that waits for ADMIN.
+    fn is_asked(&self, name: &Name, id: Option<&str>) -> Result<&Prompt, String> {
+        let agent = self.known(name)?;
+        let asked = agent.waiting.iter().find(|waiting| {
+            waiting.standing == Standing::Asked && id.is_none_or(|id| waiting.prompt.id == id)
+        });
+        let none = || format!("nothing of {name} waits for ADMIN ({})", agent.state);
+        asked.map(|waiting| &waiting.prompt).ok_or_else(none)
     }
 
     fn is_to_decide(&self, name: &Name, id: Option<&str>) -> Result<(), String> {
@@ -373,30 +472,9 @@ impl World {
     }
 
     fn status(&self) -> Answer {
-        let line = |(name, agent): (&Name, &crate::agent::Agent)| {
-            let flags = [
-                ("monitor off", !agent.monitor),
-                ("held", agent.held),
-                ("paused", agent.paused),
-            ];
-            let set = flags.iter().filter(|(_, set)| *set);
-            let asked = agent.waiting.iter();
-            let mut asked = asked.filter(|w| w.standing == Standing::Asked);
-            AgentLine {
-                name: name.clone(),
-                state: agent.state,
-                for_ms: self.now.saturating_sub(agent.since),
-                queue: self.mail.waiting_for(name),
-                percent: agent.meters.percent(),
-                turns: agent.meters.turns,
-                flags: set.map(|(flag, _)| (*flag).to_owned()).collect(),
-                note: agent.note.clone(),
-                waits: asked.next().map(|waiting| waiting.prompt.clone()),
-            }
-        };
         let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
         Answer::Status {
-            agents: self.agents.iter().map(line).collect(),
+            agents: self.lines(),
             inbox: self.mail.waiting_for(&Name::admin()),
             tasks: self.tasks.values().filter(is_open).count(),
         }

@@ -89,6 +89,16 @@ impl Bench {
                 let taken = Ok(Answered::Taken(proof()));
                 vec![done(Done::Pressed(prompt.id, taken))]
             }
+            Deed::AllowAlways(prompt) => {
+                self.keys.push(format!("{agent} 2 {}", prompt.id));
+                let taken = Ok(Answered::Taken(proof()));
+                vec![done(Done::Pressed(prompt.id, taken))]
+            }
+            Deed::Answer(prompt, text) => {
+                self.keys.push(format!("{agent} {text:?} {}", prompt.id));
+                let taken = Ok(Answered::Taken(proof()));
+                vec![done(Done::Pressed(prompt.id, taken))]
+            }
             Deed::Deny(prompt, _) => {
                 self.keys.push(format!("{agent} Esc {}", prompt.id));
                 let taken = Ok(Answered::Taken(proof()));

@@ -26,10 +26,14 @@ const TRIES: usize = 20;
 /// Stands for a reason in a kind's keys.
 const REASON: &str = "{reason}";
 
+/// Why an answer for good is refused.
+const NOT_FOR_GOOD: &str = "it does not offer to allow this for good";
+
 /// What a prompt is answered with.
 #[derive(Clone, Copy)]
 pub(super) enum Answer<'a> {
     Allow,
+    Always,
     Deny(&'a str),
     Text(&'a str),
 }
@@ -66,6 +70,9 @@ impl Terminal {
             else {
                 return Ok(stale("it is not on the screen any more"));
             };
+            if matches!(answer, Answer::Always) && found.always.is_none() {
+                return Err(Failure::Failed(NOT_FOR_GOOD.into()));
+            }
             let strokes = strokes(found.rule, answer)?;
             if let Answer::Text(text) = answer {
                 self.shared.tmux.load(pane, text).await?;
@@ -138,6 +145,7 @@ fn strokes(rule: &crate::kind::PromptRule, answer: Answer<'_>) -> Result<Vec<Str
     };
     let strokes = match answer {
         Answer::Allow if !rule.is_question => parsed(&rule.allow),
+        Answer::Always if !rule.is_question => parsed(&rule.always),
         Answer::Deny(reason) if !reason.is_empty() && !rule.deny_because.is_empty() => {
             // One line: a newline would answer early.
             let reason = plain(reason).replace(['\n', '\t'], " ");
@@ -153,7 +161,7 @@ fn strokes(rule: &crate::kind::PromptRule, answer: Answer<'_>) -> Result<Vec<Str
         Answer::Text(_) if rule.is_question => {
             vec![Stroke::Paste, Stroke::Key("Enter".into())]
         }
-        Answer::Allow | Answer::Text(_) => Vec::new(),
+        Answer::Allow | Answer::Always | Answer::Text(_) => Vec::new(),
     };
     if strokes.is_empty() {
         let text = "its kind has no keys for this answer; a person has to give it in the window";

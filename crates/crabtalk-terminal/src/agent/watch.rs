@@ -551,6 +551,7 @@ fn prompt_of(shown: &Shown<'_>, session: &mut super::session::Session) -> (Promp
         text: shown.text.clone(),
         is_question: shown.rule.is_question,
         options: Vec::new(),
+        always: shown.always.clone().unwrap_or_default(),
     };
     (prompt, id)
 }

@@ -23,6 +23,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) subject: Option<String>,
     /// The tool, from the rule or from the question.
     pub(crate) tool: String,
+    /// What an answer for good would allow, where one is offered.
+    pub(crate) always: Option<String>,
 }
 
 impl Kind {
@@ -99,7 +101,13 @@ impl PromptRule {
             .iter()
             .rposition(|line| !line.is_empty())
             .unwrap_or(choice);
+        let offered = self.offers_always.as_ref().and_then(|pattern| {
+            let mut of = lines[ask..=end].iter();
+            of.find_map(|line| pattern.group(line))
+        });
+        let always = offered.filter(|_| !self.always.is_empty());
         Some(Shown {
+            always: always.map(|text| text.trim().to_owned()),
             rule: self,
             text: lines[ask..=end].join("\n"),
             key: lines[ask..=choice]

@@ -39,6 +39,8 @@ fn codex_asks_and_the_same_text_further_up_does_not() {
         ("bash", Some("touch b.txt"))
     );
     assert_eq!(prompt.rule.allow, ["1"]);
+    let always = "don't ask again for commands that start with `touch b.txt` (p)";
+    assert_eq!(prompt.always.as_deref(), Some(always));
     assert!(!codex.is_ready(&asks));
 
     // The cursor is in the composer again, whatever is still to be read above.
@@ -110,7 +112,12 @@ fn the_chat_asks_in_a_frame_and_types_between_rule_and_status() {
         "\u{2517}\u{2501}  y allow once    a always exactly this    n deny    v view all\n";
     let asks = format!("\u{2838} bash ls \u{b7} 3s\n{frame}{choices}{status}");
     let look = Look::of(&asks, (0, 7), false);
-    assert_eq!(chat.prompt(&look).unwrap().tool, "bash");
+    let prompt = chat.prompt(&look).unwrap();
+    assert_eq!(prompt.tool, "bash");
+    assert_eq!(prompt.always.as_deref(), Some("always exactly this"));
+    let once = asks.replace("    a always exactly this", "");
+    let look_once = Look::of(&once, (0, 7), false);
+    assert_eq!(chat.prompt(&look_once).unwrap().always, None);
     assert!(!chat.is_ready(&look));
     // Before it may be answered, and while somebody writes.
     let settles = "\u{2517}\u{2501} a moment: what you type now is no answer\n";

@@ -1,0 +1,294 @@
+//! The team on a terminal, and keys for it.
+//!
+//! ```text
+//! desk   what it shows and what keys do, without a terminal
+//! rows   that as rows of a terminal
+//! aside  the board beside the supervisor, on a thread of its own
+//! ```
+//!
+//! It is a client like any other, also in the process that supervises: what it
+//! knows it is told over NEXUS's socket, and what keys do are commands.
+//!
+//! Invariants: a terminal that takes nothing costs the board, and the supervisor
+//! nothing; nothing is drawn while nothing changes but times; what happened
+//! scrolls up above as ordinary text.
+
+mod aside;
+mod desk;
+mod rows;
+
+use crate::control::{Watching, say};
+use crate::world::{Answer, Command, Entry};
+use crabtalk_render::{Line, shorten, theme};
+use crabtalk_screen::{Canvas, Drawing, Raw, size, styles};
+use crossterm::event::{Event, KeyEventKind};
+use desk::{Desk, Do};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+pub use aside::Aside;
+
+/// Until a NEXUS that is gone is looked for again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Until times are drawn again, while one of them counts seconds; and else.
+const SECONDS: Duration = Duration::from_secs(1);
+const MINUTES: Duration = Duration::from_secs(20);
+
+/// Commands on their way at most: a person types no faster.
+const MAX_CALLS: usize = 16;
+
+type Call = Pin<Box<dyn Future<Output = (Command, io::Result<Option<Answer>>)> + Send>>;
+
+/// Shows the NEXUS of a folder until the person leaves or `end` is there. An owner
+/// ends NEXUS by leaving.
+pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) -> io::Result<()> {
+    let mut board = Board {
+        folder,
+        raw: Raw::begin()?,
+        canvas: Canvas::new(Box::new(io::stdout()), styles(), size().0),
+        size: size(),
+        desk: Desk::new(is_owner, Instant::now()),
+        calls: FuturesUnordered::new(),
+        above: Vec::new(),
+        attaching: false,
+    };
+    let ran = board.run(end).await;
+    let cleared = board.finish();
+    ran?;
+    cleared
+}
+
+struct Board<'a> {
+    folder: &'a Path,
+    raw: Raw,
+    canvas: Canvas,
+    size: (usize, usize),
+    desk: Desk,
+    calls: FuturesUnordered<Call>,
+    /// Entries that were not drawn yet.
+    above: Vec<Entry>,
+    /// Whether the look that was asked for is to go there.
+    attaching: bool,
+}
+
+impl Board<'_> {
+    async fn run(&mut self, end: impl Future<Output = ()>) -> io::Result<()> {
+        tokio::pin!(end);
+        let mut watching = None;
+        let mut again = Instant::now();
+        loop {
+            self.draw()?;
+            let wake = self.wake();
+            tokio::select! {
+                () = &mut end => return Ok(()),
+                events = self.raw.next() => {
+                    // Nobody sits there any more.
+                    let Some(events) = events else { return Ok(()) };
+                    for event in events {
+                        if self.event(event)? {
+                            return Ok(());
+                        }
+                    }
+                }
+                Some((command, answer)) = self.calls.next(), if !self.calls.is_empty() => {
+                    self.answered(&command, answer)?;
+                }
+                news = next(&mut watching) => {
+                    if !self.heard(news) {
+                        watching = None;
+                        again = Instant::now() + AGAIN;
+                    }
+                }
+                begun = begin(self.folder, again), if watching.is_none() => match begun {
+                    Ok(Some(found)) => watching = Some(found),
+                    Ok(None) => {
+                        self.lost("no NEXUS runs; start it with `crabtalk nexus run`");
+                        again = Instant::now() + AGAIN;
+                    }
+                    Err(error) => {
+                        self.lost(&error.to_string());
+                        again = Instant::now() + AGAIN;
+                    }
+                },
+                () = tokio::time::sleep(wake) => {}
+            }
+        }
+    }
+
+    /// Until something has to be drawn though nothing happens.
+    fn wake(&self) -> Duration {
+        let young = |agent: &crate::world::AgentLine| agent.for_ms < 60_000;
+        match self.desk.agents.iter().any(young) && self.desk.at.elapsed() < MINUTES * 3 {
+            true => SECONDS,
+            false => MINUTES,
+        }
+    }
+
+    fn lost(&mut self, why: &str) {
+        self.desk.lost = Some(why.to_owned());
+    }
+
+    /// Whether it goes on telling.
+    fn heard(&mut self, news: io::Result<Option<Answer>>) -> bool {
+        match news {
+            Ok(Some(answer)) => {
+                let entries = self.desk.hear(answer, Instant::now());
+                self.above.extend(entries);
+                self.desk.lost.is_none()
+            }
+            Ok(None) => {
+                self.lost("NEXUS ended");
+                false
+            }
+            Err(error) => {
+                self.lost(&error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Whether the person leaves.
+    fn event(&mut self, event: Event) -> io::Result<bool> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                let done = self.desk.key(key, Instant::now());
+                return self.perform(done);
+            }
+            Event::Paste(text) => self.desk.paste(&text),
+            Event::Resize(..) => {
+                self.size = size();
+                self.canvas.resize(self.size.0);
+            }
+            Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
+        }
+        Ok(false)
+    }
+
+    fn perform(&mut self, done: Do) -> io::Result<bool> {
+        match done {
+            Do::Nothing => {}
+            Do::Quit => return Ok(true),
+            Do::Say(command) => self.call(command),
+            Do::Attach(agent) => {
+                self.attaching = true;
+                self.call(Command::Look { agent });
+            }
+        }
+        Ok(false)
+    }
+
+    fn call(&mut self, command: Command) {
+        if self.calls.len() >= MAX_CALLS {
+            self.desk.said = Some(("NEXUS has not answered yet".into(), true));
+            return;
+        }
+        let folder = self.folder.to_owned();
+        self.calls.push(Box::pin(async move {
+            let answer = say(&folder, &command).await;
+            (command, answer)
+        }));
+    }
+
+    fn answered(
+        &mut self,
+        command: &Command,
+        answer: io::Result<Option<Answer>>,
+    ) -> io::Result<()> {
+        let is_look = matches!(command, Command::Look { .. });
+        match answer {
+            Ok(Some(Answer::Look { attach, .. })) if is_look && self.attaching => {
+                self.attaching = false;
+                self.attach(&attach)?;
+            }
+            Ok(Some(answer)) => self.desk.answered(answer),
+            Ok(None) => self.desk.said = Some(("no NEXUS runs".into(), true)),
+            Err(error) => self.desk.said = Some((error.to_string(), true)),
+        }
+        self.attaching &= !is_look;
+        Ok(())
+    }
+
+    /// Leaves the terminal to what shows an agent, until that ends.
+    fn attach(&mut self, words: &[String]) -> io::Result<()> {
+        let [program, rest @ ..] = words else {
+            self.desk.said = Some(("there is nowhere to go".into(), true));
+            return Ok(());
+        };
+        self.draw()?;
+        self.canvas.clear()?;
+        let mut command = std::process::Command::new(program);
+        command.args(rest);
+        let ended = self.raw.lend(|| command.status())?;
+        let said = match ended {
+            Ok(status) if status.success() => None,
+            Ok(status) => Some((format!("{}: {status}", words.join(" ")), true)),
+            Err(error) => Some((format!("cannot run {}: {error}", words.join(" ")), true)),
+        };
+        self.desk.said = said;
+        self.size = size();
+        self.canvas.resize(self.size.0);
+        Ok(())
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let width = self.size.0;
+        let above: Vec<Line> = self
+            .above
+            .drain(..)
+            .map(|entry| told(&entry, width))
+            .collect();
+        let now = Instant::now();
+        let drawn = rows::draw(&mut self.desk, self.size, now);
+        self.canvas.draw(&above, &drawn.drawing)?;
+        self.desk.drawn(drawn.prompt, now);
+        Ok(())
+    }
+
+    /// What happened stays on the terminal, the board goes.
+    fn finish(&mut self) -> io::Result<()> {
+        self.canvas.draw(&[], &Drawing::default())?;
+        self.canvas.clear()
+    }
+}
+
+async fn next(watching: &mut Option<Watching>) -> io::Result<Option<Answer>> {
+    match watching {
+        Some(watching) => watching.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn begin(folder: &Path, at: Instant) -> io::Result<Option<Watching>> {
+    tokio::time::sleep_until(at.into()).await;
+    Watching::begin(folder).await
+}
+
+/// An entry in a row.
+fn told(entry: &Entry, width: usize) -> Line {
+    let agent = entry.agent.as_ref().map_or("", |agent| agent.as_str());
+    let mut line = Line::styled(clock(entry.at), theme::DIM)
+        .with(" ", theme::PLAIN)
+        .with(agent, theme::BOLD);
+    if let Some(to) = entry.to {
+        line = line.with(format!(" {to}"), theme::CODE);
+    }
+    line = line.with(format!(" {}", entry.why), theme::PLAIN);
+    if !entry.did.is_empty() {
+        line = line.with(format!(" ⇒ {}", entry.did.join("; ")), theme::DIM);
+    }
+    shorten(&line, width)
+}
+
+/// The time of day, here.
+fn clock(at: u64) -> String {
+    let at = i64::try_from(at).ok();
+    let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    let zone = jiff::tz::TimeZone::system();
+    at.map_or_else(String::new, |at| {
+        at.to_zoned(zone).strftime("%H:%M:%S").to_string()
+    })
+}

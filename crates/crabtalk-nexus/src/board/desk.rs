@@ -1,0 +1,494 @@
+//! What the board shows and what keys do, without a terminal.
+//!
+//! Invariants: a key answers the prompt that stood there long enough to be
+//! read, by its id, and no other; a prompt that does not fit is answered where
+//! it was scrolled through; what was typed is lost by Esc alone.
+
+use crate::name::Name;
+use crate::world::{AgentLine, Answer, Command, Entry};
+use crabtalk_screen::Composer;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::time::{Duration, Instant};
+
+/// For how long a prompt has to stand there before a key answers it: what was
+/// typed for another one is under way no longer.
+pub(super) const SETTLES: Duration = Duration::from_millis(400);
+
+/// Rows that a page key moves by.
+const PAGE: usize = 10;
+
+/// What a key asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Do {
+    Nothing,
+    Say(Command),
+    Attach(Name),
+    Quit,
+}
+
+/// What is typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Typing {
+    Send,
+    Deny(Name, Option<String>),
+    Reply(Name, String),
+}
+
+/// What the lower part shows.
+#[derive(Debug)]
+pub(super) enum Mode {
+    Plain,
+    Typing(Typing, Box<Composer>),
+    Reading(Reading),
+}
+
+/// A text that is read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) title: String,
+    pub(super) text: String,
+    pub(super) top: usize,
+    /// Whether its end was on the screen, as whoever drew it says.
+    pub(super) to_the_end: bool,
+    /// The prompt that it is, if it is one.
+    pub(super) prompt: Option<(Name, String)>,
+}
+
+/// Everything known.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) agents: Vec<AgentLine>,
+    pub(super) inbox: usize,
+    pub(super) tasks: usize,
+    /// Why nothing is done.
+    pub(super) held: Option<String>,
+    /// Why nothing is heard.
+    pub(super) lost: Option<String>,
+    /// When the agents were as they are here.
+    pub(super) at: Instant,
+    pub(super) chosen: Option<Name>,
+    pub(super) mode: Mode,
+    /// What a command came to, and whether it is bad.
+    pub(super) said: Option<(String, bool)>,
+    /// The prompt that stands there, since when, and whether it fits.
+    prompt: Option<(String, Instant, bool)>,
+    /// Whether it ends NEXUS to leave, so that it takes two keys.
+    pub(super) is_owner: bool,
+    leaves: bool,
+}
+
+impl Desk {
+    pub(super) fn new(is_owner: bool, now: Instant) -> Self {
+        Self {
+            agents: Vec::new(),
+            inbox: 0,
+            tasks: 0,
+            held: None,
+            lost: Some("NEXUS is being asked".into()),
+            at: now,
+            chosen: None,
+            mode: Mode::Plain,
+            said: None,
+            prompt: None,
+            is_owner,
+            leaves: false,
+        }
+    }
+
+    /// The agent that keys are about.
+    pub(super) fn chosen(&self) -> Option<&AgentLine> {
+        let name = self.chosen.as_ref()?;
+        self.agents.iter().find(|agent| agent.name == *name)
+    }
+
+    pub(super) fn place(&self) -> usize {
+        let is = |agent: &AgentLine| Some(&agent.name) == self.chosen.as_ref();
+        self.agents.iter().position(is).unwrap_or(0)
+    }
+
+    /// Takes in what NEXUS tells, and gives the new entries.
+    pub(super) fn hear(&mut self, answer: Answer, now: Instant) -> Vec<Entry> {
+        let Answer::Board {
+            agents,
+            inbox,
+            tasks,
+            held,
+            entries,
+            ..
+        } = answer
+        else {
+            let why = match answer {
+                Answer::Refused { why } => why,
+                Answer::Board { .. }
+                | Answer::Done { .. }
+                | Answer::Status { .. }
+                | Answer::Tasks { .. }
+                | Answer::Inbox { .. }
+                | Answer::Look { .. } => "NEXUS answers something else".into(),
+            };
+            self.lost = Some(why);
+            return Vec::new();
+        };
+        (self.agents, self.inbox, self.tasks, self.held) = (agents, inbox, tasks, held);
+        (self.lost, self.at) = (None, now);
+        if self.chosen().is_none() {
+            self.chosen = self.agents.first().map(|agent| agent.name.clone());
+        }
+        entries
+    }
+
+    /// What a command came to.
+    pub(super) fn answered(&mut self, answer: Answer) {
+        self.said = match answer {
+            Answer::Done { said } => Some((said, false)),
+            Answer::Refused { why } => Some((why, true)),
+            Answer::Look { text, attach } => {
+                let title = match attach.is_empty() {
+                    true => "what it shows".to_owned(),
+                    false => format!("what it shows (t goes there: {})", attach.join(" ")),
+                };
+                self.read(title, text, None);
+                // Its end is what it shows now.
+                if let Mode::Reading(reading) = &mut self.mode {
+                    reading.top = usize::MAX;
+                }
+                None
+            }
+            Answer::Inbox { letters } => {
+                let text = letters.iter().map(|(id, mail)| {
+                    let at = crate::journal::time(mail.at);
+                    format!("m{id} {at}\n{}\n\n", mail.text())
+                });
+                let text: String = text.collect();
+                match text.is_empty() {
+                    true => Some(("no messages for you".into(), false)),
+                    false => {
+                        self.read("messages for you (x: all are read)".into(), text, None);
+                        None
+                    }
+                }
+            }
+            Answer::Status { .. } | Answer::Board { .. } | Answer::Tasks { .. } => None,
+        };
+    }
+
+    fn read(&mut self, title: String, text: String, prompt: Option<(Name, String)>) {
+        self.mode = Mode::Reading(Reading {
+            title,
+            text,
+            prompt,
+            ..Reading::default()
+        });
+    }
+
+    /// A drawing showed this prompt, whole or not.
+    pub(super) fn drawn(&mut self, prompt: Option<(String, bool)>, now: Instant) {
+        self.prompt = prompt.map(|(id, fits)| match &self.prompt {
+            Some((known, since, _)) if *known == id => (id, *since, fits),
+            _ => (id, now, fits),
+        });
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent, now: Instant) -> Do {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return Do::Quit;
+        }
+        let mode = std::mem::replace(&mut self.mode, Mode::Plain);
+        match mode {
+            Mode::Plain => self.plain_key(key, now),
+            Mode::Typing(what, composer) => self.typing_key(what, composer, key),
+            Mode::Reading(reading) => self.reading_key(reading, key, now),
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        if let Mode::Typing(_, composer) = &mut self.mode {
+            composer.paste(text);
+        }
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "keys that mean nothing here change nothing"
+    )]
+    fn plain_key(&mut self, key: KeyEvent, now: Instant) -> Do {
+        let leaves = std::mem::take(&mut self.leaves);
+        self.said = None;
+        match key.code {
+            KeyCode::Up | KeyCode::Char('k') => self.choose(|at, _| at.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.choose(|at, _| at + 1),
+            KeyCode::PageUp => self.choose(|at, _| at.saturating_sub(PAGE)),
+            KeyCode::PageDown => self.choose(|at, _| at + PAGE),
+            KeyCode::Home => self.choose(|_, _| 0),
+            KeyCode::End => self.choose(|_, last| last),
+            KeyCode::Tab => self.next_for_admin(),
+            KeyCode::Char('q') if self.is_owner && !leaves => {
+                self.leaves = true;
+                self.said = Some((
+                    "q again ends NEXUS; the agents go on, and the next `run` finds them".into(),
+                    false,
+                ));
+            }
+            KeyCode::Char('q') => return Do::Quit,
+            KeyCode::Char('s') => {
+                let mut composer = Composer::default();
+                if let Some(name) = &self.chosen {
+                    composer.set(&format!("@{name} ["));
+                }
+                self.mode = Mode::Typing(Typing::Send, Box::new(composer));
+            }
+            KeyCode::Char('i') => return Do::Say(Command::Inbox { keep: true }),
+            KeyCode::Char('l') => {
+                if let Some(agent) = self.chosen.clone() {
+                    return Do::Say(Command::Look { agent });
+                }
+            }
+            KeyCode::Char('t') => {
+                if let Some(agent) = self.chosen.clone() {
+                    return Do::Attach(agent);
+                }
+            }
+            KeyCode::Char(c @ ('a' | 'y' | 'A' | 'd' | 'n' | 'r' | 'v')) => {
+                return self.decide(c, now);
+            }
+            KeyCode::Char('?') => self.read("keys".into(), KEYS.into(), None),
+            _ => {}
+        }
+        Do::Nothing
+    }
+
+    fn choose(&mut self, to: impl FnOnce(usize, usize) -> usize) {
+        let last = self.agents.len().saturating_sub(1);
+        let at = to(self.place(), last).min(last);
+        self.chosen = self.agents.get(at).map(|agent| agent.name.clone());
+    }
+
+    /// The next one behind the chosen that waits for the person.
+    fn next_for_admin(&mut self) {
+        let (at, count) = (self.place(), self.agents.len());
+        let mut behind = (1..=count).map(|step| &self.agents[(at + step) % count]);
+        match behind.find(|agent| agent.for_admin) {
+            Some(agent) => self.chosen = Some(agent.name.clone()),
+            None => self.said = Some(("nobody waits for you".into(), false)),
+        }
+    }
+
+    /// A key that answers what waits.
+    fn decide(&mut self, key: char, now: Instant) -> Do {
+        let Some(line) = self.chosen() else {
+            return Do::Nothing;
+        };
+        let agent = line.name.clone();
+        let Some(prompt) = line.waits.clone() else {
+            return self.decide_compression(key, agent);
+        };
+        let id = prompt.id.clone();
+        if key == 'v' {
+            let title = format!("{agent} asks");
+            self.read(title, whole(&prompt), Some((agent, id)));
+            return Do::Nothing;
+        }
+        let stands = match &self.prompt {
+            Some((known, since, fits)) if *known == id => {
+                (now.duration_since(*since) >= SETTLES).then_some(*fits)
+            }
+            _ => None,
+        };
+        let Some(fits) = stands else {
+            self.say("what it asks has just changed: read it, then press again");
+            return Do::Nothing;
+        };
+        if matches!(key, 'd' | 'n') {
+            let what = Typing::Deny(agent, Some(id));
+            self.mode = Mode::Typing(what, Box::default());
+            return Do::Nothing;
+        }
+        if prompt.is_question {
+            let what = Typing::Reply(agent, id);
+            self.mode = Mode::Typing(what, Box::default());
+            return Do::Nothing;
+        }
+        if line_is_cut(self.chosen()) {
+            self.say("it is too long to be shown here: t goes there");
+            return Do::Nothing;
+        }
+        if !fits {
+            let title = format!("{agent} asks; at its end {key} allows it");
+            self.read(title, whole(&prompt), Some((agent, id)));
+            return Do::Nothing;
+        }
+        self.allow(key, agent, id, &prompt.always)
+    }
+
+    fn allow(&mut self, key: char, agent: Name, id: String, always: &str) -> Do {
+        let prompt = Some(id);
+        match key {
+            'a' | 'y' => Do::Say(Command::Approve { agent, prompt }),
+            'A' if always.is_empty() => {
+                self.say("that is not offered for good");
+                Do::Nothing
+            }
+            'A' => Do::Say(Command::ApproveAlways { agent, prompt }),
+            _ => Do::Nothing,
+        }
+    }
+
+    fn decide_compression(&mut self, key: char, agent: Name) -> Do {
+        let prompt = None;
+        let waits = self.chosen().is_some_and(|line| line.for_admin);
+        match key {
+            'a' | 'y' if waits => Do::Say(Command::Approve { agent, prompt }),
+            'd' | 'n' if waits => Do::Say(Command::Deny {
+                agent,
+                prompt,
+                reason: String::new(),
+            }),
+            _ => {
+                self.say("it waits for nothing of yours");
+                Do::Nothing
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.said = Some((text.to_owned(), false));
+    }
+
+    fn typing_key(&mut self, what: Typing, mut composer: Box<Composer>, key: KeyEvent) -> Do {
+        let is_plain = key.modifiers.is_empty();
+        if key.code == KeyCode::Esc {
+            return Do::Nothing;
+        }
+        if key.code == KeyCode::Enter && is_plain {
+            let text = composer.take();
+            let text = text.trim().to_owned();
+            return match what {
+                Typing::Deny(agent, prompt) => Do::Say(Command::Deny {
+                    agent,
+                    prompt,
+                    reason: text,
+                }),
+                _ if text.is_empty() => Do::Nothing,
+                Typing::Send => Do::Say(Command::Send { text }),
+                Typing::Reply(agent, id) => Do::Say(Command::Answer {
+                    agent,
+                    prompt: Some(id),
+                    text,
+                }),
+            };
+        }
+        composer.key(key);
+        self.mode = Mode::Typing(what, composer);
+        Do::Nothing
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "keys that mean nothing here change nothing"
+    )]
+    fn reading_key(&mut self, mut reading: Reading, key: KeyEvent, now: Instant) -> Do {
+        match key.code {
+            KeyCode::Up | KeyCode::Char('k') => reading.top = reading.top.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') | KeyCode::Enter => {
+                reading.top = reading.top.saturating_add(1);
+            }
+            KeyCode::PageUp => reading.top = reading.top.saturating_sub(PAGE),
+            KeyCode::PageDown | KeyCode::Char(' ') => {
+                reading.top = reading.top.saturating_add(PAGE);
+            }
+            KeyCode::Home => reading.top = 0,
+            KeyCode::End => reading.top = usize::MAX,
+            KeyCode::Char('t') => {
+                if let Some(agent) = self.chosen.clone() {
+                    return Do::Attach(agent);
+                }
+            }
+            KeyCode::Char('x') if reading.title.starts_with("messages") => {
+                return Do::Say(Command::Inbox { keep: false });
+            }
+            KeyCode::Char(c @ ('a' | 'y' | 'A')) => {
+                return self.decide_reading(c, reading, now);
+            }
+            KeyCode::Char('d' | 'n') if reading.prompt.is_some() => {
+                if let Some((agent, id)) = reading.prompt {
+                    let what = Typing::Deny(agent, Some(id));
+                    self.mode = Mode::Typing(what, Box::default());
+                }
+                return Do::Nothing;
+            }
+            KeyCode::Esc | KeyCode::Char('q' | 'l' | 'i' | 'v' | '?') => return Do::Nothing,
+            _ => {}
+        }
+        self.mode = Mode::Reading(reading);
+        Do::Nothing
+    }
+
+    /// A key that allows the prompt that is being read.
+    fn decide_reading(&mut self, key: char, reading: Reading, _: Instant) -> Do {
+        let Some((agent, id)) = reading.prompt.clone() else {
+            self.mode = Mode::Reading(reading);
+            return Do::Nothing;
+        };
+        if !reading.to_the_end {
+            self.mode = Mode::Reading(reading);
+            self.say("read it to its end first");
+            return Do::Nothing;
+        }
+        let line = self.agents.iter().find(|line| line.name == agent);
+        let asked = line.and_then(|line| line.waits.clone());
+        if line_is_cut(line) {
+            self.say("it is too long to be shown here: t goes there");
+            return Do::Nothing;
+        }
+        match asked.filter(|asked| asked.id == id && !asked.is_question) {
+            Some(asked) => self.allow(key, agent, id, &asked.always),
+            None => {
+                self.say("it does not ask this any more");
+                Do::Nothing
+            }
+        }
+    }
+}
+
+fn line_is_cut(line: Option<&AgentLine>) -> bool {
+    line.is_some_and(|line| line.is_cut)
+}
+
+/// A prompt with all that would be done.
+pub(super) fn whole(prompt: &crabtalk_backend::Prompt) -> String {
+    let mut text = String::new();
+    if !prompt.tool.is_empty() || !prompt.subject.is_empty() {
+        // Each character of what is judged is seen, also one that draws frames.
+        let judged = format!("{} {}\n", prompt.tool, prompt.subject);
+        text.push_str(&crabtalk_render::exact(judged.trim_start()));
+    }
+    if prompt.text.trim() != prompt.subject.trim() {
+        text.push_str(&prompt.text);
+        text.push('\n');
+    }
+    if !prompt.options.is_empty() && prompt.is_question {
+        text.push_str(&format!("({})\n", prompt.options.join(", ")));
+    }
+    if !prompt.always.is_empty() {
+        text.push_str(&format!("for good: {}\n", prompt.always));
+    }
+    text
+}
+
+const KEYS: &str = "\
+up, down, j, k   choose an agent          Tab   the next that waits for you
+a, y             allow what it asks, or its compression
+A                allow it for good, where that is offered
+d, n             refuse it, with a reason
+r                answer its question
+v                what it asks, whole
+l                what it shows, or said last
+t                go to it (tmux, or the chat); leaving there comes back
+s                send a message: @AGENT [TOPIC]: text
+i                your messages
+q                leave                    Ctrl-C   at once
+";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! How everybody is, for people.
+
+use super::World;
+use super::say::AgentLine;
+use crate::agent::{Agent, Standing, State, Step};
+use crate::mail::Mail;
+use crate::name::Name;
+use crabtalk_backend::Prompt;
+
+/// Characters of the last message that are kept: a row of a wide terminal.
+const LAST_CHARS: usize = 160;
+
+/// Bytes of a prompt that are told to those who look on, at most: pages of text.
+const MAX_SHOWN: usize = 64 * 1024;
+
+fn shown(prompt: &Prompt) -> Prompt {
+    let mut prompt = prompt.clone();
+    for text in [&mut prompt.text, &mut prompt.subject] {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN));
+    }
+    prompt
+}
+
+impl World {
+    /// The agents, each in a line.
+    pub(super) fn lines(&self) -> Vec<AgentLine> {
+        let line = |(name, agent)| self.line(name, agent);
+        self.agents.iter().map(line).collect()
+    }
+
+    fn line(&self, name: &Name, agent: &Agent) -> AgentLine {
+        let flags = [
+            ("monitor off", !agent.monitor),
+            ("held", agent.held),
+            ("paused", agent.paused),
+        ];
+        let set = flags.iter().filter(|(_, set)| *set);
+        let mut asked = agent.waiting.iter();
+        let asked = asked.find(|w| w.standing == Standing::Asked);
+        let member = self.team.agents.get(name);
+        AgentLine {
+            name: name.clone(),
+            state: agent.state,
+            for_ms: self.now.saturating_sub(agent.since),
+            queue: self.mail.waiting_for(name),
+            kind: member.and_then(|m| m.kind.clone()).unwrap_or_default(),
+            tokens: agent.meters.tokens,
+            window: agent.meters.window,
+            percent: agent.meters.percent(),
+            turns: agent.meters.turns,
+            flags: set.map(|(flag, _)| (*flag).to_owned()).collect(),
+            note: agent.note.clone(),
+            last: agent.last.clone(),
+            waits_for: self.waits_for(name, agent),
+            for_admin: asked.is_some() || agent.step == Step::Awaiting,
+            is_cut: asked.is_some_and(|waiting| waiting.prompt.text.len() > MAX_SHOWN),
+            waits: asked.map(|waiting| shown(&waiting.prompt)),
+        }
+    }
+
+    /// What an agent waits for.
+    fn waits_for(&self, name: &Name, agent: &Agent) -> String {
+        if let Some(waiting) = agent.waiting.first() {
+            let what = super::act::short(&waiting.prompt);
+            let (_, what) = what.split_once("] ").unwrap_or(("", &what));
+            return match waiting.standing {
+                Standing::Asked if waiting.prompt.is_question => "your answer".into(),
+                Standing::Asked => format!("your approval: {what}"),
+                _ if agent.held => format!("whoever is at its window: {what}"),
+                Standing::Pressed => format!("its prompt to go away: {what}"),
+                Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
+                    format!("an answer that is decided: {what}")
+                }
+            };
+        }
+        let asked: Vec<&str> = self.waits.of(name).map(Name::as_str).collect();
+        if !asked.is_empty() {
+            return format!("the answer of {}", asked.join(", "));
+        }
+        match agent.step {
+            Step::Stopping => return "its end".into(),
+            Step::Backoff => return "the pause before it is started again".into(),
+            Step::Launching => return "it to take messages".into(),
+            Step::Bootstrapping => return "it to say who it is".into(),
+            Step::Noticed => return "it to be ready for compression".into(),
+            Step::Verifying => return "the check of its readiness".into(),
+            Step::Awaiting => return "your approval of its compression".into(),
+            Step::Compressing => return "its compression".into(),
+            Step::Plain => {}
+        }
+        match (agent.state, agent.held) {
+            (State::Stuck | State::Failed, _) => "you".into(),
+            (_, true) => "whoever is at its window".into(),
+            (State::Active, _) => "the end of its turn".into(),
+            (State::Idle, _) if agent.paused => "`resume`".into(),
+            _ => String::new(),
+        }
+    }
+
+    /// Keeps the last message to or from an agent, for people.
+    pub(super) fn remember(&mut self, name: &Name, mail: &Mail) {
+        let topic = mail.topic.as_ref().map_or("", |topic| topic.as_str());
+        let (arrow, other) = match mail.from == *name {
+            true => ("→", &mail.to),
+            false => ("←", &mail.from),
+        };
+        let body = mail.body.trim().lines().next().unwrap_or_default();
+        let line = format!("{arrow} {other} [{topic}] {body}");
+        let last: String = line.chars().take(LAST_CHARS).collect();
+        if self
+            .agents
+            .get(name)
+            .is_some_and(|agent| agent.last != last)
+            && let Some(agent) = self.agent_mut(name)
+        {
+            agent.last = last;
+        }
+    }
+}
