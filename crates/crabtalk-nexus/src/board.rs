@@ -10,17 +10,16 @@
 //! knows it is told over NEXUS's socket, and what keys do are commands.
 //!
 //! Invariants: a terminal that takes nothing costs the board, and the supervisor
-//! nothing; nothing is drawn while nothing changes but times; what happened
-//! scrolls up above as ordinary text.
+//! nothing; nothing is drawn while nothing changes but times; what the terminal
+//! showed before comes back.
 
 mod aside;
 mod desk;
 mod rows;
 
 use crate::control::{Watching, say};
-use crate::world::{Answer, Command, Entry};
-use crabtalk_render::{Line, shorten, theme};
-use crabtalk_screen::{Canvas, Drawing, Raw, size, styles};
+use crate::world::{Answer, Command};
+use crabtalk_screen::{Canvas, Page, Raw, size, styles};
 use crossterm::event::{Event, KeyEventKind};
 use desk::{Desk, Do};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -49,28 +48,29 @@ pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) 
     let mut board = Board {
         folder,
         raw: Raw::begin()?,
-        canvas: Canvas::new(Box::new(io::stdout()), styles(), size().0),
+        page: Some(Page::begin()?),
+        canvas: canvas(),
         size: size(),
         desk: Desk::new(is_owner, Instant::now()),
         calls: FuturesUnordered::new(),
-        above: Vec::new(),
         attaching: false,
     };
-    let ran = board.run(end).await;
-    let cleared = board.finish();
-    ran?;
-    cleared
+    board.run(end).await
+}
+
+fn canvas() -> Canvas {
+    Canvas::new(Box::new(io::stdout()), styles(), size().0)
 }
 
 struct Board<'a> {
     folder: &'a Path,
+    /// Given back before the keys are.
+    page: Option<Page>,
     raw: Raw,
     canvas: Canvas,
     size: (usize, usize),
     desk: Desk,
     calls: FuturesUnordered<Call>,
-    /// Entries that were not drawn yet.
-    above: Vec<Entry>,
     /// Whether the look that was asked for is to go there.
     attaching: bool,
 }
@@ -136,8 +136,7 @@ impl Board<'_> {
     fn heard(&mut self, news: io::Result<Option<Answer>>) -> bool {
         match news {
             Ok(Some(answer)) => {
-                let entries = self.desk.hear(answer, Instant::now());
-                self.above.extend(entries);
+                self.desk.hear(answer, Instant::now());
                 self.desk.lost.is_none()
             }
             Ok(None) => {
@@ -159,10 +158,7 @@ impl Board<'_> {
                 return self.perform(done);
             }
             Event::Paste(text) => self.desk.paste(&text),
-            Event::Resize(..) => {
-                self.size = size();
-                self.canvas.resize(self.size.0);
-            }
+            Event::Resize(..) => self.begin_anew()?,
             Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
         }
         Ok(false)
@@ -218,8 +214,7 @@ impl Board<'_> {
             self.desk.said = Some(("there is nowhere to go".into(), true));
             return Ok(());
         };
-        self.draw()?;
-        self.canvas.clear()?;
+        self.page = None;
         let mut command = std::process::Command::new(program);
         command.args(rest);
         let ended = self.raw.lend(|| command.status())?;
@@ -229,29 +224,28 @@ impl Board<'_> {
             Err(error) => Some((format!("cannot run {}: {error}", words.join(" ")), true)),
         };
         self.desk.said = said;
+        self.begin_anew()
+    }
+
+    /// Nothing is known of what the terminal shows.
+    fn begin_anew(&mut self) -> io::Result<()> {
         self.size = size();
-        self.canvas.resize(self.size.0);
-        Ok(())
+        self.canvas = canvas();
+        match &self.page {
+            Some(page) => page.clear(),
+            None => {
+                self.page = Some(Page::begin()?);
+                Ok(())
+            }
+        }
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        let width = self.size.0;
-        let above: Vec<Line> = self
-            .above
-            .drain(..)
-            .map(|entry| told(&entry, width))
-            .collect();
         let now = Instant::now();
         let drawn = rows::draw(&mut self.desk, self.size, now);
-        self.canvas.draw(&above, &drawn.drawing)?;
+        self.canvas.draw(&[], &drawn.drawing)?;
         self.desk.drawn(drawn.prompt, now);
         Ok(())
-    }
-
-    /// What happened stays on the terminal, the board goes.
-    fn finish(&mut self) -> io::Result<()> {
-        self.canvas.draw(&[], &Drawing::default())?;
-        self.canvas.clear()
     }
 }
 
@@ -265,30 +259,4 @@ async fn next(watching: &mut Option<Watching>) -> io::Result<Option<Answer>> {
 async fn begin(folder: &Path, at: Instant) -> io::Result<Option<Watching>> {
     tokio::time::sleep_until(at.into()).await;
     Watching::begin(folder).await
-}
-
-/// An entry in a row.
-fn told(entry: &Entry, width: usize) -> Line {
-    let agent = entry.agent.as_ref().map_or("", |agent| agent.as_str());
-    let mut line = Line::styled(clock(entry.at), theme::DIM)
-        .with(" ", theme::PLAIN)
-        .with(agent, theme::BOLD);
-    if let Some(to) = entry.to {
-        line = line.with(format!(" {to}"), theme::CODE);
-    }
-    line = line.with(format!(" {}", entry.why), theme::PLAIN);
-    if !entry.did.is_empty() {
-        line = line.with(format!(" ⇒ {}", entry.did.join("; ")), theme::DIM);
-    }
-    shorten(&line, width)
-}
-
-/// The time of day, here.
-fn clock(at: u64) -> String {
-    let at = i64::try_from(at).ok();
-    let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
-    let zone = jiff::tz::TimeZone::system();
-    at.map_or_else(String::new, |at| {
-        at.to_zoned(zone).strftime("%H:%M:%S").to_string()
-    })
 }

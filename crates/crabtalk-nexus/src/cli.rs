@@ -179,6 +179,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     let ran = start::run(places, clock(), listener, || board.begin(), stop).await;
     board.end();
     ran?;
+    let _ = writeln!(io::stderr(), "NEXUS ended; the agents go on");
     Ok(())
 }
 

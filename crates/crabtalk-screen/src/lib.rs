@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! canvas    lines that stay, rows that are drawn again
-//! raw       the terminal, key by key
+//! raw       the terminal, key by key; all of it, for a while
 //! composer  the text that a person writes
 //! ```
 //!
@@ -19,4 +19,4 @@ mod raw;
 
 pub use canvas::{Canvas, Drawing};
 pub use composer::{Composer, PROMPT, Typed};
-pub use raw::{Raw, is_plain, size, styles};
+pub use raw::{Page, Raw, is_plain, size, styles};

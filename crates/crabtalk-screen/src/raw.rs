@@ -3,6 +3,7 @@
 //! Invariant: whatever ends the program, the terminal is as it was before.
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, EventStream};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, terminal};
 use futures_util::StreamExt;
 use std::fmt;
@@ -68,6 +69,33 @@ impl Raw {
         execute!(io::stdout(), EnableBracketedPaste)?;
         self.events = Some(EventStream::new());
         Ok(done)
+    }
+}
+
+/// The whole terminal, empty; what it showed before comes back once it is dropped.
+#[derive(Debug)]
+pub struct Page(());
+
+impl Page {
+    /// Takes it.
+    pub fn begin() -> io::Result<Self> {
+        execute!(io::stdout(), EnterAlternateScreen)?;
+        let page = Self(());
+        page.clear()?;
+        Ok(page)
+    }
+
+    /// Makes it empty, with the cursor at its beginning, as after a change of its size.
+    pub fn clear(&self) -> io::Result<()> {
+        use crossterm::{cursor::MoveTo, terminal::Clear, terminal::ClearType};
+        execute!(io::stdout(), Clear(ClearType::All), MoveTo(0, 0))
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // A terminal that is gone shows nothing again.
+        let _ = execute!(io::stdout(), LeaveAlternateScreen, crossterm::cursor::Show);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::name::Name;
 use crate::world::{AgentLine, Answer, Command, Entry};
 use crabtalk_screen::Composer;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// For how long a prompt has to stand there before a key answers it: what was
@@ -16,6 +17,9 @@ pub(super) const SETTLES: Duration = Duration::from_millis(400);
 
 /// Rows that a page key moves by.
 const PAGE: usize = 10;
+
+/// Entries of the log that are kept: as many as a high terminal shows.
+const LOG: usize = 200;
 
 /// What a key asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub(super) struct Reading {
     pub(super) top: usize,
     /// Whether its end was on the screen, as whoever drew it says.
     pub(super) to_the_end: bool,
+    /// The last of the letters that it is, if it is some.
+    pub(super) upto: Option<u64>,
     /// The prompt that it is, if it is one.
     pub(super) prompt: Option<(Name, String)>,
 }
@@ -66,6 +72,8 @@ pub(super) struct Desk {
     pub(super) lost: Option<String>,
     /// When the agents were as they are here.
     pub(super) at: Instant,
+    /// What happened last.
+    pub(super) log: VecDeque<Entry>,
     pub(super) chosen: Option<Name>,
     pub(super) mode: Mode,
     /// What a command came to, and whether it is bad.
@@ -86,6 +94,7 @@ impl Desk {
             held: None,
             lost: Some("NEXUS is being asked".into()),
             at: now,
+            log: VecDeque::new(),
             chosen: None,
             mode: Mode::Plain,
             said: None,
@@ -106,8 +115,8 @@ impl Desk {
         self.agents.iter().position(is).unwrap_or(0)
     }
 
-    /// Takes in what NEXUS tells, and gives the new entries.
-    pub(super) fn hear(&mut self, answer: Answer, now: Instant) -> Vec<Entry> {
+    /// Takes in what NEXUS tells.
+    pub(super) fn hear(&mut self, answer: Answer, now: Instant) {
         let Answer::Board {
             agents,
             inbox,
@@ -127,14 +136,16 @@ impl Desk {
                 | Answer::Look { .. } => "NEXUS answers something else".into(),
             };
             self.lost = Some(why);
-            return Vec::new();
+            return;
         };
         (self.agents, self.inbox, self.tasks, self.held) = (agents, inbox, tasks, held);
         (self.lost, self.at) = (None, now);
         if self.chosen().is_none() {
             self.chosen = self.agents.first().map(|agent| agent.name.clone());
         }
-        entries
+        self.log.extend(entries);
+        let passed = self.log.len().saturating_sub(LOG);
+        self.log.drain(..passed);
     }
 
     /// What a command came to.
@@ -163,7 +174,10 @@ impl Desk {
                 match text.is_empty() {
                     true => Some(("no messages for you".into(), false)),
                     false => {
-                        self.read("messages for you (x: all are read)".into(), text, None);
+                        self.read("messages for you (x: these are read)".into(), text, None);
+                        if let Mode::Reading(reading) = &mut self.mode {
+                            reading.upto = letters.iter().map(|(id, _)| *id).max();
+                        }
                         None
                     }
                 }
@@ -404,8 +418,10 @@ impl Desk {
                     return Do::Attach(agent);
                 }
             }
-            KeyCode::Char('x') if reading.title.starts_with("messages") => {
-                return Do::Say(Command::Inbox { keep: false });
+            KeyCode::Char('x') => {
+                if let Some(upto) = reading.upto {
+                    return Do::Say(Command::Read { upto });
+                }
             }
             KeyCode::Char(c @ ('a' | 'y' | 'A')) => {
                 return self.decide_reading(c, reading, now);

@@ -6,14 +6,14 @@
 
 use super::desk::{Desk, Mode, Reading, Typing, whole};
 use crate::agent::State;
-use crate::world::AgentLine;
+use crate::world::{AgentLine, Entry};
 use anstyle::Style;
 use crabtalk_render::{Line, Span, cut, shorten, theme, tokens, wrapped};
 use crabtalk_screen::Drawing;
 use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr;
 
-/// Rows that the log keeps above, where there is room for it.
+/// Rows of the log at least, on terminals that are not low.
 const LOG_ROWS: usize = 4;
 
 /// Terminals so low get no rows of the log.
@@ -31,14 +31,10 @@ pub(super) struct Drawn {
 
 /// Draws it on so many columns and rows.
 pub(super) fn draw(desk: &mut Desk, (width, height): (usize, usize), now: Instant) -> Drawn {
-    let most = match height {
-        0..LOW => height.saturating_sub(1),
-        _ => height - LOG_ROWS,
-    }
-    .max(3);
     let mut rows = vec![header(desk, width)];
     if let Mode::Reading(reading) = &mut desk.mode {
-        read(reading, width, most, &mut rows);
+        read(reading, width, height, &mut rows);
+        rows.resize(height - 1, Line::default());
         let foot = said(&desk.said, width)
             .unwrap_or_else(|| dim("up, down, PgUp, PgDn · Esc leaves", width));
         rows.push(foot);
@@ -49,11 +45,17 @@ pub(super) fn draw(desk: &mut Desk, (width, height): (usize, usize), now: Instan
         };
     }
     let foot = foot(desk, width);
-    let room = most.saturating_sub(1 + foot.0.len());
+    let room = height.saturating_sub(1 + foot.0.len());
     let details = details(desk, width, (room / DETAIL_PART).max(2));
-    let listed = room.saturating_sub(details.rows.len());
+    let log_rows = if height < LOW { 0 } else { LOG_ROWS };
+    let listed = room.saturating_sub(details.rows.len() + log_rows);
     list(desk, width, listed, now, &mut rows);
     rows.extend(details.rows);
+    let last = height.saturating_sub(foot.0.len());
+    let left = last.saturating_sub(rows.len());
+    let passed = desk.log.len().saturating_sub(left);
+    rows.extend(desk.log.iter().skip(passed).map(|entry| told(entry, width)));
+    rows.resize(last, Line::default());
     let cursor = foot.1.map(|(row, column)| (rows.len() + row, column));
     rows.extend(foot.0);
     Drawn {
@@ -268,7 +270,15 @@ fn row(
         _ => theme::PLAIN,
     };
     put(&right(&context, columns.context), columns.context, style);
-    put("", 1, theme::PLAIN);
+    if columns.waits > 0 {
+        spans.push(Span::new(" ", theme::PLAIN));
+    }
+    let mut put = |text: &str, width: usize, style: Style| {
+        if width > 0 {
+            spans.extend(cell(text, width, style));
+            spans.push(Span::new(" ", theme::PLAIN));
+        }
+    };
     let waits = match (agent.waits_for.as_str(), agent.flags.as_slice()) {
         ("", []) => String::new(),
         ("", flags) => flags.join(", "),
@@ -281,6 +291,8 @@ fn row(
     };
     put(&waits, columns.waits, style);
     put(&agent.last, columns.last, theme::DIM);
+    // No space behind the last one: it would be wider than the terminal.
+    spans.pop();
     let line = Line::from(spans);
     shorten(&line, width)
 }
@@ -430,6 +442,32 @@ fn read(reading: &mut Reading, width: usize, most: usize, rows: &mut Vec<Line>) 
     reading.top = reading.top.min(last);
     reading.to_the_end |= reading.top == last;
     rows.extend(lines.into_iter().skip(reading.top).take(room));
+}
+
+/// An entry in a row.
+fn told(entry: &Entry, width: usize) -> Line {
+    let agent = entry.agent.as_ref().map_or("", |agent| agent.as_str());
+    let mut line = Line::styled(clock(entry.at), theme::DIM)
+        .with(" ", theme::PLAIN)
+        .with(agent, theme::BOLD);
+    if let Some(to) = entry.to {
+        line = line.with(format!(" {to}"), theme::CODE);
+    }
+    line = line.with(format!(" {}", entry.why), theme::PLAIN);
+    if !entry.did.is_empty() {
+        line = line.with(format!(" ⇒ {}", entry.did.join("; ")), theme::DIM);
+    }
+    shorten(&line, width)
+}
+
+/// The time of day, here.
+fn clock(at: u64) -> String {
+    let at = i64::try_from(at).ok();
+    let at = at.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    let zone = jiff::tz::TimeZone::system();
+    at.map_or_else(String::new, |at| {
+        at.to_zoned(zone).strftime("%H:%M:%S").to_string()
+    })
 }
 
 #[cfg(test)]

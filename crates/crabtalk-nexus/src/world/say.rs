@@ -36,6 +36,11 @@ pub enum Command {
         /// Whether it stays.
         keep: bool,
     },
+    /// ADMIN's mail up to this letter was read, and goes away.
+    Read {
+        /// Its number.
+        upto: u64,
+    },
     /// Yes.
     Approve {
         /// To whom.
@@ -242,6 +247,11 @@ impl World {
                 return Ok(Answer::Tasks { tasks });
             }
             Command::Inbox { keep } => return Ok(self.inbox(keep)),
+            Command::Read { upto } => {
+                let count = self.read(|id| id <= upto);
+                let said = format!("{count} messages are read");
+                return Ok(Answer::Done { said });
+            }
             Command::Send { text } => return self.send_as_admin(&text),
             Command::AddTask { text } => return self.add_task(&text),
             Command::Pause { agent } => return self.each(agent, &Trigger::Pause, "paused"),
@@ -460,15 +470,24 @@ impl World {
             .collect();
         letters.sort_by_key(|(id, mail)| (mail.priority != Priority::Urgent, *id));
         if !keep {
-            for (id, _) in &letters {
-                self.mail.change(*id, |course| course.fate = Fate::Answered);
-            }
-            if !letters.is_empty() {
-                let count = letters.len();
-                self.note(None, format!("ADMIN read {count} messages"), None);
-            }
+            self.read(|_| true);
         }
         Answer::Inbox { letters }
+    }
+
+    /// Letters of ADMIN were read: how many.
+    fn read(&mut self, which: impl Fn(u64) -> bool) -> usize {
+        let letters = self.mail.letters().iter();
+        let read = letters.filter(|(id, letter)| letter.mail.to == Name::admin() && which(**id));
+        let ids: Vec<u64> = read.map(|(id, _)| *id).collect();
+        for id in &ids {
+            self.mail.change(*id, |course| course.fate = Fate::Answered);
+        }
+        if !ids.is_empty() {
+            let count = ids.len();
+            self.note(None, format!("ADMIN read {count} messages"), None);
+        }
+        ids.len()
     }
 
     fn status(&self) -> Answer {

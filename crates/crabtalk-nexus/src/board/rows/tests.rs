@@ -41,7 +41,14 @@ fn desk(agents: usize) -> Desk {
         tasks: 40,
         held: None,
         seen: 0,
-        entries: Vec::new(),
+        entries: (0..100)
+            .map(|n| Entry {
+                n,
+                why: "it \u{1b}[2J happened, and more".repeat(4),
+                did: vec!["post m1".into()],
+                ..Entry::default()
+            })
+            .collect(),
     };
     desk.hear(board, now);
     desk

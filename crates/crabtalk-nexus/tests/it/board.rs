@@ -1,0 +1,204 @@
+//! The live board on real terminals: a team of doubles behind a real supervisor,
+//! and people who look on, decide and leave.
+
+use crate::double::{Line, Tap};
+use crate::rig::{Rig, say};
+use crate::tmux::{Tmux, has_tmux};
+use crabtalk_nexus::clock::Clock;
+use crabtalk_nexus::control::Control;
+use crabtalk_nexus::supervisor::Asked;
+use crabtalk_nexus::world::Command;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
+
+const TEAM: &str = "[rules]\nallow = [\"bash(cargo *)\"]\n\
+    [agent.BUILDER]\n[agent.REVIEWER]\n[agent.WRITER]\n[agent.OPS]\n[agent.OPS-2]\n[agent.OPS-3]\n";
+
+fn no_tap() -> Tap {
+    Arc::new(|| false)
+}
+
+/// A team in fast time, and a home in which programs find it.
+fn team(config: &str) -> (Rig, PathBuf) {
+    let mut rig = Rig::new(config);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    rig.clock = Clock::fast(u64::try_from(now.as_millis()).unwrap(), 100);
+    let home = rig.root().parent().unwrap().join("home");
+    let state = home.join(".crabtalk/state");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::create_dir_all(rig.state()).unwrap();
+    std::os::unix::fs::symlink(rig.state(), state.join("nexus")).unwrap();
+    (rig, home)
+}
+
+/// Runs the team while somebody does something.
+async fn with_team<T>(rig: &Rig, work: impl AsyncFnOnce(mpsc::Sender<Asked>) -> T) -> T {
+    let (commands, asked) = mpsc::channel(8);
+    let supervisor = rig.supervisor(&no_tap());
+    let control = Control::open(&rig.state()).unwrap();
+    let changes = supervisor.changes();
+    tokio::select! {
+        result = supervisor.run(asked, std::future::pending()) => panic!("{result:?}"),
+        () = control.serve(&commands, &changes) => unreachable!("it serves until it is dropped"),
+        done = work(commands.clone()) => done,
+    }
+}
+
+fn pressed(rig: &Rig, name: &str) -> Vec<bool> {
+    let of = |line| match line {
+        Line::Pressed { allow, .. } => Some(allow),
+        Line::User { .. } | Line::Died { .. } | Line::Compressed { .. } => None,
+    };
+    rig.transcript(name).into_iter().filter_map(of).collect()
+}
+
+async fn task(commands: &mpsc::Sender<Asked>, text: &str) {
+    let text = text.to_owned();
+    say(commands, Command::AddTask { text }).await;
+}
+
+#[tokio::test]
+async fn two_people_look_on_and_one_allows_and_refuses() {
+    if !has_tmux("two_people_look_on_and_one_allows_and_refuses") {
+        return;
+    }
+    let (rig, home) = team(TEAM);
+    let folder = rig.root().parent().unwrap().to_owned();
+    with_team(&rig, async |commands| {
+        let small = Tmux::open(&folder, &home, "NEXUS monitor", (80, 24));
+        let large = Tmux::open(&folder, &home, "NEXUS monitor", (200, 50));
+        let narrow = Tmux::open(&folder, &home, "NEXUS monitor", (40, 20));
+        for tmux in [&small, &large, &narrow] {
+            tmux.shows(&["BUILDER", "OPS-3", "IDLE", "6 agents"]).await;
+        }
+        task(&commands, "@REVIEWER [PUBLISH]: prompt git push").await;
+        let wide = large
+            .shows(&["1 wait for you", "your approval: bash git push"])
+            .await;
+        assert!(
+            wide.contains("LAST MESSAGE") && wide.contains("← NEXUS [PUBLISH]"),
+            "{wide}"
+        );
+        narrow.shows(&["APPROVAL", "wait for you"]).await;
+        small.shows(&["1 wait for you"]).await;
+        // Tab goes to who waits; a key that comes too early is told, not taken.
+        small.key("Tab");
+        small.shows(&["›REVIEWER", "│ bash git push"]).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        small.types("a");
+        small.shows(&["REVIEWER: approved"]).await;
+        large.shows(&["[PUBLISH] done"]).await;
+        assert_eq!(pressed(&rig, "REVIEWER"), [true]);
+
+        // Another one is refused with a reason, at the large one.
+        task(&commands, "@WRITER [SECOND]: prompt rm -r book").await;
+        large.shows(&["your approval: bash rm"]).await;
+        large.key("Tab");
+        large.shows(&["›WRITER", "│ bash rm -r book"]).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        large.types("d");
+        large.shows(&["why WRITER may not"]).await;
+        large.types("not today; q");
+        large.key("Enter");
+        large.shows(&["WRITER: denied"]).await;
+        large.shows(&["[SECOND] refused"]).await;
+    })
+    .await;
+    assert_eq!(pressed(&rig, "WRITER"), [false]);
+}
+
+/// Whether there is a colour or another style among these bytes.
+fn has_style(bytes: &str) -> bool {
+    let sequences = bytes.split("\u{1b}[").skip(1);
+    let mut ends = sequences.filter_map(|text| {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+        text[end..].chars().next()
+    });
+    ends.any(|end| end == 'm')
+}
+
+#[tokio::test]
+async fn a_terminal_is_resized_and_what_agents_say_drives_none() {
+    if !has_tmux("a_terminal_is_resized_and_what_agents_say_drives_none") {
+        return;
+    }
+    let (rig, home) = team(TEAM);
+    let folder = rig.root().parent().unwrap().to_owned();
+    let bytes = folder.join("bytes");
+    with_team(&rig, async |commands| {
+        let tmux = Tmux::open(
+            &folder,
+            &home,
+            "sleep 1; NO_COLOR=1 NEXUS monitor",
+            (80, 24),
+        );
+        tmux.record(&bytes);
+        tmux.shows(&["›BUILDER", "IDLE"]).await;
+        tmux.resize(40, 12);
+        tmux.shows(&["›BUILDER", "l look · s send"]).await;
+        tmux.resize(120, 30);
+        let hostile = "@OPS [EVIL]: prompt see \u{1b}]0;title\u{7}\u{202e}it";
+        task(&commands, hostile).await;
+        tmux.shows(&["1 wait for you"]).await;
+        tmux.key("Tab");
+        let shown = "bash see <U+202E>it";
+        let screen = tmux.shows(&["›OPS", shown, "LAST MESSAGE"]).await;
+        assert_eq!(screen.matches("LAST MESSAGE").count(), 1, "{screen}");
+        // What is sent stands in the line that is offered.
+        tmux.types("s");
+        tmux.shows(&["› @OPS ["]).await;
+        tmux.types("HI]: how is it");
+        tmux.key("Enter");
+        tmux.shows(&["in the mailbox"]).await;
+        tmux.types("l");
+        tmux.shows(&["what it shows"]).await;
+        tmux.key("Escape");
+        tmux.types("?");
+        tmux.shows(&["allow it for good"]).await;
+        tmux.key("Escape");
+        tmux.shows(&["›OPS"]).await;
+        tmux.types("q");
+        let left = tmux.shows(&["ended with 0"]).await;
+        assert!(!left.contains("›OPS"), "{left}");
+    })
+    .await;
+    let bytes = String::from_utf8_lossy(&std::fs::read(&bytes).unwrap()).into_owned();
+    assert!(!has_style(&bytes), "{bytes:?}");
+    assert!(!bytes.contains("\u{1b}]0;title"), "{bytes:?}");
+}
+
+#[tokio::test]
+async fn run_shows_the_board_and_ends_by_two_keys_and_a_dumb_terminal_gets_lines() {
+    if !has_tmux("run_shows_the_board_and_ends_by_two_keys_and_a_dumb_terminal_gets_lines") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_owned();
+    let config = home.join(".crabtalk/config");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::create_dir_all(home.join("team")).unwrap();
+    let team = "root = \"~/team\"\n[agent.GHOST]\nkind = \"no-such-kind\"\n";
+    std::fs::write(config.join("nexus.toml"), team).unwrap();
+    {
+        let tmux = Tmux::open(&home, &home, "NEXUS run", (80, 24));
+        tmux.shows(&["›GHOST", "FAILED", "1 messages (i)"]).await;
+        // A second one is told, and takes nothing from the first.
+        let second = Tmux::open(&home, &home, "NEXUS run", (81, 24));
+        second.shows(&["another NEXUS runs", "ended with 1"]).await;
+        tmux.types("i");
+        tmux.shows(&["messages for you", "cannot be started"]).await;
+        tmux.types("x");
+        tmux.shows(&["›GHOST", "1 messages are read"]).await;
+        tmux.types("q");
+        tmux.shows(&["q again ends NEXUS"]).await;
+        tmux.types("q");
+        tmux.shows(&["ended with 0"]).await;
+    }
+    let tmux = Tmux::open(&home, &home, "TERM=dumb NEXUS run", (100, 24));
+    let screen = tmux.shows(&["NEXUS runs; `crabtalk nexus status`"]).await;
+    assert!(!screen.contains("›GHOST"), "{screen}");
+    tmux.key("C-c");
+    tmux.shows(&["ended with 0"]).await;
+}
