@@ -167,7 +167,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
             "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
              leaves the agents as they are"
         );
-        start::run(places, clock(), told(), || {}, stop).await?;
+        start::run(places, clock(), told(), stop).await?;
         return Ok(());
     }
     // Lines are for whoever reads another file than the terminal.
@@ -176,7 +176,7 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
         false => told(),
     };
     let board = Aside::new(places.state(), left);
-    let ran = start::run(places, clock(), listener, || board.begin(), stop).await;
+    let ran = start::run_saying(places, clock(), listener, || board.begin(), stop).await;
     board.end();
     ran?;
     let _ = writeln!(io::stderr(), "NEXUS ended; the agents go on");

@@ -78,8 +78,18 @@ pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::
     Ok((world, journal))
 }
 
-/// Runs NEXUS until `stop` is there. Once commands are taken it says so.
+/// Runs NEXUS until `stop` is there.
 pub async fn run(
+    places: &Places,
+    clock: Clock,
+    listener: Listener,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    run_saying(places, clock, listener, || {}, stop).await
+}
+
+/// The same, and calls `ready` once commands are taken.
+pub async fn run_saying(
     places: &Places,
     clock: Clock,
     listener: Listener,
