@@ -115,6 +115,9 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     {
         return Err(exec(&program, &words[1..], &cli.global));
     }
+    if OF_OURS.contains(&first.as_ref()) {
+        return Err(Error::Usage(not_installed(&first)));
+    }
     if !is_question(words) {
         return Err(unknown_command(&first, words.len() > 1));
     }
@@ -123,6 +126,17 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     let mut argv = argv.to_vec();
     argv.insert(at, "ask".into());
     Cli::try_parse_from(&argv).map_err(|error| Error::Usage(error.render().to_string()))
+}
+
+/// Programs of this project that are commands of this one, once they are installed.
+const OF_OURS: [&str; 1] = ["nexus"];
+
+/// What to do where a program of ours is not there.
+fn not_installed(name: &str) -> String {
+    format!(
+        "`crabtalk {name}` is the program crabtalk-{name}, which lies neither beside crabtalk nor on \
+         PATH; in the sources, `cargo install --path crates/crabtalk-{name}` installs it"
+    )
 }
 
 /// Whether the words are something to ask, rather than a command misspelt: one
@@ -385,5 +399,13 @@ mod tests {
                 other => panic!("{words:?}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_program_of_ours_that_is_not_there_says_how_it_comes() {
+        let said = not_installed("nexus");
+        assert!(said.contains("cargo install --path crates/crabtalk-nexus"));
+        let crate_of = concat!(env!("CARGO_MANIFEST_DIR"), "/../crabtalk-nexus");
+        assert!(std::path::Path::new(crate_of).is_dir(), "{crate_of}");
     }
 }
