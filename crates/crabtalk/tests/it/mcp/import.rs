@@ -112,11 +112,11 @@ async fn at_a_terminal_a_person_is_asked_and_sees_no_secret() {
     if !has_tools("import at a terminal", &["tmux"]) {
         return;
     }
-    let env = TestEnv::new();
-    env.write("other.json", THEIRS);
-    let _daemon = env.daemon().await;
-    let other = env.user_home.join("other.json");
     for (answer, holds) in [("n", false), ("y", true)] {
+        let env = TestEnv::new();
+        env.write("other.json", THEIRS);
+        let _daemon = env.daemon().await;
+        let other = env.user_home.join("other.json");
         let line = format!("$CRABTALK mcps import {}", other.display());
         let tmux = Tmux::open(&env, &line);
         let screen = tmux.shows("[y]es, [n]o >", 1).await;
