@@ -5,6 +5,7 @@ mod bench;
 mod endurance;
 mod layers;
 mod pictures;
+mod portable;
 
 use anyhow::bail;
 use std::io::Write;
@@ -12,6 +13,7 @@ use std::io::Write;
 const USAGE: &str = "usage: cargo xtask CHORE
 
   layers                    check which crate imports which
+  portable                  check that the client compiles without what is Unix's own
   bench [--before COMMIT|PROGRAM] [NAME..]
                             measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
@@ -35,6 +37,7 @@ fn main() -> anyhow::Result<()> {
             writeln!(std::io::stdout(), "every crate imports what it may")?;
             Ok(())
         }
+        ("portable", []) => portable::check(),
         ("bench", names) => bench::build_and_run(names),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),

@@ -5,6 +5,7 @@ use crate::args::Global;
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
 use crate::project;
+use crate::system;
 use crate::table;
 use crate::text;
 use crate::view::Style;
@@ -217,7 +218,7 @@ impl Context {
             .console
             .screen
             .is_terminal()
-            .then(terminal_width)
+            .then(system::columns)
             .flatten();
         Ok(self
             .console
@@ -240,9 +241,4 @@ impl Context {
         }
         Ok(self.console.screen.note(said)?)
     }
-}
-
-fn terminal_width() -> Option<u16> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    Some(size.ws_col).filter(|columns| *columns > 0)
 }

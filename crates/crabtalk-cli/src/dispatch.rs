@@ -8,14 +8,13 @@ use crate::follow::{Console, Interrupts};
 use crate::programs::find_program;
 use crate::remotes;
 use crate::screen::Screen;
+use crate::system;
 use crate::terminal::{ControllingTerminal, Terminal};
 use clap::{CommandFactory, Parser};
 use crabtalk_config::{Home, is_name, nearest};
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// What `daemon run` was told.
 #[derive(Debug, Clone)]
@@ -180,12 +179,12 @@ fn exec(program: &Path, args: &[OsString], global: &Global) -> Error {
         let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
         command.env("CRABTALK_HOME", home);
     }
-    let error = command.exec();
+    let error = system::become_program(&mut command);
     Error::io(format_args!("run {}", program.display()), &error)
 }
 
 fn home(global: &Global) -> Result<Home, Error> {
-    let user_home = std::env::var_os("HOME").map(PathBuf::from);
+    let user_home = std::env::var_os(system::USER_HOME).map(PathBuf::from);
     Ok(match &global.home {
         Some(home) => Home::at(home, user_home)?,
         None => Home::from_env(&|name| std::env::var_os(name))?,
@@ -205,7 +204,7 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
     };
     if let Some(Command::Daemon(Daemon::Run { detached })) = cli.command {
         if detached {
-            leave_session();
+            system::leave_session();
         }
         run_daemon(DaemonOptions { home, detached })
             .map_err(|error| Error::Failed(format!("{error:#}")))?;
@@ -255,13 +254,6 @@ fn is_of_here(command: Option<&Command>) -> bool {
     )
 }
 
-/// Leaves the session of whoever started this process, so that neither a
-/// closing terminal nor its Ctrl-C ends the daemon, and no tool prompts there.
-fn leave_session() {
-    // It fails for a group's leader only, who has a session of its own making.
-    let _ = rustix::process::setsid();
-}
-
 /// The terminal, for the commands that put questions.
 fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
     if !matches!(
@@ -289,9 +281,9 @@ fn interrupts() -> Interrupts {
     Box::pin(futures_util::stream::unfold(None, async |signals| {
         let mut signals = match signals {
             Some(signals) => signals,
-            None => signal(SignalKind::interrupt()).ok()?,
+            None => system::Interrupted::listen().ok()?,
         };
-        signals.recv().await?;
+        signals.next().await?;
         Some(((), Some(signals)))
     }))
 }

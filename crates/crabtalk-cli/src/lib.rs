@@ -13,6 +13,7 @@
 //! view      a run's events on the screen; history the messages of before
 //! editor    text that a person writes in an editor, or gives as a file
 //! screen    standard output and error; terminal the controlling terminal
+//! system    what one kind of system has of its own
 //! ```
 //!
 //! Invariants: what a model or tool said reaches a terminal without control
@@ -44,6 +45,7 @@ mod programs;
 mod project;
 mod screen;
 mod stdin;
+mod system;
 mod table;
 mod terminal;
 mod text;

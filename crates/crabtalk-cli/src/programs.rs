@@ -1,7 +1,9 @@
 //! Programs that are commands of this one by their names.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+pub(crate) use crate::system::is_program;
 
 /// `crabtalk-NAME` beside this program, else on PATH.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
@@ -24,10 +26,6 @@ fn find_in(folders: impl Iterator<Item = PathBuf>, file: &OsStr) -> Option<PathB
     folders
         .map(|folder| folder.join(file))
         .find(|path| is_program(path))
-}
-
-pub(crate) fn is_program(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@
 //! not run, since a repository may configure what git runs.
 
 use crate::error::Error;
+use crate::system;
 use crabtalk_config::{Home, write_atomic};
 use crabtalk_files as files;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Who speaks in projects, and everywhere else.
@@ -172,9 +171,7 @@ pub(crate) fn check(name: &str) -> Result<(), Error> {
 fn remember(home: &Home, folder: &Path) -> Result<String, Error> {
     let home = home.create()?;
     let state = home.state_dir();
-    let lock = File::open(&state).map_err(|e| Error::io(state.display(), &e))?;
-    flock(&lock, FlockOperation::LockExclusive)
-        .map_err(|e| Error::io(state.display(), &e.into()))?;
+    let _lock = system::lock_folder(&state).map_err(|e| Error::io(state.display(), &e))?;
     let mut projects = Projects::read(&home)?;
     if let Some(name) = projects.name_of(folder) {
         return Ok(name.to_owned());

@@ -4,9 +4,9 @@
 //! and whatever else a supervisor hands in may never end.
 
 use crate::error::Error;
-use rustix::fs::FileType;
 use std::io::Read;
-use std::os::fd::AsFd;
+
+pub(crate) use crate::system::is_piped;
 
 /// Most that is read: together with the question it fits a frame (WIRE-1), and
 /// it is beyond every model's window.
@@ -14,16 +14,6 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 /// More than this costs noticeable money or does not fit: about 50,000 tokens.
 const MUCH_BYTES: usize = 200_000;
-
-/// Whether standard input is a pipe or a file.
-pub(crate) fn is_piped(input: impl AsFd) -> bool {
-    rustix::fs::fstat(input).is_ok_and(|stat| {
-        matches!(
-            FileType::from_raw_mode(stat.st_mode),
-            FileType::Fifo | FileType::RegularFile
-        )
-    })
-}
 
 /// Reads it all; what is not UTF-8 is replaced.
 pub(crate) fn read(input: impl Read) -> Result<String, Error> {
@@ -76,8 +66,8 @@ mod tests {
     fn only_a_pipe_or_a_file_is_read() {
         let (reader, _writer) = std::io::pipe().unwrap();
         assert!(is_piped(&reader));
-        assert!(is_piped(tempfile::tempfile().unwrap()));
-        assert!(!is_piped(File::open("/dev/null").unwrap()));
+        assert!(is_piped(&tempfile::tempfile().unwrap()));
+        assert!(!is_piped(&File::open("/dev/null").unwrap()));
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(!is_piped(&socket));
     }

@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::remote::{self, Remote};
+use crate::system::{self, LocalConnection};
 use crabtalk_proto::{
     Client as _, ClientError, ClientMessage, HelloMsg, PROTOCOL_VERSION, ServerMessage, WelcomeMsg,
     code,
 };
-use crabtalk_transport::{TcpConnection, TlsConnection, UnixConnection};
+use crabtalk_transport::{TcpConnection, TlsConnection};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// At a Unix socket of this machine.
+    /// At a Unix socket of this machine, where there are such.
     Unix(PathBuf),
     /// Elsewhere, over TCP.
     Remote(Box<Remote>),
@@ -49,13 +50,7 @@ impl Endpoint {
             Self::Unix(socket) => socket,
             Self::Remote(remote) => return open_remote(remote).await,
         };
-        match crabtalk_transport::connect(socket).await {
-            Ok(connection) => Ok(Link::Unix(connection)),
-            Err(crabtalk_transport::Error::Connect { path, source }) => Err(Error::NoDaemon(
-                format!("cannot connect to {}: {source}", path.display()),
-            )),
-            Err(error) => Err(Error::NoDaemon(error.to_string())),
-        }
+        Ok(Link::Unix(system::connect(socket).await?))
     }
 
     /// Whether somebody listens there. `Err` says that something is wrong that
@@ -64,11 +59,7 @@ impl Endpoint {
         let Self::Unix(socket) = self else {
             return self.open().await.map(|_| true);
         };
-        match crabtalk_transport::connect(socket).await {
-            Ok(_) => Ok(true),
-            Err(crabtalk_transport::Error::NotListening { .. }) => Ok(false),
-            Err(_) => self.open().await.map(|_| true),
-        }
+        system::is_listening(socket).await
     }
 
     /// The daemon's process, as the kernel knows it; `None` if none answers, or
@@ -77,8 +68,7 @@ impl Endpoint {
         let Self::Unix(socket) = self else {
             return None;
         };
-        let stream = tokio::net::UnixStream::connect(socket).await.ok()?;
-        stream.peer_cred().ok()?.pid()
+        system::peer_pid(socket).await
     }
 
     /// Whether it is on this machine, and may be started.
@@ -112,7 +102,7 @@ async fn open_remote(remote: &Remote) -> Result<Link, Error> {
 /// The bytes' way, by kind of endpoint.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Unix(UnixConnection),
+    Unix(LocalConnection),
     Tcp(TcpConnection),
     Tls(Box<TlsConnection>),
 }

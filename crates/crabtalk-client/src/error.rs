@@ -64,7 +64,7 @@ impl Error {
     /// itself.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::NoDaemon(_) => Some("start one with `crabtalk daemon start`"),
+            Self::NoDaemon(_) => Some(crate::system::NO_DAEMON),
             Self::Unsafe(_) => Some(
                 "ask its owner for the fingerprint (`crabtalk tokens` tells it there), then add it \
                  again with `crabtalk remote add`",

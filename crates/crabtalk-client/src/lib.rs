@@ -27,6 +27,7 @@
 //! run       one run, followed to its end
 //! watch     what happens in all runs
 //! again     pauses between attempts
+//! system    what one kind of system has of its own
 //! error     what went wrong, its code, and what to do
 //! ```
 //!
@@ -44,6 +45,7 @@ mod error;
 mod remote;
 mod run;
 mod start;
+mod system;
 mod watch;
 
 #[cfg(test)]

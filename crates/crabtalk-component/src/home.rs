@@ -54,10 +54,7 @@ impl Home {
     /// Makes a folder of the home, for nobody but the person.
     pub fn make(&self, folder: &Path) -> anyhow::Result<()> {
         let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
+        crate::system::private(builder.recursive(true))
             .create(folder)
             .with_context(|| format!("cannot make {}", folder.display()))
     }

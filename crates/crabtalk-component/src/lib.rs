@@ -48,6 +48,7 @@ mod port;
 mod seen;
 mod serve;
 mod service;
+mod system;
 
 pub use cli::{Action, DryRun, run, run_action};
 pub use component::{Component, InvalidName};

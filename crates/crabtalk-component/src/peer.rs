@@ -1,5 +1,6 @@
 //! Whose program is at the other end of a connection on the loopback.
 
+use crate::system;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
@@ -11,7 +12,7 @@ pub(crate) fn is_ours(stream: &TcpStream) -> bool {
         return false;
     };
     match owner(here, there) {
-        Some(uid) => own_uid().is_none_or(|own| own == uid),
+        Some(uid) => system::own_uid().is_none_or(|own| own == uid),
         None => true,
     }
 }
@@ -25,17 +26,6 @@ fn owner(here: SocketAddr, there: SocketAddr) -> Option<u32> {
 
 #[cfg(not(target_os = "linux"))]
 fn owner(_: SocketAddr, _: SocketAddr) -> Option<u32> {
-    None
-}
-
-#[cfg(target_os = "linux")]
-fn own_uid() -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").ok().map(|meta| meta.uid())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn own_uid() -> Option<u32> {
     None
 }
 
@@ -82,6 +72,6 @@ mod tests {
         let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let (stream, from) = accepted.expect("accepted");
         assert!(client.is_ok() && is_ours(&stream));
-        assert_eq!(owner(address, from), own_uid());
+        assert_eq!(owner(address, from), system::own_uid());
     }
 }

@@ -1,6 +1,6 @@
 //! What a component does while it runs.
 
-use crate::{Component, Home, PortFile, peer};
+use crate::{Component, Home, PortFile, peer, system};
 use anyhow::Context;
 use std::ffi::OsString;
 use std::future::Future;
@@ -75,22 +75,10 @@ pub async fn run_mcp<S: McpService>(
     }
 }
 
-/// Resolves when the system asks the process to end: SIGTERM, or Ctrl-C.
+/// Resolves when the system asks the process to end: SIGTERM where there is one,
+/// or Ctrl-C.
 pub async fn stop_signal() -> anyhow::Result<()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            pressed = tokio::signal::ctrl_c() => pressed.context("cannot watch for SIGINT")?,
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c()
-        .await
-        .context("cannot watch for Ctrl-C")?;
-    Ok(())
+    system::stop_signal().await
 }
 
 /// Takes connections of the same person's programs alone. A port of the loopback

@@ -4,17 +4,14 @@
 //! outside the home by accident.
 
 use crate::Error;
+use crate::system;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A lookup of environment variables.
 pub type Env<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
-
-/// Folders are for their owner alone (OPS-5).
-const FOLDER_MODE: u32 = 0o700;
 
 /// The home folder and what lies in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +29,7 @@ impl Home {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from)
         };
-        let user_home = set("HOME");
+        let user_home = set(system::USER_HOME);
         let root = set("CRABTALK_HOME")
             .or_else(|| user_home.as_ref().map(|home| home.join(".crabtalk")))
             .ok_or(Error::NoHome)?;
@@ -67,31 +64,21 @@ impl Home {
             self.run_dir(),
             self.logs_dir(),
         ];
-        let create = |folder: &Path| {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(FOLDER_MODE)
-                .create(folder)
-        };
         for folder in &folders {
-            match create(folder) {
+            match system::create_private(folder) {
                 // What is there can be read, and whoever writes says what is not.
                 Err(e) if is_unwritable(&e) && self.root.is_dir() => {}
                 created => created.map_err(|e| Error::io("create the folder", folder, e))?,
             }
         }
         for folder in [self.skills_dir(), self.memory_dir()] {
-            match create(&folder) {
+            match system::create_private(&folder) {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists || is_unwritable(&e) => {}
                 created => created.map_err(|e| Error::io("create the folder", &folder, e))?,
             }
         }
-        let mode = fs::metadata(&self.root)
-            .map_err(|e| Error::io("read", &self.root, e))?
-            .permissions()
-            .mode();
-        if mode & 0o077 != 0 {
-            fs::set_permissions(&self.root, Permissions::from_mode(FOLDER_MODE))
+        if system::is_open_to_others(&self.root).map_err(|e| Error::io("read", &self.root, e))? {
+            system::make_private(&self.root)
                 .map_err(|e| Error::io("make private", &self.root, e))?;
         }
         Self::at(&self.root, self.user_home.clone())
@@ -219,6 +206,8 @@ pub(crate) fn expand_tilde(path: &str, user_home: Option<&Path>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     fn env<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<OsString> + 'a {
         |name| {

@@ -18,6 +18,7 @@ mod error;
 mod name;
 mod reader;
 mod secret;
+mod system;
 mod tree;
 
 mod agent;

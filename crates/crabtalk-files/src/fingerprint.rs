@@ -3,8 +3,8 @@
 //! Invariant: while a fingerprint holds, reading the files again would give
 //! what was read when it was taken. Where that cannot be told there is none.
 
+use crate::system;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -52,7 +52,7 @@ impl Fingerprint {
         for trace in traces {
             let metadata = fs::metadata(trace.path()).ok();
             if let (Some(metadata), Trace::Content(_)) = (&metadata, &trace)
-                && changed(metadata)? >= believed
+                && system::changed(metadata)? >= believed
             {
                 return None;
             }
@@ -61,7 +61,7 @@ impl Fingerprint {
             let target = metadata.as_ref().filter(|it| it.is_dir());
             let at = target.map_or(at, |_| trace.path());
             if folder.as_deref() != Some(at) {
-                if !is_local(at) {
+                if !system::is_local(at) {
                     return None;
                 }
                 folder = Some(at.to_owned());
@@ -91,53 +91,13 @@ impl Trace {
     fn stamp(&self, metadata: &Metadata) -> Stamp {
         let content = match self {
             Self::Place(_) => None,
-            Self::Content(_) => Some([
-                metadata.size() as i64,
-                metadata.mtime(),
-                metadata.mtime_nsec(),
-                metadata.ctime(),
-                metadata.ctime_nsec(),
-            ]),
+            Self::Content(_) => Some(system::content(metadata)),
         };
         Stamp {
-            place: [metadata.dev(), metadata.ino()],
+            place: system::place(metadata),
             content,
         }
     }
-}
-
-/// When a file's state changed last; `None` before 1970.
-fn changed(metadata: &Metadata) -> Option<SystemTime> {
-    let seconds = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
-    let nanos = Duration::from_nanos(u64::try_from(metadata.ctime_nsec()).ok()?);
-    SystemTime::UNIX_EPOCH.checked_add(seconds + nanos)
-}
-
-/// Whether the nearest folder that exists lies on a file system that answers
-/// at once and counts finely.
-#[cfg(target_os = "linux")]
-fn is_local(folder: &Path) -> bool {
-    /// Magic numbers of statfs(2): ext2 to ext4, XFS, Btrfs, F2FS, ZFS,
-    /// bcachefs, tmpfs and overlayfs.
-    const LOCAL: [u32; 8] = [
-        0xEF53,
-        0x5846_5342,
-        0x9123_683E,
-        0xF2F5_2010,
-        0x2FC1_2FC1,
-        0xCA45_1A4E,
-        0x0102_1994,
-        0x794C_7630,
-    ];
-    let found = folder
-        .ancestors()
-        .find_map(|at| rustix::fs::statfs(at).ok());
-    found.is_some_and(|stat| LOCAL.contains(&(stat.f_type as u32)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_local(_: &Path) -> bool {
-    false
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -7,6 +7,7 @@
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         what stands at the head of files, with positions
 //! zone         the time zone of this machine
+//! system       what one kind of system has of its own
 //! ```
 //!
 //! Invariants: whatever lies where a file should be, a pipe, a device, a
@@ -22,6 +23,7 @@ mod fingerprint;
 mod frontmatter;
 mod read;
 mod replace;
+mod system;
 mod zone;
 
 pub mod tables;

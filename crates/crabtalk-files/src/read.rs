@@ -3,16 +3,10 @@
 //! Invariant: the kind is judged on what was opened, never on what a name led
 //! to a moment before; so a swap in between gains nothing.
 
-use rustix::fs::{FileType, Mode, OFlags};
+use crate::system;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-
-/// Opening a pipe would wait for a writer and a terminal would become ours.
-const UNWAITING: OFlags = OFlags::RDONLY
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
 
 /// Why a file was not read. Nobody is named: the caller knows the path.
 #[derive(Debug, thiserror::Error)]
@@ -55,41 +49,22 @@ impl From<Error> for io::Error {
 
 /// Opens a regular file for reading, following links.
 pub fn open(path: &Path) -> Result<File, Error> {
-    match rustix::fs::open(path, UNWAITING, Mode::empty()) {
-        Ok(file) => regular(File::from(file)),
-        // What a socket answers.
-        Err(rustix::io::Errno::NXIO) => Err(Error::Kind("a socket")),
-        Err(rustix::io::Errno::NOENT) if path.is_symlink() => Err(Error::LeadsNowhere),
-        Err(error) => Err(Error::Io(error.into())),
-    }
+    regular(system::open(path)?)
 }
 
 /// Opens a regular file for writing at its end, for its owner alone (0600),
 /// made where it is missing.
 pub fn open_to_append(path: &Path) -> Result<File, Error> {
-    let options = UNWAITING | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-    match rustix::fs::open(path, options, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => regular(File::from(file)),
-        // What a pipe without a reader answers, and a socket.
-        Err(rustix::io::Errno::NXIO) => Err(Error::Kind("a pipe or a socket")),
-        Err(rustix::io::Errno::ISDIR) => Err(Error::Kind("a folder")),
-        Err(error) => Err(Error::Io(error.into())),
-    }
+    regular(system::open_to_append(path)?)
 }
 
 /// The same file if it is a regular one. For those who open by other means,
 /// which has to be without waiting.
 pub fn regular(file: File) -> Result<File, Error> {
-    let stat = rustix::fs::fstat(&file).map_err(io::Error::from)?;
-    let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => return Ok(file),
-        FileType::Directory => "a folder",
-        FileType::Fifo => "a pipe",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::Symlink | FileType::Unknown => "something else",
-    };
-    Err(Error::Kind(kind))
+    match system::other_kind(&file)? {
+        None => Ok(file),
+        Some(kind) => Err(Error::Kind(kind)),
+    }
 }
 
 /// Reads a regular file of at most `limit` bytes.
@@ -130,6 +105,7 @@ pub fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FileType, Mode};
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;

@@ -3,8 +3,9 @@
 //! Invariant: an unfinished file lies beside the one it is for, under a name
 //! that tells what it is, so that whoever comes after a crash may remove it.
 
+use crate::system;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -111,7 +112,7 @@ fn folder_of(path: &Path) -> io::Result<&Path> {
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path)?)?.sync_all()
+    system::sync_folder(folder_of(path)?)
 }
 
 #[cfg(test)]

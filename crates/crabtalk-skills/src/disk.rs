@@ -6,10 +6,10 @@
 
 use crate::Error;
 use crate::finding::Trouble;
-use rustix::fs::{Mode, OFlags, open, openat};
+use crate::system;
 use std::fs::{self, File};
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Largest bundled file. References, scripts and fonts stay below; what is
 /// larger belongs into a download that the skill describes.
@@ -223,7 +223,7 @@ pub(crate) fn read(folder: &Path, relative: &str, limit: u64) -> Result<Vec<u8>,
 /// Opens a regular file below a canonical folder.
 pub(crate) fn open_inside(folder: &Path, relative: &str, limit: u64) -> Result<File, Trouble> {
     let real = inside(folder, &folder.join(relative))?;
-    let file = open_real(folder, &real)
+    let file = system::open_real(folder, &real)
         .map_err(|e| Trouble::new(format!("cannot be opened: {e}"), "make it readable"))?;
     match file.metadata() {
         Ok(metadata) if !metadata.is_file() => Err(Trouble::new(
@@ -237,30 +237,6 @@ pub(crate) fn open_inside(folder: &Path, relative: &str, limit: u64) -> Result<F
             "make it readable",
         )),
     }
-}
-
-/// Opens a canonical path below a canonical folder step by step, following no
-/// link; without blocking, should it be a pipe.
-fn open_real(folder: &Path, real: &Path) -> io::Result<File> {
-    let step = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let last = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let relative = real
-        .strip_prefix(folder)
-        .map_err(|_| io::Error::other("it lies outside"))?;
-    let mut at = open(folder, step, Mode::empty())?;
-    let mut components = relative.components().peekable();
-    while let Some(component) = components.next() {
-        let Component::Normal(name) = component else {
-            return Err(io::Error::other("it is not a plain path"));
-        };
-        let flags = if components.peek().is_some() {
-            step
-        } else {
-            last
-        };
-        at = openat(&at, name, flags, Mode::empty())?;
-    }
-    Ok(File::from(at))
 }
 
 /// The canonical form of a folder that has to be there.

@@ -8,10 +8,9 @@ use crate::disk::{self, MAX_FILE_BYTES};
 use crate::finding::{Finding, Level};
 use crate::scan::scan;
 use crate::skill::{SkillSource, folder_name, manifest, read};
-use crate::{Error, load};
-use std::fs::{self, OpenOptions, Permissions};
+use crate::{Error, load, system};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What no copy needs: histories, and what programs leave behind.
@@ -233,19 +232,14 @@ fn copy_file(from: &Path, path: &str, copy: &Path) -> io::Result<()> {
     if let Some(folder) = target.parent() {
         fs::create_dir_all(folder)?;
     }
-    let executable = source.metadata()?.permissions().mode() & 0o100;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&target)?;
+    let metadata = source.metadata()?;
+    let mut file = system::create_private(&target)?;
     let copied = io::copy(&mut source.take(MAX_FILE_BYTES + 1), &mut file)?;
     if copied > MAX_FILE_BYTES {
         return Err(io::Error::other(format!("{path} grew while it was copied")));
     }
     file.flush()?;
-    // Whether it runs is kept; ownership and special bits are not.
-    file.set_permissions(Permissions::from_mode(0o600 | executable))
+    system::copy_mode(&metadata, &file)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod finding;
 mod name;
 
 mod disk;
+mod system;
 
 mod format;
 mod tools;

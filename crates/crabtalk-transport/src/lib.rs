@@ -2,7 +2,8 @@
 //! connect.
 //!
 //! One accept loop ([`serve`]) and one connection loop, generic over the
-//! halves of a connection; the Unix socket, TCP and TLS fill them in.
+//! halves of a connection; the Unix socket, where there are such, TCP and TLS
+//! fill them in.
 //! Absent on purpose: what a request means, and any queue between a reply and
 //! its connection: a reply is pulled as fast as its client reads (WIRE-9).
 
@@ -13,6 +14,7 @@ mod crowd;
 mod half;
 mod tcp;
 mod tls;
+#[cfg(unix)]
 mod unix;
 
 #[cfg(test)]
@@ -27,4 +29,5 @@ pub use tls::{
     Certificate, CertificateError, Fingerprint, OwnCertificate, TlsConnection, TlsListener,
     connect_tls, fingerprint_of, make_certificate,
 };
+#[cfg(unix)]
 pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen};

@@ -34,6 +34,7 @@ const KEEPALIVE_TRIES: u32 = 4;
 
 /// How long what was sent may go without the peer's receipt. The system's own
 /// answer is a quarter of an hour.
+#[cfg(target_os = "linux")]
 const RECEIPT_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long connecting may take: over a slow network it needs a second or two.

@@ -1,19 +1,18 @@
 //! The one binary: `crabtalk daemon run` hosts the daemon, `__guardian`
-//! watches over a tool's processes, everything else is the client.
+//! watches over a tool's processes, everything else is the client. Where there
+//! is no Unix it is the client alone.
+
+#[cfg(unix)]
+mod host;
+#[cfg(not(unix))]
+#[path = "no_host.rs"]
+mod host;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A guardian starts for every command, so nothing comes before it.
-    if let Some(code) = crabtalk_guardian::enter() {
+    if let Some(code) = host::enter() {
         return code;
     }
-    crabtalk_cli::main(std::env::args_os(), run_daemon)
-}
-
-fn run_daemon(options: crabtalk_cli::DaemonOptions) -> anyhow::Result<()> {
-    crabtalk_daemon::run(crabtalk_daemon::Options {
-        home: options.home,
-        log_to_stderr: !options.detached,
-    })
+    crabtalk_cli::main(std::env::args_os(), host::run_daemon)
 }

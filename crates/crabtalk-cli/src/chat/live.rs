@@ -22,6 +22,7 @@ mod draw;
 mod hear;
 mod keys;
 mod message;
+mod outage;
 mod runs;
 mod say;
 mod slash;
@@ -29,6 +30,7 @@ mod transcript;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::system::Ending;
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
 use crabtalk_client::{Client, Watch};
@@ -37,6 +39,7 @@ use crabtalk_screen::{Canvas, Composer, Drawing, Raw, size};
 use crossterm::event::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use outage::Outage;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
 use runs::Runs;
 use slash::Candidate;
@@ -44,7 +47,6 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use transcript::Transcript;
 
 /// Lines that the editor remembers.
@@ -89,6 +91,8 @@ struct Live<'a> {
     runs: Runs,
     /// Steering messages that no run has read yet.
     steers: VecDeque<String>,
+    /// Those of them that the daemon has not taken yet.
+    sending: Vec<String>,
     asks: VecDeque<Asking>,
     /// Asks that were answered here: their end is no news.
     answered: HashSet<String>,
@@ -107,7 +111,7 @@ struct Live<'a> {
     context_tokens: u64,
     context_window: Option<u64>,
     money: f64,
-    lost: Option<String>,
+    outage: Outage,
     killing: bool,
     /// Until when another Ctrl-C leaves.
     leaving: Option<Instant>,
@@ -162,6 +166,7 @@ impl<'a> Live<'a> {
             transcript,
             runs: Runs::default(),
             steers: VecDeque::new(),
+            sending: Vec::new(),
             asks: VecDeque::new(),
             answered: HashSet::new(),
             others: Vec::new(),
@@ -179,7 +184,7 @@ impl<'a> Live<'a> {
             context_tokens: 0,
             context_window: None,
             money: 0.0,
-            lost: None,
+            outage: Outage::default(),
             killing: false,
             leaving: None,
             branch: branch(&cwd),
@@ -205,8 +210,7 @@ impl<'a> Live<'a> {
 
     async fn run(&mut self) -> Result<(), Error> {
         let told = |e: io::Error| Error::io("hear signals", &e);
-        let mut ended = signal(SignalKind::terminate()).map_err(told)?;
-        let mut hung_up = signal(SignalKind::hangup()).map_err(told)?;
+        let mut ended = Ending::listen().map_err(told)?;
         let mut watch = self.watch();
         self.learn();
         self.begin(true);
@@ -217,8 +221,7 @@ impl<'a> Live<'a> {
             let mut typed = false;
             let go = tokio::select! {
                 biased;
-                _ = ended.recv() => Go::Leave,
-                _ = hung_up.recv() => Go::Leave,
+                () = ended.next() => Go::Leave,
                 event = self.raw.next() => {
                     typed = true;
                     self.typed(event)?

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::args::Daemon;
 use crate::error::Error;
+use crate::system;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
@@ -10,7 +11,6 @@ use crabtalk_component::{self as component, Component, Definition, Manager, Plan
 use crabtalk_proto::{
     Client, ClientError, GetStats, ReloadConfigMsg, ReloadMsg, ReloadReport, code,
 };
-use rustix::process::{Pid, Signal};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -162,19 +162,10 @@ async fn end(context: &Context) -> Result<Option<i32>, Error> {
         return Ok(None);
     };
     // The kernel names the peer of the socket: the number is no guess.
-    let process = Pid::from_raw(pid)
-        .ok_or_else(|| Error::Failed(format!("the system names no process, but {pid}")))?;
-    match rustix::process::kill_process(process, Signal::TERM) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-        Err(e) => {
-            return Err(Error::io(
-                format_args!("end the daemon (pid {pid})"),
-                &e.into(),
-            ));
-        }
-    }
+    system::terminate(pid)
+        .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
     let deadline = Instant::now() + STOP_TIMEOUT;
-    while is_alive(process) {
+    while system::is_alive(pid) {
         if Instant::now() >= deadline {
             return Err(Error::Failed(format!(
                 "the daemon (pid {pid}) does not end; `kill -9 {pid}` ends it, and loses nothing that was announced"
@@ -183,22 +174,6 @@ async fn end(context: &Context) -> Result<Option<i32>, Error> {
         tokio::time::sleep(LOOK_EVERY).await;
     }
     Ok(Some(pid))
-}
-
-/// Whether a process still does something. One that has ended, and whose
-/// parent has not yet asked for it, does not.
-fn is_alive(process: Pid) -> bool {
-    if rustix::process::test_kill_process(process).is_err() {
-        return false;
-    }
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    // The state follows the name, which stands in brackets and may hold any.
-    let state = stat
-        .as_deref()
-        .ok()
-        .and_then(|s| s.rsplit_once(") "))
-        .map(|(_, rest)| rest);
-    !state.is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 
 async fn status(context: &mut Context) -> Result<(), Error> {
@@ -334,32 +309,5 @@ async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), E
         let mut text = Vec::new();
         at += file.read_to_end(&mut text).map_err(failed)? as u64;
         screen.answer(&String::from_utf8_lossy(&text))?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-
-    #[test]
-    fn a_process_that_ended_is_not_alive_even_before_its_parent_asks() {
-        let mut child = Command::new("sh")
-            .args(["-c", "read x"])
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let pid = Pid::from_child(&child);
-        assert!(is_alive(pid));
-        drop(child.stdin.take());
-        // Waits for the end without taking the body.
-        rustix::process::waitid(
-            rustix::process::WaitId::Pid(pid),
-            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
-        )
-        .unwrap();
-        assert!(!is_alive(pid));
-        child.wait().unwrap();
-        assert!(!is_alive(pid));
     }
 }

@@ -151,7 +151,7 @@ async fn token(context: &mut Context, file: Option<&Path>) -> Result<String, Err
     let text = if let Some(file) = file {
         read_limited(file, MAX_TOKEN_BYTES)?
             .ok_or_else(|| Error::Usage(format!("{} does not exist", file.display())))?
-    } else if stdin::is_piped(std::io::stdin()) {
+    } else if stdin::is_piped(&std::io::stdin()) {
         stdin::read(std::io::stdin())?
     } else if let Some(terminal) = &mut context.console.terminal {
         terminal.show("Its token (not shown): ")?;

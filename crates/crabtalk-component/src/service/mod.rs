@@ -16,7 +16,7 @@ mod xml;
 pub use plan::Plan;
 pub(crate) use state::{logs, status};
 
-use crate::{Component, Home, PortFile};
+use crate::{Component, Home, PortFile, system};
 use anyhow::{Context, ensure};
 use plan::{Step, words};
 use std::ffi::OsString;
@@ -216,14 +216,7 @@ impl Manager {
 
 /// launchd's name for what the user who is logged in runs.
 fn domain() -> String {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let uid = std::env::home_dir().and_then(|home| std::fs::metadata(home).ok());
-        format!("gui/{}", uid.map_or(0, |meta| meta.uid()))
-    }
-    #[cfg(not(unix))]
-    "gui/0".to_owned()
+    format!("gui/{}", system::user_id())
 }
 
 #[cfg(test)]

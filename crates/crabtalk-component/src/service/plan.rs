@@ -97,10 +97,7 @@ impl Plan {
 
 fn make(folder: &Path) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    let made = builder.create(folder);
+    let made = crate::system::private(builder.recursive(true)).create(folder);
     made.with_context(|| format!("cannot make {}", folder.display()))
 }
 

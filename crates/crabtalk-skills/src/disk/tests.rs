@@ -1,4 +1,5 @@
 use super::*;
+use rustix::fs::Mode;
 use std::os::unix::fs::symlink;
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -55,7 +56,10 @@ fn a_path_judged_before_is_not_opened_through_a_link_put_there_since() {
     symlink("../elsewhere", root.join("sub")).unwrap();
     symlink("../elsewhere/file", root.join("file")).unwrap();
     for path in ["sub/file", "file"] {
-        assert!(open_real(&root, &root.join(path)).is_err(), "{path}");
+        assert!(
+            system::open_real(&root, &root.join(path)).is_err(),
+            "{path}"
+        );
     }
 }
 

@@ -1,4 +1,6 @@
 use super::*;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
 struct Disk {

@@ -4,9 +4,9 @@ use crate::Error;
 use crate::finding::{Finding, Level, Trouble};
 use crate::scan::scan;
 use crate::skill::{self, Skill, SkillSource, Summary, folder_name, manifest, read};
+use crate::system;
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -79,19 +79,12 @@ impl Stamp {
     /// `None` while the file is too young to tell by it.
     fn of(file: &Path, settled: Duration) -> Option<Self> {
         let metadata = fs::metadata(file).ok()?;
-        // Not the time of modification, which tools set back as they like.
-        let changed = Duration::from_secs(u64::try_from(metadata.ctime()).ok()?);
         let age = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH + changed)
+            .duration_since(system::changed(&metadata)?)
             .ok()?;
         (age >= settled).then(|| Self {
-            file: [metadata.dev(), metadata.ino(), metadata.size()],
-            changed: [
-                metadata.mtime(),
-                metadata.mtime_nsec(),
-                metadata.ctime(),
-                metadata.ctime_nsec(),
-            ],
+            file: system::place(&metadata),
+            changed: system::times(&metadata),
         })
     }
 }

@@ -4,11 +4,10 @@ use super::content_hash;
 use crate::Error;
 use crate::disk::canonical_folder;
 use crate::grants::{Grants, grants};
+use crate::system;
 use crabtalk_files::{Error as FileError, Existing};
-use rustix::fs::OFlags;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
@@ -264,15 +263,8 @@ impl TrustFile {
         };
         let io = |action, e| Error::io(action, &self.path, e);
         fs::create_dir_all(folder).map_err(|e| io("write", e))?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .mode(0o600)
-            // Should it be a pipe, nobody is waited for.
-            .custom_flags(OFlags::NONBLOCK.bits() as i32)
-            .open(self.path.with_extension("lock"))
-            .map_err(|e| io("lock", e))?;
+        let lock =
+            system::open_lock(&self.path.with_extension("lock")).map_err(|e| io("lock", e))?;
         // Held for one small write; closing the file ends it.
         lock.lock().map_err(|e| io("lock", e))?;
         let mut document = self.document()?;

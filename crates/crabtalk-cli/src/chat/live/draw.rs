@@ -122,7 +122,10 @@ impl Live<'_> {
         let steers = self
             .steers
             .iter()
-            .map(|text| ("\u{21b3} steering: ", text.as_str()));
+            .map(|text| match self.sending.contains(text) {
+                true => ("\u{21b3} sending: ", text.as_str()),
+                false => ("\u{21b3} steering: ", text.as_str()),
+            });
         let begun = self.runs.is_running() || self.runs.waiting().count() > 1;
         let queued = self
             .runs
@@ -169,7 +172,7 @@ impl Live<'_> {
                 parts.push((rank, Span::new(text, style)));
             }
         };
-        if let Some(why) = &self.lost {
+        if let Some(why) = self.outage.why() {
             part(0, format!("disconnected: {why}"), theme::BAD);
         }
         let others = self.others.len();

@@ -2,6 +2,7 @@
 
 use super::ask::Asking;
 use super::calls::{self, Done, Learned};
+use super::outage::Heard;
 use super::runs::Next;
 use super::transcript::MARGIN;
 use super::{Live, message};
@@ -17,20 +18,30 @@ use std::time::Instant;
 /// Lines of the output of the person's own command that are shown.
 const SHELL_LINES: usize = 30;
 
+/// What is left on the screen of a connection that was lost.
+const BACK: &str = "the connection was lost; here it goes on";
+
 impl Live<'_> {
     /// Takes news of the run in front.
     pub(super) fn news(&mut self, next: Next) {
         self.dirty = true;
         match next {
             Some(Ok(RunNews::Event(event))) => self.run_event(&event),
-            Some(Ok(RunNews::Lost { why })) => self.lost = Some(why),
-            Some(Ok(RunNews::Back)) => self.lost = None,
+            Some(Ok(RunNews::Lost { why })) => self.outage.lost(Heard::Run, why),
+            Some(Ok(RunNews::Back)) => self.back(Heard::Run),
             Some(Ok(RunNews::Missing { .. })) => {
                 self.transcript
                     .problem("what the run said meanwhile is missing here; /history has it");
             }
             Some(Err(error)) => self.failed(&error),
             None => self.over(),
+        }
+    }
+
+    /// A connection that was lost is taken up where it was.
+    fn back(&mut self, heard: Heard) {
+        if self.outage.back(heard) {
+            self.transcript.note(BACK);
         }
     }
 
@@ -51,12 +62,13 @@ impl Live<'_> {
     fn over(&mut self) {
         let number = self.runs.pop();
         self.killing = false;
-        self.lost = None;
+        self.outage.over(Heard::Run);
         self.since = Instant::now();
         // Another run may have come in front meanwhile, and asks.
         self.asks
             .retain(|asking| asking.run.is_none() || asking.run != number);
         self.steers.clear();
+        self.sending.clear();
     }
 
     fn pair_names(&self) -> (String, String) {
@@ -152,10 +164,10 @@ impl Live<'_> {
     pub(super) fn happened(&mut self, news: WatchNews) {
         match news {
             WatchNews::Event(event) => self.agent_event(&event),
-            WatchNews::Lost { why } => self.lost = Some(why),
-            WatchNews::Back { .. } => self.lost = None,
+            WatchNews::Lost { why } => self.outage.lost(Heard::Rest, why),
+            WatchNews::Back { .. } => self.back(Heard::Rest),
             WatchNews::Restarted { .. } => {
-                self.lost = None;
+                self.outage.over(Heard::Rest);
                 self.others.clear();
                 self.transcript.note("the daemon was started again");
                 self.call(calls::asks(self.client.clone()));
@@ -241,8 +253,13 @@ impl Live<'_> {
     pub(super) fn done(&mut self, done: Done) {
         self.dirty = true;
         match done {
-            Done::Steered(text, Err(error)) => self.not_steered(&text, &error),
-            Done::Steered(_, Ok(())) | Done::Killed(Ok(())) => {}
+            Done::Steered(text, answer) => {
+                self.sending.retain(|sent| *sent != text);
+                if let Err(error) = answer {
+                    self.not_steered(&text, &error);
+                }
+            }
+            Done::Killed(Ok(())) => {}
             Done::Killed(Err(error)) => {
                 self.killing = false;
                 // It ended by itself meanwhile.

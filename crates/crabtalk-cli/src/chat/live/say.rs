@@ -71,6 +71,7 @@ impl Live<'_> {
         }
         if self.runs.is_running() && !queue && guest.is_none() {
             self.steers.push_back(content.clone());
+            self.sending.push(content.clone());
             self.call(calls::steer(
                 self.client.clone(),
                 self.pair.clone(),
@@ -224,6 +225,7 @@ impl Live<'_> {
         self.runs.clear();
         self.asks.clear();
         self.steers.clear();
+        self.sending.clear();
         self.pair = Pair {
             agent: name.to_owned(),
             sender: self.pair.sender.clone(),

@@ -1,0 +1,14 @@
+//! What one kind of system has of its own.
+//!
+//! Invariant: nothing outside of these modules names what only one kind of
+//! system has.
+
+#[cfg(not(unix))]
+mod other;
+#[cfg(unix)]
+mod unix;
+
+#[cfg(not(unix))]
+pub(crate) use other::*;
+#[cfg(unix)]
+pub(crate) use unix::*;

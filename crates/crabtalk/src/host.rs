@@ -1,0 +1,17 @@
+//! Hosts the daemon, and watches over a tool's processes.
+
+use std::process::ExitCode;
+
+/// What this process is, if it is no command of a person's: a guardian. One
+/// starts for every command of an agent, so nothing comes before it.
+pub(crate) fn enter() -> Option<ExitCode> {
+    crabtalk_guardian::enter()
+}
+
+/// Runs the daemon until it is told to end.
+pub(crate) fn run_daemon(options: crabtalk_cli::DaemonOptions) -> anyhow::Result<()> {
+    crabtalk_daemon::run(crabtalk_daemon::Options {
+        home: options.home,
+        log_to_stderr: !options.detached,
+    })
+}
