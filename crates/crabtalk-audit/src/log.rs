@@ -57,7 +57,7 @@ pub struct Log {
 }
 
 #[derive(Debug)]
-struct Open {
+pub(crate) struct Open {
     file: File,
     bytes: u64,
     /// The number of the first line of this file.
@@ -109,12 +109,15 @@ impl Log {
             let _ = open.file.set_len(before);
             return Err(Error::Io { path, source });
         }
+        if let Err(error) = self.anchor(&last) {
+            // What is refused now shall not stand there as done.
+            let _ = open.file.set_len(before);
+            return Err(error);
+        }
         open.bytes += text.len() as u64;
         open.last = last;
-        // It may be one behind after a crash, so it is behind if it fails.
-        let anchored = self.anchor(&open.last);
         self.open = Some(open);
-        anchored.map(|()| n)
+        Ok(n)
     }
 
     fn anchor(&self, last: &Anchor) -> Result<(), Error> {
@@ -125,7 +128,7 @@ impl Log {
     }
 
     /// Finds where the log ends, and cuts off what a crash left half written.
-    fn look(&self) -> Result<Open, Error> {
+    pub(crate) fn look(&self) -> Result<Open, Error> {
         let path = self.folder.join(FILE);
         let failed = |source| Error::Io {
             path: path.clone(),
@@ -155,13 +158,16 @@ impl Log {
             None => self.end_of_older()?,
         };
         let anchor = read_anchor(&self.folder)?;
-        if let Some(anchor) = anchor
-            && anchor.n > last.n
-        {
+        let anchored = anchor.as_ref().map_or(0, |anchor| anchor.n);
+        if anchored > last.n {
             return Err(broken(format!(
-                "it ends with entry {}, and there were {}: lines were removed",
-                last.n, anchor.n
+                "it ends with entry {}, and there were {anchored}: lines were removed",
+                last.n
             )));
+        }
+        if anchored < last.n {
+            // After another crash it would be further behind than one crash leaves it.
+            self.anchor(&last)?;
         }
         Ok(Open {
             file,

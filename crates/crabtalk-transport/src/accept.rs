@@ -10,7 +10,7 @@ use crate::crowd::{Crowd, Source};
 use crate::half::ReadHalf;
 use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
-use crabtalk_proto::{Role, Server, ServerMessage, Status};
+use crabtalk_proto::{Server, ServerMessage, Status};
 use std::future::Future;
 use std::io;
 use std::time::Duration;
@@ -104,12 +104,6 @@ pub async fn serve<A, S>(
                 let source = A::source(&peer);
                 let place = crowd.enter(source);
                 let place = place.and_then(|place| Ok((place, session(peer)?)));
-                let place = place.and_then(|((mut place, wait), server)| {
-                    if server.role() == Role::Stranger {
-                        place.is_strangers()?;
-                    }
-                    Ok(((place, wait), server))
-                });
                 match place {
                     Ok(((place, wait), server)) => {
                         let serving = conn::run(server, read, write, place, shutdown.clone());
@@ -194,8 +188,10 @@ fn report(ended: Result<Result<(), Ended>, JoinError>) {
             tracing::debug!(%error, "a connection failed");
         }
         Ok(Err(Ended::Frame(error))) => tracing::warn!("a connection was closed: {error}"),
-        Ok(Err(error @ (Ended::Crowded | Ended::Late))) => {
-            tracing::warn!("a connection was closed: {error}")
+        Ok(Err(error @ Ended::Crowded)) => tracing::warn!("a connection was closed: {error}"),
+        // They are counted, and told together.
+        Ok(Err(error @ (Ended::Late | Ended::GaveWay))) => {
+            tracing::debug!("a connection was closed: {error}");
         }
         Ok(Err(Ended::Cut(status))) => {
             tracing::info!("a connection was ended: {}", status.message);

@@ -67,6 +67,9 @@ pub(crate) enum Ended {
     /// The client did not say in time who it is.
     #[error("a client did not say within {HANDSHAKE_TIME:?} who it is")]
     Late,
+    /// The client did not say who it is, and others came after it.
+    #[error("a client that had not said who it is gave way to another")]
+    GaveWay,
     /// The client may be connected no longer.
     #[error("{}", .0.message)]
     Cut(Status),
@@ -115,7 +118,7 @@ where
     let server = Arc::new(server);
     let mut connection = Connection::new(reader, writer, place);
     if server.role() == Role::Stranger {
-        connection.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
+        connection.stranger();
     } else {
         connection.known(server.ended());
     }
@@ -140,25 +143,13 @@ where
                 connection.answer(refusal(status)).await?;
                 return Err(Ended::Crowded);
             }
-            Next::Late => {
-                connection.last_word(too_late()).await;
-                return Err(Ended::Late);
-            }
-            Next::Cut(status) => {
-                connection.last_word(refusal(status.clone())).await;
-                return Err(Ended::Cut(status));
-            }
+            Next::Late => return Err(connection.late().await),
+            Next::Cut(status) => return Err(connection.cut_off(status).await),
             Next::End => return Ok(()),
         };
         match connection.answer(reply).await {
-            Err(Ended::Late) => {
-                connection.last_word(too_late()).await;
-                return Err(Ended::Late);
-            }
-            Err(Ended::Cut(status)) => {
-                connection.last_word(refusal(status.clone())).await;
-                return Err(Ended::Cut(status));
-            }
+            Err(Ended::Late) => return Err(connection.late().await),
+            Err(Ended::Cut(status)) => return Err(connection.cut_off(status).await),
             answered => answered?,
         }
         if connection.handshake.is_some() && server.role() > Role::Stranger {
@@ -172,6 +163,13 @@ fn too_late() -> Reply {
         "nobody said within {} s who this is; begin with `hello` and a token",
         HANDSHAKE_TIME.as_secs()
     )))
+}
+
+fn too_many_strangers() -> Status {
+    Status::too_many(
+        "too many connections are open on which nobody has said who it is; begin with `hello` \
+         and a token",
+    )
 }
 
 fn refusal(status: Status) -> Reply {
@@ -211,6 +209,36 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             last: Instant::now(),
             idle: None,
         }
+    }
+
+    /// The client has yet to show who it is, and not for long.
+    fn stranger(&mut self) {
+        self.handshake = Some(Box::pin(sleep(HANDSHAKE_TIME)));
+        let give_way = self.place.is_strangers().cancelled_owned();
+        self.cut = Some(Box::pin(async move {
+            give_way.await;
+            too_many_strangers()
+        }));
+    }
+
+    /// The client has not said in time who it is.
+    async fn late(&mut self) -> Ended {
+        self.place.was_silent();
+        self.last_word(too_late()).await;
+        Ended::Late
+    }
+
+    /// The client may be connected no longer.
+    async fn cut_off(&mut self, status: Status) -> Ended {
+        let ended = match self.handshake {
+            Some(_) => Ended::GaveWay,
+            None => Ended::Cut(status.clone()),
+        };
+        if matches!(ended, Ended::GaveWay) {
+            self.place.was_silent();
+        }
+        self.last_word(refusal(status)).await;
+        ended
     }
 
     /// The client has shown who it is, until `ended`.

@@ -3,16 +3,19 @@
 //!
 //! Invariants: no source takes all of anything, so that another finds room
 //! beside a flood; who comes too fast waits, and is refused only when the wait
-//! would be long; what is shared comes back when its [`Place`] is dropped.
+//! would be long; who has not said who it is gives way to who comes after; what is
+//! shared comes back when its [`Place`] is dropped.
 
 use crabtalk_proto::Status;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Who connects, as far as connections are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,8 +65,9 @@ const REFUSALS: usize = 16;
 const PLACES_PER_SPARE: usize = 8;
 
 /// Connections, by all listeners together, whose clients have not said who they
-/// are: a few kilobytes each, for some seconds. What is beyond is refused, so that
-/// whoever comes without a token takes little from those who have one.
+/// are: a few kilobytes each, for some seconds. When one more comes, the one that has
+/// been silent for longest gives way, of the source that has most of them: whoever
+/// has something to say says it at once, and finds a place beside any flood.
 const STRANGERS: usize = 1024;
 
 /// Of this many of them one source gets all but one.
@@ -106,6 +110,8 @@ struct Inner {
     shared: Mutex<Shared>,
     /// Turns at telling a peer why it is refused.
     refusals: Arc<Semaphore>,
+    /// Connections that were closed since nobody said who it was.
+    silent: AtomicU64,
     /// How many of all may be strangers.
     strangers: usize,
 }
@@ -122,6 +128,7 @@ impl Inner {
             limits,
             shared: Mutex::default(),
             refusals: Arc::new(Semaphore::new(REFUSALS)),
+            silent: AtomicU64::new(0),
             // At least a quarter of the places is for those who are known.
             strangers: STRANGERS.min(limits.connections - limits.connections / 4),
         }
@@ -132,10 +139,18 @@ impl Inner {
 struct Shared {
     /// Connections that have a place.
     open: usize,
-    /// Those of them whose clients have not said who they are.
-    strangers: usize,
+    /// Those of them whose clients have not said who they are, by when they came.
+    strangers: BTreeMap<u64, Stranger>,
+    /// Strangers that ever came.
+    came: u64,
     sources: HashMap<Source, Usage>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Stranger {
+    source: Option<Source>,
+    give_way: CancellationToken,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -155,8 +170,8 @@ pub(crate) struct Place {
     source: Option<Source>,
     /// Bytes taken from the budget.
     bytes: usize,
-    /// Whether its client has not said who it is.
-    stranger: bool,
+    /// Which of the strangers its client is; `None` once it has said who it is.
+    stranger: Option<u64>,
 }
 
 impl Crowd {
@@ -216,9 +231,21 @@ impl Crowd {
             crowd: self.clone(),
             source,
             bytes: 0,
-            stranger: false,
+            stranger: None,
         };
         Ok((place, wait))
+    }
+
+    /// Counts a connection that was closed since nobody said who it was. Ever fewer
+    /// of them are told, since nobody shall fill the log.
+    pub(crate) fn was_silent(&self) {
+        let count = self.0.silent.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            tracing::warn!(
+                count,
+                "connections were closed on which nobody said who it was"
+            );
+        }
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -239,18 +266,40 @@ impl Shared {
 }
 
 impl Shared {
-    fn leave_strangers(&mut self, source: Option<Source>) {
-        self.strangers -= 1;
-        if let Some(usage) = source.and_then(|source| self.sources.get_mut(&source)) {
+    /// One of the strangers is none any more; nothing, if it has given way.
+    fn leave_strangers(&mut self, number: u64) -> Option<Stranger> {
+        let stranger = self.strangers.remove(&number)?;
+        let usage = stranger.source.and_then(|it| self.sources.get_mut(&it));
+        if let Some(usage) = usage {
             usage.strangers -= 1;
         }
+        Some(stranger)
     }
-}
 
-fn too_many_strangers() -> Status {
-    Status::too_many(
-        "too many connections are open on which nobody has said who it is; try again in some seconds",
-    )
+    fn strangers_of(&self, source: Option<Source>) -> usize {
+        let usage = source.and_then(|source| self.sources.get(&source));
+        usage.map_or(0, |usage| usage.strangers)
+    }
+
+    /// Has the one give way that came first, of this source or else of that which
+    /// has most.
+    fn push_out(&mut self, source: Option<Source>) {
+        let mut found: Option<(usize, u64)> = None;
+        for (number, stranger) in &self.strangers {
+            if source.is_some() && stranger.source == source {
+                found = Some((0, *number));
+                break;
+            }
+            let many = self.strangers_of(stranger.source);
+            if source.is_none() && found.is_none_or(|(most, _)| many > most) {
+                found = Some((many, *number));
+            }
+        }
+        let stranger = found.and_then(|(_, number)| self.leave_strangers(number));
+        if let Some(stranger) = stranger {
+            stranger.give_way.cancel();
+        }
+    }
 }
 
 impl Usage {
@@ -278,38 +327,42 @@ impl Place {
         place
     }
 
-    /// Its client has yet to say who it is. Refused if too many have.
-    pub(crate) fn is_strangers(&mut self) -> Result<(), Status> {
-        let most = self.crowd.0.strangers;
-        let own_most = most - most / STRANGERS_PER_SPARE;
+    /// Its client has yet to say who it is. If too many have, one that came before
+    /// gives way. What this gives is cancelled when it is this one's turn to.
+    pub(crate) fn is_strangers(&mut self) -> CancellationToken {
+        let most = self.crowd.0.strangers.max(1);
+        let own_most = (most - most / STRANGERS_PER_SPARE).max(1);
+        let give_way = CancellationToken::new();
         let mut shared = self.crowd.shared();
-        let usage = self
-            .source
-            .map(|source| shared.sources.entry(source).or_default());
-        let own = usage.as_ref().map_or(0, |usage| usage.strangers);
-        if own >= own_most.max(1) {
-            return Err(too_many_strangers());
+        if self.source.is_some() && shared.strangers_of(self.source) >= own_most {
+            shared.push_out(self.source);
+        } else if shared.strangers.len() >= most {
+            shared.push_out(None);
         }
-        if let Some(usage) = usage {
-            usage.strangers += 1;
+        let number = shared.came;
+        shared.came += 1;
+        let stranger = Stranger {
+            source: self.source,
+            give_way: give_way.clone(),
+        };
+        shared.strangers.insert(number, stranger);
+        if let Some(source) = self.source {
+            shared.sources.entry(source).or_default().strangers += 1;
         }
-        shared.strangers += 1;
-        let all = shared.strangers;
-        drop(shared);
-        self.stranger = true;
-        if all > most {
-            // Dropped by the caller, the place counts no more.
-            return Err(too_many_strangers());
-        }
-        Ok(())
+        self.stranger = Some(number);
+        give_way
     }
 
     /// Its client has said who it is.
     pub(crate) fn known(&mut self) {
-        if std::mem::take(&mut self.stranger) {
-            let mut shared = self.crowd.shared();
-            shared.leave_strangers(self.source);
+        if let Some(number) = self.stranger.take() {
+            self.crowd.shared().leave_strangers(number);
         }
+    }
+
+    /// It is closed since nobody said who it was.
+    pub(crate) fn was_silent(&self) {
+        self.crowd.was_silent();
     }
 
     /// Whether this connection has a share of the budget.
@@ -352,8 +405,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut shared = self.crowd.shared();
-        if self.stranger {
-            shared.leave_strangers(self.source);
+        if let Some(number) = self.stranger {
+            shared.leave_strangers(number);
         }
         shared.bytes -= self.bytes;
         shared.open -= 1;

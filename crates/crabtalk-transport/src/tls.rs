@@ -206,15 +206,7 @@ impl Accept for TlsListener {
 
     async fn accept(&mut self) -> io::Result<Accepted<Self::Read, Self::Write, SocketAddr>> {
         loop {
-            let shaken = tokio::select! {
-                biased;
-                shaken = self.handshakes.done() => shaken?,
-                next = self.tcp.next() => {
-                    let (stream, peer) = next?;
-                    self.handshakes.begin(stream, peer);
-                    continue;
-                }
-            };
+            let shaken = self.handshakes.next(&self.tcp).await?;
             let peer = shaken.peer;
             match self.take_over(shaken) {
                 Ok(stream) => {

@@ -133,3 +133,80 @@ fn a_long_text_is_cut_with_its_hash_and_a_disk_that_takes_nothing_is_told() {
     fs::write(&file, "").unwrap();
     assert!(Log::new(file.join("below")).append(entry("x")).is_err());
 }
+
+/// The anchor as a crash leaves it between the last line and its own writing.
+fn crashed(folder: &TempDir) {
+    let page = latest(folder.path(), None, 1).unwrap();
+    let last: Line = serde_json::from_str(&page.lines[0]).unwrap();
+    let anchor = folder.path().join("audit.anchor");
+    match last.n {
+        1 => fs::remove_file(anchor).unwrap(),
+        n => {
+            let text = format!("{{\"n\":{},\"hash\":\"{}\"}}", n - 1, last.prev);
+            fs::write(anchor, text).unwrap();
+        }
+    }
+}
+
+/// In each place of a file, its first line and its last one included.
+#[test]
+fn a_crash_between_file_and_anchor_is_no_change_however_often() {
+    for count in 1..12 {
+        let folder = written(count);
+        for more in 1..=3 {
+            crashed(&folder);
+            assert_eq!(check(folder.path()).unwrap().problem, None, "{count}");
+            let mut log = Log::new(folder.path()).with_files_of(1000);
+            // Killed again before it writes, it has mended the anchor by then.
+            log.look().unwrap();
+            let anchor = read_anchor(folder.path()).unwrap().unwrap();
+            assert_eq!(anchor.n, (count + more) as u64 - 1, "{count}");
+            let n = log.append(entry("the last thing it did")).unwrap();
+            assert_eq!(n, (count + more) as u64);
+        }
+    }
+}
+
+#[test]
+fn a_crash_between_two_files_is_no_change() {
+    let folder = written(2);
+    let path = folder.path().join("audit.log");
+    let whole = fs::read(&path).unwrap();
+    let closed = folder.path().join("audit.000000000001.log");
+    fs::rename(&path, &closed).unwrap();
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+    assert_eq!(Log::new(folder.path()).append(entry("next")).unwrap(), 3);
+    crashed(&folder);
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+    assert_eq!(Log::new(folder.path()).append(entry("next")).unwrap(), 4);
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+    assert_eq!(fs::read(&closed).unwrap(), whole);
+}
+
+/// What was refused since the anchor could not be written is not in the log either,
+/// or the log would say that it was done.
+#[test]
+fn an_entry_whose_anchor_cannot_be_written_is_none() {
+    let folder = written(2);
+    let (path, anchor) = (
+        folder.path().join("audit.log"),
+        folder.path().join("audit.anchor"),
+    );
+    let whole = fs::read(&path).unwrap();
+    let kept = fs::read(&anchor).unwrap();
+    let mut log = Log::new(folder.path());
+    assert_eq!(log.append(entry("done")).unwrap(), 3);
+    let with_three = fs::read(&path).unwrap();
+    // A folder in its place.
+    fs::remove_file(&anchor).unwrap();
+    fs::create_dir(&anchor).unwrap();
+    for _ in 0..3 {
+        assert!(log.append(entry("refused")).is_err());
+        assert_eq!(fs::read(&path).unwrap(), with_three);
+    }
+    fs::remove_dir(&anchor).unwrap();
+    assert_eq!(log.append(entry("done")).unwrap(), 4);
+    assert_eq!(check(folder.path()).unwrap().problem, None);
+    assert!(fs::read(&path).unwrap().starts_with(&whole));
+    assert_ne!(fs::read(&anchor).unwrap(), kept);
+}

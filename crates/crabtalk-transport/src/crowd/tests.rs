@@ -90,27 +90,62 @@ async fn frames_that_are_not_complete_share_a_budget_and_leave_some_to_others() 
     assert_eq!(crowd.shared().bytes, 0);
 }
 
+/// A connection on which nothing was said, and whether it has to give way.
+struct Silent {
+    place: Place,
+    give_way: CancellationToken,
+}
+
+impl Silent {
+    fn of(crowd: &Crowd, process: i32) -> Self {
+        let mut place = enter(crowd, process);
+        let give_way = place.is_strangers();
+        Self { place, give_way }
+    }
+
+    fn many(crowd: &Crowd, process: i32, count: usize) -> Vec<Self> {
+        (0..count).map(|_| Self::of(crowd, process)).collect()
+    }
+}
+
+/// Which of them have to give way.
+fn gone(silent: &[Silent]) -> Vec<usize> {
+    let gone = silent.iter().enumerate();
+    let gone = gone.filter(|(_, silent)| silent.give_way.is_cancelled());
+    gone.map(|(at, _)| at).collect()
+}
+
 #[tokio::test(start_paused = true)]
-async fn strangers_leave_places_to_who_is_known_and_to_other_strangers() {
-    let crowd = of(PLACES);
-    let stranger = |process| {
-        let mut place = enter(&crowd, process);
-        place.is_strangers().map(|()| place)
-    };
+async fn strangers_leave_places_to_who_is_known_and_the_longest_silent_give_way() {
     // Of 64 places 48 may be strangers', and 36 of them one source's.
-    let flood: Vec<Place> = (0..36).map(|_| stranger(1).expect("a place")).collect();
-    assert_eq!(stranger(1).expect_err("enough").code, 429);
-    let others: Vec<Place> = (0..12).map(|_| stranger(2).expect("a place")).collect();
-    assert_eq!(stranger(3).expect_err("enough").code, 429);
-    assert_eq!(crowd.open(), 48);
-    // Whoever is known needs none of those places, and gives its own back.
-    let mut known = enter(&crowd, 3);
-    known.known();
-    let mut others = others;
-    others[0].known();
-    let late = stranger(3).expect("a place that became free");
-    drop((flood, others, known, late));
+    let crowd = of(PLACES);
+    let flood = Silent::many(&crowd, 1, 36);
+    assert_eq!(gone(&flood), [0_usize; 0]);
+    let more = Silent::many(&crowd, 1, 2);
+    assert_eq!(gone(&flood), [0, 1], "its own, those that came first");
+    let others = Silent::many(&crowd, 2, 12);
+    assert_eq!(gone(&flood), [0, 1]);
+    // A third one never pays for what the first has most of.
+    let third = Silent::many(&crowd, 3, 2);
+    assert_eq!(gone(&flood), [0, 1, 2, 3]);
+    let late = Silent::many(&crowd, 1, 1);
+    assert_eq!(gone(&flood), [0, 1, 2, 3, 4]);
+    for kept in [&more, &others, &third, &late] {
+        assert_eq!(gone(kept), [0_usize; 0]);
+    }
+    drop((flood, more, others, third, late));
     assert_eq!(crowd.open(), 0);
-    let again: Vec<Place> = (0..36).map(|_| stranger(1).expect("a place")).collect();
-    assert_eq!(again.len(), 36);
+    assert!(crowd.shared().strangers.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_said_who_it_is_gives_way_to_nobody() {
+    let crowd = of(PLACES);
+    let mut known = Silent::of(&crowd, 1);
+    known.place.known();
+    let flood = Silent::many(&crowd, 1, 40);
+    assert_eq!(gone(&[known]), [0_usize; 0]);
+    assert_eq!(gone(&flood), [0, 1, 2, 3]);
+    drop(flood);
+    assert_eq!(gone(&Silent::many(&crowd, 1, 36)), [0_usize; 0]);
 }

@@ -1,11 +1,11 @@
 //! The thread on which handshakes run.
 //!
 //! Invariants: so many at a time, and so many of one source; each ends within its
-//! time; what is over it is closed without a word, since nothing can be said
-//! before the handshake.
+//! time, and the longest gives way when there are too many; what is over is closed
+//! without a word, since nothing can be said before the handshake.
 
 use crate::crowd::{Crowd, Limits, Place};
-use crate::tcp::source_of;
+use crate::tcp::{TcpListener, source_of};
 use rustls::{ServerConfig, ServerConnection};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 /// Handshakes at a time, each a few ten kilobytes: 32 MiB at most.
 const AT_ONCE: usize = 1024;
@@ -25,8 +26,7 @@ const WITHIN: Duration = match cfg!(test) {
     true => Duration::from_millis(500),
 };
 
-/// Connections that wait for the thread, or for the accept loop. Whoever comes
-/// when all are waiting is closed.
+/// Connections that wait for the thread, or for the accept loop.
 const WAITING: usize = 128;
 
 /// A connection whose handshake is over.
@@ -40,6 +40,8 @@ struct Begun {
     stream: TcpStream,
     peer: SocketAddr,
     place: Place,
+    /// Cancelled when it has taken too long, and others come after it.
+    give_way: CancellationToken,
 }
 
 /// The handle of the thread, which ends when this is dropped.
@@ -80,34 +82,51 @@ impl Handshakes {
         })
     }
 
-    /// Hands a connection to the thread, or closes it if there is no room.
-    pub(super) fn begin(&self, stream: tokio::net::TcpStream, peer: SocketAddr) {
-        let Ok((place, wait)) = self.crowd.enter(Some(source_of(peer))) else {
-            return;
-        };
-        if !wait.is_zero() {
-            // It comes too fast, and shall not cost a handshake for it.
-            return;
-        }
-        let Ok(stream) = stream.into_std() else {
-            return;
-        };
-        let begun = Begun {
-            stream,
-            peer,
-            place,
-        };
-        if let Some(begin) = &self.begin {
-            // Dropped, it is closed.
-            let _ = begin.try_send(begun);
+    /// The next connection whose handshake is over; meanwhile those of a listener are
+    /// handed to the thread, as fast as it takes them. Safe to cancel.
+    pub(super) async fn next(&mut self, tcp: &TcpListener) -> io::Result<Shaken> {
+        let Self {
+            begin, done, crowd, ..
+        } = self;
+        let begin = begin.as_ref().ok_or_else(ended)?;
+        loop {
+            // Who finds no room waits where the system keeps it, and is not closed.
+            let arriving = async {
+                let room = begin.reserve().await.map_err(|_| ended())?;
+                Ok::<_, io::Error>((room, tcp.next().await?))
+            };
+            tokio::select! {
+                biased;
+                shaken = done.recv() => return shaken.ok_or_else(ended),
+                arrived = arriving => {
+                    let (room, (stream, peer)) = arrived?;
+                    if let Some(begun) = begun(crowd, stream, peer) {
+                        room.send(begun);
+                    }
+                }
+            }
         }
     }
+}
 
-    /// The next connection whose handshake is over. Safe to cancel.
-    pub(super) async fn done(&mut self) -> io::Result<Shaken> {
-        let done = self.done.recv().await;
-        done.ok_or_else(|| io::Error::other("the thread for TLS handshakes has ended"))
+fn ended() -> io::Error {
+    io::Error::other("the thread for TLS handshakes has ended")
+}
+
+/// Gives a connection its place; `None` closes it.
+fn begun(crowd: &Crowd, stream: tokio::net::TcpStream, peer: SocketAddr) -> Option<Begun> {
+    let (mut place, wait) = crowd.enter(Some(source_of(peer))).ok()?;
+    if !wait.is_zero() {
+        // It comes too fast, and shall not cost a handshake for it.
+        return None;
     }
+    let give_way = place.is_strangers();
+    Some(Begun {
+        stream: stream.into_std().ok()?,
+        peer,
+        place,
+        give_way,
+    })
 }
 
 impl Drop for Handshakes {
@@ -131,6 +150,10 @@ async fn shake(
         tokio::select! {
             next = begun.recv() => {
                 let Some(next) = next else { break };
+                if next.give_way.is_cancelled() {
+                    next.place.was_silent();
+                    continue;
+                }
                 running.spawn(tokio::time::timeout(
                     WITHIN,
                     one(next, done.clone(), acceptor.clone()),
@@ -147,6 +170,7 @@ async fn one(begun: Begun, done: mpsc::Sender<Shaken>, acceptor: TlsAcceptor) {
         stream,
         peer,
         place,
+        give_way,
     } = begun;
     let shaken = async {
         let stream = tokio::net::TcpStream::from_std(stream)?;
@@ -158,7 +182,14 @@ async fn one(begun: Begun, done: mpsc::Sender<Shaken>, acceptor: TlsAcceptor) {
             peer,
         })
     };
-    match shaken.await {
+    let shaken = tokio::select! {
+        shaken = shaken => shaken,
+        () = give_way.cancelled() => {
+            place.was_silent();
+            return;
+        }
+    };
+    match shaken {
         Ok(shaken) => {
             // The listener may have gone meanwhile.
             let _ = done.send(shaken).await;

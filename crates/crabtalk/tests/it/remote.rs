@@ -2,8 +2,11 @@
 
 mod door;
 mod guide;
+mod live;
 mod lossy;
 mod reach;
+mod silent;
+mod two;
 mod words;
 
 use crate::rig::{Daemon, TestEnv};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -36,6 +36,7 @@ pub(crate) struct Network {
     address: String,
     cut: Arc<AtomicUsize>,
     lost: Arc<AtomicUsize>,
+    cutting: Arc<Notify>,
     _accepting: JoinSet<()>,
 }
 
@@ -63,7 +64,8 @@ impl Network {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (cut, lost) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
-        let counted = (Arc::clone(&cut), Arc::clone(&lost));
+        let cutting = Arc::new(Notify::new());
+        let counted = (Arc::clone(&cut), Arc::clone(&lost), Arc::clone(&cutting));
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
             let mut connections = JoinSet::new();
@@ -71,11 +73,16 @@ impl Network {
             while let Ok((client, _)) = listener.accept().await {
                 let (daemon, weather) = (daemon.clone(), weather.clone());
                 let (cut, lost) = (Arc::clone(&counted.0), Arc::clone(&counted.1));
+                let cutting = Arc::clone(&counted.2);
                 connections.spawn(async move {
                     let Ok(daemon) = TcpStream::connect(daemon).await else {
                         return;
                     };
-                    if carry(client, daemon, &weather, number, &lost).await {
+                    let was_cut = tokio::select! {
+                        was_cut = carry(client, daemon, &weather, number, &lost) => was_cut,
+                        () = cutting.notified() => true,
+                    };
+                    if was_cut {
                         cut.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -86,6 +93,7 @@ impl Network {
             address,
             cut,
             lost,
+            cutting,
             _accepting: accepting,
         }
     }
@@ -93,6 +101,11 @@ impl Network {
     /// The address that clients are to be given.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Cuts every connection; new ones are taken.
+    pub(crate) fn cut_all(&self) {
+        self.cutting.notify_waiters();
     }
 
     /// Connections that were cut.
