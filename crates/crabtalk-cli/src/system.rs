@@ -3,6 +3,14 @@
 //! Invariant: nothing outside of these modules names what only one kind of
 //! system has.
 
+/// What a disk has for us.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) read_only: bool,
+    /// Bytes.
+    pub(crate) free: u64,
+}
+
 #[cfg(not(unix))]
 mod other;
 #[cfg(unix)]

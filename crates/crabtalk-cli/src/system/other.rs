@@ -5,7 +5,8 @@ mod terminal;
 
 pub(crate) use terminal::ControllingTerminal;
 
-use std::fs::File;
+use super::Room;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::Command;
@@ -22,6 +23,19 @@ pub(crate) fn lock_folder(folder: &Path) -> io::Result<File> {
     let lock = File::create(folder.join(".lock"))?;
     lock.lock()?;
     Ok(lock)
+}
+
+/// Nobody tells there without asking the system itself.
+pub(crate) fn another_owner(_: &Metadata) -> Option<u32> {
+    None
+}
+
+pub(crate) fn open_to_others(_: &Metadata) -> Option<u32> {
+    None
+}
+
+pub(crate) fn room(_: &Path) -> io::Result<Room> {
+    Err(ErrorKind::Unsupported.into())
 }
 
 pub(crate) fn columns() -> Option<u16> {

@@ -6,10 +6,12 @@ mod terminal;
 pub(crate) use process::{become_program, is_alive, is_program, leave_session, terminate};
 pub(crate) use terminal::ControllingTerminal;
 
-use rustix::fs::{FileType, FlockOperation, flock};
-use std::fs::File;
+use super::Room;
+use rustix::fs::{FileType, FlockOperation, StatVfsMountFlags, flock};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -32,6 +34,26 @@ pub(crate) fn lock_folder(folder: &Path) -> io::Result<File> {
     let lock = File::open(folder)?;
     flock(&lock, FlockOperation::LockExclusive)?;
     Ok(lock)
+}
+
+/// Whose a file is, if that is another user than this process works for.
+pub(crate) fn another_owner(metadata: &Metadata) -> Option<u32> {
+    let own = rustix::process::geteuid().as_raw();
+    Some(metadata.uid()).filter(|owner| *owner != own)
+}
+
+/// The mode of what others than its owner may do something with.
+pub(crate) fn open_to_others(metadata: &Metadata) -> Option<u32> {
+    Some(metadata.mode() & 0o777).filter(|mode| mode & 0o077 != 0)
+}
+
+/// What there is on the disk of a folder.
+pub(crate) fn room(folder: &Path) -> io::Result<Room> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(Room {
+        read_only: disk.f_flag.contains(StatVfsMountFlags::RDONLY),
+        free: disk.f_bavail.saturating_mul(disk.f_frsize),
+    })
 }
 
 /// How wide standard output is, if it is a terminal that says so.

@@ -2,8 +2,8 @@
 //! the clock and the terminal.
 
 use super::Finding;
+use crate::system::{self, Room};
 use crabtalk_config::{Config, Home};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -55,13 +55,13 @@ fn folder(root: &Path) -> Finding {
         let mend = "move it away, or name another home with --home";
         return Finding::wrong("home", format!("{shown} is no folder"), mend);
     }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        let said = format!("{shown} belongs to the user {}", metadata.uid());
+    if let Some(owner) = system::another_owner(&metadata) {
+        let said = format!("{shown} belongs to the user {owner}");
         let mend = format!("sudo chown -R \"$(id -u)\" {shown}");
         return Finding::wrong("home", said, mend);
     }
-    if metadata.mode() & 0o077 != 0 {
-        let said = format!("{shown} is open to others ({:o})", metadata.mode() & 0o777);
+    if let Some(mode) = system::open_to_others(&metadata) {
+        let said = format!("{shown} is open to others ({mode:o})");
         return Finding::warning("home", said, format!("chmod 700 {shown}"));
     }
     Finding::fine("home", format!("{shown}, private"))
@@ -71,7 +71,10 @@ fn folder(root: &Path) -> Finding {
 fn secrets(home: &Home) -> Vec<Finding> {
     let open = [home.config_file(), home.approvals_file(), home.trust_file()]
         .into_iter()
-        .filter(|path| path.metadata().is_ok_and(|m| m.mode() & 0o077 != 0));
+        .filter(|path| {
+            path.metadata()
+                .is_ok_and(|m| system::open_to_others(&m).is_some())
+        });
     open.map(|path| {
         let path = path.display();
         Finding::warning(
@@ -84,17 +87,16 @@ fn secrets(home: &Home) -> Vec<Finding> {
 }
 
 fn room(root: &Path) -> Finding {
-    let disk = match rustix::fs::statvfs(root) {
-        Ok(disk) => disk,
+    let Room { read_only, free } = match system::room(root) {
+        Ok(room) => room,
         Err(e) => {
             return Finding::warning("disk", format!("its room is not known: {e}"), "");
         }
     };
-    if disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+    if read_only {
         let said = "the home is on a read-only file system: nothing can be said or kept";
         return Finding::wrong("disk", said, "mount it writable, or choose another --home");
     }
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let said = format!("{} MiB are free", free / (1024 * 1024));
     if free < LITTLE_ROOM {
         let mend = "make room; `crabtalk conversations` says what there is, and what was removed lies in sessions/trash";
@@ -172,7 +174,7 @@ pub(super) fn terminal(is_one: bool) -> Option<Finding> {
         .into_iter()
         .find(|value| !value.is_empty())
         .unwrap_or_default();
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_col);
+    let columns = system::columns().unwrap_or(0);
     Some(terminal_of(&set("TERM"), &locale, columns))
 }
 
