@@ -6,8 +6,6 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 
-pub(crate) use crate::system::ControllingTerminal;
-
 /// Longest line taken from a terminal; the line discipline's own limit is 4096.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 
