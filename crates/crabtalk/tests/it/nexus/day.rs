@@ -91,11 +91,13 @@ async fn look_after(team: &Team<'_>) -> (bool, String) {
 }
 
 async fn until(team: &Team<'_>, count: usize) {
+    let began = std::time::Instant::now();
     let mut seen = String::new();
     for _ in 0..LOOKS {
         let (quiet, now) = look_after(team).await;
         seen = now;
         if done(team).await >= count && (count < TASKS || quiet) {
+            println!("{count} tasks after {:.1} s", began.elapsed().as_secs_f64());
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
