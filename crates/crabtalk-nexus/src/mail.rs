@@ -141,6 +141,8 @@ pub struct Course {
     pub resumed: u32,
     /// The session that has it.
     pub seen_in: Option<String>,
+    /// Whether it may be in the transcript though nobody was told so.
+    pub unsure: bool,
     /// Tries that failed, and turns of it that did.
     pub failed: u32,
     /// It is not tried before.
@@ -253,17 +255,22 @@ impl Mailbox {
             return;
         };
         let over = letter.mail.kind.ends_with_its_session();
-        let touched = letter.course.fate != Fate::Queued;
+        let (seen, typed) = (
+            letter.course.fate == Fate::Acked,
+            letter.course.fate == Fate::Injected,
+        );
         self.change(id, |course| {
             if over {
                 course.fate = Fate::Dead("the agent ended before it answered".into());
                 return;
             }
             course.fate = Fate::Queued;
-            if touched {
+            if seen {
                 course.resumed += 1;
                 course.mark = None;
             }
+            // Whether it arrived is looked for behind the mark, once more.
+            course.unsure |= typed;
         });
     }
 
@@ -356,6 +363,15 @@ mod tests {
         assert!(letter.text_for(Some("s2")).ends_with("work"));
         assert_eq!(letter.submission(id), "m1-1-0");
         assert_eq!(letter_of("m1-1-0"), Some(1));
+        // One that was typed, and nobody knows more, is the same delivery still.
+        mailbox.change(id, |course| {
+            course.fate = Fate::Injected;
+            course.mark = Some(Mark("7".into()));
+        });
+        mailbox.requeue(id);
+        let letter = mailbox.get(id).unwrap();
+        assert!(letter.course.unsure && letter.course.mark.is_some());
+        assert_eq!(letter.submission(id), "m1-1-0");
         let own = mailbox.post(Mail {
             kind: Kind::Bootstrap,
             ..mail("a", Priority::Normal, "x")

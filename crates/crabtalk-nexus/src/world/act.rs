@@ -223,7 +223,7 @@ impl World {
             id: letter.submission(id),
             text: letter.text_for(session),
             mark,
-            again: letter.course.fate != Fate::Queued,
+            again: letter.course.fate != Fate::Queued || letter.course.unsure,
         };
         // From here on it may have been typed.
         if letter.course.fate == Fate::Queued {

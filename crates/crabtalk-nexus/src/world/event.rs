@@ -88,6 +88,7 @@ impl World {
                 course.fate = Fate::Acked;
             }
             course.seen_in = session;
+            course.unsure = false;
         });
         self.turns.insert(name.clone(), self.now);
         let why = format!("m{letter} stands in the transcript");

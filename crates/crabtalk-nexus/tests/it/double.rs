@@ -321,6 +321,28 @@ impl Double {
         self.wake.notify_one();
     }
 
+    /// Whether the process ended in this turn.
+    fn died_in(&self, index: usize) -> bool {
+        let state = self.state();
+        let rest = state.lines[index + 1..].iter();
+        let mut rest = rest.take_while(|line| !matches!(line, Line::User { .. }));
+        rest.any(|line| matches!(line, Line::Died { .. }))
+    }
+
+    /// Tells of a turn that nobody ends any more.
+    fn tell_end(&self, id: &str) {
+        let ended = Turn {
+            error: Some("the agent ended in the midst of it".into()),
+            ..Turn::default()
+        };
+        let seen = What::Seen { id: id.to_owned() };
+        for what in [What::TurnBegan, seen, What::TurnEnded(ended)] {
+            let evidence = proof("its turn has no end");
+            self.state().ready.push_back(Event { what, evidence });
+        }
+        self.wake.notify_one();
+    }
+
     fn next_end(&self) -> Option<u64> {
         let state = self.state();
         let turn = turn_of(&state.lines)?;
@@ -398,7 +420,11 @@ impl Backend for Shared {
                     "{} submitted twice: {message:?}",
                     double.name
                 );
-                double.follow(index);
+                if double.died_in(index) {
+                    double.tell_end(&message.id);
+                } else {
+                    double.follow(index);
+                }
                 return Ok(Submitted::AlreadyThere(proof(format!("line {index}"))));
             }
             let turn = turn_of(&double.state().lines);

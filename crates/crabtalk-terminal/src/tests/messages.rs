@@ -212,3 +212,33 @@ async fn an_end_between_finding_an_agent_and_asking_about_its_message_is_told_on
         "its arrival comes first"
     );
 }
+
+#[tokio::test]
+async fn a_message_that_its_agent_died_with_is_not_taken_for_answered() {
+    let Some(rig) = Rig::open("a_message_that_its_agent_died_with").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("hello").await;
+    agent.ended().await;
+    let mark = agent.port.mark().await.unwrap();
+    agent.submit("boom", "[crash:7]").await;
+    let died = |what: &What| matches!(what, What::Died(_)).then_some(());
+    agent.until("Died", died).await;
+    let session = agent.told.iter().rev().find_map(|event| match &event.what {
+        What::Session { session } => Some(session.clone()),
+        _ => None,
+    });
+    let session = session.expect("the first message named it");
+    agent
+        .launch(crabtalk_backend::Launch::Resume { session })
+        .await;
+    agent.say("who are you?").await;
+    agent.ended().await;
+    // Nobody knows whether it arrived: another turn's end is not its own.
+    let again = agent.submit_again("x", "[crash:7]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    let turn = agent.ended().await;
+    assert!(turn.error.is_some() && turn.output.is_empty(), "{turn:?}");
+    assert_eq!(agent.users(), ["hello", "[crash:7]", "who are you?"]);
+}

@@ -110,6 +110,8 @@ fn turn_of(file: &Path, within: Range<u64>, reader: Reader, text: &str) -> Optio
                     found = Some(Some(turn));
                     return false;
                 }
+                // Its turn has no end: the agent was ended in it, and goes on.
+                Step::User(_) if found == Some(None) => return false,
                 Step::User(_) | Step::Began(_) | Step::Ended(..) | Step::Compacted => {}
             }
         }
