@@ -195,10 +195,9 @@ impl Context {
             memory: memory.glance(&viewer, has_archives, &said),
             around: surroundings.known(&cwd),
         };
-        let of = run.cwd.to_string_lossy();
-        let looked = self.skills.files().look(&of, look).await;
+        let looked = self.skills.files().look_around(run.cwd, look).await;
         looked.unwrap_or_else(|why| {
-            tracing::warn!(cwd = %of, why, "a run goes without project and skills");
+            tracing::warn!(cwd = %run.cwd.display(), why, "a run goes without project and skills");
             Glance {
                 around: Some(Arc::default()),
                 ..Glance::default()

@@ -21,7 +21,7 @@ pub(crate) struct LocalDisk(pub(crate) FileWork);
 
 impl Disk for LocalDisk {
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        if !path.is_absolute() {
+        if !path.is_absolute() || crabtalk_files::touch(path).is_err() {
             return None;
         }
         let mut waiting: Vec<OsString> = names(path);
@@ -82,6 +82,7 @@ impl Disk for LocalDisk {
     }
 
     fn names(&self, folder: &Path, most: usize) -> Option<Vec<OsString>> {
+        crabtalk_files::touch(folder).ok()?;
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             // The shell yields nothing there either.

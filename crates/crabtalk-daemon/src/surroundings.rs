@@ -58,7 +58,7 @@ impl Surroundings {
             let known = this.known(&folder);
             known.unwrap_or_else(|| this.look(&folder, SystemTime::now()))
         };
-        let looked = self.skills.files().look(&cwd.to_string_lossy(), look).await;
+        let looked = self.skills.files().look_around(cwd, look).await;
         looked.unwrap_or_else(|why| {
             tracing::warn!(cwd = %cwd.display(), why, "a run goes without project and skills");
             Arc::default()

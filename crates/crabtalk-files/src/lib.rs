@@ -4,6 +4,7 @@
 //! read         a regular file of a bounded size, opened without waiting
 //! replace      a file that a crash leaves old or new, never half of one
 //! fingerprint  whether files are as they were when something was made of them
+//! touch        which path a thread is about to touch, for whoever watches it
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         what stands at the head of files, with positions
 //! zone         the time zone of this machine
@@ -24,6 +25,7 @@ mod frontmatter;
 mod read;
 mod replace;
 mod system;
+mod touch;
 mod zone;
 
 pub mod tables;
@@ -35,4 +37,5 @@ pub use read::{Error, if_there, open, open_to_append, read, read_open, read_text
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };
+pub use touch::{Watch, follow, touch, watched};
 pub use zone::local_zone;

@@ -4,6 +4,7 @@
 //! to a moment before; so a swap in between gains nothing.
 
 use crate::system;
+use crate::touch::touch;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -49,6 +50,7 @@ impl From<Error> for io::Error {
 
 /// Opens a regular file for reading, following links.
 pub fn open(path: &Path) -> Result<File, Error> {
+    touch(path)?;
     regular(system::open(path)?)
 }
 

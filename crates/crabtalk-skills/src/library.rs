@@ -10,12 +10,12 @@
 
 mod catalog;
 
+use crate::disk::touched;
 use crate::finding::Finding;
 use crate::skill::{Skill, SkillSource, Summary};
 use crate::{Error, TrustFile, block, name};
 use catalog::{Cache, Catalog};
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -181,7 +181,7 @@ impl Library {
         let mut roots = HashSet::new();
         for folder in self.folders().iter() {
             catalog.looked_at.push(folder.path.clone());
-            match fs::canonicalize(&folder.path) {
+            match touched(&folder.path) {
                 Ok(root) if roots.insert(root.clone()) => {
                     catalog.add(&root, folder.source, &self.cache);
                 }
@@ -195,7 +195,7 @@ impl Library {
             && roots.insert(root.clone())
         {
             catalog.add(&root, SkillSource::Project, &self.cache);
-            project = Some(fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned()));
+            project = Some(touched(cwd).unwrap_or_else(|_| cwd.to_owned()));
         }
         (catalog, project)
     }

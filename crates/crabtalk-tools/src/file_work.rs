@@ -1,9 +1,18 @@
 //! Runs what touches files where it blocks nobody.
 //!
-//! Invariants: however many calls hang on a disk or a mount that does not
-//! answer, threads are left for others and for the daemon's own files; whoever
-//! waits is told after a while, although the thread hangs on.
+//! Invariants: however many calls hang on disks or mounts that do not answer,
+//! threads are left for others and for the daemon's own files; whoever waits is
+//! told after a while which path it was, although the thread hangs on; once a
+//! mount is known to be dead, no thread is sent there.
 
+mod places;
+
+use crabtalk_files::{Watch, watched};
+use places::{MAX_SURVEYS, Places};
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,11 +24,21 @@ use tokio::time::Instant;
 const MAX_AT_ONCE: usize = 6;
 
 /// Pieces of work that hang, and whose turns others got. Each is a thread that
-/// does nothing.
-const MAX_HUNG: usize = 16;
+/// does nothing. A mount takes a few before it is known to be dead, and none then.
+const MAX_HUNG: usize = 48;
 
-/// How long work takes that hangs: others get its turn.
-const HANGS_AFTER: Duration = Duration::from_secs(5);
+/// Turns left to those who were answered before, when so many hang.
+const KEPT_TURNS: usize = 3;
+
+/// Who was answered, as far as that is remembered.
+const MAX_ANSWERED: usize = 1024;
+
+/// How long work takes that may hang: somebody looks where it does.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
+
+/// How long work takes that hangs: others get its turn. By then it is known where
+/// they had better not go.
+const HANGS_AFTER: Duration = Duration::from_millis(1500);
 
 /// Pieces of work of one conversation, or in one folder, that may hang: one that
 /// is on a dead mount must not take the turns of all.
@@ -39,11 +58,11 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// How long somebody waits for a look: a slow disk takes a second or two.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two looks for turns to take from work that hangs.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Between two looks for work that hangs.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Turns at the files. Cheap to clone; the clones share them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct FileWork(Arc<Inner>);
 
 #[derive(Debug)]
@@ -51,6 +70,8 @@ struct Inner {
     turns: Arc<Semaphore>,
     begun: Mutex<Vec<Begun>>,
     next: AtomicU64,
+    places: Places,
+    answered: Mutex<HashSet<String>>,
 }
 
 /// Work that has not ended.
@@ -59,8 +80,37 @@ struct Begun {
     id: u64,
     of: String,
     at: Instant,
+    touching: Arc<Touching>,
+    is_surveyed: bool,
     /// None once it hangs and others got it.
     turn: Option<OwnedSemaphorePermit>,
+}
+
+/// What a piece of work touches at the moment.
+#[derive(Debug)]
+struct Touching(Mutex<PathBuf>, Places);
+
+impl Touching {
+    fn path(&self) -> PathBuf {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Watch for Touching {
+    fn touches(&self, path: &Path) -> io::Result<()> {
+        path.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        self.1.check(path)
+    }
+}
+
+/// Whose a piece of work is, and where.
+#[derive(Debug, Clone, Copy)]
+struct Order<'a> {
+    of: &'a str,
+    at: Option<&'a Path>,
 }
 
 /// Takes its work off the list when the thread is through with it, or never got
@@ -73,13 +123,15 @@ impl Drop for Entry {
     }
 }
 
-impl Default for FileWork {
+impl Default for Inner {
     fn default() -> Self {
-        Self(Arc::new(Inner {
+        Self {
             turns: Arc::new(Semaphore::new(MAX_AT_ONCE)),
             begun: Mutex::default(),
             next: AtomicU64::new(0),
-        }))
+            places: Places::default(),
+            answered: Mutex::default(),
+        }
     }
 }
 
@@ -87,13 +139,17 @@ impl Inner {
     fn begun(&self) -> MutexGuard<'_, Vec<Begun>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn answered(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl FileWork {
     /// Threads that this work may take, of the runtime's blocking pool.
-    pub const MAX_THREADS: usize = MAX_AT_ONCE + MAX_HUNG;
+    pub const MAX_THREADS: usize = MAX_AT_ONCE + MAX_HUNG + MAX_SURVEYS;
 
-    /// Runs work of somebody: a conversation, a folder. Dropping the future sets
+    /// Runs work of somebody: a conversation, for instance. Dropping the future sets
     /// the flag that the work is given; a replacement that has begun is finished
     /// whole.
     ///
@@ -108,13 +164,67 @@ impl FileWork {
         T: Send + 'static,
         E: From<String> + Send + 'static,
     {
-        self.run_within(DEADLINE, of, work).await
+        self.run_within(DEADLINE, Order { of, at: None }, work)
+            .await
+    }
+
+    /// Looks at files for somebody: quick where the disk answers.
+    ///
+    /// # Errors
+    /// A text where it does not answer, or where the look panicked.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        of: &str,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let order = Order { of, at: None };
+        self.run_within(LOOK_WITHIN, order, move |_| Ok(look()))
+            .await
+    }
+
+    /// Looks at several things, one of which lies at a path that may be anywhere. What
+    /// does not answer is not touched; the rest of the look is made.
+    ///
+    /// # Errors
+    /// A text where it does not answer, or where the look panicked.
+    pub async fn look_around<T: Send + 'static>(
+        &self,
+        path: &Path,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let order = Order {
+            of: &path.to_string_lossy(),
+            at: Some(path),
+        };
+        self.run_within(LOOK_WITHIN, order, move |_| Ok(look()))
+            .await
+    }
+
+    /// Looks at a place that may lie anywhere: quick where that answers.
+    ///
+    /// # Errors
+    /// A text where it does not answer, or where the look panicked.
+    pub async fn look_at<T: Send + 'static>(
+        &self,
+        path: &Path,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let (of, at) = (path.to_string_lossy(), path.to_owned());
+        let order = Order {
+            of: &of,
+            at: Some(path),
+        };
+        let look = move |_: &AtomicBool| {
+            crabtalk_files::touch(&at).map_err(|error| error.to_string())?;
+            Ok(look())
+        };
+        self.run_within(LOOK_WITHIN, order, look).await
     }
 
     async fn run_within<T, E>(
         &self,
         deadline: Duration,
-        of: &str,
+        order: Order<'_>,
         work: impl FnOnce(&AtomicBool) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -127,58 +237,87 @@ impl FileWork {
                 self.0.store(true, Ordering::Relaxed);
             }
         }
-        if self.hung_of(of) >= MAX_HUNG_OF_ONE {
-            return Err(E::from(format!(
-                "earlier work on files ({of}) has been waiting for more than {} s; a disk or a \
-                 mount does not answer",
-                DEAD_AFTER.as_secs()
-            )));
+        if let Some(why) = self.hung_of(order.of) {
+            return Err(E::from(why));
         }
-        let turn = self.turn().await.map_err(E::from)?;
-        let entry = self.begin(of, turn);
+        let turn = self.turn(order).await.map_err(E::from)?;
+        let (entry, touching) = self.begin(order, turn);
         let dropped = SetOnDrop(Arc::default());
         let flag = Arc::clone(&dropped.0);
+        let watch = Arc::clone(&touching);
         let done = tokio::task::spawn_blocking(move || {
             // Kept for as long as the thread is, not the call.
             let _entry = entry;
-            work(&flag)
+            watched(watch, || work(&flag))
         });
-        match tokio::time::timeout(deadline, done).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(E::from("the daemon is shutting down".to_owned())),
-            Err(_) => Err(E::from(format!(
-                "files did not answer for {} s; a disk or a mount does not answer",
+        match self.watching(deadline, done).await {
+            Some(Ok(done)) => {
+                self.answer(order.of);
+                done
+            }
+            Some(Err(_)) => Err(E::from("the daemon is shutting down".to_owned())),
+            None => Err(E::from(format!(
+                "{} did not answer for {} s; a disk or a mount does not answer",
+                named(&touching.path()),
                 deadline.as_secs()
             ))),
         }
     }
 
-    /// Looks at files for somebody: quick where the disk answers.
-    ///
-    /// # Errors
-    /// A text where it does not answer, or where the look panicked.
-    pub async fn look<T: Send + 'static>(
+    /// Waits for work that has begun, and looks after what hangs meanwhile.
+    async fn watching<T>(
         &self,
-        of: &str,
-        look: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, String> {
-        self.run_within(LOOK_WITHIN, of, move |_| Ok(look())).await
-    }
-
-    /// Waits for a turn.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, String> {
-        let acquire = Arc::clone(&self.0.turns).acquire_owned();
-        let patience = tokio::time::sleep(PATIENCE);
-        tokio::pin!(acquire, patience);
+        deadline: Duration,
+        mut done: impl Future<Output = T> + Unpin,
+    ) -> Option<T> {
+        let end = Instant::now() + deadline;
+        // Nearly all is through by then.
+        if let Ok(done) = tokio::time::timeout(LOOK_AFTER, &mut done).await {
+            return Some(done);
+        }
+        let wait = tokio::time::sleep_until(end);
+        tokio::pin!(wait);
         loop {
-            self.pass_on();
+            self.look_after();
             tokio::select! {
                 biased;
-                turn = &mut acquire => return Ok(turn.expect("the semaphore is never closed")),
+                done = &mut done => return Some(done),
+                () = &mut wait => return None,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+
+    /// Waits for a turn; outside of the queue while nobody knows whether the place
+    /// answers, so that it stands in nobody's way.
+    async fn turn(&self, order: Order<'_>) -> Result<OwnedSemaphorePermit, String> {
+        let queue = || Box::pin(Arc::clone(&self.0.turns).acquire_owned());
+        let mut acquire: Option<Pin<Box<_>>> = None;
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        loop {
+            self.look_after();
+            let waits_outside = self.must_wait(order);
+            if waits_outside {
+                acquire = None;
+            }
+            let ready = async {
+                match waits_outside {
+                    true => std::future::pending().await,
+                    false => acquire.get_or_insert_with(queue).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                turn = ready => return Ok(turn.expect("the semaphore is never closed")),
                 () = &mut patience => {
+                    let whose = match order.at {
+                        Some(path) => named(path),
+                        None => order.of.to_owned(),
+                    };
                     return Err(format!(
-                        "other calls have been waiting for files for more than {} s; a disk or a \
-                         mount does not answer",
+                        "other calls have been waiting for files for more than {} s ({whose}); a \
+                         disk or a mount does not answer",
                         PATIENCE.as_secs()
                     ));
                 }
@@ -187,162 +326,89 @@ impl FileWork {
         }
     }
 
-    fn begin(&self, of: &str, turn: OwnedSemaphorePermit) -> Entry {
+    /// Whether work has to stay out of the queue: what it touches is in doubt, or so
+    /// much hangs that the last turns are for those who were answered before.
+    fn must_wait(&self, order: Order<'_>) -> bool {
+        if order.at.is_some_and(|at| self.0.places.in_doubt(at)) {
+            return true;
+        }
+        let hung = self.0.begun().iter().filter(|it| it.turn.is_none()).count();
+        hung >= MAX_HUNG
+            && self.0.turns.available_permits() <= KEPT_TURNS
+            && !self.0.answered().contains(order.of)
+    }
+
+    fn begin(&self, order: Order<'_>, turn: OwnedSemaphorePermit) -> (Entry, Arc<Touching>) {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let first = order.at.unwrap_or(Path::new("")).to_owned();
+        let touching = Arc::new(Touching(Mutex::new(first), self.0.places.clone()));
         self.0.begun().push(Begun {
             id,
-            of: of.to_owned(),
+            of: order.of.to_owned(),
             at: Instant::now(),
+            touching: Arc::clone(&touching),
+            is_surveyed: false,
             turn: Some(turn),
         });
-        Entry(Arc::clone(&self.0), id)
+        (Entry(Arc::clone(&self.0), id), touching)
     }
 
-    /// Gives turns of work that hangs to others.
-    fn pass_on(&self) {
-        if self.0.turns.available_permits() > 0 {
+    fn answer(&self, of: &str) {
+        let mut answered = self.0.answered();
+        if answered.contains(of) {
             return;
         }
+        if answered.len() == MAX_ANSWERED {
+            answered.clear();
+        }
+        answered.insert(of.to_owned());
+    }
+
+    /// Sends somebody where work hangs, and gives its turn to others.
+    fn look_after(&self) {
         let mut begun = self.0.begun();
-        let hung = begun.iter().filter(|begun| begun.turn.is_none()).count();
-        let hanging = begun
-            .iter_mut()
-            .filter(|begun| begun.turn.is_some() && begun.at.elapsed() >= HANGS_AFTER);
-        for begun in hanging.take(MAX_HUNG - hung) {
-            begun.turn = None;
+        let late = |begun: &&mut Begun| begun.at.elapsed() >= LOOK_AFTER;
+        for begun in begun.iter_mut().filter(late) {
+            if !begun.is_surveyed {
+                let path = begun.touching.path();
+                begun.is_surveyed = path.is_absolute() && self.0.places.survey(&path);
+            }
+        }
+        if self.0.places.is_looking() {
+            return;
+        }
+        let mut hung = begun.iter().filter(|begun| begun.turn.is_none()).count();
+        for begun in begun.iter_mut() {
+            let hangs = begun.at.elapsed() >= HANGS_AFTER;
+            if hangs && begun.turn.is_some() && hung < MAX_HUNG {
+                begun.turn = None;
+                hung += 1;
+            }
         }
     }
 
-    fn hung_of(&self, of: &str) -> usize {
+    /// Why somebody of whom so much hangs gets no further thread.
+    fn hung_of(&self, of: &str) -> Option<String> {
+        let begun = self.0.begun();
         let dead = |begun: &&Begun| begun.of == of && begun.at.elapsed() >= DEAD_AFTER;
-        self.0.begun().iter().filter(dead).count()
+        let mut dead = begun.iter().filter(dead);
+        let last = dead.nth(MAX_HUNG_OF_ONE - 1)?;
+        let path = last.touching.path();
+        Some(format!(
+            "earlier work ({of}) has been waiting for {} for more than {} s; a disk or a mount does not answer",
+            named(&path),
+            DEAD_AFTER.as_secs()
+        ))
+    }
+}
+
+/// A path as errors name it.
+fn named(path: &Path) -> String {
+    match path.as_os_str().is_empty() {
+        true => "files".to_owned(),
+        false => path.display().to_string(),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::Future;
-    use std::sync::mpsc::{Sender, channel};
-    use tokio::task::JoinSet;
-    use tokio::time::advance;
-
-    /// Work that hangs, and what lets it go.
-    struct Hanging {
-        files: FileWork,
-        calls: JoinSet<Result<bool, String>>,
-        releases: Vec<Sender<()>>,
-    }
-
-    impl Hanging {
-        fn new() -> Self {
-            Self {
-                files: FileWork::default(),
-                calls: JoinSet::new(),
-                releases: Vec::new(),
-            }
-        }
-
-        /// Begins a piece of work of somebody that hangs until the test ends.
-        async fn hang(&mut self, of: &str) {
-            let (release, released) = channel::<()>();
-            self.releases.push(release);
-            let (files, of) = (self.files.clone(), of.to_owned());
-            let before = self.files.0.begun().len();
-            self.calls.spawn(async move {
-                let work = move |_: &AtomicBool| Ok::<_, String>(released.recv().is_err());
-                files.run(&of, work).await
-            });
-            while self.files.0.begun().len() == before {
-                tokio::task::yield_now().await;
-            }
-        }
-
-        async fn quick(&self, of: &str) -> Result<(), String> {
-            self.files.run(of, |_| Ok(())).await
-        }
-    }
-
-    /// With as many threads as the daemon has for such work, and time that
-    /// stands still.
-    fn in_the_daemon(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .max_blocking_threads(FileWork::MAX_THREADS + 2)
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .expect("a runtime");
-        runtime.block_on(test);
-    }
-
-    #[test]
-    fn work_that_hangs_leaves_turns_to_others() {
-        in_the_daemon(async {
-            let mut hanging = Hanging::new();
-            for round in 0..MAX_HUNG {
-                hanging.hang(&format!("conversation {round}")).await;
-                advance(HANGS_AFTER).await;
-            }
-            for other in 0..3 {
-                let done = hanging.quick(&format!("other {other}")).await;
-                assert_eq!(done, Ok(()));
-            }
-        });
-    }
-
-    #[test]
-    fn nobody_takes_the_turns_of_all() {
-        in_the_daemon(async {
-            let mut hanging = Hanging::new();
-            for _ in 0..MAX_HUNG_OF_ONE {
-                hanging.hang("one").await;
-            }
-            hanging.quick("one").await.expect("it may just be slow");
-            advance(DEAD_AFTER).await;
-            let why = hanging.quick("one").await.expect_err("it is dead");
-            assert!(why.contains("does not answer"), "{why}");
-            assert_eq!(hanging.quick("another").await, Ok(()));
-            // The mount is back.
-            hanging.releases.clear();
-            while hanging.calls.join_next().await.is_some() {}
-            assert_eq!(hanging.quick("one").await, Ok(()));
-        });
-    }
-
-    #[test]
-    fn whoever_waits_is_told_in_the_end_and_the_thread_is_counted_on() {
-        in_the_daemon(async {
-            let mut hanging = Hanging::new();
-            hanging.hang("one").await;
-            advance(DEADLINE).await;
-            let told = hanging.calls.join_next().await.expect("a call");
-            let why = told.expect("no panic").expect_err("it hangs");
-            assert!(why.contains("does not answer"), "{why}");
-            assert_eq!(hanging.files.0.begun().len(), 1);
-            // A call that is given up does not give up its thread either.
-            hanging.hang("two").await;
-            hanging.calls.abort_all();
-            while hanging.calls.join_next().await.is_some() {}
-            assert_eq!(hanging.files.0.begun().len(), 2);
-        });
-    }
-
-    #[test]
-    fn where_everything_hangs_the_next_is_told_why_and_the_daemons_own_work_goes_on() {
-        in_the_daemon(async {
-            let mut hanging = Hanging::new();
-            for n in 0..FileWork::MAX_THREADS {
-                hanging.hang(&n.to_string()).await;
-                advance(HANGS_AFTER).await;
-            }
-            let next = hanging.quick("next");
-            tokio::pin!(next);
-            let waits = tokio::time::timeout(Duration::ZERO, &mut next).await;
-            assert!(waits.is_err(), "it waits for its turn");
-            advance(PATIENCE).await;
-            let why = next.await.expect_err("no turn");
-            assert!(why.contains("does not answer"), "{why}");
-            tokio::task::spawn_blocking(|| ()).await.expect("a thread");
-        });
-    }
-}
+mod tests;

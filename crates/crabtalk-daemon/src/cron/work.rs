@@ -310,7 +310,12 @@ async fn request(node: &Node, fire: &Fire) -> Result<RunRequest, String> {
         cwd => {
             let path = node.home().expand_tilde(cwd);
             // It may lie on a disk that does not answer.
-            let looked = node.skills().files().look(cwd, move || folder(path)).await;
+            let at = path.clone();
+            let looked = node
+                .skills()
+                .files()
+                .look_at(&at, move || folder(path))
+                .await;
             Some(looked.map_err(|why| format!("the cwd {cwd}: {why}"))??)
         }
     };

@@ -1,6 +1,7 @@
 //! What lies on disk, before scope, and the cache that spares parsing it.
 
 use crate::Error;
+use crate::disk::touched;
 use crate::finding::{Finding, Level, Trouble};
 use crate::scan::scan;
 use crate::skill::{self, Skill, SkillSource, Summary, folder_name, manifest, read};
@@ -78,6 +79,7 @@ struct Stamp {
 impl Stamp {
     /// `None` while the file is too young to tell by it.
     fn of(file: &Path, settled: Duration) -> Option<Self> {
+        crabtalk_files::touch(file).ok()?;
         let metadata = fs::metadata(file).ok()?;
         let age = SystemTime::now()
             .duration_since(system::changed(&metadata)?)
@@ -150,14 +152,14 @@ impl Catalog {
     pub(super) fn project_root(&mut self, cwd: &Path) -> Option<PathBuf> {
         let path = cwd.join(PROJECT_SKILLS);
         self.looked_at.push(path.clone());
-        let root = match fs::canonicalize(&path) {
+        let root = match touched(&path) {
             Ok(root) => root,
             Err(e) => {
                 self.unreachable(&path, &e);
                 return None;
             }
         };
-        let within = fs::canonicalize(cwd).is_ok_and(|cwd| root.starts_with(cwd));
+        let within = touched(cwd).is_ok_and(|cwd| root.starts_with(cwd));
         if !within {
             let trouble = Trouble::new(
                 format!(

@@ -28,6 +28,7 @@ mod legacy;
 mod llama_cpp;
 mod mcp;
 mod models;
+mod mounts;
 mod nexus;
 mod no_threads;
 mod offline;

@@ -1,0 +1,158 @@
+//! Tells whoever watches a thread which path it is about to touch.
+//!
+//! Invariants: a thread that nobody watches is told nothing and asked nothing;
+//! no link is followed, and no folder entered, before the watcher has agreed.
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// Links that one path may lead through, as the system has it.
+const MAX_LINKS: usize = 40;
+
+/// Knows which places do not answer.
+pub trait Watch {
+    /// Notes what is touched next.
+    ///
+    /// # Errors
+    /// Why it had better not be touched.
+    fn touches(&self, path: &Path) -> io::Result<()>;
+}
+
+thread_local! {
+    static WATCH: RefCell<Option<Arc<dyn Watch>>> = const { RefCell::new(None) };
+}
+
+/// Works while somebody watches what this thread touches.
+pub fn watched<T>(watch: Arc<dyn Watch>, work: impl FnOnce() -> T) -> T {
+    struct Before(Option<Arc<dyn Watch>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WATCH.set(self.0.take());
+        }
+    }
+    let _before = Before(WATCH.replace(Some(watch)));
+    work()
+}
+
+/// Says that a path is touched next. Touching one that lies where nothing answers
+/// holds this thread, maybe for ever.
+///
+/// # Errors
+/// That it lies there, where the thread is watched.
+pub fn touch(path: &Path) -> io::Result<()> {
+    match WATCH.with_borrow(Option::clone) {
+        Some(watch) => watch.touches(path),
+        None => Ok(()),
+    }
+}
+
+/// Follows a path to where it leads, link by link, and asks before each step.
+/// What is missing ends the way.
+///
+/// # Errors
+/// Those of `before`, and a path that leads in a circle or is not absolute.
+pub fn follow(path: &Path, before: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    if !path.is_absolute() {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let mut at = PathBuf::from("/");
+    let mut waiting = names(path);
+    let mut links = 0;
+    while let Some(name) = waiting.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(&name);
+        before(&at)?;
+        let Ok(found) = fs::symlink_metadata(&at) else {
+            return Ok(());
+        };
+        if !found.file_type().is_symlink() {
+            continue;
+        }
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        let target = fs::read_link(&at)?;
+        at.pop();
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        waiting.extend(names(&target));
+    }
+    Ok(())
+}
+
+/// Names and `..` of a path, the last one first.
+fn names(path: &Path) -> Vec<OsString> {
+    let name = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsStr::new("..").to_owned()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().rev().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<PathBuf>>);
+
+    impl Watch for Seen {
+        fn touches(&self, path: &Path) -> io::Result<()> {
+            self.0.lock().unwrap().push(path.to_owned());
+            match path.ends_with("dead") {
+                true => Err(ErrorKind::TimedOut.into()),
+                false => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_tells_what_it_touches_while_it_is_watched() {
+        touch(Path::new("/dead")).unwrap();
+        let seen = Arc::new(Seen::default());
+        let refused = watched(seen.clone(), || {
+            touch(Path::new("/alive")).unwrap();
+            touch(Path::new("/dead"))
+        });
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::TimedOut);
+        touch(Path::new("/dead")).unwrap();
+        let seen = seen.0.lock().unwrap();
+        assert_eq!(*seen, [Path::new("/alive"), Path::new("/dead")]);
+    }
+
+    #[test]
+    fn a_link_is_not_followed_to_where_nobody_may_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("mount/dead/below")).unwrap();
+        symlink("mount/x/../dead", root.join("link")).unwrap();
+        fs::create_dir(root.join("mount/x")).unwrap();
+        let dead = root.join("mount/dead");
+        let mut last = PathBuf::new();
+        let mut before = |at: &Path| {
+            last = at.to_owned();
+            match at.starts_with(&dead) {
+                true => Err(ErrorKind::TimedOut.into()),
+                false => Ok(()),
+            }
+        };
+        let refused = follow(&root.join("link/below"), &mut before);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(last, dead);
+        follow(&root.join("mount/none/deeper"), &mut |_| Ok(())).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        follow(&root.join("loop"), &mut |_| Ok(())).unwrap_err();
+    }
+}
