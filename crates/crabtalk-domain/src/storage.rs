@@ -2,6 +2,7 @@
 
 use crate::{BoxFuture, ContextUse, ConversationKey, Message, Role, Usage};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,6 +99,10 @@ pub struct MetaRecord {
     pub requests: Option<Vec<(String, u64)>>,
     /// Calls that wait for an approval, by id: they have not begun (RUN-7).
     pub waiting: Option<Vec<String>>,
+    /// What was accepted for the run that goes on and waits for its next step
+    /// (RUN-8), beside what waits already. Each message of a user that is written behind it
+    /// takes the oldest, so that none is lost between the two and none counts twice.
+    pub steers: Option<Vec<String>>,
 }
 
 /// A line of the log.
@@ -156,6 +161,66 @@ pub struct Opened {
     pub last_end: Option<RunRecord>,
     /// Calls that waited for an approval when the log ended, by id.
     pub waiting: Vec<String>,
+    /// What was accepted for a run and waited for a step when the log ended.
+    pub steers: Vec<String>,
+}
+
+/// Finds out what waits for a step from the lines of a log, newest first.
+#[derive(Debug, Default)]
+pub struct Steering {
+    lines: Vec<Steered>,
+    is_known: bool,
+}
+
+#[derive(Debug)]
+enum Steered {
+    /// What a line at that index put in.
+    Accepted(u64, Vec<String>),
+    /// One of them, or what a run answers, was written.
+    Taken,
+}
+
+impl Steering {
+    /// Takes a message of a user.
+    pub fn said(&mut self) {
+        if !self.is_known {
+            self.lines.push(Steered::Taken);
+        }
+    }
+
+    /// Takes a line that says what was accepted.
+    pub fn accepted(&mut self, index: u64, steers: Vec<String>) {
+        if !self.is_known {
+            self.lines.push(Steered::Accepted(index, steers));
+        }
+    }
+
+    /// Takes a line of a run. Before one begins nothing waits, unless it carries on
+    /// another, which hands it what waited.
+    pub fn run(&mut self, run: &RunRecord) {
+        self.is_known |= run.phase == RunPhase::Start && run.tries == 0;
+    }
+
+    /// Takes a marker: what waits before it is repeated behind it.
+    pub fn compacted(&mut self) {
+        self.is_known = true;
+    }
+
+    /// What waits, oldest first, with the index of the line that says so.
+    pub fn waiting(self) -> Vec<(u64, String)> {
+        let mut waiting = VecDeque::new();
+        for line in self.lines.into_iter().rev() {
+            match line {
+                Steered::Accepted(index, steers) => {
+                    waiting.extend(steers.into_iter().map(|steer| (index, steer)));
+                }
+                Steered::Taken => {
+                    waiting.pop_front();
+                }
+            }
+        }
+        waiting.into()
+    }
 }
 
 /// One entry of a page, with its opaque, ordered index.
@@ -177,6 +242,8 @@ pub struct Page {
     /// How runs ended that failed, were cancelled or were cut off, with their
     /// indexes among those of the entries.
     pub failed: Vec<(u64, RunRecord)>,
+    /// On the newest page: what was accepted for a run and waits for its next step.
+    pub waiting: Vec<Entry>,
     /// Whether older ones exist.
     pub more: bool,
 }

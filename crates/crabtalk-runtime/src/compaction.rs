@@ -227,19 +227,19 @@ fn append_marker(
     keep: usize,
     running: Option<RunRecord>,
 ) -> Result<Position, Error> {
-    let meta = {
-        let mut live = shared.live();
-        let kept = &open.history[open.history.len() - keep..];
-        let summary = match summary {
-            "" => 0,
-            summary => Message::user(summary).estimated_tokens(),
-        };
-        live.meta.context = Some(ContextUse {
-            used: plan::tokens(kept) + summary,
-            window: live.meta.context.and_then(|context| context.window),
-        });
-        live.meta.clone()
+    // Held, so that nothing is put in between the two.
+    let mut live = shared.live();
+    let kept = &open.history[open.history.len() - keep..];
+    let in_summary = match summary {
+        "" => 0,
+        summary => Message::user(summary).estimated_tokens(),
     };
+    live.meta.context = Some(ContextUse {
+        used: plan::tokens(kept) + in_summary,
+        window: live.meta.context.and_then(|context| context.window),
+    });
+    let meta = live.meta.clone();
+    let steers = live.steers.as_ref().map(|steers| steers.waiting().to_vec());
     Ok(shared.append(&[
         Record::Compact {
             summary: summary.to_owned(),
@@ -257,6 +257,7 @@ fn append_marker(
             open_run: running,
             requests: Some(open.requests.iter().cloned().collect()),
             waiting: None,
+            steers: steers.filter(|steers| !steers.is_empty()),
         }),
     ])?)
 }

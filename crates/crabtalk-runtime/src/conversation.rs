@@ -320,11 +320,13 @@ impl Conversation {
     /// was in memory may be half changed.
     async fn close_panicked(&mut self, ending: &Ending) {
         self.forget();
+        self.shared.live().steers = None;
         let closed = async {
             let opened = self.read_log(None).await?;
             let cut = Cut::by_panic(&opened, ending.run());
-            let (mut open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut)?;
-            let end = open.keep_late_steers(&self.rt, &self.shared)?;
+            // The door is shut before the log is read: what was put in stands there.
+            let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut)?;
+            let end = self.shared.append(&[])?;
             self.open = Some(open);
             self.tell_cut_off(cut_off).await;
             Ok::<_, Error>(self.shared.synced_at_end(end).await?)

@@ -179,7 +179,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Puts a user message into the run in flight at its next step (RUN-8).
+    /// Puts a user message into the run in flight at its next step (RUN-8). It is safe
+    /// when this returns, whatever becomes of the run.
     /// Hooks rewrite it as they do what begins a run, or refuse it.
     pub async fn steer(&self, key: &ConversationKey, content: String) -> Result<(), Error> {
         if content.trim().is_empty() {
@@ -194,11 +195,14 @@ impl Runtime {
             Arc::clone(&steers.facts)
         };
         let content = facts.preprocess(&self.0, content).await?;
-        let mut live = shared.live();
-        // The run may have ended meanwhile, and another one begun.
-        let steers = live.steers.as_mut();
-        let steers = steers.filter(|steers| Arc::ptr_eq(&steers.facts, &facts));
-        steers.ok_or_else(nothing)?.push(key, content)
+        let at = {
+            let mut live = shared.live();
+            // The run may have ended meanwhile, and another one begun.
+            let steers = live.steers.as_mut();
+            let steers = steers.filter(|steers| Arc::ptr_eq(&steers.facts, &facts));
+            steers.ok_or_else(nothing)?.push(&shared, content)?
+        };
+        Ok(shared.synced_at_end(at).await?)
     }
 
     /// Summarises the working history now (RUN-5). It can be killed.

@@ -1,11 +1,13 @@
 //! Messages that are put into a run in flight (RUN-8).
 //!
-//! Invariants: what was accepted enters the history, at the next step or with
-//! the run's end, or its sender is told that it did not; what waits is bounded in number and in bytes.
+//! Invariants: what was accepted is in the log before that is said, and enters the history
+//! once: at the next step, with the run's end, or when the log is next opened after whatever
+//! came between; what waits is bounded in number and in bytes.
 
 use crate::Error;
 use crate::registry::Shared;
 use crate::run::{Facts, Publisher};
+use crabtalk_domain::storage::{MetaRecord, Position, Record};
 use crabtalk_domain::{AgentEvent, ConversationKey};
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ pub(crate) const MAX_STEERS: usize = 64;
 /// Their bytes together: all of them enter one request.
 pub(crate) const MAX_STEER_BYTES: usize = 4 << 20;
 
-/// How much is shown of one that was not kept: enough to know it again.
+/// How much is shown of one that was not taken: enough to know it again.
 const MAX_SHOWN_BYTES: usize = 200;
 
 /// What a run takes while it goes on.
@@ -27,24 +29,27 @@ pub(crate) struct Steers {
     bytes: usize,
 }
 
-/// Tells of messages that were accepted and could not be kept, those that wait
-/// still among them: whoever sent one knows that it is lost.
-pub(crate) fn tell_unkept(shared: &Shared, publisher: &Publisher, mut unkept: Vec<String>) {
+/// Tells of messages that the run did not take, since its log failed; those that
+/// wait still are among them. The log says that they wait, and whoever opens it next
+/// takes them into the history.
+pub(crate) fn tell_untaken(shared: &Shared, publisher: &Publisher, mut untaken: Vec<String>) {
     let waiting = shared.live().steers.take();
-    unkept.extend(waiting.map(|mut steers| steers.take()).unwrap_or_default());
-    for content in unkept {
+    untaken.extend(waiting.map(|mut steers| steers.take()).unwrap_or_default());
+    for content in untaken {
         let shown = &content[..content.floor_char_boundary(MAX_SHOWN_BYTES)];
-        let notice = format!("a message for the run was not kept, say it again: {shown:?}");
+        let notice =
+            format!("a message came too late for the run and is kept for the next: {shown:?}");
         publisher.publish(AgentEvent::Notice(notice));
     }
 }
 
 impl Steers {
-    pub(crate) fn new(facts: Arc<Facts>) -> Self {
+    /// With what was accepted for a run that this one carries on.
+    pub(crate) fn new(facts: Arc<Facts>, waiting: Vec<String>) -> Self {
         Self {
             facts,
-            waiting: Vec::new(),
-            bytes: 0,
+            bytes: waiting.iter().map(String::len).sum(),
+            waiting,
         }
     }
 
@@ -65,11 +70,22 @@ impl Steers {
         Ok(())
     }
 
-    pub(crate) fn push(&mut self, key: &ConversationKey, content: String) -> Result<(), Error> {
-        self.check(key, content.len())?;
+    /// Puts one in, and into the log in the same breath, so that they wait in the
+    /// order in which the log has them.
+    pub(crate) fn push(&mut self, shared: &Shared, content: String) -> Result<Position, Error> {
+        self.check(&shared.key, content.len())?;
+        let at = shared.append(&[Record::Meta(MetaRecord {
+            steers: Some(vec![content.clone()]),
+            ..MetaRecord::default()
+        })])?;
         self.bytes += content.len();
         self.waiting.push(content);
-        Ok(())
+        Ok(at)
+    }
+
+    /// What waits.
+    pub(crate) fn waiting(&self) -> &[String] {
+        &self.waiting
     }
 
     pub(crate) fn take(&mut self) -> Vec<String> {

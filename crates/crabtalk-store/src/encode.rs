@@ -131,6 +131,8 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         requests: Option<&'a [(String, u64)]>,
         #[serde(skip_serializing_if = "Option::is_none")]
         waiting: Option<&'a [String]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steers: Option<&'a [String]>,
     }
     #[derive(Serialize)]
     struct MetaLine<'a> {
@@ -148,6 +150,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         open_run: record.open_run.as_ref().map(RunLine),
         requests: record.requests.as_deref(),
         waiting: record.waiting.as_deref(),
+        steers: record.steers.as_deref(),
     };
     line(
         out,

@@ -57,6 +57,7 @@ struct MetaFields {
     open_run: Option<RunRecord>,
     requests: Option<Vec<(String, u64)>>,
     waiting: Option<Vec<String>>,
+    steers: Option<Vec<String>>,
 }
 
 /// `None` for what a later version may know, and for a number that no run of

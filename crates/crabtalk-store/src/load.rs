@@ -9,8 +9,10 @@ use crate::fs::LogFile;
 use crate::line::{self, Head, Line, Marker, Stamp};
 use crate::repair::Tail;
 use crate::tail::{Backward, HeadRead, read_head, written};
-use crabtalk_domain::storage::{Error, Meta, MetaRecord, NewConversation, RunPhase, RunRecord};
-use crabtalk_domain::{ContextUse, Message};
+use crabtalk_domain::storage::{
+    Error, Meta, MetaRecord, NewConversation, RunPhase, RunRecord, Steering,
+};
+use crabtalk_domain::{ContextUse, Message, Role};
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
@@ -44,6 +46,8 @@ pub(crate) struct Loaded {
     pub(crate) last_end: Option<RunRecord>,
     /// Calls that wait for an approval.
     pub(crate) waiting: Vec<String>,
+    /// What waits for a step of a run.
+    pub(crate) steers: Vec<String>,
     /// Where the good lines end.
     pub(crate) end: u64,
     /// What stands behind.
@@ -122,6 +126,7 @@ struct Reading {
     requests: Vec<(String, u64)>,
     requests_known: bool,
     waiting: Option<Vec<String>>,
+    steering: Steering,
     passed_another: bool,
     foreign: u64,
     /// Lines that cannot be read, and where and why the first is one.
@@ -201,6 +206,7 @@ impl Reading {
     }
 
     fn take(&mut self, offset: u64, line: Line) {
+        self.steer(offset, &line);
         let wanted = self.marker.as_ref().map(|(_, marker)| marker.keep);
         match (line, wanted) {
             (Line::Message(message), None) => self.after.push(*message),
@@ -217,6 +223,22 @@ impl Reading {
             (Line::Run(run, _), Some(_)) if self.wants_state() => self.take_run(*run),
             (Line::ForeignRole, _) => self.foreign += 1,
             (Line::Meta(..) | Line::Run(..) | Line::Unknown, _) => {}
+        }
+    }
+
+    /// Finds what waits for a step. A marker ends the search, unless a crash came
+    /// between it and the state behind it.
+    fn steer(&mut self, offset: u64, line: &Line) {
+        match line {
+            Line::Message(message) if message.role == Role::User => self.steering.said(),
+            Line::Meta(meta, _) => {
+                if let Some(steers) = &meta.steers {
+                    self.steering.accepted(offset, steers.clone());
+                }
+            }
+            Line::Run(run, _) => self.steering.run(run),
+            Line::Marker(_) if !self.wants_state() => self.steering.compacted(),
+            Line::Message(_) | Line::Marker(_) | Line::ForeignRole | Line::Unknown => {}
         }
     }
 
@@ -325,6 +347,12 @@ impl Reading {
             requests: self.requests,
             last_end: self.last_end,
             waiting: self.waiting.unwrap_or_default(),
+            steers: self
+                .steering
+                .waiting()
+                .into_iter()
+                .map(|(_, it)| it)
+                .collect(),
             end,
             tail: Tail::Clean,
             unterminated: false,

@@ -9,8 +9,8 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Line};
 use crate::tail::Backward;
-use crabtalk_domain::Role;
-use crabtalk_domain::storage::{Entry, Error, Page, RunPhase, RunRecord};
+use crabtalk_domain::storage::{Entry, Error, Page, RunPhase, RunRecord, Steering};
+use crabtalk_domain::{Message, Role};
 use std::path::Path;
 
 /// Base64 of images on a page, beyond which it goes no further back: more than
@@ -29,12 +29,17 @@ pub(crate) fn page(
     floor: u64,
     end: u64,
     limit: usize,
+    is_newest: bool,
 ) -> Result<Page, Error> {
     let io = |e| unreadable("read", path, e);
     let mut entries: Vec<Entry> = Vec::new();
     let (mut failed, mut behind) = (Vec::new(), 0);
     let mut more = false;
     let mut images = 0;
+    let mut steering = Steering::default();
+    if !is_newest {
+        steering.compacted();
+    }
     let mut lines = Backward::new(file, floor, end);
     while let Some((offset, bytes)) = lines.prev().map_err(io)? {
         let entry = match line::parse(bytes) {
@@ -43,20 +48,33 @@ pub(crate) fn page(
                 message: *message,
                 compact: false,
             },
-            Ok(Line::Marker(marker)) => Entry {
-                index: offset,
-                message: marker.into_message(),
-                compact: true,
-            },
-            Ok(Line::Run(run, _)) if is_failure(&run) && failed.len() < MAX_FAILED => {
-                failed.push((offset, *run));
+            Ok(Line::Marker(marker)) => {
+                steering.compacted();
+                Entry {
+                    index: offset,
+                    message: marker.into_message(),
+                    compact: true,
+                }
+            }
+            Ok(Line::Meta(meta, _)) => {
+                steering.accepted(offset, meta.steers.unwrap_or_default());
                 continue;
             }
-            Ok(Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown) => continue,
+            Ok(Line::Run(run, _)) => {
+                steering.run(&run);
+                if is_failure(&run) && failed.len() < MAX_FAILED {
+                    failed.push((offset, *run));
+                }
+                continue;
+            }
+            Ok(Line::ForeignRole | Line::Unknown) => continue,
             // What is being written right now, was torn, or was broken and is
             // named when the conversation is opened.
             Err(_) => continue,
         };
+        if entry.message.role == Role::User && !entry.compact {
+            steering.said();
+        }
         if is_full(&entries, limit, images) {
             more = true;
             break;
@@ -73,11 +91,22 @@ pub(crate) fn page(
     entries.reverse();
     failed.reverse();
     order_results(&mut entries);
+    let waiting = steering.waiting().into_iter();
     Ok(Page {
         entries,
         failed,
+        waiting: waiting.map(|(index, steer)| waits(index, steer)).collect(),
         more,
     })
+}
+
+/// What was said to a run and is not in the history yet.
+fn waits(index: u64, steer: String) -> Entry {
+    Entry {
+        index,
+        message: Message::user(steer),
+        compact: false,
+    }
 }
 
 /// Whether a run's line says that it did not succeed.

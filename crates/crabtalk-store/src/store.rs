@@ -316,6 +316,7 @@ impl Inner {
             requests: loaded.requests,
             last_end: loaded.last_end,
             waiting: loaded.waiting,
+            steers: loaded.steers,
         }
     }
 

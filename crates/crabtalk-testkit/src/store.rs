@@ -5,9 +5,9 @@
 
 use crabtalk_domain::storage::{
     ArchiveInfo, ConversationLog, Entry, Error, LogPart, MAX_RUN, Meta, NewConversation, Opened,
-    Page, Position, Record, RunPhase, RunRecord, RunTrace, Storage, Summary, Tracing,
+    Page, Position, Record, RunPhase, RunRecord, RunTrace, Steering, Storage, Summary, Tracing,
 };
-use crabtalk_domain::{BoxFuture, ConversationKey, Message};
+use crabtalk_domain::{BoxFuture, ConversationKey, Message, Role};
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
@@ -257,6 +257,22 @@ impl Log {
         told.unwrap_or_default()
     }
 
+    fn steers(&self) -> Vec<String> {
+        let mut steering = Steering::default();
+        for record in self.records.iter().rev() {
+            match record {
+                Record::Message(message) if message.role == Role::User => steering.said(),
+                Record::Meta(meta) => {
+                    steering.accepted(0, meta.steers.clone().unwrap_or_default());
+                }
+                Record::Run(run) => steering.run(run),
+                Record::Compact { .. } => steering.compacted(),
+                Record::Message(_) => {}
+            }
+        }
+        steering.waiting().into_iter().map(|(_, it)| it).collect()
+    }
+
     fn current_meta(&self) -> Meta {
         let mut meta = self.meta.clone();
         for record in &self.records {
@@ -324,6 +340,7 @@ impl MemoryStore {
                 .find(|run| run.phase != RunPhase::Start)
                 .cloned(),
             waiting: log.waiting(),
+            steers: log.steers(),
         };
         Ok(Some(opened))
     }
@@ -413,6 +430,12 @@ impl Storage for MemoryStore {
         entries.truncate(limit);
         entries.reverse();
         let from = entries.first().filter(|_| more).map_or(0, |e| e.index);
+        let waiting = log.steers().into_iter().filter(|_| before.is_none());
+        let waiting = waiting.map(|steer| Entry {
+            index: log.records.len() as u64,
+            message: Message::user(steer),
+            compact: false,
+        });
         let failed = log.records.iter().enumerate();
         let failed = failed.filter_map(|(at, record)| match record {
             Record::Run(run) if older(&at) && at as u64 >= from => {
@@ -423,6 +446,7 @@ impl Storage for MemoryStore {
             Record::Run(_) | Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
         });
         let page = Page {
+            waiting: waiting.collect(),
             failed: failed.collect(),
             entries,
             more,

@@ -21,9 +21,11 @@ const MAX_FILE_MESSAGES: usize = 10_000;
 impl Session {
     pub(super) async fn history_page(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        let page = self
+        let mut page = self
             .page(LogPart::Conversation(key), request.before, request.limit)
             .await?;
+        // What was acknowledged is there, whether or not a step took it yet.
+        page.entries.append(&mut page.waiting);
         let (entries, more) = entries(page);
         Ok(HistoryPage { entries, more })
     }

@@ -84,6 +84,7 @@ impl Conversation {
         let reason = format!("{CUT_OFF}, and could not be carried on: {error}");
         let closed = open::interrupted(cut, reason, self.rt.now());
         self.shared.append(&[Record::Run(closed.clone())])?;
+        open.keep_late_steers(&self.rt, &self.shared)?;
         open.last_end = Some(closed.clone());
         open.interrupted = Some(closed.clone());
         self.tell_cut_off(Some(closed)).await;

@@ -33,6 +33,8 @@ pub(crate) struct Open {
     pub(crate) requests: VecDeque<(String, u64)>,
     /// A run that a crash cut off and that is to be carried on.
     pub(crate) resumable: Option<RunRecord>,
+    /// What was accepted for that run and waits for a step.
+    pub(crate) steers: Vec<String>,
     /// A run that a crash cut off, to be told to the next client.
     pub(crate) interrupted: Option<RunRecord>,
     /// How the last run ended.
@@ -109,6 +111,16 @@ pub(crate) fn interrupted(run: RunRecord, reason: String, now: String) -> RunRec
     }
 }
 
+/// What was accepted for a run that takes it no more, as messages.
+fn messages(rt: &Inner, steers: Vec<String>) -> Vec<Arc<Message>> {
+    let message = |content: String| {
+        let mut message = Message::user(content);
+        message.at = rt.now();
+        Arc::new(message)
+    };
+    steers.into_iter().map(message).collect()
+}
+
 /// The event that tells a client of a run that a crash cut off.
 pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
     let reason = match cut.error.as_str() {
@@ -143,6 +155,14 @@ impl Open {
         let mut records: Vec<Record> = added.map(Record::Message).collect();
         let closed = cut.closed(rt.now());
         records.extend(closed.clone().map(Record::Run));
+        // A run that is carried on takes them itself.
+        let (steers, late) = match &cut {
+            Cut::CarriedOn(_) => (opened.steers, Vec::new()),
+            Cut::Nothing | Cut::Over(..) | Cut::Failed(_) => {
+                (Vec::new(), messages(rt, opened.steers))
+            }
+        };
+        records.extend(late.iter().cloned().map(Record::Message));
         if !records.is_empty() {
             shared.append(&records)?;
         }
@@ -153,9 +173,12 @@ impl Open {
         let interrupted = last_end
             .clone()
             .filter(|end| end.phase == RunPhase::Interrupted && end.id == opened.last_run);
+        let mut history: History = repaired.history.into();
+        history.extend(late);
         let open = Self {
-            has_guests: framing::has_guests(&repaired.history),
-            history: repaired.history.into(),
+            has_guests: framing::has_guests(&history),
+            history,
+            steers,
             has_summary: opened.has_summary,
             kept: opened.kept,
             archived_messages: opened.archived_messages,
@@ -175,20 +198,13 @@ impl Open {
         Ok((open, cut_off))
     }
 
-    /// Keeps what was accepted for a run that is over before its next step.
+    /// Keeps what was accepted for a run that is not carried on after all.
     pub(super) fn keep_late_steers(
         &mut self,
         rt: &Inner,
         shared: &Shared,
     ) -> Result<Position, Error> {
-        let late = shared.live().steers.take();
-        let late = late.map(|mut steers| steers.take()).unwrap_or_default();
-        let message = |content: String| {
-            let mut message = Message::user(content);
-            message.at = rt.now();
-            Arc::new(message)
-        };
-        let late: Vec<Arc<Message>> = late.into_iter().map(message).collect();
+        let late = messages(rt, std::mem::take(&mut self.steers));
         let records: Vec<Record> = late.iter().cloned().map(Record::Message).collect();
         let end = shared.append(&records)?;
         self.history.extend(late);

@@ -164,7 +164,7 @@ impl Ending {
             return log.refuse(crate::Error::Panicked);
         }
         if log.end().is_none() {
-            steers::tell_unkept(shared, &self.publisher, Vec::new());
+            steers::tell_untaken(shared, &self.publisher, Vec::new());
             let end = End {
                 agent: self.speaker.clone(),
                 error: crate::Error::Panicked.to_string(),
@@ -196,7 +196,7 @@ impl Run<'_> {
             (code, message) = (storage_code(error), with_source(error));
             tracing::warn!(conversation = %self.shared.key, run = self.number, %error, "the log failed");
             let unkept = std::mem::take(&mut self.unkept);
-            steers::tell_unkept(self.shared, &self.publisher, unkept);
+            steers::tell_untaken(self.shared, &self.publisher, unkept);
         }
         let total = self.tally.total();
         self.log_line(code, &total.cost);

@@ -63,7 +63,8 @@ pub(super) async fn start<'a>(
     let position = shared.append(&records)?;
     let synced = shared.synced(position);
     let injected_at = open.begin_run(shared, &request, number, said.clone());
-    shared.live().steers = Some(Steers::new(Arc::clone(&facts)));
+    let steers = std::mem::take(&mut open.steers);
+    shared.live().steers = Some(Steers::new(Arc::clone(&facts), steers));
 
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());

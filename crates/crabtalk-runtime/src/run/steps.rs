@@ -17,6 +17,8 @@ use std::sync::Arc;
 impl Run<'_> {
     /// Steps until the model wants no more tools.
     pub(super) async fn steps(&mut self) -> Result<(), Stop> {
+        // What was accepted before a crash, if this carries a run on.
+        self.take_steers(false)?;
         if self.is_answered() {
             // The crash that cut it off came between its answer and its end.
             return Ok(());

@@ -1,7 +1,8 @@
 //! What is put into a run that goes on: bounded, told, and kept.
 
 use crate::rig::*;
-use crabtalk_testkit::Reply;
+use crabtalk_domain::storage::{LogPart, Storage};
+use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
 
 #[tokio::test]
@@ -64,8 +65,92 @@ async fn what_was_put_into_a_run_that_panics_is_kept() {
     assert!(rig.lines().contains(&"user: left".to_owned()));
 }
 
+/// A run of which somebody was told that his words are in, and a crash before the
+/// step that takes them.
+async fn cut_off_with_steers(resume: bool, replies: Vec<Reply>, power: bool) -> Rig {
+    let rig = rig(vec![Reply::tool("wait", json!({}))]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "tools").await;
+    rig.tools.until_waiting(1).await;
+    for content in ["left", "right"] {
+        let taken = rig.runtime.steer(&key(), content.into()).await;
+        taken.expect("a run goes on");
+    }
+    let left = match power {
+        true => rig.store.power_cut(),
+        false => rig.store.snapshot(),
+    };
+    let mut catalog = catalog();
+    catalog.resume = resume;
+    rig_on(ScriptedModel::new(replies), left, catalog)
+}
+
+#[tokio::test]
+async fn what_was_put_in_before_a_crash_is_put_into_the_run_that_is_carried_on() {
+    for power in [false, true] {
+        let again = cut_off_with_steers(true, vec![Reply::text("turning")], power).await;
+        again.runtime.resume(&key()).expect("there");
+        again.model.until(|p| p.requests == 1).await;
+        let log = again.runtime.attach(&key()).expect("a run goes on");
+        let told = read(log.subscribe(0)).await;
+        for event in ["steered left", "steered right"] {
+            assert!(told.iter().any(|it| it == event), "{told:?}");
+        }
+        let asked = again.model.requests();
+        let said: Vec<_> = asked[0].messages().map(|m| m.content.clone()).collect();
+        assert_eq!(said[said.len() - 2..], ["left", "right"], "{said:?}");
+        let words = ["user: left".to_owned(), "user: right".to_owned()];
+        for word in words {
+            let times = again.lines().iter().filter(|line| **line == word).count();
+            assert_eq!(times, 1, "{word}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_put_in_before_a_crash_is_shown_and_reaches_the_next_run_once() {
+    let again =
+        cut_off_with_steers(false, vec![Reply::text("fine"), Reply::text("yes")], true).await;
+    let source = LogPart::Conversation(key());
+    let page = again.store.page(&source, None, 99).await.expect("reads");
+    let shown: Vec<_> = page.waiting.iter().map(|e| &*e.message.content).collect();
+    assert_eq!(shown, ["left", "right"]);
+    for content in ["go on", "and again"] {
+        read(again.submit(content)).await;
+    }
+    let lines = again.lines();
+    let said: Vec<_> = lines
+        .iter()
+        .filter(|line| line.starts_with("user: "))
+        .collect();
+    let want = ["go", "left", "right", "go on", "and again"];
+    assert_eq!(
+        said,
+        want.map(|word| format!("user: {word}"))
+            .iter()
+            .collect::<Vec<_>>()
+    );
+    let page = again.store.page(&source, None, 99).await.expect("reads");
+    assert!(page.waiting.is_empty());
+}
+
+#[tokio::test]
+async fn a_steer_is_refused_where_it_cannot_be_kept() {
+    let rig = rig(vec![Reply::hang()]);
+    let mut run = rig.submit("go");
+    read_until(&mut run, "user go").await;
+    rig.store.fail_after(Some(0));
+    let refused = rig.runtime.steer(&key(), "left".into()).await;
+    assert_eq!(refused.expect_err("no room").code(), 500);
+    rig.store.fail_after(None);
+    rig.runtime.kill(&key()).expect("a run goes on");
+    let told = read(run).await;
+    assert!(!told.iter().any(|event| event.contains("left")), "{told:?}");
+    assert!(!rig.lines().contains(&"user: left".to_owned()));
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_steer_that_cannot_be_kept_is_told() {
+async fn a_steer_that_a_failing_log_does_not_take_is_told_and_kept() {
     for (left, taken_before) in [(0, false), (1, true)] {
         let rig = rig(vec![Reply::tool("wait", json!({})), Reply::text("done")]);
         let mut run = rig.submit("go");
@@ -81,12 +166,19 @@ async fn a_steer_that_cannot_be_kept_is_told() {
         rig.tools.release.notify_waiters();
         let told = read(run).await;
         for content in ["left", "right"] {
-            let notice =
-                format!("notice a message for the run was not kept, say it again: {content:?}");
+            let notice = format!(
+                "notice a message came too late for the run and is kept for the next: {content:?}"
+            );
             assert!(told.contains(&notice), "{taken_before}: {told:?}");
         }
         let last = told.last().map(String::as_str).unwrap_or_default();
         assert!(last.starts_with("end 5"), "{last}");
         assert!(!told.iter().any(|event| event.starts_with("steered")));
+        rig.store.fail_after(None);
+        read(rig.submit("go on")).await;
+        for word in ["user: left", "user: right"] {
+            let times = rig.lines().iter().filter(|line| *line == word).count();
+            assert_eq!(times, 1, "{word}");
+        }
     }
 }

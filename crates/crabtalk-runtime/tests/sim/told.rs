@@ -1,7 +1,7 @@
 //! What clients, hooks and the ledger were told, held against what the logs
 //! say.
 
-use crabtalk_domain::storage::{Record, RunPhase};
+use crabtalk_domain::storage::{Record, RunPhase, Steering};
 use crabtalk_domain::{AgentEvent, ConversationKey, End, Role, RunEnded};
 use crabtalk_runtime::Sequenced;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -90,8 +90,6 @@ struct State {
     cut_off: HashSet<(ConversationKey, u64)>,
     heard: BTreeMap<ConversationKey, Vec<Arc<Mutex<Heard>>>>,
     accepted: Vec<(ConversationKey, String)>,
-    /// Where a log failed, so that what it had accepted may be lost.
-    lossy: HashSet<ConversationKey>,
     problems: Vec<String>,
 }
 
@@ -140,13 +138,10 @@ impl Told {
                 let problem = format!("{key}: run {run} began while {open} went on");
                 state.problems.push(problem);
             }
-        } else if let AgentEvent::End(end) = event {
-            if matches!(end.code, 404 | 500) {
-                state.lossy.insert(key.clone());
-            }
-            if state.open.remove(key).is_none() {
-                state.problems.push(format!("{key}: an End of nothing"));
-            }
+        } else if let AgentEvent::End(_) = event
+            && state.open.remove(key).is_none()
+        {
+            state.problems.push(format!("{key}: an End of nothing"));
         }
     }
 
@@ -197,7 +192,6 @@ impl Told {
         state.open.clear();
         state.begun.clear();
         state.closed.clear();
-        state.accepted.clear();
         if lost == Lost::Unsynced {
             // What says so may be lost with it.
             state.cut_off.clear();
@@ -231,8 +225,8 @@ impl Told {
         }
     }
 
-    /// Holds what was told of a conversation against its log. Steers that were
-    /// accepted have to be there only once everything is at rest.
+    /// Holds what was told of a conversation against its log. A steer that was
+    /// accepted is there once, or waits to be.
     pub(crate) fn check(&self, key: &ConversationKey, records: &[Record], at_rest: bool) {
         let mut problems = Vec::new();
         let log = Log::read(records, at_rest, &mut problems);
@@ -252,11 +246,14 @@ impl Told {
                 }
             }
         }
-        if at_rest && !state.lossy.contains(key) {
-            for (_, steer) in state.accepted.iter().filter(|(of, _)| of == key) {
-                if !log.users.contains_key(steer) {
-                    problems.push(format!("{steer:?} was accepted and is not there"));
-                }
+        let waiting = waiting(records);
+        for (_, steer) in state.accepted.iter().filter(|(of, _)| of == key) {
+            let taken = log.users.get(steer).copied().unwrap_or(0);
+            let waits = waiting.iter().filter(|it| *it == steer).count();
+            if taken + waits != 1 {
+                problems.push(format!(
+                    "{steer:?} was accepted, taken {taken} times and waits {waits} times"
+                ));
             }
         }
         let problems = problems
@@ -264,6 +261,21 @@ impl Told {
             .map(|problem| format!("{key}: {problem}"));
         state.problems.extend(problems);
     }
+}
+
+/// What the log says waits for a step.
+fn waiting(records: &[Record]) -> Vec<String> {
+    let mut steering = Steering::default();
+    for record in records.iter().rev() {
+        match record {
+            Record::Message(message) if message.role == Role::User => steering.said(),
+            Record::Meta(meta) => steering.accepted(0, meta.steers.clone().unwrap_or_default()),
+            Record::Run(run) => steering.run(run),
+            Record::Compact { .. } => steering.compacted(),
+            Record::Message(_) => {}
+        }
+    }
+    steering.waiting().into_iter().map(|(_, it)| it).collect()
 }
 
 /// A log, by what is looked for in it.

@@ -195,7 +195,15 @@ impl Inner {
             .map_err(|e| unreadable("look at", &log.path, e))?
             .len;
         let end = to.min(len).min(before.unwrap_or(u64::MAX));
-        page(&*log.file, &log.path, log.floor.max(from), end, limit)
+        let is_newest = before.is_none() && to == u64::MAX;
+        page(
+            &*log.file,
+            &log.path,
+            log.floor.max(from),
+            end,
+            limit,
+            is_newest,
+        )
     }
 
     pub(super) fn entries(

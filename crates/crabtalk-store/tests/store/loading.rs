@@ -14,6 +14,7 @@ fn meta(opened: &Opened) -> MetaRecord {
         open_run: opened.open_run.clone(),
         requests: Some(opened.requests.clone()),
         waiting: None,
+        steers: None,
     }
 }
 
@@ -126,6 +127,57 @@ async fn the_calls_that_waited_last_are_found_again() {
     home.restart();
     let opened = home.find("crab", "user").await.expect("exists");
     assert!(opened.waiting.is_empty());
+}
+
+#[tokio::test]
+async fn what_waits_for_a_step_is_found_until_it_is_taken() {
+    let mut home = Home::new();
+    let mut log = home.open("crab", "user").await.log;
+    let put_in = |texts: &[&str]| {
+        Record::Meta(MetaRecord {
+            steers: Some(texts.iter().map(|text| (*text).to_owned()).collect()),
+            ..MetaRecord::default()
+        })
+    };
+    let start = Record::Run(run(1, RunPhase::Start));
+    let call = [user("0"), start, user("go"), put_in(&["a"]), put_in(&["b"])];
+    log.append(&call).expect("appends");
+    let source = LogPart::Conversation(key("crab", "user"));
+    let check = async |home: &mut Home, want: &[&str]| {
+        home.restart();
+        let opened = home.find("crab", "user").await.expect("exists");
+        assert_eq!(opened.steers, want);
+        let page = home.store.page(&source, None, 9).await.expect("reads");
+        let shown: Vec<_> = page.waiting.iter().map(|e| &*e.message.content).collect();
+        assert_eq!(shown, want);
+        let older = home.store.page(&source, Some(u64::MAX), 9).await;
+        assert!(older.expect("reads").waiting.is_empty());
+        opened.log
+    };
+    let mut log = check(&mut home, &["a", "b"]).await;
+    log.append(&[said("1"), user("a")]).expect("appends");
+    let mut log = check(&mut home, &["b"]).await;
+    // A compaction in between repeats what waits still.
+    let state = MetaRecord {
+        last_run: Some(1),
+        open_run: Some(run(1, RunPhase::Start)),
+        requests: Some(Vec::new()),
+        steers: Some(vec!["b".into()]),
+        ..MetaRecord::default()
+    };
+    log.append(&[compact("so far", 1), Record::Meta(state), put_in(&["c"])])
+        .expect("appends");
+    let mut log = check(&mut home, &["b", "c"]).await;
+    log.append(&[user("b"), user("c")]).expect("appends");
+    let mut log = check(&mut home, &[]).await;
+    // What the next run answers takes nothing.
+    log.append(&[
+        Record::Run(run(2, RunPhase::Start)),
+        user("on"),
+        put_in(&["d"]),
+    ])
+    .expect("appends");
+    check(&mut home, &["d"]).await;
 }
 
 #[tokio::test]

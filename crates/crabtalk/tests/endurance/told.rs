@@ -86,6 +86,11 @@ impl Said {
         Taken::More
     }
 
+    /// Notes words that were put into the run and acknowledged.
+    pub(crate) fn steered(&mut self, words: &str) {
+        self.told.push(Told::Steered(words.into()));
+    }
+
     /// Text that was cut off was never promised.
     pub(crate) fn cut(&mut self) {
         self.text.clear();

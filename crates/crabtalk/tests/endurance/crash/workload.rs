@@ -23,6 +23,7 @@ const SUMMARY: &str = "The garden was worked in.";
 const MEMORY: &str = "garden gate";
 const PROVIDER: &str = "spare";
 const FILE: &str = "written.txt";
+const STEER: &str = "Mind the roses.";
 
 /// The sender whose conversation is removed.
 const GUEST_OF_A_DAY: &str = "visitor";
@@ -273,7 +274,7 @@ impl Hands<'_> {
             };
             match said.take(event?) {
                 Taken::More => {}
-                Taken::Asks(ask) => self.answer(*ask).await?,
+                Taken::Asks(ask) => self.answer(*ask, at).await?,
                 Taken::Ended => return Ok(()),
             }
         }
@@ -281,14 +282,16 @@ impl Hands<'_> {
         Err(ClientError::Connection(gone.into()))
     }
 
-    /// Steers the run that asks, and allows for good what it asks for.
-    async fn answer(&mut self, ask: AskUserEvent) -> Done {
+    /// Steers the run that asks, and allows for good what it asks for. What was
+    /// acknowledged is in the history, whether or not a step took it.
+    async fn answer(&mut self, ask: AskUserEvent, run: usize) -> Done {
         let mut connection = connect(self.world).await?;
         let steer = SteerSessionMsg {
-            content: "Mind the roses.".into(),
+            content: STEER.into(),
             ..SteerSessionMsg::default()
         };
         connection.steer_session(steer).await?;
+        self.account.runs[run].1.steered(STEER);
         let reply = ReplyToAsk {
             content: "Allow always".into(),
             ask_id: Some(ask.ask_id),
