@@ -57,6 +57,7 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         home.agents_dir(),
         home.memory_dir(),
         home.memory_dir().join("entries"),
+        home.sessions_dir().join(".index"),
         state.join("accepted"),
         state.join("cron"),
         state.join("ledger"),

@@ -5,6 +5,7 @@
 //! not taken again, whatever their case.
 
 mod change;
+mod kept;
 mod list;
 mod recent;
 
@@ -14,6 +15,7 @@ use crate::name;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Error;
+use kept::Kept;
 use list::NameList;
 use recent::Touched;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,6 +28,7 @@ use std::time::SystemTime;
 pub(crate) struct Index {
     names: Mutex<Names>,
     touched: Mutex<Touched>,
+    kept: Arc<Kept>,
 }
 
 pub(crate) struct Names {
@@ -37,6 +40,9 @@ pub(crate) struct Names {
     ruled: NameList,
     /// Other logs; few.
     strays: NameList,
+    kept: Arc<Kept>,
+    /// How many of the last of `ruled` have the times that were kept.
+    unchecked: usize,
 }
 
 /// A file of a pair.
@@ -77,16 +83,20 @@ impl Files {
 
 impl Index {
     pub(crate) fn new(fs: Arc<dyn FileLayer>, dir: PathBuf) -> Self {
+        let kept = Arc::new(Kept::of(&dir));
         let names = Names {
             fs,
             dir,
+            kept: Arc::clone(&kept),
+            unchecked: 0,
             seen: None,
             ruled: NameList::default(),
             strays: NameList::default(),
         };
         Self {
             names: Mutex::new(names),
-            touched: Mutex::new(Touched::Anything),
+            touched: Mutex::new(Touched::default()),
+            kept,
         }
     }
 
@@ -96,13 +106,27 @@ impl Index {
     }
 }
 
+impl Drop for Index {
+    fn drop(&mut self) {
+        let touched = self.take_touched();
+        let mut names = self.lock();
+        names.forget_times(&touched);
+        names.keep();
+    }
+}
+
 impl Names {
     /// Lists the folder if it changed.
     fn refresh(&mut self) -> Result<(), Error> {
-        let io = |e| unreadable("list", &self.dir, e);
+        let dir = self.dir.clone();
+        let io = |e| unreadable("list", &dir, e);
         // Looked at before listing: a change in between is seen next time.
         let changed = self.fs.changed(&self.dir).map_err(io)?;
         if changed.is_some() && changed == self.seen {
+            return Ok(());
+        }
+        if self.seen.is_none() && self.take_kept(changed) {
+            self.seen = changed;
             return Ok(());
         }
         let mut names = self.fs.names(&self.dir).map_err(io)?;
@@ -112,6 +136,10 @@ impl Names {
         let all = || names.iter().map(String::as_str);
         self.ruled = NameList::new(all().filter(|name| name::follows_rule(name)));
         self.strays = NameList::new(all().filter(|name| !name::follows_rule(name)));
+        self.unchecked = 0;
+        if self.ruled.len() >= kept::WORTH_KEEPING {
+            self.kept.make_room();
+        }
         self.seen = changed;
         Ok(())
     }
@@ -186,6 +214,7 @@ impl Names {
     fn insert(&mut self, name: &str, pair: u64) {
         let at = self.place(name);
         self.ruled.insert(at, name, pair);
+        self.unchecked += usize::from(self.unchecked > 0);
     }
 
     fn forget(&mut self, name: &str) {

@@ -4,6 +4,7 @@
 //! to it or when somebody else changed the folder; nobody who opens a
 //! conversation waits for more than a few looks.
 
+use super::kept::CHECKED_AT_ONCE;
 use super::{Index, Names};
 use crate::fs::FileLayer;
 use crate::name;
@@ -24,15 +25,22 @@ const MAX_TOUCHED: usize = 4096;
 
 /// What the store wrote to since the times were looked at.
 pub(super) enum Touched {
-    /// Nobody looked yet, or too much has changed since.
+    /// Too much has changed since.
     Anything,
     These(HashSet<PathBuf>),
 }
 
+impl Default for Touched {
+    fn default() -> Self {
+        Self::These(HashSet::new())
+    }
+}
+
 impl Index {
-    /// Notes that a log is written to. Called for every append: it takes no lock
-    /// that is held over file work.
+    /// Notes that a log is about to be written to. Called for every append: it takes no
+    /// lock that is held over file work.
     pub(crate) fn touch(&self, path: &Path) {
+        self.kept.expire();
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
         if let Touched::These(paths) = &mut *touched
             && !paths.contains(path)
@@ -49,14 +57,12 @@ impl Index {
     pub(crate) fn latest(&self, most: usize) -> Result<Vec<String>, Error> {
         // Taken before anything is looked at: what is written meanwhile is looked
         // at next time.
-        let touched = {
-            let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *touched, Touched::These(HashSet::new()))
-        };
+        let touched = self.take_touched();
         {
             let mut names = self.lock();
             names.refresh().inspect_err(|_| self.touch_anything())?;
             names.forget_times(&touched);
+            names.check_some();
         }
         let mut next = Some(0);
         while let Some(from) = next {
@@ -65,13 +71,41 @@ impl Index {
         Ok(self.lock().latest(most))
     }
 
+    pub(super) fn take_touched(&self) -> Touched {
+        std::mem::take(&mut self.touched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn touch_anything(&self) {
         *self.touched.lock().unwrap_or_else(PoisonError::into_inner) = Touched::Anything;
     }
 }
 
 impl Names {
-    fn forget_times(&mut self, touched: &Touched) {
+    /// Has some logs looked at whose times were kept.
+    fn check_some(&mut self) {
+        let from = self.ruled.len().saturating_sub(self.unchecked);
+        let upto = self.ruled.len().min(from + CHECKED_AT_ONCE);
+        for at in from..upto {
+            *self.ruled.changed(at) = None;
+        }
+        self.unchecked = self.ruled.len() - upto;
+    }
+
+    /// Looks at what nobody looked at yet, unless that is much; whether it did.
+    pub(super) fn look_at_the_rest(&mut self) -> bool {
+        let unknown = |list: &mut super::NameList, at: &usize| list.changed(*at).is_none();
+        let ruled = &mut self.ruled;
+        let rest: Vec<usize> = (0..ruled.len()).filter(|at| unknown(ruled, at)).collect();
+        if rest.len() > CHECKED_AT_ONCE {
+            return false;
+        }
+        for at in rest {
+            look(&*self.fs, &self.dir, ruled, at);
+        }
+        true
+    }
+
+    pub(super) fn forget_times(&mut self, touched: &Touched) {
         match touched {
             Touched::Anything => {
                 self.ruled.forget_times();

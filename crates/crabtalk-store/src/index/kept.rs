@@ -1,0 +1,314 @@
+//! Keeps what a list of the latest needs from one life of the daemon to the next.
+//!
+//! Invariants: what is kept counts while the folder is as it was and no log was
+//! written to by us since: the first append of a life takes it away, and only an
+//! orderly end writes it, so that after a crash there is none. It holds names and times alone;
+//! what a list shows is read from the logs.
+
+use super::{NameList, Names, name};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// Fewer logs are looked at in a few milliseconds.
+pub(super) const WORTH_KEEPING: usize = 4096;
+
+/// More than that many logs take, with the longest names.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A folder that changed this shortly before may have changed again under the same
+/// time: kernels count in ticks of up to ten milliseconds.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// Logs that are looked at again with each list, until none is left that was taken
+/// from the file: somebody may have written into one while no daemon was there.
+pub(super) const CHECKED_AT_ONCE: usize = 1024;
+
+/// What the file begins with.
+const FORMAT: &str = "crabtalk latest 1";
+
+/// The file.
+pub(super) struct Kept {
+    path: PathBuf,
+    may_be_there: AtomicBool,
+}
+
+impl Kept {
+    /// In a folder of its own, so that writing it changes not the one it tells of.
+    pub(super) fn of(sessions: &Path) -> Self {
+        Self {
+            path: sessions.join(".index/latest"),
+            may_be_there: AtomicBool::new(true),
+        }
+    }
+
+    /// Makes its folder, once: that changes the one it tells of.
+    pub(super) fn make_room(&self) {
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.exists()) {
+            // Where that fails nothing is kept.
+            let _ = crabtalk_files::create_folder(folder);
+        }
+    }
+
+    /// Takes it away before a log is written to.
+    pub(super) fn expire(&self) {
+        if self.may_be_there.swap(false, Ordering::Relaxed) {
+            // On a disk where that fails the log is not written to either.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// What it says of a folder in this state, with the names in their order.
+    pub(super) fn read(&self, folder: SystemTime) -> Option<NameList> {
+        let written = std::fs::metadata(&self.path).ok()?.modified().ok()?;
+        if written.duration_since(folder).ok()? < SETTLED {
+            return None;
+        }
+        let bytes = crabtalk_files::read(&self.path, MAX_BYTES).ok()?;
+        let text = std::str::from_utf8(&bytes).ok()?;
+        let text = text.strip_prefix(&head(folder)?)?.strip_suffix("\0end")?;
+        let mut list = NameList::default();
+        for line in text.split('\0') {
+            let (time, name) = line.split_once(' ')?;
+            list.insert(list.len(), name, 0);
+            *list.changed(list.len() - 1) = Some(parse_time(time)?);
+        }
+        Some(list)
+    }
+
+    fn write(&self, folder: SystemTime, names: &mut NameList) -> Option<()> {
+        let mut text = head(folder)?;
+        for at in 0..names.len() {
+            let changed = (*names.changed(at))?;
+            text.push_str(&time(changed)?);
+            text.push(' ');
+            text.push_str(names.name(at));
+            text.push('\0');
+        }
+        text.push_str("end");
+        // Not synced: the end waits for no disk, and a power cut ends what it tells of.
+        let mut staged = crabtalk_files::unfinished(self.path.parent()?).ok()?;
+        staged.write_all(text.as_bytes()).ok()?;
+        staged.persist(&self.path).ok().map(drop)
+    }
+}
+
+/// Says of which folder in which state it tells, and in which life of the machine:
+/// a power cut may undo that it was taken away. `None` where the system does not tell
+/// its lives apart.
+fn head(folder: SystemTime) -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(format!("{FORMAT} {} {}\0", boot.trim(), time(folder)?))
+}
+
+fn time(at: SystemTime) -> Option<String> {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(format!("{}.{}", since.as_secs(), since.subsec_nanos()))
+}
+
+fn parse_time(text: &str) -> Option<SystemTime> {
+    let (secs, nanos) = text.split_once('.')?;
+    let since = Duration::new(
+        secs.parse().ok()?,
+        nanos.parse().ok().filter(|n| *n < 1_000_000_000)?,
+    );
+    SystemTime::UNIX_EPOCH.checked_add(since)
+}
+
+impl Names {
+    /// Takes the names and times over that were kept, if the folder is as it was.
+    pub(super) fn take_kept(&mut self, folder: Option<SystemTime>) -> bool {
+        let Some(list) = folder.and_then(|folder| self.kept.read(folder)) else {
+            return false;
+        };
+        let sorted = |a: &str, b: &str| name::sort_key(a) <= name::sort_key(b);
+        if !list.iter().is_sorted_by(|a, b| sorted(a, b)) || !list.iter().all(name::follows_rule) {
+            return false;
+        }
+        self.unchecked = list.len();
+        self.ruled = list;
+        true
+    }
+
+    /// Keeps them for the next life. Other logs than ours are few, and make that the next
+    /// life looks at all.
+    pub(super) fn keep(&mut self) {
+        let is_worth_it = self.ruled.len() >= WORTH_KEEPING && self.strays.len() == 0;
+        if !is_worth_it || !self.changing() || !self.look_at_the_rest() {
+            return;
+        }
+        if let Some(folder) = self.seen {
+            let kept = Arc::clone(&self.kept);
+            // Without it the next life looks at all.
+            let _ = kept.write(folder, &mut self.ruled);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::Index;
+    use super::*;
+    use crate::fs::{Access, FileLayer, LogFile, OsFiles};
+    use std::fs::File;
+    use std::io;
+    use std::sync::atomic::AtomicUsize;
+
+    const LOGS: u64 = WORTH_KEEPING as u64 + 100;
+
+    /// The disk, and how many files were looked at.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl FileLayer for Counting {
+        fn changed(&self, path: &Path) -> io::Result<Option<SystemTime>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            OsFiles.changed(path)
+        }
+        fn names(&self, dir: &Path) -> io::Result<Vec<String>> {
+            OsFiles.names(dir)
+        }
+        fn make_dir(&self, dir: &Path) -> io::Result<()> {
+            OsFiles.make_dir(dir)
+        }
+        fn create(&self, path: &Path) -> io::Result<Arc<dyn LogFile>> {
+            OsFiles.create(path)
+        }
+        fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn LogFile>> {
+            OsFiles.open(path, access)
+        }
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            OsFiles.rename(from, to)
+        }
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            OsFiles.remove(path)
+        }
+        fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+            OsFiles.sync_dir(dir)
+        }
+    }
+
+    struct Home(tempfile::TempDir);
+
+    impl Home {
+        /// With logs of which the first changed last.
+        fn new() -> Self {
+            let home = Self(tempfile::tempdir().expect("temp dir"));
+            for n in 0..LOGS {
+                home.change(n, LOGS - n);
+            }
+            home.settle();
+            // The first list makes room for what is kept.
+            home.life().1.latest(1).expect("lists");
+            home.settle();
+            home
+        }
+
+        fn path(&self, n: u64) -> PathBuf {
+            self.0.path().join(format!("crab_{n}_1.jsonl"))
+        }
+
+        fn change(&self, n: u64, seconds: u64) {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            let file = File::create(self.path(n)).expect("creates");
+            file.set_modified(at).expect("is ours");
+        }
+
+        /// As if the folder had been left alone for a while.
+        fn settle(&self) {
+            let folder = File::open(self.0.path()).expect("a folder");
+            let before = SystemTime::now() - 10 * SETTLED;
+            folder.set_modified(before).expect("is ours");
+        }
+
+        fn life(&self) -> (Arc<Counting>, Index) {
+            let files = Arc::<Counting>::default();
+            let index = Index::new(files.clone(), self.0.path().to_owned());
+            (files, index)
+        }
+
+        /// The latest in a new life, and how many logs were looked at for it.
+        fn latest(&self) -> (String, usize) {
+            let (files, index) = self.life();
+            let latest = index.latest(1).expect("lists").remove(0);
+            (latest, files.0.load(Ordering::Relaxed))
+        }
+    }
+
+    #[test]
+    fn the_next_life_looks_at_few_logs_and_finds_the_same() {
+        let home = Home::new();
+        let (latest, looked) = home.latest();
+        assert_eq!(latest, "crab_0_1.jsonl");
+        assert!(looked as u64 > LOGS, "{looked}");
+        let (latest, looked) = home.latest();
+        assert_eq!(latest, "crab_0_1.jsonl");
+        assert!(looked <= CHECKED_AT_ONCE + 10, "{looked}");
+        // A log that is written to is looked at, and the time is kept.
+        let (_, index) = home.life();
+        index.latest(1).expect("lists");
+        index.touch(&home.path(7));
+        home.change(7, LOGS + 1);
+        drop(index);
+        let (latest, looked) = home.latest();
+        assert_eq!(latest, "crab_7_1.jsonl");
+        assert!(looked <= CHECKED_AT_ONCE + 10, "{looked}");
+    }
+
+    #[test]
+    fn after_a_crash_every_log_is_looked_at() {
+        let home = Home::new();
+        home.latest();
+        let (_, index) = home.life();
+        index.touch(&home.path(7));
+        home.change(7, LOGS + 1);
+        std::mem::forget(index);
+        let (latest, looked) = home.latest();
+        assert_eq!(latest, "crab_7_1.jsonl");
+        assert!(looked as u64 > LOGS, "{looked}");
+    }
+
+    #[test]
+    fn what_somebody_did_meanwhile_is_seen() {
+        let home = Home::new();
+        home.latest();
+        // A name more: the folder is another.
+        home.change(LOGS, LOGS + 1);
+        assert_eq!(home.latest().0, format!("crab_{LOGS}_1.jsonl"));
+        home.settle();
+        home.latest();
+        // A log that was written to in place, while no daemon was there.
+        home.change(LOGS - 1, LOGS + 2);
+        let (_, index) = home.life();
+        let lists = LOGS as usize / CHECKED_AT_ONCE + 1;
+        let mut latest = String::new();
+        for _ in 0..lists {
+            latest = index.latest(1).expect("lists").remove(0);
+        }
+        assert_eq!(latest, format!("crab_{}_1.jsonl", LOGS - 1));
+    }
+
+    #[test]
+    fn what_is_broken_or_of_another_life_of_the_machine_is_not_believed() {
+        let home = Home::new();
+        home.latest();
+        let file = home.0.path().join(".index/latest");
+        let whole = std::fs::read(&file).expect("was kept");
+        let text = String::from_utf8(whole.clone()).expect("text");
+        let foreign = text.replacen(FORMAT, "crabtalk latest 0", 1);
+        let other_boot = text.replacen('-', "0", 1);
+        for broken in [
+            &whole[..whole.len() / 2],
+            &[],
+            foreign.as_bytes(),
+            other_boot.as_bytes(),
+        ] {
+            std::fs::write(&file, broken).expect("is ours");
+            let (latest, looked) = home.latest();
+            assert_eq!(latest, "crab_0_1.jsonl");
+            assert!(looked as u64 > LOGS, "{looked}");
+        }
+    }
+}
