@@ -8,7 +8,8 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Child;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinSet;
 
 /// Names the Python that has Prometheus' own reader of the format.
 const PYTHON: &str = "CRABTALK_PROMETHEUS";
@@ -45,11 +46,12 @@ async fn started(env: &TestEnv, test: &str) -> Option<Program> {
 }
 
 /// A collector: it takes every request, and tells its body.
-async fn collector() -> (String, UnboundedReceiver<Value>) {
+async fn collector() -> (String, Receiver<Value>, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (told, bodies) = unbounded_channel();
-    tokio::spawn(async move {
+    let (told, bodies) = channel(16);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut read = Vec::new();
@@ -69,12 +71,12 @@ async fn collector() -> (String, UnboundedReceiver<Value>) {
             };
             let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
             stream.write_all(answer).await.unwrap();
-            if told.send(body).is_err() {
+            if told.send(body).await.is_err() {
                 return;
             }
         }
     });
-    (address, bodies)
+    (address, bodies, tasks)
 }
 
 async fn page(program: &Program) -> String {
@@ -107,7 +109,7 @@ async fn runs_are_counted_and_traced_without_their_words() {
     .await;
     let env = TestEnv::with_model(&model);
     env.agent("crab", "permissions: { bash: allow }");
-    let (address, mut bodies) = collector().await;
+    let (address, mut bodies, _collector) = collector().await;
     let config = format!(
         "[prometheus]\nlisten = \"127.0.0.1:0\"\n[otlp]\nendpoint = \"http://{address}\"\n\
          headers = {{ x-key = \"mine\" }}\n"
