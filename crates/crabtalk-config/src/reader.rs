@@ -5,7 +5,7 @@
 
 use crate::config::SandboxMode;
 use crate::error::{Diagnostic, Error, Warning, nearest};
-use crate::tree::{Entry, Node, Position, Value};
+use crate::tree::{Field, Node, Position, Value};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(crate) struct Section<'a> {
     source: &'a TextFile,
     path: String,
     pub(crate) at: Position,
-    entries: &'a [Entry],
+    entries: &'a [Field],
     known: Vec<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Section<'a> {
         node: &'a Node,
     ) -> Result<Self, Error> {
         let path = path.into();
-        let entries: &[Entry] = match &node.value {
+        let entries: &[Field] = match &node.value {
             Value::Table(entries) => entries,
             // `key:` with nothing behind it is an empty table in YAML.
             Value::Null => &[],
@@ -113,11 +113,11 @@ impl<'a> Section<'a> {
     }
 
     /// Every entry, for tables with keys of the user's choice.
-    pub(crate) fn entries(&self) -> &'a [Entry] {
+    pub(crate) fn entries(&self) -> &'a [Field] {
         self.entries
     }
 
-    pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Entry> {
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Field> {
         self.known.push(key);
         self.entries
             .iter()
@@ -339,14 +339,14 @@ impl<'a> Section<'a> {
     }
 
     /// The table of one of [`Self::entries`].
-    pub(crate) fn below(&self, entry: &'a Entry) -> Result<Section<'a>, Error> {
+    pub(crate) fn below(&self, entry: &'a Field) -> Result<Section<'a>, Error> {
         Section::new(self.source, self.name(&entry.key), &entry.node)
     }
 
     /// Refuses keys that nobody took: where a word that is misspelt would allow
     /// more than was meant.
     pub(crate) fn finish_strictly(self) -> Result<(), Error> {
-        let unknown = |e: &&Entry| !self.known.contains(&e.key.as_str());
+        let unknown = |e: &&Field| !self.known.contains(&e.key.as_str());
         let Some(entry) = self.entries.iter().find(unknown) else {
             return Ok(());
         };

@@ -1,78 +1,35 @@
 //! TOML, YAML and JSON as one tree of values with positions.
 
 mod toml;
-mod yaml;
 
+pub(crate) use crabtalk_files::tree::{Field, Node, Position, Value};
 pub(crate) use toml::from_toml;
-pub(crate) use yaml::from_yaml;
 
 use crate::error::{Diagnostic, Error};
+use crabtalk_files::yaml::{self, Bounds};
 use std::path::Path;
 
-/// Line and column from 1; line 0 is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Position {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
-}
+/// An agent with hundreds of permission rules has a few thousand values, and a
+/// larger text is an attack or an accident. Ours needs three levels, and
+/// hardly an alias.
+const YAML: Bounds = Bounds {
+    nodes: 10_000,
+    depth: 16,
+    aliases: 64,
+};
 
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) at: Position,
-    pub(crate) value: Value,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
-    Null,
-    Bool(bool),
-    Integer(i64),
-    Float(f64),
-    String(String),
-    Date(String),
-    List(Vec<Node>),
-    Table(Vec<Entry>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) at: Position,
-    pub(crate) node: Node,
-}
-
-impl Value {
-    /// What it is, for messages.
-    pub(crate) fn describe(&self) -> &'static str {
-        match self {
-            Self::Null => "nothing",
-            Self::Bool(_) => "a boolean",
-            Self::Integer(_) => "a whole number",
-            Self::Float(_) => "a number",
-            Self::String(_) => "a string",
-            Self::Date(_) => "a date",
-            Self::List(_) => "a list",
-            Self::Table(_) => "a table",
-        }
-    }
-}
-
-impl Node {
-    /// The value without positions.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
-        match &self.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Bool(value) => (*value).into(),
-            Value::Integer(value) => (*value).into(),
-            Value::Float(value) => (*value).into(),
-            Value::String(value) | Value::Date(value) => value.as_str().into(),
-            Value::List(items) => items.iter().map(Self::to_json).collect(),
-            Value::Table(entries) => serde_json::Value::Object(
-                entries
-                    .iter()
-                    .map(|e| (e.key.clone(), e.node.to_json()))
-                    .collect(),
-            ),
+/// A value without positions.
+pub(crate) fn to_json(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Integer(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::String(value) | Value::Date(value) => value.as_str().into(),
+        Value::List(items) => items.iter().map(to_json).collect(),
+        Value::Table(fields) => {
+            let fields = fields.iter();
+            serde_json::Value::Object(fields.map(|f| (f.key.clone(), to_json(&f.node))).collect())
         }
     }
 }
@@ -83,6 +40,16 @@ fn invalid(file: &Path, at: Position, message: String) -> Error {
         line: at.line,
         column: at.column,
         message,
+    })
+}
+
+/// Reads YAML that begins `lines_before` lines into its file.
+pub(crate) fn from_yaml(text: &str, file: &Path, lines_before: usize) -> Result<Node, Error> {
+    // Empty lines in their place keep positions those of the file.
+    let text = "\n".repeat(lines_before) + text;
+    yaml::tree(&text, YAML).map_err(|e| {
+        let at = e.at.unwrap_or_default();
+        invalid(file, at, format!("not valid YAML: {}", e.message))
     })
 }
 
@@ -112,7 +79,7 @@ pub(crate) fn json_node(value: serde_json::Value) -> Node {
         serde_json::Value::Array(items) => Value::List(items.into_iter().map(json_node).collect()),
         serde_json::Value::Object(map) => Value::Table(
             map.into_iter()
-                .map(|(key, value)| Entry {
+                .map(|(key, value)| Field {
                     key,
                     at: Position::default(),
                     node: json_node(value),

@@ -29,6 +29,7 @@ mod touch;
 mod zone;
 
 pub mod tables;
+pub mod tree;
 pub mod yaml;
 
 pub use fingerprint::{Fingerprint, Trace};

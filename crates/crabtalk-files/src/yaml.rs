@@ -3,6 +3,7 @@
 //! Invariant: it is read with a small budget, so that aliases and nesting
 //! cannot make a small text large.
 
+use crate::tree::{Field, Node, Position, Value};
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Budget, Options, Spanned};
@@ -19,15 +20,6 @@ pub struct Bounds {
     pub aliases: usize,
 }
 
-/// Line and column from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Position {
-    /// The line.
-    pub line: usize,
-    /// The character in it.
-    pub column: usize,
-}
-
 /// Why a text is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -36,62 +28,6 @@ pub struct Invalid {
     pub at: Option<Position>,
     /// What is wrong, for the author of the text.
     pub message: String,
-}
-
-/// A value and where it begins.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Node {
-    /// Where the value stands in the text.
-    pub at: Position,
-    /// The value itself.
-    pub value: Value,
-}
-
-/// What a value is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Nothing.
-    Null,
-    /// Text that is text.
-    Text(String),
-    /// A number or a boolean.
-    Scalar(Scalar),
-    /// A list.
-    List(Vec<Node>),
-    /// A table.
-    Table(Vec<Entry>),
-}
-
-/// A number or a boolean. It prints as it is usually written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Scalar {
-    /// `true` or `false`.
-    Bool(bool),
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Float(f64),
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Integer(value) => write!(f, "{value}"),
-            Self::Float(value) => write!(f, "{value:?}"),
-        }
-    }
-}
-
-/// A line of a table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// Its key.
-    pub key: String,
-    /// Where the key is.
-    pub at: Position,
-    /// What stands behind it.
-    pub node: Node,
 }
 
 /// Reads a text as a tree, in which `yes`, `no`, `on` and `off` are words. One
@@ -220,25 +156,25 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
-        Ok(Value::Scalar(Scalar::Bool(v)))
+        Ok(Value::Bool(v))
     }
 
     fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
-        Ok(Value::Scalar(Scalar::Integer(v)))
+        Ok(Value::Integer(v))
     }
 
     fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
         // Above i64 nothing of ours is a whole number.
-        let integer = i64::try_from(v).map(Scalar::Integer);
-        Ok(Value::Scalar(integer.unwrap_or(Scalar::Float(v as f64))))
+        let integer = i64::try_from(v).map(Value::Integer);
+        Ok(integer.unwrap_or(Value::Float(v as f64)))
     }
 
     fn visit_f64<E>(self, v: f64) -> Result<Value, E> {
-        Ok(Value::Scalar(Scalar::Float(v)))
+        Ok(Value::Float(v))
     }
 
     fn visit_str<E>(self, v: &str) -> Result<Value, E> {
-        Ok(Value::Text(v.to_owned()))
+        Ok(Value::String(v.to_owned()))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -266,7 +202,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
         while let Some((key, node)) = map.next_entry::<Spanned<String>, Node>()? {
             let at = position(&key);
             let key = key.value;
-            entries.push(Entry { key, at, node });
+            entries.push(Field { key, at, node });
         }
         Ok(Value::Table(entries))
     }

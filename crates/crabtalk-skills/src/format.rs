@@ -7,6 +7,7 @@ mod field;
 
 use crate::finding::{Finding, Level, Trouble};
 use crabtalk_files::Frontmatter;
+use crabtalk_files::tree::{Field, Value};
 use crabtalk_files::yaml::{self, Bounds};
 use field::Judge;
 use std::borrow::Cow;
@@ -161,7 +162,7 @@ fn split<'a>(text: &'a str, judge: &mut Judge<'_>) -> Result<Parts<'a>, Trouble>
 
 /// Reads the frontmatter; failing that, once more with quotes around values
 /// that lack them, the one mistake that is common in skills written elsewhere.
-fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<yaml::Entry>, yaml::Invalid> {
+fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<Field>, yaml::Invalid> {
     let invalid = match fields(front) {
         Ok(fields) => return Ok(fields),
         Err(invalid) => invalid,
@@ -181,18 +182,15 @@ fn read_yaml(front: &str, judge: &mut Judge<'_>) -> Result<Vec<yaml::Entry>, yam
     Ok(fields)
 }
 
-fn fields(front: &str) -> Result<Vec<yaml::Entry>, yaml::Invalid> {
+fn fields(front: &str) -> Result<Vec<Field>, yaml::Invalid> {
     let node = yaml::tree(front, BOUNDS)?;
-    match node.value {
-        yaml::Value::Table(entries) => Ok(entries),
-        yaml::Value::Null
-        | yaml::Value::Text(_)
-        | yaml::Value::Scalar(_)
-        | yaml::Value::List(_) => Err(yaml::Invalid {
+    let Value::Table(fields) = node.value else {
+        return Err(yaml::Invalid {
             at: Some(node.at),
             message: "expected `key: value` lines".to_owned(),
-        }),
-    }
+        });
+    };
+    Ok(fields)
 }
 
 fn line(invalid: &yaml::Invalid) -> usize {

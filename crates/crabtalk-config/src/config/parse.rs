@@ -6,7 +6,7 @@ use super::sections::{cli, cron, limits, memory, runs, skills, storage};
 use super::*;
 use crate::name::{NAME_RULE, is_name};
 use crate::reader::{Section, TextFile};
-use crate::tree::{Entry, from_toml};
+use crate::tree::{Field, from_toml};
 use crate::{Secret, Written, home::expand_tilde};
 use std::collections::BTreeMap;
 
@@ -341,7 +341,7 @@ impl Reader<'_> {
     fn expanded(
         &self,
         section: &Section<'_>,
-        entry: &Entry,
+        entry: &Field,
         key: &str,
         missing: &mut Option<MissingVariable>,
     ) -> Result<Written, Error> {

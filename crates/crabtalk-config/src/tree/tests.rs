@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 fn check(result: Result<Node, Error>, want: &str) {
     let found = match result {
-        Ok(node) => node.to_json().to_string(),
+        Ok(node) => to_json(&node).to_string(),
         Err(error) => error.to_string(),
     };
     assert_eq!(found, want);
@@ -24,7 +24,7 @@ fn place(node: &Node, path: &[&str]) -> (usize, usize) {
 fn toml_values_know_their_place() {
     let node = from_toml("\"é\" = 1\n[a.b]\nc = { d = [\"x\"] }\n", Path::new("f")).unwrap();
     assert_eq!(
-        node.to_json().to_string(),
+        to_json(&node).to_string(),
         r#"{"a":{"b":{"c":{"d":["x"]}}},"é":1}"#
     );
     assert_eq!(place(&node, &["é"]), (1, 7));
@@ -36,7 +36,7 @@ fn yaml_values_know_their_place() {
     let text = "a: 1\nb: {c: [x, true, 1.5, ~]}\nd:\n  - yes\n  - \"2\"\n";
     let node = from_yaml(text, Path::new("f"), 1).unwrap();
     assert_eq!(
-        node.to_json().to_string(),
+        to_json(&node).to_string(),
         r#"{"a":1,"b":{"c":["x",true,1.5,null]},"d":["yes","2"]}"#
     );
     assert_eq!(place(&node, &["a"]), (2, 4));

@@ -1,6 +1,6 @@
 //! TOML as a tree.
 
-use super::{Entry, Node, Position, Value, invalid};
+use super::{Field, Node, Position, Value, invalid};
 use crate::error::Error;
 use std::ops::Range;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn toml_table(table: &dyn toml_edit::TableLike, lines: &Lines<'_>, near: Positio
     let entries = table.iter().filter_map(|(name, _)| {
         let (key, item) = table.get_key_value(name)?;
         let at = lines.at(key.span(), near);
-        Some(Entry {
+        Some(Field {
             key: name.to_owned(),
             at,
             node: toml_item(item, lines, at)?,

@@ -3,7 +3,7 @@
 use super::Document;
 use crate::finding::{Finding, Level, Trouble};
 use crate::{name, tools};
-use crabtalk_files::yaml::{Entry, Value};
+use crabtalk_files::tree::{Field, Value};
 use std::path::Path;
 
 /// Longest description, in characters, by the format.
@@ -64,7 +64,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Reads every field into the document.
-    pub(super) fn fields(&mut self, fields: Vec<Entry>, document: &mut Document) {
+    pub(super) fn fields(&mut self, fields: Vec<Field>, document: &mut Document) {
         for field in fields {
             let line = field.at.line;
             match field.key.as_str() {
@@ -129,7 +129,7 @@ impl<'a> Judge<'a> {
         );
     }
 
-    fn limited(&mut self, field: Entry, limit: usize) -> Option<String> {
+    fn limited(&mut self, field: Field, limit: usize) -> Option<String> {
         let (key, line) = (field.key.clone(), field.at.line);
         let text = self.text(field)?;
         let count = text.chars().count();
@@ -144,26 +144,18 @@ impl<'a> Judge<'a> {
     }
 
     /// A field's text; numbers and the like are taken as such, with a finding.
-    fn text(&mut self, field: Entry) -> Option<String> {
+    fn text(&mut self, field: Field) -> Option<String> {
         let (key, line) = (field.key, field.at.line);
-        let text = match field.node.value {
-            Value::Text(text) => text,
-            Value::Scalar(scalar) => {
-                self.wrong(
-                    line,
-                    format!("`{key}` is not a text"),
-                    format!("write `{key}: \"{scalar}\"`"),
-                );
-                scalar.to_string()
-            }
-            Value::Null => String::new(),
-            Value::List(_) | Value::Table(_) => {
-                self.wrong(
-                    line,
-                    format!("`{key}` is not a text"),
-                    format!("write `{key}: ...` on one line"),
-                );
-                return None;
+        let text = match (field.node.value.scalar(), field.node.value) {
+            (None, Value::String(text)) => text,
+            (None, Value::Null) => String::new(),
+            (scalar, _) => {
+                let right = match &scalar {
+                    Some(scalar) => format!("write `{key}: \"{scalar}\"`"),
+                    None => format!("write `{key}: ...` on one line"),
+                };
+                self.wrong(line, format!("`{key}` is not a text"), right);
+                scalar?
             }
         };
         let text = text.trim();
@@ -178,7 +170,7 @@ impl<'a> Judge<'a> {
         Some(text.to_owned())
     }
 
-    fn metadata(&mut self, field: Entry, document: &mut Document) {
+    fn metadata(&mut self, field: Field, document: &mut Document) {
         let Value::Table(entries) = field.node.value else {
             self.wrong(
                 field.at.line,
@@ -187,50 +179,48 @@ impl<'a> Judge<'a> {
             );
             return;
         };
-        for Entry { key, node, .. } in entries {
-            let text = match node.value {
-                Value::Text(text) => text,
-                Value::Scalar(scalar) => {
-                    self.wrong(
-                        field.at.line,
-                        format!("`metadata.{key}` is not a text"),
-                        format!("write `{key}: \"{scalar}\"`"),
-                    );
-                    scalar.to_string()
-                }
-                Value::Null | Value::List(_) | Value::Table(_) => {
-                    self.wrong(
-                        field.at.line,
-                        format!("`metadata.{key}` is not a text"),
-                        "metadata has texts only",
-                    );
-                    continue;
+        for Field { key, node, .. } in entries {
+            let text = match (node.value.scalar(), node.value) {
+                (None, Value::String(text)) => text,
+                (scalar, _) => {
+                    let right = match &scalar {
+                        Some(scalar) => format!("write `{key}: \"{scalar}\"`"),
+                        None => "metadata has texts only".to_owned(),
+                    };
+                    let what = format!("`metadata.{key}` is not a text");
+                    self.wrong(field.at.line, what, right);
+                    let Some(scalar) = scalar else { continue };
+                    scalar
                 }
             };
             document.metadata.insert(key, text);
         }
     }
 
-    fn tools(&mut self, field: Entry, document: &mut Document) {
+    fn tools(&mut self, field: Field, document: &mut Document) {
         let line = field.at.line;
         let entries = match field.node.value {
-            Value::Text(list) => tools::split(&list),
+            Value::String(list) => tools::split(&list),
             Value::List(items) => items
                 .into_iter()
-                .filter_map(|item| match item.value {
-                    Value::Text(entry) => Some(entry.trim().to_owned()),
-                    Value::Null | Value::Scalar(_) | Value::List(_) | Value::Table(_) => {
-                        self.wrong(
-                            line,
-                            "`allowed-tools` has an entry that is not a text",
-                            "for example `- Bash(git:*)`",
-                        );
-                        None
+                .filter_map(|item| {
+                    if let Value::String(entry) = item.value {
+                        return Some(entry.trim().to_owned());
                     }
+                    self.wrong(
+                        line,
+                        "`allowed-tools` has an entry that is not a text",
+                        "for example `- Bash(git:*)`",
+                    );
+                    None
                 })
                 .collect(),
             Value::Null => return,
-            Value::Scalar(_) | Value::Table(_) => {
+            Value::Bool(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Date(_)
+            | Value::Table(_) => {
                 self.wrong(
                     line,
                     "`allowed-tools` is not a list of tools",

@@ -1,0 +1,81 @@
+//! What a text of YAML, TOML or JSON says, as values with positions.
+
+use std::fmt;
+
+/// Line and column from 1; line 0 is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The character in it.
+    pub column: usize,
+}
+
+/// A value and where it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where the value stands in the text.
+    pub at: Position,
+    /// The value itself.
+    pub value: Value,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text that is text.
+    String(String),
+    /// A date or a time of TOML, as it is written.
+    Date(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A table.
+    Table(Vec<Field>),
+}
+
+/// A line of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Its key.
+    pub key: String,
+    /// Where the key is.
+    pub at: Position,
+    /// What stands behind it.
+    pub node: Node,
+}
+
+impl Value {
+    /// What it is, for messages.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "a boolean",
+            Self::Integer(_) => "a whole number",
+            Self::Float(_) => "a number",
+            Self::String(_) => "a string",
+            Self::Date(_) => "a date",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+
+    /// A number, a boolean or a date as it is usually written.
+    pub fn scalar(&self) -> Option<String> {
+        let written: &dyn fmt::Display = match self {
+            Self::Bool(value) => value,
+            Self::Integer(value) => value,
+            Self::Float(value) => return Some(format!("{value:?}")),
+            Self::Date(value) => value,
+            Self::Null | Self::String(_) | Self::List(_) | Self::Table(_) => return None,
+        };
+        Some(written.to_string())
+    }
+}
