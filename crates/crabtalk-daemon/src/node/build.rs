@@ -59,10 +59,7 @@ impl Node {
         } = composed;
         let options = detection(&config);
         let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
-        let crowd = Crowd::new(Limits {
-            connections: config.limits.connections as usize,
-            ..Limits::default()
-        });
+        let crowd = crowd(&config);
         let settings = Settings::new(config);
         let config = settings.config();
         let files = FileWork::default();
@@ -76,10 +73,7 @@ impl Node {
         );
         let approvals = Arc::new(approvals);
         report.log();
-        let children = Children::adopt().unwrap_or_else(|error| {
-            tracing::warn!(%error, "this system has no reaper of orphans");
-            Children::default()
-        });
+        let children = adopted();
         let store: Arc<dyn Storage> = Arc::new(store(&home, &config));
         let tools = Arc::new(os_tools(
             &home, &children, &skills, &settings, &accepted, open_files,
@@ -87,17 +81,13 @@ impl Node {
         let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
         let memory = memory(&home, &settings, &store, archives);
         let memory = Arc::new(ArcSwap::from_pointee(memory));
-        let numbers = home.state_dir().join("delegates");
-        let delegates = DelegateFile::new(numbers, Arc::clone(&store));
+        let delegates = DelegateFile::new(home.state_dir().join("delegates"), Arc::clone(&store));
         let ledger = ledger(&home, &settings, &models);
         let cron = Cron::new(&home, accepted.clone(), Arc::clone(&settings));
-        let guardian = GuardianCommand::new(std::env::current_exe()?);
-        let guardian = Guardian::new(guardian, children.clone());
-        let notifier = Notifier::new(Arc::clone(&settings), guardian, open_files);
-        let guardian = GuardianCommand::new(std::env::current_exe()?);
+        let notifier = Notifier::new(Arc::clone(&settings), guardian(&children)?, open_files);
         let mcps = Mcps::new(
             &home,
-            Guardian::new(guardian, children.clone()),
+            guardian(&children)?,
             child_environment(std::env::vars_os()),
             open_files,
             Arc::clone(&tools),
@@ -114,22 +104,12 @@ impl Node {
         };
         let remote = Remote::new(&home, &config);
         let bus = Bus::new(&home, accepted.clone(), Arc::clone(&settings));
+        let offered = tools_on_offer(&context, Arc::clone(&tools) as _);
         let runtime = Runtime::new(
             Parts {
                 model: Arc::new(Asked(Arc::clone(&models))),
                 storage: store,
-                tools: vec![
-                    Arc::clone(&tools) as Arc<dyn ToolProvider>,
-                    Arc::new(SkillTool(Arc::clone(&skills), accepted.clone())),
-                    Arc::new(MemoryTools {
-                        memory: Arc::clone(&memory),
-                        accepted: accepted.clone(),
-                        servers: mcps.servers.clone(),
-                        settings: Arc::clone(&settings),
-                    }),
-                    Arc::new(ScheduleTool::new(cron.clone(), Arc::clone(&settings))),
-                    Arc::new(mcps.servers.clone()),
-                ],
+                tools: offered,
                 hook: Arc::new(context),
                 ledger: Arc::clone(&ledger) as _,
                 ends: vec![Arc::clone(&ledger) as _, Arc::new(bus.clone())],
@@ -140,8 +120,8 @@ impl Node {
             },
             catalog,
         );
-        let audit = Audit::new(&home.state_dir());
         Ok(Self {
+            audit: Audit::new(&home.state_dir()),
             agents: AgentFiles::new(home.agents_dir()),
             accepted,
             home,
@@ -164,9 +144,47 @@ impl Node {
             notifier,
             bus,
             remote,
-            audit,
         })
     }
+}
+
+/// Every tool that the daemon itself offers; what hooks add comes on top.
+fn tools_on_offer(with: &Context, system: Arc<dyn ToolProvider>) -> Vec<Arc<dyn ToolProvider>> {
+    let settings = || Arc::clone(&with.settings);
+    let memory = MemoryTools {
+        memory: Arc::clone(&with.memory),
+        accepted: with.accepted.clone(),
+        servers: with.mcps.servers.clone(),
+        settings: settings(),
+    };
+    vec![
+        system,
+        Arc::new(SkillTool(Arc::clone(&with.skills), with.accepted.clone())),
+        Arc::new(memory),
+        Arc::new(ScheduleTool::new(with.cron.clone(), settings())),
+        Arc::new(with.mcps.servers.clone()),
+    ]
+}
+
+/// Whoever may connect, and how many at once.
+fn crowd(config: &Config) -> Crowd {
+    Crowd::new(Limits {
+        connections: config.limits.connections as usize,
+        ..Limits::default()
+    })
+}
+
+/// Every process below this one, also those whose guardian was killed.
+fn adopted() -> Children {
+    Children::adopt().unwrap_or_else(|error| {
+        tracing::warn!(%error, "this system has no reaper of orphans");
+        Children::default()
+    })
+}
+
+fn guardian(children: &Children) -> anyhow::Result<Guardian> {
+    let command = GuardianCommand::new(std::env::current_exe()?);
+    Ok(Guardian::new(command, children.clone()))
 }
 
 fn skills(home: &Home, settings: &Arc<Settings>, files: &FileWork) -> Arc<Skills> {

@@ -3,7 +3,7 @@
 use super::{Session, legacy, wire};
 use crate::node::Node;
 use crate::remote::Grant;
-use crabtalk_domain::{AgentEvent, AskKind, End};
+use crabtalk_domain::{AgentEvent, AskKind, ComponentNews, End};
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
 use futures_core::Stream;
@@ -175,7 +175,6 @@ fn names(event: &HubEvent) -> (&str, &str) {
 
 /// The flat form; `None` for what the client would not understand.
 fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
-    use AgentEventKind as Kind;
     let (agent, sender) = names(event);
     let mut message = AgentEventMsg {
         agent: agent.to_owned(),
@@ -186,7 +185,20 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         seq: event.seq,
         ..AgentEventMsg::default()
     };
-    let kind = match event.event.clone() {
+    let kind = told(&mut message, event.event.clone(), modern)?;
+    // Readers of the older generation take an unknown kind for text.
+    let is_new = kind as i32 >= AgentEventKind::RunStarted as i32;
+    if is_new && !modern {
+        return None;
+    }
+    message.kind = kind.into();
+    Some(message)
+}
+
+/// Puts what happened into its message, and says what kind of thing it is.
+fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<AgentEventKind> {
+    use AgentEventKind as Kind;
+    Some(match event {
         AgentEvent::Start { .. } => Kind::RunStarted,
         AgentEvent::UserMessage { .. } => return None,
         AgentEvent::ThinkingStart => Kind::ThinkingStart,
@@ -215,10 +227,9 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             duration_ms,
             ..
         } => {
-            message.content = if modern {
-                call_id
-            } else {
-                legacy::duration_label(duration_ms)
+            message.content = match modern {
+                true => call_id,
+                false => legacy::duration_label(duration_ms),
             };
             message.tool_output = wire::cap(output);
             message.tool_is_error = is_error;
@@ -226,11 +237,11 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
         }
         AgentEvent::ToolsComplete => Kind::ToolsComplete,
         AgentEvent::AskUser(ask) => {
-            ask_of(&mut message, wire::ask(&ask));
+            ask_of(message, wire::ask(&ask));
             Kind::Ask
         }
         AgentEvent::AskSettled { id, outcome } => {
-            settled_of(&mut message, wire::settled(id, outcome));
+            settled_of(message, wire::settled(id, outcome));
             Kind::AskSettled
         }
         AgentEvent::Steered(content) => {
@@ -257,26 +268,23 @@ fn message(event: &HubEvent, modern: bool) -> Option<AgentEventMsg> {
             Kind::ToolProgress
         }
         AgentEvent::Component(news) => {
-            message.content.clone_from(&news.said);
-            message.component = Some(ComponentInfo {
-                name: news.name.clone(),
-                source: news.source.clone(),
-                state: news.state.clone(),
-                error: news.error.clone(),
-                tool_count: u32::try_from(news.tools).unwrap_or(u32::MAX),
-                ..ComponentInfo::default()
-            });
+            component_of(message, &news);
             Kind::Component
         }
-        AgentEvent::End(end) => end_of(&mut message, end, modern),
-    };
-    // Readers of the older generation take an unknown kind for text.
-    let is_new = kind as i32 >= Kind::RunStarted as i32;
-    if is_new && !modern {
-        return None;
-    }
-    message.kind = kind.into();
-    Some(message)
+        AgentEvent::End(end) => end_of(message, end, modern),
+    })
+}
+
+fn component_of(message: &mut AgentEventMsg, news: &ComponentNews) {
+    message.content.clone_from(&news.said);
+    message.component = Some(ComponentInfo {
+        name: news.name.clone(),
+        source: news.source.clone(),
+        state: news.state.clone(),
+        error: news.error.clone(),
+        tool_count: u32::try_from(news.tools).unwrap_or(u32::MAX),
+        ..ComponentInfo::default()
+    });
 }
 
 fn ask_of(message: &mut AgentEventMsg, ask: AskUserEvent) {

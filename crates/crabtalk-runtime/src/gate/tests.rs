@@ -5,6 +5,7 @@ mod attacks;
 mod languages;
 mod origins;
 mod places;
+mod redirections;
 
 use super::approvals::Approval;
 use super::rules::{Question, Standing, Verdict, judge, standing};
@@ -127,10 +128,21 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Rules, a command, and what they say of it.
+fn check(rows: &[(&str, &str, Permission)]) {
+    for (rules, command, want) in rows {
+        let verdict = Call::bash(rules, command).verdict();
+        let why = &verdict.reason;
+        assert_eq!(verdict.permission, *want, "{rules:?} {command}: {why}");
+    }
+}
+
+/// Rules that allow a few commands.
+const FEW: &str =
+    "bash(git status*): allow\nbash(echo *): allow\nbash(cat*): allow\nbash(ls*): allow";
+
 #[test]
-fn no_disguise_passes_an_allow_for_its_first_word() {
-    let status =
-        "bash(git status*): allow\nbash(echo *): allow\nbash(cat*): allow\nbash(ls*): allow";
+fn a_command_of_allowed_parts_passes() {
     for honest in [
         "git status",
         "git status -s",
@@ -143,8 +155,12 @@ fn no_disguise_passes_an_allow_for_its_first_word() {
         "ls *.rs",
         "echo 'a; rm -rf /'",
     ] {
-        assert_eq!(Call::bash(status, honest).says(), Allow, "{honest}");
+        assert_eq!(Call::bash(FEW, honest).says(), Allow, "{honest}");
     }
+}
+
+#[test]
+fn no_disguise_passes_an_allow_for_its_first_word() {
     for disguise in [
         "echo \"$(echo a)\"",
         "cat < src/a",
@@ -230,7 +246,7 @@ fn no_disguise_passes_an_allow_for_its_first_word() {
         "echo a > ~/.bashrc",
         "ls && cd / && cat < etc/shadow",
     ] {
-        let verdict = Call::bash(status, disguise).verdict();
+        let verdict = Call::bash(FEW, disguise).verdict();
         assert_eq!(verdict.permission, Ask, "{disguise}: {}", verdict.reason);
         assert_eq!(verdict.detail, disguise);
         assert!(!verdict.reason.is_empty());
@@ -302,7 +318,7 @@ fn a_denial_reaches_behind_wrappers() {
 
 #[test]
 fn rules_take_precedence_as_written() {
-    for (rules, command, want) in [
+    check(&[
         ("", "ls", Ask),
         ("bash: allow", "ls; 'unparsed", Allow),
         ("bash: allow", "X=1 sh -c $y > /etc/passwd &", Allow),
@@ -338,84 +354,8 @@ fn rules_take_precedence_as_written() {
             "sh -c 'rm x'",
             Deny,
         ),
-        // Redirections are files, and no narrow rule allows them.
-        ("bash(a*): allow\nwrite(out/*): allow", "a > out/x", Ask),
-        (
-            "bash: allow\nwrite: ask\nwrite(out/*): allow",
-            "a > out/x",
-            Allow,
-        ),
-        (
-            "bash: allow\nwrite: ask\nedit(out/*): allow",
-            "a >> out/x",
-            Allow,
-        ),
-        (
-            "bash: allow\nwrite: ask\nwrite(out/*): allow",
-            "a > out/x/y",
-            Ask,
-        ),
-        (
-            "bash: allow\nwrite: ask\nwrite(out/*): allow",
-            "a > out/../x",
-            Ask,
-        ),
-        (
-            "bash: allow\nwrite: ask\nwrite(out/*): allow",
-            "cd y; a > out/x",
-            Ask,
-        ),
-        ("bash: allow\nwrite(/etc/**): deny", "a > /etc/x", Deny),
-        (
-            "bash: allow\nedit(/etc/**): deny",
-            "sh -c 'a > /etc/x'",
-            Deny,
-        ),
-        ("bash: allow\nwrite(/etc/**): deny", "a > $x", Ask),
-        ("bash: allow\nwrite: ask", "a > x", Ask),
-        ("bash: allow\nread(/etc/**): deny", "a < /etc/x", Deny),
-        ("bash(a*): allow", "a < /w/p/x", Ask),
-        (
-            "bash: allow\nread: ask\nread(~/**): allow",
-            "a < ~/x",
-            Allow,
-        ),
-        (
-            "bash: allow\nread: ask\nread(~/**): allow",
-            "a < '~/x'",
-            Ask,
-        ),
-        ("bash: allow\nread: deny", "a < x", Deny),
-        ("bash: allow", "a > /proc/self/cwd/../x", Ask),
         ("bash(a*): allow", "# nothing", Ask),
-    ] {
-        let verdict = Call::bash(rules, command).verdict();
-        assert_eq!(
-            verdict.permission, want,
-            "{rules:?} {command}: {}",
-            verdict.reason
-        );
-    }
-}
-
-#[test]
-fn links_in_redirections_are_followed() {
-    let leads_out = |_: &Path| Some(PathBuf::from("/etc/passwd"));
-    let dangling = |_: &Path| None;
-    let rules = "bash: allow\nwrite(out/*): allow\nwrite(/etc/**): deny";
-    let call = Call {
-        resolve: &leads_out,
-        ..Call::bash(rules, "a > out/x")
-    };
-    assert_eq!(call.says(), Deny);
-    assert_eq!(
-        Call {
-            resolve: &dangling,
-            ..Call::bash(rules, "a > out/x")
-        }
-        .says(),
-        Ask
-    );
+    ]);
 }
 
 #[test]

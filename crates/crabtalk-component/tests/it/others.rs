@@ -4,14 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use crate::rig::{INITIALIZE, example, port_file, post, start, until};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long anything here may take: the suite starts a program for each scenario.
-const PATIENCE: Duration = Duration::from_secs(240);
+use std::process::Command;
 
 /// A program that `.ci/run` installed.
 fn installed(test: &str, variable: &str) -> Option<PathBuf> {
@@ -26,46 +21,9 @@ fn installed(test: &str, variable: &str) -> Option<PathBuf> {
     path
 }
 
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{what} did not happen");
-        std::thread::yield_now();
-    }
-}
-
-/// Starts a component, and waits for its port.
-fn start(mut command: Command, home: &Path, name: &str) -> (Running, u16) {
-    command.env("CRABTALK_HOME", home).stdin(Stdio::null());
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let running = Running(child.expect("it starts"));
-    let path = home.join(format!("run/{name}.port"));
-    let port = until("the announcement", || {
-        let text = std::fs::read_to_string(&path).ok()?;
-        text.lines().next()?.parse().ok()
-    });
-    (running, port)
-}
-
-fn example(name: &str) -> Command {
-    let tests = std::env::current_exe().expect("known");
-    let built = tests.parent().and_then(Path::parent);
-    let examples = built
-        .expect("deps lie in the profile's folder")
-        .join("examples");
-    let mut command = Command::new(examples.join(name));
+/// An example that serves.
+fn serving(name: &str) -> Command {
+    let mut command = example(name);
     command.arg("serve");
     command
 }
@@ -80,7 +38,7 @@ fn the_conformance_suite_passes() {
         return;
     };
     let home = tempfile::tempdir().expect("a folder");
-    let (_server, port) = start(example("conformance"), home.path(), "conformance");
+    let (_server, port) = start(serving("conformance"), home.path(), "conformance");
     let output = Command::new(node)
         .arg(suite)
         .args(["server", "--suite", "all", "--url"])
@@ -116,7 +74,7 @@ fn guide() -> String {
 
 #[test]
 fn the_guide_shows_the_example_word_for_word() {
-    let example = include_str!("../examples/dice.rs");
+    let example = include_str!("../../examples/dice.rs");
     let shown = block(&guide(), "//! A component with one tool");
     assert_eq!(shown, example);
     let lines = example
@@ -126,25 +84,8 @@ fn the_guide_shows_the_example_word_for_word() {
     assert!(lines < 40, "{lines}");
 }
 
-const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roll","arguments":{"sides":1}}}"#;
-
-/// One request, and all of the answer.
-fn post(port: u16, session: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
-    write!(
-        stream,
-        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nConnection: close\r\n{session}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
-    answer
-}
 
 /// Rolls a die of one side.
 fn rolls(port: u16) {
@@ -166,7 +107,7 @@ fn rolls(port: u16) {
 #[test]
 fn the_example_rolls() {
     let home = tempfile::tempdir().expect("a folder");
-    let (_dice, port) = start(example("dice"), home.path(), "dice");
+    let (_dice, port) = start(serving("dice"), home.path(), "dice");
     rolls(port);
 }
 
@@ -187,7 +128,7 @@ fn the_same_in_python_needs_no_crate() {
     assert!(asked.is_ok_and(|status| status.success()));
     until("the end", || dice.0.try_wait().expect("waited for"));
     assert!(
-        !home.path().join("run/dice.port").exists(),
+        !port_file(home.path(), "dice").exists(),
         "it takes its port along"
     );
 }

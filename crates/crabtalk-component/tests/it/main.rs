@@ -1,0 +1,5 @@
+//! Components as a person starts them: as processes, and beside programs of others.
+
+mod others;
+mod rig;
+mod serve;
