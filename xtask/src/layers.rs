@@ -152,13 +152,13 @@ const COMMANDS: &[&str] = &["crabtalk-nexus"];
 const LINTS_OF_ITS_OWN: &[&str] = &["crabtalk-heap"];
 
 /// A crate of the workspace.
-struct Member {
-    name: String,
-    manifest: PathBuf,
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) manifest: PathBuf,
     /// What it names: the dependency, and whether only its tests do.
-    imports: Vec<(String, bool)>,
+    pub(crate) imports: Vec<(String, bool)>,
     /// Its programs.
-    programs: Vec<String>,
+    pub(crate) programs: Vec<String>,
 }
 
 /// Everything in the workspace that breaks a rule, one line each.
@@ -264,7 +264,7 @@ fn has_workspace_lints(manifest: &str) -> anyhow::Result<bool> {
     Ok(inherited.and_then(toml::Value::as_bool) == Some(true))
 }
 
-fn members() -> anyhow::Result<Vec<Member>> {
+pub(crate) fn members() -> anyhow::Result<Vec<Member>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

@@ -4,6 +4,7 @@ mod attack;
 mod bench;
 mod endurance;
 mod layers;
+mod names;
 mod pictures;
 mod portable;
 
@@ -12,7 +13,7 @@ use std::io::Write;
 
 const USAGE: &str = "usage: cargo xtask CHORE
 
-  layers                    check which crate imports which
+  layers                    check which crate imports which, and who shares names
   portable                  check that the client compiles without what is Unix's own
   bench [--before COMMIT|PROGRAM] [NAME..]
                             measure the daemon, beside an earlier one; a table on stdout
@@ -30,11 +31,15 @@ fn main() -> anyhow::Result<()> {
     };
     match (chore.as_str(), rest) {
         ("layers", []) => {
-            let problems = layers::problems()?;
+            let mut problems = layers::problems()?;
+            problems.extend(names::problems()?);
             if !problems.is_empty() {
                 bail!("{}", problems.join("\n"));
             }
-            writeln!(std::io::stdout(), "every crate imports what it may")?;
+            writeln!(
+                std::io::stdout(),
+                "every crate imports what it may, and no two share a name without a reason"
+            )?;
             Ok(())
         }
         ("portable", []) => portable::check(),

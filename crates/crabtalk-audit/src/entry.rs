@@ -14,7 +14,7 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// What is to be told, without its place in the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// When, RFC 3339.
     pub at: String,
     /// What was done: one word, such as `login`.
@@ -27,7 +27,7 @@ pub struct Entry {
     pub about: Map<String, Value>,
 }
 
-impl Entry {
+impl AuditEntry {
     /// Something that was done.
     pub fn new(at: String, what: &str, by: impl ToString) -> Self {
         Self {
@@ -87,7 +87,7 @@ pub struct Line {
 }
 
 impl Line {
-    pub(crate) fn of(entry: Entry, n: u64, prev: &str) -> Self {
+    pub(crate) fn of(entry: AuditEntry, n: u64, prev: &str) -> Self {
         Self {
             n,
             at: entry.at,

@@ -16,5 +16,5 @@ mod entry;
 mod log;
 
 pub use check::{Check, Page, check, latest};
-pub use entry::{Entry, Line};
+pub use entry::{AuditEntry, Line};
 pub use log::{Error, Log};

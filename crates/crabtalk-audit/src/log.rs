@@ -1,7 +1,7 @@
 //! The file that is written.
 
 use crate::check::{self, files, last_line};
-use crate::entry::{Entry, Line, NONE, hash};
+use crate::entry::{AuditEntry, Line, NONE, hash};
 use crabtalk_files::Existing;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -85,7 +85,7 @@ impl Log {
     /// Writes an entry, which is on the disk when this returns, and gives its
     /// number. After an error nothing is known of the file, and the next entry
     /// looks again.
-    pub fn append(&mut self, entry: Entry) -> Result<u64, Error> {
+    pub fn append(&mut self, entry: AuditEntry) -> Result<u64, Error> {
         let path = self.folder.join(FILE);
         let mut open = match self.open.take() {
             Some(open) if open.bytes < self.max_bytes => open,

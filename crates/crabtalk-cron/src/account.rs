@@ -21,7 +21,7 @@ pub enum Line {
     Known {
         /// The entry.
         id: u64,
-        /// See `Entry::print`.
+        /// See `CronEntry::print`.
         print: String,
         /// From when on its due times count.
         at: Timestamp,

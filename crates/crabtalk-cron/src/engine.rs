@@ -56,7 +56,7 @@ pub struct Fire {
     /// When it began.
     pub at: Timestamp,
     /// The entry.
-    pub entry: Arc<entry::Entry>,
+    pub entry: Arc<entry::CronEntry>,
 }
 
 /// What came of a look.
@@ -120,7 +120,7 @@ impl Engine {
 
     /// Takes these entries in place of those that were there, and answers what
     /// is to be written down. Runs go on.
-    pub fn load(&mut self, entries: Vec<entry::Entry>, now: Timestamp) -> Vec<Line> {
+    pub fn load(&mut self, entries: Vec<entry::CronEntry>, now: Timestamp) -> Vec<Line> {
         let mut lines = Vec::new();
         let kept: HashSet<u64> = entries.iter().map(|entry| entry.id).collect();
         let gone = self.slots.keys().filter(|id| !kept.contains(id)).copied();
@@ -359,12 +359,12 @@ impl Engine {
     }
 
     /// The entries, by their numbers.
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<entry::Entry>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<entry::CronEntry>> {
         self.slots.values().filter_map(|slot| slot.entry.as_ref())
     }
 
     /// An entry, what is known of it, and when it is due next.
-    pub fn entry(&self, id: u64) -> Option<(&Arc<entry::Entry>, &Account, Option<Timestamp>)> {
+    pub fn entry(&self, id: u64) -> Option<(&Arc<entry::CronEntry>, &Account, Option<Timestamp>)> {
         let slot = self.slots.get(&id)?;
         let next = slot.waiting.or(slot.next);
         Some((slot.entry.as_ref()?, &slot.account, next))

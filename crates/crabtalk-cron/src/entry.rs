@@ -1,6 +1,6 @@
 //! One entry: what is due when, and for whom it acts.
 //!
-//! Invariant: an [`Entry`] was checked; a [`Draft`] is what somebody wrote.
+//! Invariant: a [`CronEntry`] was checked; a [`Draft`] is what somebody wrote.
 
 use crate::when::ahead;
 use crate::{BadTime, Expression, Quiet, UnknownZone, When, parse_at, zone};
@@ -113,7 +113,7 @@ pub enum Invalid {
 
 /// An entry that may be scheduled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct CronEntry {
     /// Its number, which no other entry ever gets.
     pub id: u64,
     /// When it is due.
@@ -142,7 +142,7 @@ impl Draft {
         default_agent: &str,
         local: &TimeZone,
         now: Timestamp,
-    ) -> Result<Entry, Invalid> {
+    ) -> Result<CronEntry, Invalid> {
         for text in [
             &mut self.schedule,
             &mut self.at,
@@ -188,7 +188,7 @@ impl Draft {
             true => Missed::Once,
             false => Missed::Skip,
         };
-        Ok(Entry {
+        Ok(CronEntry {
             id: self.id,
             when,
             zone,
@@ -227,7 +227,7 @@ impl Draft {
         default_agent: &str,
         local: &TimeZone,
         now: Timestamp,
-    ) -> Result<Entry, Invalid> {
+    ) -> Result<CronEntry, Invalid> {
         let at = self.at.trim();
         if !at.is_empty() {
             let zone = match self.zone.trim() {
@@ -304,7 +304,7 @@ fn choice<T: Copy>(
     })
 }
 
-impl Entry {
+impl CronEntry {
     /// What is said when it fires: the skill with its arguments, then the
     /// prompt.
     pub fn words(&self) -> String {

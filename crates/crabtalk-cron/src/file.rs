@@ -4,7 +4,7 @@
 //! never written over; a file that changed since it was taken is a conflict,
 //! not a casualty.
 
-use crate::entry::{Draft, Entry};
+use crate::entry::{CronEntry, Draft};
 use crabtalk_files::tables::{Kind, TablesEdit};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -49,7 +49,7 @@ pub struct Finding {
 #[derive(Debug, Default)]
 pub struct Read {
     /// Entries that may be scheduled.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CronEntry>,
     /// What is not taken.
     pub findings: Vec<Finding>,
     /// The text; `None` if there is no file.
@@ -141,7 +141,7 @@ impl CronFile {
     ///
     /// # Errors
     /// Entries that are written otherwise than as `[[cron]]`.
-    pub fn add(&mut self, entry: &Entry) -> Result<(), FileError> {
+    pub fn add(&mut self, entry: &CronEntry) -> Result<(), FileError> {
         self.0.add(table(&entry.draft))
     }
 

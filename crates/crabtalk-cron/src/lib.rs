@@ -38,7 +38,7 @@ mod zone;
 pub use account::{Account, Ended, Fired, Line, Outcome, Skipped, Usage, Why};
 pub use books::{Books, Loaded, Row};
 pub use engine::{Engine, Fire, Settings, Tick};
-pub use entry::{Asks, Draft, Entry, Invalid, Missed, Notify};
+pub use entry::{Asks, CronEntry, Draft, Invalid, Missed, Notify};
 pub use expression::{BadExpression, Expression};
 pub use file::{CronFile, FileError, Finding, Read, Surroundings};
 pub use quiet::Quiet;

@@ -8,7 +8,7 @@ mod security;
 
 pub(crate) use security::Security;
 
-use crabtalk_audit::{Check, Entry, Error, Log, Page};
+use crabtalk_audit::{AuditEntry, Check, Error, Log, Page};
 use crabtalk_domain::{Clock, SystemClock, stamp};
 use crabtalk_proto::{Status, code};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const LATER: usize = 256;
 const PER_HOUR: u32 = 600;
 
 /// To the service that writes what nobody waits for.
-static TELL: OnceLock<mpsc::Sender<Entry>> = OnceLock::new();
+static TELL: OnceLock<mpsc::Sender<AuditEntry>> = OnceLock::new();
 
 /// Writes the record. Cheap to clone.
 #[derive(Clone)]
@@ -40,17 +40,17 @@ struct Inner {
     /// One turn at the log: a thread waits for the disk, and no second one for it.
     turn: Arc<Semaphore>,
     /// What nobody waits for, until the service takes it.
-    later: Mutex<Option<mpsc::Receiver<Entry>>>,
+    later: Mutex<Option<mpsc::Receiver<AuditEntry>>>,
 }
 
 /// A new entry, now.
-pub(crate) fn entry(what: &str, by: impl ToString) -> Entry {
-    Entry::new(stamp(SystemClock.now()), what, by)
+pub(crate) fn entry(what: &str, by: impl ToString) -> AuditEntry {
+    AuditEntry::new(stamp(SystemClock.now()), what, by)
 }
 
 /// Tells something that nobody waits for. What there is no room for is lost, and
 /// the log has it all the same.
-pub(crate) fn tell(entry: Entry) {
+pub(crate) fn tell(entry: AuditEntry) {
     if let Some(tell) = TELL.get() {
         let _ = tell.try_send(entry);
     }
@@ -71,7 +71,7 @@ impl Audit {
     }
 
     /// Writes an entry: it is on the disk when this returns.
-    pub(crate) async fn record(&self, entry: Entry) -> Result<u64, Status> {
+    pub(crate) async fn record(&self, entry: AuditEntry) -> Result<u64, Status> {
         let what = entry.what.clone();
         let written = tokio::time::timeout(WITHIN, self.append(entry)).await;
         let why = match written {
@@ -86,7 +86,7 @@ impl Audit {
         ))
     }
 
-    async fn append(&self, entry: Entry) -> Result<u64, String> {
+    async fn append(&self, entry: AuditEntry) -> Result<u64, String> {
         let turn = Arc::clone(&self.0.turn).acquire_owned().await;
         let turn = turn.map_err(|e| e.to_string())?;
         let inner = Arc::clone(&self.0);
@@ -119,7 +119,7 @@ impl Audit {
         .await
     }
 
-    fn take_later(&self) -> Option<mpsc::Receiver<Entry>> {
+    fn take_later(&self) -> Option<mpsc::Receiver<AuditEntry>> {
         let mut later = self.0.later.lock().unwrap_or_else(PoisonError::into_inner);
         later.take()
     }

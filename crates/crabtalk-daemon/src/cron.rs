@@ -16,8 +16,8 @@ use crate::compose::Report;
 use crate::settings::Settings;
 use crabtalk_config::Home;
 use crabtalk_cron::{
-    Account, Books, CronFile, Draft, Ended, Engine, Entry, FileError, Finding, Fire, Fired, Line,
-    Outcome, Row, Surroundings, Tick, Usage,
+    Account, Books, CronEntry, CronFile, Draft, Ended, Engine, FileError, Finding, Fire, Fired,
+    Line, Outcome, Row, Surroundings, Tick, Usage,
 };
 use crabtalk_domain::{ConversationKey, Principal};
 use crabtalk_files::local_zone;
@@ -55,7 +55,7 @@ struct Inner {
     /// Behind every lock stands a thread that may wait for a disk.
     state: Mutex<State>,
     /// Conversations in which runs of entries go, and whose.
-    running: Mutex<HashMap<ConversationKey, Arc<Entry>>>,
+    running: Mutex<HashMap<ConversationKey, Arc<CronEntry>>>,
     /// Something is due that no timer knows of.
     wake: Notify,
     began: Instant,
@@ -82,7 +82,7 @@ struct Open {
 
 /// An entry as lists show it.
 pub(crate) struct Listed {
-    pub(crate) entry: Arc<Entry>,
+    pub(crate) entry: Arc<CronEntry>,
     pub(crate) account: Account,
     pub(crate) next: Option<Timestamp>,
     pub(crate) running: bool,
@@ -285,7 +285,7 @@ impl Cron {
     }
 
     /// The entry behind a conversation's run.
-    pub(crate) fn entry_of(&self, key: &ConversationKey) -> Option<Arc<Entry>> {
+    pub(crate) fn entry_of(&self, key: &ConversationKey) -> Option<Arc<CronEntry>> {
         self.0.running().get(key).cloned()
     }
 }
@@ -296,7 +296,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<ConversationKey, Arc<Entry>>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<ConversationKey, Arc<CronEntry>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -225,7 +225,7 @@ impl Steering {
 
 /// One entry of a page, with its opaque, ordered index.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct LogEntry {
     /// Grows along the log.
     pub index: u64,
     /// The message, or the summary of a marker as a user message.
@@ -238,7 +238,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     /// The entries.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
     /// How runs ended that failed, were cancelled or were cut off, with their
     /// indexes among those of the entries.
     pub failed: Vec<(u64, RunRecord)>,
@@ -505,7 +505,7 @@ pub trait Storage: Send + Sync {
         &'a self,
         key: &'a ConversationKey,
         indexes: &'a [u64],
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>>;
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>>;
 
     /// What the log says of a run, wherever in it that is; `None` where nothing
     /// is. Costs what was written since. A store that keeps no runs knows none.

@@ -3,7 +3,7 @@
 //! recall and a `remember` cost, or a turn with that much behind it.
 
 use crabtalk_domain::storage::{
-    self, ArchiveInfo, Entry, LogPart, NewConversation, Opened, Page, Storage, Summary,
+    self, ArchiveInfo, LogEntry, LogPart, NewConversation, Opened, Page, Storage, Summary,
 };
 use crabtalk_domain::{
     AgentConfig, AskQuestion, BoxFuture, ConversationKey, Hook, Message, Origin, People,
@@ -30,7 +30,7 @@ struct Archive(u64);
 const WORDS_PER_TURN: usize = 40;
 
 impl Archive {
-    fn entry(index: u64) -> Entry {
+    fn entry(index: u64) -> LogEntry {
         let mut words = Words(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut text = words.text(WORDS_PER_TURN);
         if index == 1 {
@@ -38,7 +38,7 @@ impl Archive {
         }
         let mut message = Message::user(text);
         message.at = "2026-01-01T00:00:00Z".into();
-        Entry {
+        LogEntry {
             index,
             message,
             compact: false,
@@ -84,7 +84,7 @@ impl Storage for Archive {
         &'a self,
         _: &'a ConversationKey,
         indexes: &'a [u64],
-    ) -> BoxFuture<'a, Result<Vec<Entry>, storage::Error>> {
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, storage::Error>> {
         let entries = indexes.iter().map(|index| Self::entry(*index));
         Box::pin(ready(Ok(entries.collect())))
     }
@@ -250,7 +250,7 @@ fn write_entries(folder: &Path, entries: usize, words: &mut Words) -> Result<(),
     std::fs::create_dir_all(folder)?;
     for n in 0..entries {
         let text = format!(
-            "---\nname: Entry {n}\ndescription: {}\n---\n{}\n",
+            "---\nname: LogEntry {n}\ndescription: {}\n---\n{}\n",
             words.text(6),
             words.text(WORDS_PER_ENTRY)
         );

@@ -9,7 +9,7 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Line};
 use crate::tail::Backward;
-use crabtalk_domain::storage::{Entry, Error, Page, RunPhase, RunRecord, Steering};
+use crabtalk_domain::storage::{LogEntry, Error, Page, RunPhase, RunRecord, Steering};
 use crabtalk_domain::{Message, Role};
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) fn page(
     is_newest: bool,
 ) -> Result<Page, Error> {
     let io = |e| unreadable("read", path, e);
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<LogEntry> = Vec::new();
     let (mut failed, mut behind) = (Vec::new(), 0);
     let mut more = false;
     let mut images = 0;
@@ -43,14 +43,14 @@ pub(crate) fn page(
     let mut lines = Backward::new(file, floor, end);
     while let Some((offset, bytes)) = lines.prev().map_err(io)? {
         let entry = match line::parse(bytes) {
-            Ok(Line::Message(message)) => Entry {
+            Ok(Line::Message(message)) => LogEntry {
                 index: offset,
                 message: *message,
                 compact: false,
             },
             Ok(Line::Marker(marker)) => {
                 steering.compacted();
-                Entry {
+                LogEntry {
                     index: offset,
                     message: marker.into_message(),
                     compact: true,
@@ -101,8 +101,8 @@ pub(crate) fn page(
 }
 
 /// What was said to a run and is not in the history yet.
-fn waits(index: u64, steer: String) -> Entry {
-    Entry {
+fn waits(index: u64, steer: String) -> LogEntry {
+    LogEntry {
         index,
         message: Message::user(steer),
         compact: false,
@@ -119,13 +119,13 @@ fn is_failure(run: &RunRecord) -> bool {
 }
 
 /// The entry that a line is, if it is one.
-pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<Entry> {
+pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<LogEntry> {
     let (message, compact) = match line::parse(line).ok()? {
         Line::Message(message) => (*message, false),
         Line::Marker(marker) => (marker.into_message(), true),
         Line::Meta(..) | Line::Run(..) | Line::ForeignRole | Line::Unknown => return None,
     };
-    Some(Entry {
+    Some(LogEntry {
         index,
         message,
         compact,
@@ -133,7 +133,7 @@ pub(crate) fn entry_of(index: u64, line: &[u8]) -> Option<Entry> {
 }
 
 /// Whether a page, newest entry first, may begin where it is.
-fn is_full(entries: &[Entry], limit: usize, images: usize) -> bool {
+fn is_full(entries: &[LogEntry], limit: usize, images: usize) -> bool {
     let in_group = entries
         .last()
         .is_some_and(|first| first.message.role == Role::Tool);
@@ -141,7 +141,7 @@ fn is_full(entries: &[Entry], limit: usize, images: usize) -> bool {
 }
 
 /// Puts the results behind each message with calls in the order of the calls.
-fn order_results(entries: &mut [Entry]) {
+fn order_results(entries: &mut [LogEntry]) {
     let mut at = 0;
     while at < entries.len() {
         let (head, rest) = entries[at..].split_at_mut(1);

@@ -16,7 +16,8 @@ use crate::name;
 use crate::summary::Digests;
 use crate::sync::{SyncState, Syncer};
 use crabtalk_domain::storage::{
-    ArchiveInfo, Entry, Error, LogPart, NewConversation, Opened, Page, RunTrace, Storage, Summary,
+    ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, RunTrace, Storage,
+    Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::io;
@@ -184,7 +185,7 @@ impl Storage for FileStore {
         &'a self,
         key: &'a ConversationKey,
         indexes: &'a [u64],
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
         let (key, indexes) = (key.clone(), indexes.to_owned());
         self.blocking(&self.0.reads, move |inner| inner.entries(&key, &indexes))
     }

@@ -4,7 +4,7 @@
 //! synced apart, so that a test sees what a power cut would leave.
 
 use crabtalk_domain::storage::{
-    ArchiveInfo, ConversationLog, Entry, Error, LogPart, MAX_RUN, Meta, NewConversation, Opened,
+    ArchiveInfo, ConversationLog, LogEntry, Error, LogPart, MAX_RUN, Meta, NewConversation, Opened,
     Page, Position, Record, RunPhase, RunRecord, RunTrace, Steering, Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message, Role};
@@ -418,9 +418,9 @@ impl Storage for MemoryStore {
                     None
                 }
             });
-        let mut entries: Vec<Entry> = messages
+        let mut entries: Vec<LogEntry> = messages
             .take(limit + 1)
-            .map(|(at, message)| Entry {
+            .map(|(at, message)| LogEntry {
                 index: at as u64,
                 message: (**message).clone(),
                 compact: false,
@@ -431,7 +431,7 @@ impl Storage for MemoryStore {
         entries.reverse();
         let from = entries.first().filter(|_| more).map_or(0, |e| e.index);
         let waiting = log.steers().into_iter().filter(|_| before.is_none());
-        let waiting = waiting.map(|steer| Entry {
+        let waiting = waiting.map(|steer| LogEntry {
             index: log.records.len() as u64,
             message: Message::user(steer),
             compact: false,
@@ -458,13 +458,13 @@ impl Storage for MemoryStore {
         &'a self,
         key: &'a ConversationKey,
         indexes: &'a [u64],
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
         let state = self.state();
         let Some(log) = state.logs.get(key) else {
             return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
         };
         let entry = |index: &u64| match log.records.get(*index as usize)? {
-            Record::Message(message) => Some(Entry {
+            Record::Message(message) => Some(LogEntry {
                 index: *index,
                 message: (**message).clone(),
                 compact: false,

@@ -1,10 +1,10 @@
 use super::*;
-use crate::{Entry, Log};
+use crate::{AuditEntry, Log};
 use std::fs;
 use tempfile::TempDir;
 
-fn entry(what: &str) -> Entry {
-    Entry::new("2026-01-01T00:00:00Z".into(), what, "local").with("text", "some words")
+fn entry(what: &str) -> AuditEntry {
+    AuditEntry::new("2026-01-01T00:00:00Z".into(), what, "local").with("text", "some words")
 }
 
 fn written(count: usize) -> TempDir {

@@ -2,7 +2,7 @@
 
 use super::GRACE;
 use crate::account::{Account, Line, Skipped, Why};
-use crate::entry::{Entry, Missed};
+use crate::entry::{CronEntry, Missed};
 use crabtalk_domain::ConversationKey;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const MAX_COUNT: u64 = 100;
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     /// `None` once it is removed, while its last run goes on.
-    pub(super) entry: Option<Arc<Entry>>,
+    pub(super) entry: Option<Arc<CronEntry>>,
     pub(super) account: Account,
     /// The first due time that is not decided.
     pub(super) next: Option<Timestamp>,
@@ -37,7 +37,7 @@ impl Slot {
     }
 
     /// Takes what the file says of it now.
-    pub(super) fn take(&mut self, entry: Arc<Entry>, now: Timestamp) -> Vec<Line> {
+    pub(super) fn take(&mut self, entry: Arc<CronEntry>, now: Timestamp) -> Vec<Line> {
         let (id, print) = (entry.id, entry.print());
         let mut lines = Vec::new();
         if self.account.print != print {

@@ -14,7 +14,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn entry(id: u64, schedule: &str, change: impl FnOnce(&mut Draft)) -> entry::Entry {
+fn entry(id: u64, schedule: &str, change: impl FnOnce(&mut Draft)) -> entry::CronEntry {
     let mut draft = Draft {
         id,
         schedule: schedule.into(),
@@ -28,12 +28,12 @@ fn entry(id: u64, schedule: &str, change: impl FnOnce(&mut Draft)) -> entry::Ent
         .unwrap()
 }
 
-fn plain(id: u64, schedule: &str) -> entry::Entry {
+fn plain(id: u64, schedule: &str) -> entry::CronEntry {
     entry(id, schedule, |_| {})
 }
 
 impl World {
-    fn new(now: &str, entries: Vec<entry::Entry>) -> Self {
+    fn new(now: &str, entries: Vec<entry::CronEntry>) -> Self {
         let settings = Settings {
             at_once: 3,
             pause_after: 3,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn check(draft: Draft) -> Result<Entry, String> {
+fn check(draft: Draft) -> Result<CronEntry, String> {
     let now = "2026-11-22T10:00:00Z".parse().unwrap();
     let entry = draft.check_new("crab", &TimeZone::UTC, now);
     entry.map_err(|error| error.to_string())

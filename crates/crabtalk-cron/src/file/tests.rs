@@ -40,7 +40,7 @@ impl World {
     }
 }
 
-fn entry(id: u64) -> Entry {
+fn entry(id: u64) -> CronEntry {
     let draft = Draft {
         id,
         schedule: "0 9 * * *".into(),

@@ -2,7 +2,7 @@
 //! exactly once.
 
 use crate::account::{Ended, Line, Outcome, Usage};
-use crate::entry::{Draft, Entry};
+use crate::entry::{CronEntry, Draft};
 use crate::{Books, Engine, Fire, Row, Settings, zone};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ impl Dice {
     }
 }
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<CronEntry> {
     let berlin = zone("Europe/Berlin").unwrap();
     let schedules = [
         ("17 */2 * * *", "", ""),

@@ -1,7 +1,7 @@
 //! Pages of histories and archives.
 
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{Entry, LogPart, Page, RunRecord, Summary};
+use crabtalk_domain::storage::{LogEntry, LogPart, Page, RunRecord, Summary};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -204,11 +204,11 @@ fn failure(run: RunRecord) -> FailedRun {
 }
 
 fn entry(
-    Entry {
+    LogEntry {
         index,
         message,
         compact,
-    }: Entry,
+    }: LogEntry,
 ) -> HistoryEntry {
     let call = |call: ToolCall| Call {
         call_id: call.id,

@@ -5,7 +5,7 @@
 
 use super::Session;
 use crate::audit::{entry, tell};
-use crabtalk_audit::Entry;
+use crabtalk_audit::AuditEntry;
 use crabtalk_proto::client_message::Msg;
 use crabtalk_proto::*;
 use crabtalk_runtime::PendingAsk as Waiting;
@@ -105,7 +105,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
     clippy::wildcard_enum_match_arm,
     reason = "what is not recorded, or says nothing more, needs no arm"
 )]
-fn about(request: &Msg, entry: Entry) -> Entry {
+fn about(request: &Msg, entry: AuditEntry) -> AuditEntry {
     match request {
         Msg::Kill(m) => entry.with("agent", &*m.agent).with("sender", &*m.sender),
         Msg::RemoveConversation(m) => entry.with("agent", &*m.agent).with("sender", &*m.sender),
@@ -155,7 +155,7 @@ fn about(request: &Msg, entry: Entry) -> Entry {
 }
 
 /// An answer to an approval, with all that was shown.
-fn answered(entry: Entry, pending: &Waiting, content: &str) -> Entry {
+fn answered(entry: AuditEntry, pending: &Waiting, content: &str) -> AuditEntry {
     let ask = &pending.ask;
     let questions = ask.questions.iter().map(|q| q.question.as_str());
     entry
@@ -218,7 +218,7 @@ impl Session {
     }
 
     /// An entry of this client's.
-    pub(super) fn entry(&self, what: &str) -> Entry {
+    pub(super) fn entry(&self, what: &str) -> AuditEntry {
         let mut entry = entry(what, self.answering());
         entry.from = self.address();
         entry

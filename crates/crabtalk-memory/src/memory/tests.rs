@@ -8,7 +8,7 @@ mod shelf;
 mod tools;
 
 use super::*;
-use crabtalk_domain::storage::{self, Entry as LogEntry};
+use crabtalk_domain::storage::{self, LogEntry};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider};
 use crabtalk_domain::{AgentConfig, AgentName, BoxFuture, Hook, Message, Role, ToolCall};
 use shelf::Shelf;

@@ -174,7 +174,7 @@ impl Storage for Store {
         &'a self,
         key: &'a ConversationKey,
         indexes: &'a [u64],
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
         self.0.entries(key, indexes)
     }
 

@@ -14,7 +14,7 @@ use crate::page::{entry_of, page};
 use crate::summary::Unlisted;
 use crate::tail::{Backward, HeadRead, line_at, read_head};
 use crabtalk_domain::ConversationKey;
-use crabtalk_domain::storage::{Entry, Error, LogPart, Page, RunTrace, Summary, Tracing};
+use crabtalk_domain::storage::{Error, LogEntry, LogPart, Page, RunTrace, Summary, Tracing};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -210,7 +210,7 @@ impl Inner {
         &self,
         key: &ConversationKey,
         indexes: &[u64],
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<LogEntry>, Error> {
         let log = self.log_of(key)?;
         let io = |e| unreadable("read", &log.path, e);
         let len = log.file.stat().map_err(io)?.len;

@@ -21,7 +21,7 @@ fn result(id: &str) -> Record {
 }
 
 fn shown(page: &Page) -> Vec<String> {
-    let text = |e: &Entry| match (e.compact, e.message.tool_calls.is_empty()) {
+    let text = |e: &LogEntry| match (e.compact, e.message.tool_calls.is_empty()) {
         (true, _) => format!("[{}]", e.message.content),
         (_, true) => e.message.content.clone(),
         (_, false) => "calls".into(),
