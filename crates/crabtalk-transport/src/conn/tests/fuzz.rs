@@ -1,5 +1,6 @@
 //! Whatever a stranger sends before, in and after its Hello.
 
+use super::strangers::{Guarded, LATE};
 use super::*;
 use crabtalk_proto::client_message;
 

@@ -1,0 +1,210 @@
+//! Clients that are not known yet, and those that are sent away.
+
+use super::*;
+
+/// Takes one token, and anything after that.
+#[derive(Default)]
+pub(super) struct Guarded {
+    known: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Guarded {
+    pub(super) const TOKEN: &str = "secret";
+}
+
+impl Server for Guarded {
+    fn version(&self) -> &str {
+        "1"
+    }
+
+    fn role(&self) -> Role {
+        match self.known.load(std::sync::atomic::Ordering::Relaxed) {
+            true => Role::Talk,
+            false => Role::Stranger,
+        }
+    }
+
+    async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
+        if request.token != Self::TOKEN {
+            return Err(Status::unauthorized("no such token"));
+        }
+        self.known.store(true, std::sync::atomic::Ordering::Relaxed);
+        Ok(WelcomeMsg::default())
+    }
+
+    async fn ping(&self, _: Ping) -> Result<(), Status> {
+        Ok(())
+    }
+
+    async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
+        assert_eq!(self.role(), Role::Talk, "nothing is done for a stranger");
+        Ok(SendResponse {
+            content: format!("{} bytes", request.content.len()),
+            ..SendResponse::default()
+        })
+    }
+}
+
+fn hello(token: &str) -> ClientMessage {
+    HelloMsg {
+        token: token.into(),
+        ..HelloMsg::default()
+    }
+    .into()
+}
+
+/// A connection that asks who it is.
+fn guarded() -> (DuplexStream, JoinSet<Result<(), Ended>>) {
+    let (client, ours) = tokio::io::duplex(64 * 1024);
+    let (read, write) = tokio::io::split(ours);
+    let mut running = JoinSet::new();
+    let token = CancellationToken::new();
+    let server = Guarded::default();
+    running.spawn(run(server, read, write, Place::uncounted(), token));
+    (client, running)
+}
+
+pub(super) const LATE: &str =
+    "401: nobody said within 5 s who this is; begin with `hello` and a token";
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_say_who_it_is_is_told_and_closed() {
+    let began = Instant::now();
+    let (mut client, mut running) = guarded();
+    assert_eq!(next(&mut client).await, LATE);
+    assert_eq!(next(&mut client).await, "closed");
+    assert_eq!(began.elapsed(), HANDSHAKE_TIME);
+    let ended = running.join_next().await.expect("one").expect("no panic");
+    assert!(matches!(ended, Err(Ended::Late)), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_gains_no_time_by_pings_and_wrong_tokens() {
+    let began = Instant::now();
+    let (mut client, _running) = guarded();
+    let mut answers = Vec::new();
+    loop {
+        let _ = client
+            .write_all(&frames([Ping {}.into(), hello("guess")]))
+            .await;
+        let answer = next(&mut client).await;
+        if answer == LATE {
+            break;
+        }
+        answers.push(answer);
+        answers.push(next(&mut client).await);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert_eq!(answers[..2], ["pong", "401: no such token"]);
+    assert!(began.elapsed() <= HANDSHAKE_TIME + Duration::from_millis(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_is_held_to_small_frames_and_little_else() {
+    let (mut client, _running) = guarded();
+    write(&mut client, &frames([send("hi")])).await;
+    let refused = next(&mut client).await;
+    assert!(
+        refused.starts_with("403: `send` needs the role talk"),
+        "{refused}"
+    );
+    // Its length is enough: not a byte of it is waited for.
+    write(&mut client, &4097_u32.to_be_bytes()).await;
+    let refused = next(&mut client).await;
+    assert_eq!(
+        refused,
+        "413: a frame of 4097 bytes is above the limit of 4096 bytes"
+    );
+    assert_eq!(next(&mut client).await, "closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_said_who_it_is_has_all_the_time_and_room() {
+    let (mut client, _running) = guarded();
+    // What follows at once counts as said by somebody known.
+    let both = frames([hello("secret"), send(&"x".repeat(10_000))]);
+    write(&mut client, &both).await;
+    let welcome = next(&mut client).await;
+    assert!(welcome.starts_with("Welcome"), "{welcome}");
+    assert_eq!(next(&mut client).await, "10000 bytes");
+    tokio::time::sleep(HANDSHAKE_TIME * 10).await;
+    write(&mut client, &frames([Ping {}.into()])).await;
+    assert_eq!(next(&mut client).await, "pong");
+}
+
+/// The owner's socket asks for nothing.
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_does_not_ask_waits() {
+    let mut fixture = Fixture::new();
+    tokio::time::sleep(HANDSHAKE_TIME * 10).await;
+    write(&mut fixture.client, &frames([send(&"x".repeat(10_000))])).await;
+    assert_eq!(next(&mut fixture.client).await.len(), 10_000);
+}
+
+/// Says who it is at once, and may be cut off.
+struct Cuttable(CancellationToken, Arc<Scripted>);
+
+impl Server for Cuttable {
+    fn version(&self) -> &str {
+        VERSION
+    }
+
+    fn role(&self) -> Role {
+        Role::Admin
+    }
+
+    async fn ping(&self, _: Ping) -> Result<(), Status> {
+        Ok(())
+    }
+
+    fn stream(
+        self: Arc<Self>,
+        request: StreamMsg,
+    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
+        Arc::clone(&self.1).stream(request)
+    }
+
+    fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
+        let cut = self.0.clone();
+        async move {
+            cut.cancelled().await;
+            Status::unauthorized("the token was removed")
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_is_cut_off_is_told_and_loses_its_stream_at_once() {
+    for streaming in [false, true] {
+        let (events, server) = Scripted::new();
+        let cut = CancellationToken::new();
+        let (mut client, ours) = UnixStream::pair().expect("a pair");
+        let (read, write_half) = ours.into_split();
+        let mut running = JoinSet::new();
+        let server = Cuttable(cut.clone(), Arc::new(server));
+        running.spawn(run(
+            server,
+            read,
+            write_half,
+            Place::uncounted(),
+            CancellationToken::new(),
+        ));
+        if streaming {
+            write(&mut client, &frames([StreamMsg::default().into()])).await;
+            events.send(chunk("one")).await.expect("open");
+            assert_eq!(next(&mut client).await, "one");
+        } else {
+            write(&mut client, &frames([Ping {}.into()])).await;
+            assert_eq!(next(&mut client).await, "pong");
+        }
+        cut.cancel();
+        assert_eq!(next(&mut client).await, "401: the token was removed");
+        assert_eq!(next(&mut client).await, "closed");
+        let ended = running.join_next().await.expect("one").expect("no panic");
+        assert!(matches!(ended, Err(Ended::Cut(_))), "{ended:?}");
+        // Nobody reads the stream any more.
+        if streaming {
+            events.closed().await;
+        }
+    }
+}
