@@ -5,7 +5,7 @@ use super::*;
 /// Takes one token, and anything after that.
 #[derive(Default)]
 pub(super) struct Guarded {
-    known: Arc<std::sync::atomic::AtomicBool>,
+    pub(super) known: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Guarded {
