@@ -55,6 +55,8 @@ const SHARED: &[(&str, &str)] = &[
         "a piece of a log, and of the audit: each is what its reader asks for",
     ),
     ("Progress", "of a tool, and of a script in a test"),
+    ("Answer", "to an ask, and of an HTTP server"),
+    ("Source", "of a server, and of a connection"),
     ("Position", "in a log, and in a text"),
     (
         "Fingerprint",

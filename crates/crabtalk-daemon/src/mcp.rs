@@ -15,8 +15,8 @@ use crabtalk_config::{Config, Home, Mcp, McpTransport, McpTrust};
 use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};
 use crabtalk_guardian::Guardian;
 use crabtalk_mcp::{
-    Http, HttpAnswer, HttpError, HttpRequest, Outputs, Pace, Parts, Programs, Reach, ServerSource,
-    Servers, Status, Trust,
+    Answer, Http, HttpError, Outputs, Pace, Parts, Programs, Reach, Request, Servers, Source,
+    Status, Trust,
 };
 use crabtalk_model::{Web, WebError};
 use crabtalk_tools::OsTools;
@@ -193,7 +193,7 @@ pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
             headers: exposed(headers),
         },
     };
-    let mut settings = crabtalk_mcp::Settings::new(&mcp.name, ServerSource::Config, reach);
+    let mut settings = crabtalk_mcp::Settings::new(&mcp.name, Source::Config, reach);
     settings.enabled = mcp.enabled;
     settings.auto_restart = mcp.auto_restart;
     settings.timeout = Duration::from_secs(mcp.timeout_secs);
@@ -235,7 +235,7 @@ impl Outputs for Shelf {
 struct Addresses(Arc<Web>);
 
 impl Http for Addresses {
-    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpAnswer, HttpError>> {
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
         let web = Arc::clone(&self.0);
         Box::pin(async move {
             let answer = web.call(request).await.map_err(|error| match error {
@@ -243,7 +243,7 @@ impl Http for Addresses {
                 WebError::Broken(why) => HttpError::Broken(why),
             })?;
             let (parts, body) = answer.into_parts();
-            Ok(HttpAnswer {
+            Ok(Answer {
                 status: parts.status,
                 headers: parts.headers,
                 body: Box::pin(body.map(|bytes| bytes.map_err(HttpError::Broken))),

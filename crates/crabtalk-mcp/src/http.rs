@@ -39,12 +39,12 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// A request, whole.
-pub type HttpRequest = http::Request<Bytes>;
+pub type Request = http::Request<Bytes>;
 
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send>>;
 
 /// An answer, whose body is still to be read. Dropping it closes its connection.
-pub struct HttpAnswer {
+pub struct Answer {
     /// How it went.
     pub status: StatusCode,
     /// What it says of itself.
@@ -70,7 +70,7 @@ pub enum HttpError {
 /// Calls addresses.
 pub trait Http: Send + Sync {
     /// Sends a request and waits for the beginning of its answer.
-    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpAnswer, HttpError>>;
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>>;
 }
 
 /// The protocol's client over such a port.
@@ -87,7 +87,7 @@ type Failure = StreamableHttpError<HttpError>;
 type Events = futures_util::stream::BoxStream<'static, Result<Sse, SseError>>;
 
 impl Streamable {
-    async fn send(&self, mut request: HttpRequest) -> Result<HttpAnswer, Failure> {
+    async fn send(&self, mut request: Request) -> Result<Answer, Failure> {
         let host = request.uri().authority().map(|authority| {
             let host = authority.as_str();
             HeaderValue::from_str(host.rsplit('@').next().unwrap_or(host))
@@ -121,7 +121,7 @@ impl Streamable {
         }
     }
 
-    async fn send_as_it_is(&self, request: HttpRequest) -> Result<HttpAnswer, Failure> {
+    async fn send_as_it_is(&self, request: Request) -> Result<Answer, Failure> {
         let answered = self.http.send(request).await;
         if answered.is_err() {
             self.doubt.notify_one();
@@ -130,7 +130,7 @@ impl Streamable {
     }
 
     /// Remembers what a server wants of whoever logs in.
-    fn noted(&self, tokens: &Tokens, answer: HttpAnswer) -> HttpAnswer {
+    fn noted(&self, tokens: &Tokens, answer: Answer) -> Answer {
         match answer.status {
             StatusCode::UNAUTHORIZED => {
                 tokens.refuse(challenge(&answer.headers));
@@ -211,7 +211,7 @@ fn request(
     headers: HashMap<HeaderName, HeaderValue>,
     session: Option<&str>,
     body: Bytes,
-) -> Result<HttpRequest, Failure> {
+) -> Result<Request, Failure> {
     let broken = |why: String| StreamableHttpError::Client(HttpError::Broken(why));
     let uri: Uri = uri
         .parse()
@@ -233,7 +233,7 @@ fn request(
 }
 
 /// The request with a token, which no log shows.
-fn authorized(mut request: HttpRequest, token: Option<&str>) -> HttpRequest {
+fn authorized(mut request: Request, token: Option<&str>) -> Request {
     let value = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
     if let Some(Ok(mut value)) = value {
         value.set_sensitive(true);
@@ -305,7 +305,7 @@ impl StreamableHttpClient for Streamable {
         request
             .headers_mut()
             .insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        let HttpAnswer {
+        let Answer {
             status,
             headers,
             body,

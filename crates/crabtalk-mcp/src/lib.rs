@@ -32,7 +32,7 @@ mod servers;
 mod settings;
 mod test;
 
-pub use http::{Http, HttpAnswer, HttpError, HttpRequest};
+pub use http::{Answer, Http, HttpError, Request};
 pub use names::{MAX_SERVER_NAME, check_server_name};
 pub use oauth::{Client as OAuthClient, Secret};
 pub use output::Outputs;
@@ -40,5 +40,5 @@ pub use owner::Listener;
 pub use program::Programs;
 pub use server::{Pace, Phase, Status};
 pub use servers::{Found, Parts, Servers};
-pub use settings::{Reach, ServerSource, Settings, Trust};
+pub use settings::{Reach, Settings, Source, Trust};
 pub use test::{Tested, TestedTool};

@@ -170,7 +170,7 @@ pub(crate) async fn fetch(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Reach, ServerSource};
+    use crate::settings::{Reach, Source};
     use crabtalk_component::PortFile;
     use serde_json::json;
 
@@ -179,7 +179,7 @@ mod tests {
             port: 1,
             instance: None,
         };
-        let mut settings = Settings::new("files", ServerSource::PortFile, Reach::Port(port));
+        let mut settings = Settings::new("files", Source::PortFile, Reach::Port(port));
         settings.trust = trust;
         settings
     }

@@ -4,7 +4,7 @@
 //! that could belong to whoever came after; before the first byte is sent it is
 //! known that a program of the same user listens; no task outlives the tracker.
 
-use crate::http::{Http, HttpAnswer, HttpError, HttpRequest};
+use crate::http::{Answer, Http, HttpError, Request};
 use crate::owner::{self, Listener};
 use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
@@ -23,7 +23,7 @@ pub(crate) struct Loopback {
 }
 
 impl Http for Loopback {
-    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpAnswer, HttpError>> {
+    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
         let tasks = self.tasks.clone();
         Box::pin(async move {
             let port = request.uri().port_u16().unwrap_or(80);
@@ -45,7 +45,7 @@ impl Http for Loopback {
             let request = http::Request::from_parts(parts, Full::new(body));
             let answer = sender.send_request(request).await.map_err(broken)?;
             let (parts, incoming) = answer.into_parts();
-            Ok(HttpAnswer {
+            Ok(Answer {
                 status: parts.status,
                 headers: parts.headers,
                 body: Box::pin(pieces(incoming)),

@@ -14,7 +14,7 @@ use crate::owner;
 use crate::program::Programs;
 use crate::seen::Seen;
 use crate::server::{Now, Pace, Phase, Server, Status, Work};
-use crate::settings::{Reach, ServerSource, Settings};
+use crate::settings::{Reach, Settings, Source};
 use crabtalk_component::PortFile;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -240,7 +240,7 @@ impl Servers {
             let shadowed = configured(name);
             Status {
                 name: name.clone(),
-                source: ServerSource::PortFile.as_str(),
+                source: Source::PortFile.as_str(),
                 transport: "http",
                 port: port.as_ref().map_or(0, |port| port.port),
                 instance: port
@@ -403,8 +403,7 @@ fn wanted(
             (_, Ok(()), Some(known)) => format!("{known} is there already, and stands before it"),
             _ if wanted.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
             (Ok(port), Ok(()), None) => {
-                let settings =
-                    Settings::new(name, ServerSource::PortFile, Reach::Port(port.clone()));
+                let settings = Settings::new(name, Source::PortFile, Reach::Port(port.clone()));
                 wanted.insert(name.clone(), settings);
                 continue;
             }

@@ -18,14 +18,14 @@ pub(crate) const DEFAULT_IDLE: Duration = Duration::from_secs(300);
 
 /// Where a server is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerSource {
+pub enum Source {
     /// `[mcp.NAME]`.
     Config,
     /// `run/NAME.port`.
     PortFile,
 }
 
-impl ServerSource {
+impl Source {
     /// As lists have it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ pub struct Settings {
     /// Its name.
     pub name: String,
     /// Where it is known from.
-    pub source: ServerSource,
+    pub source: Source,
     /// How it is reached.
     pub reach: Reach,
     /// Whether it may be used.
@@ -121,7 +121,7 @@ pub struct Settings {
 
 impl Settings {
     /// A server with the usual limits.
-    pub fn new(name: impl Into<String>, source: ServerSource, reach: Reach) -> Self {
+    pub fn new(name: impl Into<String>, source: Source, reach: Reach) -> Self {
         Self {
             name: name.into(),
             source,
@@ -180,7 +180,7 @@ mod tests {
             args: vec!["--key=1".into()],
             env: env.collect(),
         };
-        Settings::new("x", ServerSource::Config, reach)
+        Settings::new("x", Source::Config, reach)
     }
 
     #[test]
