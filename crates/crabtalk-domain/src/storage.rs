@@ -243,7 +243,7 @@ pub struct Page {
     /// indexes among those of the entries.
     pub failed: Vec<(u64, RunRecord)>,
     /// On the newest page: what was accepted for a run and waits for its next step.
-    pub waiting: Vec<Entry>,
+    pub waiting: Vec<LogEntry>,
     /// Whether older ones exist.
     pub more: bool,
 }

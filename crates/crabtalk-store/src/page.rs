@@ -9,7 +9,7 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Line};
 use crate::tail::Backward;
-use crabtalk_domain::storage::{LogEntry, Error, Page, RunPhase, RunRecord, Steering};
+use crabtalk_domain::storage::{Error, LogEntry, Page, RunPhase, RunRecord, Steering};
 use crabtalk_domain::{Message, Role};
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! synced apart, so that a test sees what a power cut would leave.
 
 use crabtalk_domain::storage::{
-    ArchiveInfo, ConversationLog, LogEntry, Error, LogPart, MAX_RUN, Meta, NewConversation, Opened,
+    ArchiveInfo, ConversationLog, Error, LogEntry, LogPart, MAX_RUN, Meta, NewConversation, Opened,
     Page, Position, Record, RunPhase, RunRecord, RunTrace, Steering, Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message, Role};
