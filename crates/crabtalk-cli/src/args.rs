@@ -130,6 +130,13 @@ pub(crate) enum Command {
         #[arg(required = true, num_args = 1.., value_name = "TEXT")]
         text: Vec<String>,
     },
+    /// Show what a run changed among files.
+    Diff {
+        /// The run's number; default: the last that changed anything.
+        run: Option<u64>,
+    },
+    /// Put back what a run changed among files.
+    Undo(Undo),
     /// Follow the run in flight.
     Attach(Attach),
     /// Watch what happens in every conversation.
@@ -323,6 +330,19 @@ pub(crate) struct History {
     /// Only those before this index (the `index` of --json).
     #[arg(long, value_name = "INDEX")]
     pub(crate) before: Option<u64>,
+}
+
+/// `undo`
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The run's number; default: the last that changed anything.
+    pub(crate) run: Option<u64>,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Put back what can be, also if some files cannot.
+    #[arg(long)]
+    pub(crate) partly: bool,
 }
 
 /// `attach`

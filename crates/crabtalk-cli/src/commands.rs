@@ -6,6 +6,7 @@ mod archives;
 mod asks;
 mod audit;
 mod bus;
+pub(crate) mod changes;
 mod components;
 mod config;
 mod conversations;
@@ -86,6 +87,8 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::New { summary: true } => runs::compact(context, None).await,
         Command::New { summary: false } => runs::start_fresh(context).await,
         Command::Steer { text } => runs::steer(context, text.join(" ")).await,
+        Command::Diff { run } => changes::diff(context, run).await,
+        Command::Undo(args) => changes::undo(context, args).await,
         Command::Events => events::events(context).await,
         Command::Asks => asks::list(context).await,
         Command::Reply { id, text } => asks::reply(context, id, text.join(" ")).await,

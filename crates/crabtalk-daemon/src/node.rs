@@ -94,6 +94,11 @@ impl Node {
         &self.agents
     }
 
+    /// The tools of the operating system, which know what they changed.
+    pub(crate) fn tools(&self) -> &OsTools {
+        &self.tools
+    }
+
     pub(crate) fn children(&self) -> &Children {
         &self.children
     }

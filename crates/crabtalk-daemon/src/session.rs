@@ -5,6 +5,7 @@
 //! that older clients do not know go only to those that showed they do.
 
 mod bus;
+mod changes;
 mod crons;
 mod events;
 mod history;
@@ -500,6 +501,14 @@ impl Server for Session {
 
     async fn remove_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
         self.drop_token(request).await
+    }
+
+    async fn list_changes(&self, request: ListChangesMsg) -> Result<ChangeList, Status> {
+        self.changes(request).await
+    }
+
+    async fn undo(&self, request: UndoMsg) -> Result<UndoReport, Status> {
+        self.take_back(request).await
     }
 
     async fn list_audit(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {

@@ -1,4 +1,5 @@
-//! Empties the trash, and takes away outputs of tools that grew old.
+//! Empties the trash, and takes away outputs of tools, and what runs changed,
+//! that grew old.
 //!
 //! Invariants: nothing goes on the word of the clock alone: an item's days are
 //! those on which a daemon found it there, one a sweep at most, so that a clock
@@ -90,7 +91,10 @@ pub(crate) fn sweep(home: &Home, today: Date, days: u64) {
         }
     }
     account.items = kept;
-    for folder in folders(&outputs(home)) {
+    let emptied = folders(&outputs(home))
+        .into_iter()
+        .chain(folders(&changes(home)));
+    for folder in emptied {
         // Goes if it is empty.
         let _ = fs::remove_dir(folder);
     }
@@ -108,7 +112,8 @@ fn outputs(home: &Home) -> PathBuf {
 }
 
 /// What may be swept, by a name that stays: whatever is in the trash, each
-/// output of a conversation, and outputs that went with theirs.
+/// output of a conversation, outputs that went with theirs, and what a run
+/// changed.
 fn items(home: &Home) -> Vec<(String, PathBuf)> {
     let mut items = Vec::new();
     let mut add = |prefix: &str, path: PathBuf| {
@@ -131,7 +136,22 @@ fn items(home: &Home) -> Vec<(String, PathBuf)> {
             add(&prefix, path);
         }
     }
+    for folder in entries(&changes(home)) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        if name == "settings" {
+            continue;
+        }
+        let prefix = format!("changes/{name}");
+        for path in entries(&folder) {
+            add(&prefix, path);
+        }
+    }
     items
+}
+
+/// What runs changed, a folder for each run in one for each conversation.
+fn changes(home: &Home) -> PathBuf {
+    home.state_dir().join("changes")
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -166,6 +186,7 @@ mod tests {
         fs::write(home.trash_dir().join("a.jsonl"), "x").unwrap();
         fs::create_dir_all(outputs(&home).join("0a1b")).unwrap();
         fs::write(outputs(&home).join("0a1b/bash-2.txt"), "x").unwrap();
+        fs::create_dir_all(changes(&home).join("settings/git")).unwrap();
         (dir, home)
     }
 

@@ -112,6 +112,9 @@ pub struct Invocation {
     pub origin: Origin,
     /// The run's number.
     pub run: u64,
+    /// The run that people see: the same, or the one at the top of a delegation,
+    /// and its conversation.
+    pub root: (ConversationKey, u64),
     /// The agent as the run knows it.
     pub agent: Arc<AgentConfig>,
     /// Pairs call and result.

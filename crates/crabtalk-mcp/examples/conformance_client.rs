@@ -199,6 +199,7 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
                 principal: Principal::Owner,
             },
             run: 1,
+            root: (key.clone(), 1),
             agent: Arc::new(AgentConfig::new(name.clone(), "")),
             call_id: "1".into(),
             arguments: arguments(&spec.name),

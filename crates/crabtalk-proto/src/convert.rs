@@ -114,6 +114,8 @@ wrap_responses! {
     NewToken(NewToken);
     TokenList(TokenList);
     AuditPage(AuditPage);
+    ChangeList(ChangeList);
+    UndoReport(UndoReport);
 }
 
 /// What was done and has no answer beyond that is answered by a Pong.

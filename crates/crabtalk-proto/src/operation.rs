@@ -148,6 +148,10 @@ macro_rules! operations {
                 remove_token: RemoveToken(RemoveTokenMsg) -> (), Admin;
                 /// Reads the audit, and checks it (REMOTE-2).
                 list_audit: ListAudit(ListAuditMsg) -> AuditPage, Admin;
+                /// Lists what runs changed among files.
+                list_changes: ListChanges(ListChangesMsg) -> ChangeList, Operate;
+                /// Puts back what a run changed among files.
+                undo: Undo(UndoMsg) -> UndoReport, Admin;
                 /// Whatever an extension understands.
                 extension: Extension(Bytes) -> Bytes, Admin;
             }

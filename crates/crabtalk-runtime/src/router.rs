@@ -84,6 +84,12 @@ impl CallContext {
         self.audience.log().note_denied(format!("{tool}: {why}"));
     }
 
+    /// The run at the top, where people see what its members do.
+    fn root(&self) -> (ConversationKey, u64) {
+        let audience = &self.audience;
+        (audience.key().clone(), audience.log().run())
+    }
+
     /// Counts and logs that the run tried to reach what is out of scope.
     fn violation(&self, kind: Kind, name: String) -> Violation {
         let violation = Violation {
@@ -188,6 +194,7 @@ impl Router {
             key: context.key.clone(),
             origin: context.origin.clone(),
             run: context.run,
+            root: context.root(),
             agent: Arc::clone(&context.agent),
             call_id: call.id.clone(),
             name: call.name.clone(),

@@ -59,7 +59,7 @@ struct Inner {
     digests: Digests,
     opens: Arc<Semaphore>,
     reads: Arc<Semaphore>,
-    belongings: Option<Belongings>,
+    belongings: Vec<(&'static str, Belongings)>,
 }
 
 /// Where a conversation's tools keep something.
@@ -85,19 +85,20 @@ impl FileStore {
             digests: Digests::default(),
             opens: Arc::new(Semaphore::new(MAX_OPENS)),
             reads: Arc::new(Semaphore::new(MAX_READS)),
-            belongings: None,
+            belongings: Vec::new(),
         }))
     }
 
-    /// Says which folder goes to the trash with a conversation: that in which
-    /// its tools keep something.
+    /// Says which folder goes to the trash with a conversation: one in which
+    /// its tools keep something, and by what name it lies there.
     #[must_use]
     pub fn with_belongings(
         mut self,
+        name: &'static str,
         folder: impl Fn(&ConversationKey) -> PathBuf + Send + Sync + 'static,
     ) -> Self {
         let inner = Arc::get_mut(&mut self.0).expect("nobody shares a store in the making");
-        inner.belongings = Some(Box::new(folder));
+        inner.belongings.push((name, Box::new(folder)));
         self
     }
 
@@ -329,8 +330,8 @@ impl Inner {
         }
         // What belongs to it first: a crash in between must not leave it to the
         // next conversation of the pair.
-        if let Some(folder) = &self.belongings {
-            names.set_aside(&folder(key), &self.trash, &files[0].name)?;
+        for (name, folder) in &self.belongings {
+            names.set_aside(&folder(key), &self.trash, &files[0].name, name)?;
         }
         // The oldest first: cut off half-way, the conversation is still there.
         for found in files.iter().rev() {

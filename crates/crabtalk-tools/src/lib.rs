@@ -7,12 +7,14 @@
 //! environment come as values.
 
 mod bash;
+mod changes;
 mod file_work;
 mod files;
 mod provider;
 mod specs;
 
 pub use bash::CommandWatch;
+pub use changes::{FileChange, Kind as ChangeKind, RunChanges, UndoRefused, Undone};
 pub use file_work::FileWork;
 pub use files::unified_diff;
 pub use provider::{OpenPaths, OsTools, OsToolsConfig, outputs_of};

@@ -7,6 +7,7 @@ mod walls;
 pub use config::{OpenPaths, OsToolsConfig};
 
 use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Workplace};
+use crate::changes::{Changes, How, RunChanges, UndoRefused, Undone};
 use crate::file_work::FileWork;
 use crate::files::{Intent, ReadArguments, is_below};
 use crate::specs;
@@ -33,6 +34,7 @@ pub struct OsTools {
     programs: Vec<PathBuf>,
     files: FileWork,
     edits: Arc<EditLocks>,
+    changes: Changes,
     sandbox: SandboxOf,
 }
 
@@ -61,7 +63,14 @@ impl OsTools {
             Shelves::new(config.output_dir.clone()),
             Arc::clone(&config.watch),
         );
+        let changes = Changes::new(
+            &config.home,
+            user_home.clone(),
+            config.environment.clone(),
+            config.children.clone(),
+        );
         Self {
+            changes,
             specs: specs::all(config.timeout, config.max_timeout),
             shell,
             user_home,
@@ -119,6 +128,43 @@ impl OsTools {
         outputs_of(&self.config.output_dir, key)
     }
 
+    /// What runs of a conversation changed among files, the newest first: one of
+    /// them, or the last `most`.
+    ///
+    /// # Errors
+    /// No such run, or what is kept cannot be read.
+    pub async fn changes(
+        &self,
+        key: &ConversationKey,
+        run: Option<u64>,
+        most: usize,
+        diffs: bool,
+    ) -> Result<Vec<RunChanges>, UndoRefused> {
+        let (changes, of) = (self.changes.clone(), key.clone());
+        let work = move |_: &_| changes.list(&of, run, most, diffs);
+        self.files.run(&key.to_string(), work).await
+    }
+
+    /// Puts back what a run changed, or the last that changed anything, or says
+    /// what would be put back. Nothing is done if a file cannot be, unless
+    /// `partly`.
+    ///
+    /// # Errors
+    /// No such run, or what is kept cannot be read or written.
+    pub async fn undo(
+        &self,
+        key: &ConversationKey,
+        run: Option<u64>,
+        do_it: bool,
+        partly: bool,
+    ) -> Result<Undone, UndoRefused> {
+        let (changes, of) = (self.changes.clone(), key.clone());
+        let locks = Arc::clone(&self.edits);
+        let how = How { do_it, partly };
+        let work = move |_: &_| changes.undo(&of, run, how, |path| locks.lock(path));
+        self.files.run(&key.to_string(), work).await
+    }
+
     fn open_paths(&self, call: &Invocation) -> OpenTo {
         OpenTo {
             call: call.clone(),
@@ -156,6 +202,7 @@ impl OsTools {
                 cwd,
                 timeout: timeout.min(self.config.max_timeout),
                 sandbox,
+                around: Some(self.changes.around(call, &call.cwd, &command.text)),
                 outputs: self.outputs_of(&call.key),
                 prefix: format!("bash-{}-", call.run),
             })

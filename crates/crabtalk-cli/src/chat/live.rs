@@ -7,6 +7,7 @@
 //! slash       commands and completion
 //! message     what is sent of what was written
 //! runs        the runs that are followed
+//! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
 //! keys, say   what keys and messages do
 //! draw        where all of it stands
@@ -18,6 +19,7 @@
 
 mod ask;
 mod calls;
+mod changes;
 mod draw;
 mod hear;
 mod keys;

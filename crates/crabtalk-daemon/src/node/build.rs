@@ -199,8 +199,14 @@ fn store(home: &Home, config: &Config) -> FileStore {
     let policy = sync_policy(config.storage.sync);
     let (sessions, trash) = (home.sessions_dir(), home.trash_dir());
     let outputs = home.state_dir().join("outputs");
+    let changes = home.state_dir().join("changes");
     FileStore::open(sessions, trash, policy, Arc::new(OsFiles))
-        .with_belongings(move |key| crabtalk_tools::outputs_of(&outputs, key))
+        .with_belongings("outputs", move |key| {
+            crabtalk_tools::outputs_of(&outputs, key)
+        })
+        .with_belongings("changes", move |key| {
+            crabtalk_tools::outputs_of(&changes, key)
+        })
 }
 
 fn os_tools(

@@ -52,6 +52,8 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
         Msg::GetArchive(m) => Names::Pair(&m.agent, &m.sender),
         Msg::Search(m) => Names::Pair(&m.agent, &m.sender),
         Msg::Attach(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::ListChanges(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::Undo(m) => Names::Pair(&m.agent, &m.sender),
         Msg::ListMemory(m) => Names::Pair(&m.agent, &m.sender),
         Msg::GetMemory(m) => Names::Pair(&m.agent, &m.sender),
         Msg::Remember(m) => Names::Pair(&m.agent, &m.sender),
@@ -215,6 +217,12 @@ impl Session {
     /// Whether the client reaches all that there is.
     pub(super) fn reaches_everything(&self) -> bool {
         self.grant().is_none_or(|grant| grant.everything())
+    }
+
+    /// Whether the client acts for an owner.
+    pub(super) fn acts_for_owner(&self) -> bool {
+        self.grant()
+            .is_none_or(|grant| grant.acts_for_owner(&self.config()))
     }
 
     /// Whether the client is shown an ask. What is asked of owners is shown to

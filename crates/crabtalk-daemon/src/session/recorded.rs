@@ -52,6 +52,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         Msg::Reload(_) | Msg::ReloadConfig(_) => Anyway("reload"),
         Msg::CreateToken(_) => First("token-created"),
         Msg::RemoveToken(_) => Anyway("token-removed"),
+        Msg::Undo(m) if !m.dry_run => First("undone"),
         Msg::Hello(_)
         | Msg::Ping(_)
         | Msg::Send(_)
@@ -95,6 +96,8 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         | Msg::GetConfig(_)
         | Msg::ListTokens(_)
         | Msg::ListAudit(_)
+        | Msg::ListChanges(_)
+        | Msg::Undo(_)
         | Msg::GetStats(_)
         | Msg::Extension(_) => No,
     }
@@ -150,6 +153,10 @@ fn about(request: &Msg, entry: AuditEntry) -> AuditEntry {
             .with("cwd", m.cwd.clone())
             .with("until", &*m.until),
         Msg::RemoveToken(m) => entry.with("token", &*m.name),
+        Msg::Undo(m) => entry
+            .with("agent", &*m.agent)
+            .with("sender", &*m.sender)
+            .with("run", m.run.unwrap_or(0)),
         _ => entry,
     }
 }

@@ -144,6 +144,7 @@ impl World {
             key: key(sender),
             origin: crabtalk_domain::Origin::local(),
             run: 1,
+            root: (key(sender), 1),
             agent: Arc::new(AgentConfig::new(AgentName::new("crab").unwrap(), "")),
             call_id: "1".into(),
             name: name.into(),

@@ -168,11 +168,17 @@ impl Names {
 
     /// Moves a folder to the trash, beside a log of this name. On another disk
     /// it goes aside where it is.
-    pub(crate) fn set_aside(&self, folder: &Path, trash: &Path, log: &str) -> Result<(), Error> {
+    pub(crate) fn set_aside(
+        &self,
+        folder: &Path,
+        trash: &Path,
+        log: &str,
+        kind: &str,
+    ) -> Result<(), Error> {
         let fs = &*self.fs;
         let io = |e| failed("move to the trash", folder, e);
         fs.make_dir(trash).map_err(|e| failed("create", trash, e))?;
-        let moved = match move_aside(fs, folder, trash, &format!("{log}.outputs")) {
+        let moved = match move_aside(fs, folder, trash, &format!("{log}.{kind}")) {
             Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
                 let own = folder.file_name().unwrap_or_default().to_string_lossy();
                 let beside = folder.parent().unwrap_or(trash);

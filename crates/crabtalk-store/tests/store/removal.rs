@@ -55,7 +55,7 @@ async fn what_tools_keep_goes_to_the_trash_with_its_conversation() {
     let policy = crabtalk_store::SyncPolicy::Step;
     let folder = outputs.clone();
     let store = crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
-        .with_belongings(move |key| folder.join(key.sender.as_str()));
+        .with_belongings("outputs", move |key| folder.join(key.sender.as_str()));
     for sender in ["one", "two"] {
         let kept = outputs.join(sender);
         std::fs::create_dir_all(&kept).expect("dir");

@@ -13,6 +13,7 @@ mod workplace;
 pub(crate) use probe::Probe;
 pub(crate) use workplace::Workplace;
 
+use crate::changes::Around;
 use capture::{Capture, Shelf};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{BoxFuture, ConversationKey};
@@ -89,6 +90,8 @@ pub(crate) struct Order {
     pub(crate) cwd: Workplace,
     pub(crate) timeout: Duration,
     pub(crate) sandbox: Option<SandboxPolicy>,
+    /// Looks at what it changes; none for the daemon's own.
+    pub(crate) around: Option<Around>,
     /// Where the conversation's whole outputs go.
     pub(crate) outputs: PathBuf,
     /// How this one's file begins.
@@ -172,7 +175,12 @@ impl Shell {
             cancel,
         };
         let tasks = self.tasks.clone();
+        let around = order.around;
         self.tasks.spawn(async move {
+            let seen = match around {
+                Some(around) => around.before().await,
+                None => None,
+            };
             let output = match watched {
                 None => work.run().await,
                 Some(key) => match watch.begin(&key).await {
@@ -186,6 +194,10 @@ impl Shell {
                     }
                 },
             };
+            if let Some(seen) = seen {
+                // Also of a command that was cancelled.
+                seen.after().await;
+            }
             drop(turn);
             // A call that was dropped waits for no answer.
             let _ = tell.send(output);

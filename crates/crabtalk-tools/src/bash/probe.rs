@@ -81,6 +81,7 @@ impl Probe<'_> {
             environment: vec![("TMPDIR".into(), state.to_string_lossy().into_owned())],
             cwd,
             timeout: WITHIN,
+            around: None,
             outputs: self.home.join("state/outputs"),
             prefix: "probe-".into(),
         });

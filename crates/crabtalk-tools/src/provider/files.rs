@@ -20,7 +20,7 @@ impl Default for EditLocks {
 }
 
 impl EditLocks {
-    fn lock(&self, path: &Path) -> MutexGuard<'_, ()> {
+    pub(super) fn lock(&self, path: &Path) -> MutexGuard<'_, ()> {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);
@@ -119,11 +119,17 @@ impl OsTools {
         let (text, intent) = change.aim();
         self.sensible(call, text, intent, &path).await?;
         let (locks, shown) = (Arc::clone(&self.edits), shown.cloned());
+        let (changes, of_call) = (self.changes.clone(), call.clone());
         self.files
             .run(&of(call), move |cancelled| {
                 let _one_at_a_time = locks.lock(&path);
                 not_if(cancelled)?;
-                Ok(ToolOutput::ok(change.make(&path, shown.as_ref())?))
+                let pending = changes.will(&of_call, &path);
+                let made = change.make(&path, shown.as_ref());
+                if let Some(pending) = pending {
+                    pending.done(made.is_ok());
+                }
+                Ok(ToolOutput::ok(made?))
             })
             .await
     }

@@ -126,6 +126,7 @@ pub(crate) fn call(cwd: &Path, name: &str, arguments: Value) -> Invocation {
         key: ConversationKey::new("crab", "user").unwrap(),
         origin: Origin::local(),
         run: 1,
+        root: (ConversationKey::new("crab", "user").unwrap(), 1),
         agent: Arc::new(AgentConfig::new(AgentName::new("crab").unwrap(), "")),
         call_id: "call_1".into(),
         name: name.into(),

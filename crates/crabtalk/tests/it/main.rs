@@ -46,4 +46,5 @@ mod take_up;
 mod team;
 mod telemetry;
 mod terminal;
+mod undo;
 mod why;

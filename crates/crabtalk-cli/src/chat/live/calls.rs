@@ -8,9 +8,9 @@ use crate::history::markdown;
 use crate::text::{duration, money};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
-    CompactMsg, GetHistoryMsg, GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage, KillMsg,
-    ListAgentsMsg, ListAsksMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, ModelInfo, PendingAsk,
-    ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg,
+    ChangeList, CompactMsg, GetHistoryMsg, GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage,
+    KillMsg, ListAgentsMsg, ListAsksMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, ModelInfo,
+    PendingAsk, ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
 };
 use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
@@ -41,6 +41,10 @@ pub(super) enum Done {
     Learned(Box<Learned>),
     /// The messages before.
     History(Result<HistoryPage, Error>),
+    /// What a run changed among files.
+    Changes(Result<ChangeList, Error>),
+    /// What was put back.
+    Undone(Result<UndoReport, Error>),
     /// Asks that wait now.
     Asks(Vec<PendingAsk>),
     /// The person's own command ended.

@@ -292,6 +292,8 @@ impl Live<'_> {
             }
             Done::Learned(learned) => self.learned(*learned),
             Done::History(page) => self.show_history(page),
+            Done::Changes(changes) => self.show_changes(changes),
+            Done::Undone(undone) => self.show_undone(undone),
             Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
             Done::Shell {
                 command,

@@ -135,6 +135,7 @@ impl Live<'_> {
                 self.call(calls::compact(client, pair, arguments.to_owned()));
             }
             "new" => self.call(calls::start_fresh(client, pair)),
+            "diff" | "undo" => self.changes_command(name, arguments),
             "context" => self.context_command(),
             "cost" => self.call(calls::cost(client, (self.tokens, self.money))),
             "permissions" => self.call(calls::rights(client, pair.agent, true)),

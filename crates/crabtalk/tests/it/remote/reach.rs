@@ -143,6 +143,8 @@ fn of_pair(agent: &str, sender: &str) -> Vec<ClientMessage> {
             title: Some("mine".into())
         },
         AttachMsg {},
+        ListChangesMsg { diffs: true },
+        UndoMsg { partly: true },
         ListMemoryMsg {},
         GetMemoryMsg { name: "x".into() },
         ForgetMsg { name: "x".into() },

@@ -1,0 +1,357 @@
+//! What lies at a path: told apart from anything else, and put back.
+//!
+//! Invariants: a way is walked without following links, so that what was a folder
+//! and is a link now is never gone through; nothing waits for a pipe; a content is
+//! kept before anything is told of it; what is too large is known again by its
+//! stamp and never read.
+
+use super::name::Name;
+use crate::files::open_folder;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Largest file whose content is kept: what is larger is data, and comes from
+/// elsewhere.
+pub(super) const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Bits of a mode that are put back: not those that lend an owner's rights.
+const MODE_BITS: u32 = 0o777;
+
+/// Any of the bits that make a file a program.
+const EXECUTABLE: u32 = 0o111;
+
+/// What lies at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub(super) enum Found {
+    Nothing,
+    File {
+        sha256: String,
+        size: u64,
+        mode: u32,
+        /// Whether all of the mode is known, or only whether it is a program.
+        exact: bool,
+    },
+    Link {
+        target: Name,
+    },
+    /// Something whose content is not kept, and why not.
+    Unkept {
+        why: String,
+        stamp: String,
+    },
+}
+
+impl Found {
+    /// Whether two are the same, as far as that is known.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::File {
+                    sha256,
+                    mode,
+                    exact,
+                    ..
+                },
+                Self::File {
+                    sha256: of_other,
+                    mode: other_mode,
+                    exact: other_exact,
+                    ..
+                },
+            ) => {
+                let same_mode = match *exact && *other_exact {
+                    true => mode == other_mode,
+                    false => is_program(*mode) == is_program(*other_mode),
+                };
+                sha256 == of_other && same_mode
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// Why it cannot be put back.
+    pub(super) fn lost(&self) -> Option<&str> {
+        match self {
+            Self::Unkept { why, .. } => Some(why),
+            Self::Nothing | Self::File { .. } | Self::Link { .. } => None,
+        }
+    }
+}
+
+pub(super) fn is_program(mode: u32) -> bool {
+    mode & EXECUTABLE != 0
+}
+
+/// A path whose folder is held open.
+pub(super) struct Place<'a> {
+    folder: OwnedFd,
+    name: &'a OsStr,
+    path: &'a Path,
+}
+
+impl<'a> Place<'a> {
+    /// Walks to a path; `None` where a folder on the way is missing, and is to be.
+    pub(super) fn reach(path: &'a Path, make: bool) -> Result<Option<Self>, String> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(format!("{} is no path of a file", path.display()));
+        };
+        match open_folder(folder, make) {
+            Ok(folder) => Ok(Some(Self { folder, name, path })),
+            Err(crate::files::Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn failed(&self, what: &str, error: impl Into<io::Error>) -> String {
+        format!("cannot {what} {}: {}", self.path.display(), error.into())
+    }
+
+    /// Looks, and gives the content of a file to `keep`.
+    pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<Found, String> {
+        let stat = match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(error) => return Err(self.failed("look at", error)),
+        };
+        let stamp = stamp(&stat);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(&self.folder, self.name, Vec::new())
+                    .map_err(|e| self.failed("read the link", e))?;
+                Ok(Found::Link {
+                    target: Name::from_bytes(target.into_bytes()),
+                })
+            }
+            FileType::RegularFile => {
+                let size = u64::try_from(stat.st_size).unwrap_or(0);
+                if let Some(why) = keep.refuses(size) {
+                    return Ok(Found::Unkept { why, stamp });
+                }
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(&self.folder, self.name, flags, Mode::empty());
+                let file = match file {
+                    Ok(file) => File::from(file),
+                    Err(error) => {
+                        let why = format!("it could not be read ({error})");
+                        return Ok(Found::Unkept { why, stamp });
+                    }
+                };
+                let mut bytes = Vec::new();
+                let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
+                read.map_err(|e| self.failed("read", e))?;
+                if bytes.len() as u64 > MAX_FILE_BYTES {
+                    let why = too_large(bytes.len() as u64);
+                    return Ok(Found::Unkept { why, stamp });
+                }
+                let sha256 = keep.take(&bytes)?;
+                Ok(Found::File {
+                    sha256,
+                    size: bytes.len() as u64,
+                    mode: stat.st_mode & MODE_BITS,
+                    exact: true,
+                })
+            }
+            kind => Ok(Found::Unkept {
+                why: format!("it is no file ({kind:?})"),
+                stamp: "no file".to_owned(),
+            }),
+        }
+    }
+
+    /// Puts something there in place of what is `now`, or nothing at all.
+    pub(super) fn put(&self, found: &Found, content: &[u8], now: &Found) -> Result<(), String> {
+        let check = || match self.look(&mut Keep::Nowhere)? {
+            there if there.is(now) => Ok(()),
+            _ => Err(format!("{} changed meanwhile", self.path.display())),
+        };
+        match found {
+            Found::Nothing => {
+                check()?;
+                rustix::fs::unlinkat(&self.folder, self.name, AtFlags::empty())
+                    .map_err(|e| self.failed("remove", e))
+            }
+            Found::Link { target } => {
+                let temporary = temporary();
+                rustix::fs::symlinkat(target.as_os_str(), &self.folder, &*temporary)
+                    .map_err(|e| self.failed("make the link", e))?;
+                self.name_it(&temporary, check)
+            }
+            Found::File { mode, exact, .. } => {
+                let mode = match (exact, now) {
+                    (false, Found::File { mode: there, .. }) => with_program(*there, *mode),
+                    _ => *mode,
+                };
+                let temporary = temporary();
+                let flags = OFlags::WRONLY
+                    | OFlags::CREATE
+                    | OFlags::EXCL
+                    | OFlags::NOFOLLOW
+                    | OFlags::CLOEXEC;
+                let made = Mode::from_raw_mode(0o600);
+                let file = rustix::fs::openat(&self.folder, &*temporary, flags, made)
+                    .map_err(|e| self.failed("write beside", e))?;
+                let mut file = File::from(file);
+                let filled = file
+                    .write_all(content)
+                    .and_then(|()| {
+                        self.give(&file);
+                        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
+                    })
+                    // A name for a content that a power cut takes is worse than none.
+                    .and_then(|()| file.sync_data())
+                    .map_err(|e| self.failed("write", e));
+                if let Err(error) = filled {
+                    self.discard(&temporary);
+                    return Err(error);
+                }
+                self.name_it(&temporary, check)
+            }
+            Found::Unkept { why, .. } => Err(format!("{}: {why}", self.path.display())),
+        }
+    }
+
+    fn name_it(
+        &self,
+        temporary: &str,
+        check: impl Fn() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let named = check().and_then(|()| {
+            rustix::fs::renameat(&self.folder, temporary, &self.folder, self.name)
+                .map_err(|e| self.failed("put back", e))
+        });
+        if named.is_err() {
+            self.discard(temporary);
+        }
+        named
+    }
+
+    /// Gives a file to the owner of the one that it replaces, where that may be.
+    fn give(&self, file: &File) {
+        use rustix::fs::{Gid, Uid, fchown};
+        if let Ok(old) = rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+            if fchown(file, Some(uid), Some(gid)).is_err() {
+                // Only root gives files away; the group may be kept still.
+                let _ = fchown(file, None, Some(gid));
+            }
+        }
+    }
+
+    fn discard(&self, temporary: &str) {
+        // The error that is told is the first one.
+        let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
+    }
+}
+
+/// Looks at a path and says what is there.
+pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
+    match Place::reach(path, false)? {
+        Some(place) => place.look(keep),
+        None => Ok(Found::Nothing),
+    }
+}
+
+/// Where contents go that are seen.
+pub(super) enum Keep<'a> {
+    /// They are only told apart.
+    Nowhere,
+    /// A folder, in which so many bytes are free.
+    In(&'a Path, &'a mut u64),
+}
+
+impl Keep<'_> {
+    fn refuses(&self, size: u64) -> Option<String> {
+        if size > MAX_FILE_BYTES {
+            return Some(too_large(size));
+        }
+        match self {
+            Self::In(_, room) if size > **room => {
+                Some("there was too much beside it to be kept".to_owned())
+            }
+            Self::In(..) | Self::Nowhere => None,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<String, String> {
+        let sha256 = sha256(bytes);
+        if let Self::In(folder, room) = self {
+            store(folder, &sha256, bytes)?;
+            **room = room.saturating_sub(bytes.len() as u64);
+        }
+        Ok(sha256)
+    }
+}
+
+/// Keeps a content under its name.
+pub(super) fn store(folder: &Path, sha256: &str, bytes: &[u8]) -> Result<(), String> {
+    let path = folder.join(sha256);
+    if path.exists() {
+        return Ok(());
+    }
+    let written = crabtalk_files::create_folder(folder).and_then(|()| {
+        let mut file = crabtalk_files::unfinished(folder)?;
+        file.write_all(bytes)?;
+        file.persist(&path).map_err(|e| e.error).map(drop)
+    });
+    written.map_err(|e| format!("cannot keep a content in {}: {e}", folder.display()))
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn too_large(size: u64) -> String {
+    let mib = MAX_FILE_BYTES >> 20;
+    format!("it had {size} bytes, and contents of up to {mib} MiB are kept")
+}
+
+fn stamp(stat: &rustix::fs::Stat) -> String {
+    format!(
+        "{}:{}:{}:{}.{}",
+        stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec
+    )
+}
+
+/// A mode that is there with the other's answer to whether it is a program:
+/// who may read may run.
+fn with_program(there: u32, wanted: u32) -> u32 {
+    match is_program(wanted) {
+        true => there | (there & 0o444) >> 2,
+        false => there & !EXECUTABLE,
+    }
+}
+
+fn temporary() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new().hash_one(std::process::id());
+    format!(".crabtalk-{random:016x}")
+}
+
+/// Removes folders that are empty now, from a path upwards, up to `top`.
+pub(super) fn tidy(path: &Path, top: &Path) {
+    let mut folder = path.parent().map(PathBuf::from);
+    while let Some(at) = folder {
+        if at == top || !at.starts_with(top) {
+            return;
+        }
+        let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
+            return;
+        };
+        // What is not empty, or a link by now, stays.
+        let gone = open_folder(parent, false)
+            .is_ok_and(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).is_ok());
+        if !gone {
+            return;
+        }
+        folder = at.parent().map(PathBuf::from);
+    }
+}

@@ -1,0 +1,250 @@
+//! What a run changed, line by line, in the run's own folder.
+//!
+//! ```text
+//! state/changes/CONVERSATION/RUN/changes.jsonl
+//! state/changes/CONVERSATION/RUN/objects/SHA256
+//! ```
+//!
+//! Invariants: that a change is about to be made is written before it is made; a
+//! line that a crash cut off hides no other; nothing is ever rewritten.
+
+use super::found::Found;
+use super::name::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Largest journal that is read: some ten thousand changes.
+const MAX_JOURNAL_BYTES: u64 = 16 << 20;
+
+/// The journal of a run, and what lies beside it.
+#[derive(Debug, Clone)]
+pub(super) struct Journal {
+    folder: PathBuf,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+pub(super) enum Line {
+    /// A file is about to be changed by a tool.
+    Will {
+        id: u64,
+        path: Name,
+        before: Found,
+        /// Folders that are missing and will be made.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        folders: Vec<Name>,
+    },
+    /// It was changed.
+    Did { id: u64, after: Found },
+    /// It was not.
+    Not { id: u64 },
+    /// A command is about to run in a work tree.
+    Began { id: u64, what: String, top: Name },
+    /// It changed a file.
+    Changed {
+        id: u64,
+        path: Name,
+        before: Found,
+        after: Found,
+        top: Name,
+        /// Why it is not sure that this command did.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        doubt: String,
+    },
+    /// It is over.
+    Ended { id: u64 },
+    /// What the person ought to know.
+    Note { text: String },
+    /// The run's changes are being taken back.
+    Undoing,
+    /// These were.
+    Undone { paths: Vec<Name> },
+}
+
+impl Journal {
+    pub(super) fn at(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn objects(&self) -> PathBuf {
+        self.folder.join("objects")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("changes.jsonl")
+    }
+
+    /// Appends lines, as one.
+    pub(super) fn write(&self, lines: &[Line]) -> Result<(), String> {
+        let mut text = String::new();
+        for line in lines {
+            // What a crash cut off ends here.
+            text.push('\n');
+            text.push_str(&serde_json::to_string(line).map_err(|e| e.to_string())?);
+        }
+        text.push('\n');
+        let failed = |e: &dyn std::fmt::Display| {
+            format!("cannot note what changes in {}: {e}", self.folder.display())
+        };
+        crabtalk_files::create_folder(&self.folder).map_err(|e| failed(&e))?;
+        let mut file = crabtalk_files::open_to_append(&self.file()).map_err(|e| failed(&e))?;
+        file.write_all(text.as_bytes()).map_err(|e| failed(&e))
+    }
+
+    /// All lines that can be read.
+    pub(super) fn read(&self) -> Result<Vec<Line>, String> {
+        let read = crabtalk_files::read(&self.file(), MAX_JOURNAL_BYTES);
+        let bytes = crabtalk_files::if_there(read)
+            .map_err(|e| format!("cannot read {}: {e}", self.file().display()))?;
+        let bytes = bytes.unwrap_or_default();
+        let lines = bytes.split(|byte| *byte == b'\n');
+        Ok(lines
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect())
+    }
+}
+
+/// What a run made of a file, from first to last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Net {
+    pub(super) path: PathBuf,
+    pub(super) before: Found,
+    pub(super) after: Found,
+    /// Folders above it that the run made.
+    pub(super) folders: Vec<PathBuf>,
+    /// The work tree that it was seen in.
+    pub(super) top: Option<PathBuf>,
+    /// Why it cannot be taken back, as far as the journal knows.
+    pub(super) doubt: String,
+}
+
+/// What a run changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) files: Vec<Net>,
+    pub(super) notes: Vec<String>,
+    /// Taken back, all of it.
+    pub(super) undone: bool,
+}
+
+/// What the lines come to.
+pub(super) fn sum(lines: &[Line]) -> Changes {
+    let mut files: BTreeMap<PathBuf, Net> = BTreeMap::new();
+    let mut open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)> = BTreeMap::new();
+    let mut commands: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
+    let mut notes: Vec<String> = Vec::new();
+    let mut undone = false;
+    for line in lines {
+        match line {
+            Line::Will {
+                id,
+                path,
+                before,
+                folders,
+            } => {
+                let folders = folders.iter().map(|f| f.as_path().to_owned()).collect();
+                let change = (path.as_path().to_owned(), before.clone(), folders);
+                open.insert(*id, change);
+            }
+            Line::Did { id, after } => {
+                if let Some((path, before, folders)) = open.remove(id) {
+                    let net = Net {
+                        path,
+                        before,
+                        after: after.clone(),
+                        folders,
+                        top: None,
+                        doubt: String::new(),
+                    };
+                    add(&mut files, net);
+                }
+            }
+            Line::Not { id } => drop(open.remove(id)),
+            Line::Began { id, what, top } => {
+                commands.insert(*id, (what.clone(), top.as_path().to_owned()));
+            }
+            Line::Changed {
+                path,
+                before,
+                after,
+                top,
+                doubt,
+                ..
+            } => add(
+                &mut files,
+                Net {
+                    path: path.as_path().to_owned(),
+                    before: before.clone(),
+                    after: after.clone(),
+                    folders: Vec::new(),
+                    top: Some(top.as_path().to_owned()),
+                    doubt: doubt.clone(),
+                },
+            ),
+            Line::Ended { id } => drop(commands.remove(id)),
+            Line::Note { text } if notes.contains(text) => {}
+            Line::Note { text } => notes.push(text.clone()),
+            Line::Undoing => {}
+            Line::Undone { paths } => {
+                for path in paths {
+                    files.remove(path.as_path());
+                }
+                undone = true;
+            }
+        }
+    }
+    for (path, before, folders) in open.into_values() {
+        // Cut off: it is there whole, or was not made.
+        let cut = Net {
+            path,
+            after: Found::Unkept {
+                why: String::new(),
+                stamp: "cut off".to_owned(),
+            },
+            before,
+            folders,
+            top: None,
+            doubt: "the call was cut off, so that it is not known what it wrote".to_owned(),
+        };
+        add(&mut files, cut);
+    }
+    notes.extend(commands.into_values().map(|(what, top)| {
+        format!(
+            "the command `{what}` was cut off or runs; what it changed in {} is not known",
+            top.display()
+        )
+    }));
+    let mut files: Vec<Net> = files.into_values().collect();
+    files.retain(|net| !net.before.is(&net.after));
+    Changes {
+        undone: undone && files.is_empty(),
+        files,
+        notes,
+    }
+}
+
+/// Adds a change to what the run did to the same file before.
+fn add(files: &mut BTreeMap<PathBuf, Net>, net: Net) {
+    let Some(known) = files.get_mut(&net.path) else {
+        files.insert(net.path.clone(), net);
+        return;
+    };
+    // Two of its calls at once may both have seen the first state.
+    let goes_on = net.before.is(&known.after) || net.before.is(&known.before);
+    if !goes_on && known.doubt.is_empty() {
+        "somebody else changed it between two changes of the run".clone_into(&mut known.doubt);
+    }
+    if known.doubt.is_empty() {
+        known.doubt = net.doubt;
+    }
+    known.after = net.after;
+    known.folders.extend(net.folders);
+    known.top = known.top.take().or(net.top);
+}

@@ -1,0 +1,399 @@
+//! What a run changed, for whoever wants to see it or take it back.
+//!
+//! Invariants: a run is taken back whole, or as far as a person said that it
+//! may; a file that is not as the run left it stays, and is named; taking back
+//! is noted before it begins, and can be repeated if it was cut off.
+
+use super::found::{self, Found, Keep, Place, look};
+use super::journal::{Journal, Line, Net, sum};
+use super::{Changes, Inner};
+use crate::files::{Closed, Intent};
+use crabtalk_domain::ConversationKey;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+/// Bytes of a difference that is shown; a longer one is counted.
+const MAX_DIFF_BYTES: usize = 256 << 10;
+
+/// Bytes of all differences of an answer.
+const MAX_DIFFS_BYTES: usize = 2 << 20;
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It was not there before.
+    Created,
+    /// It was there, and is.
+    Changed,
+    /// It is not there any more.
+    Removed,
+}
+
+impl Kind {
+    /// The kind's name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// A file that a run changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What became of it.
+    pub kind: Kind,
+    /// What is different, for a person; empty if it was not asked for.
+    pub diff: String,
+    /// Why it cannot be taken back; empty if it can.
+    pub problem: String,
+}
+
+/// What a run changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunChanges {
+    /// The run's number.
+    pub run: u64,
+    /// Its files, by path.
+    pub files: Vec<FileChange>,
+    /// What is not known, in sentences.
+    pub notes: Vec<String>,
+    /// It was taken back.
+    pub undone: bool,
+}
+
+/// What was taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    /// The run, with its files; those with a problem stayed as they are.
+    pub changes: RunChanges,
+    /// Whether anything was done.
+    pub done: bool,
+}
+
+/// Why there is nothing to take back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UndoRefused {
+    /// The conversation has no such run.
+    #[error("run {0} changed no files that are known")]
+    NoRun(u64),
+    /// No run changed anything.
+    #[error("no run of this conversation changed files that could be put back")]
+    Nothing,
+    /// What is kept cannot be read.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Changes {
+    /// What runs changed, the newest first: one of them, or the last `most`.
+    /// Blocks.
+    pub(crate) fn list(
+        &self,
+        key: &ConversationKey,
+        run: Option<u64>,
+        most: usize,
+        diffs: bool,
+    ) -> Result<Vec<RunChanges>, UndoRefused> {
+        let inner = &*self.0;
+        let mut room = if diffs { MAX_DIFFS_BYTES } else { 0 };
+        let mut listed = Vec::new();
+        for number in inner.runs(key) {
+            if listed.len() >= most || run.is_some_and(|run| run != number) {
+                continue;
+            }
+            let journal = inner.journal(&(key.clone(), number));
+            let summed = sum(&journal.read().map_err(UndoRefused::Failed)?);
+            if run.is_none() && summed.files.is_empty() && summed.notes.is_empty() {
+                continue;
+            }
+            let files = summed.files.iter().map(|net| {
+                let diff = match room {
+                    0 => String::new(),
+                    _ => shown(net, &journal, &mut room),
+                };
+                let plan = inner.plan(net);
+                report(net, diff, plan.err().unwrap_or_default())
+            });
+            listed.push(RunChanges {
+                run: number,
+                files: files.collect(),
+                notes: summed.notes,
+                undone: summed.undone,
+            });
+        }
+        match (run, listed.is_empty()) {
+            (Some(run), true) => Err(UndoRefused::NoRun(run)),
+            _ => Ok(listed),
+        }
+    }
+
+    /// Takes a run back: this one, or the last that changed anything, each file
+    /// under its lock. Blocks.
+    pub(crate) fn undo<G>(
+        &self,
+        key: &ConversationKey,
+        run: Option<u64>,
+        how: How,
+        lock: impl Fn(&Path) -> G,
+    ) -> Result<Undone, UndoRefused> {
+        let inner = &*self.0;
+        // It guards no data.
+        let _one_at_a_time = inner.undoing.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |number: u64| {
+            let journal = inner.journal(&(key.clone(), number));
+            let summed = journal.read().map(|lines| sum(&lines));
+            summed
+                .map(|summed| (number, journal, summed))
+                .map_err(UndoRefused::Failed)
+        };
+        let found = match run {
+            Some(run) => match read(run)? {
+                (_, _, summed) if summed.files.is_empty() => None,
+                found => Some(found),
+            },
+            None => {
+                let mut found = None;
+                for number in inner.runs(key) {
+                    let one = read(number)?;
+                    if !one.2.files.is_empty() {
+                        found = Some(one);
+                        break;
+                    }
+                }
+                found
+            }
+        };
+        let Some((number, journal, summed)) = found else {
+            return Err(run.map_or(UndoRefused::Nothing, UndoRefused::NoRun));
+        };
+        let plans: Vec<Result<Step, String>> =
+            summed.files.iter().map(|net| inner.plan(net)).collect();
+        let refused = plans.iter().any(Result::is_err);
+        let possible = plans.iter().any(Result::is_ok);
+        let may = how.do_it && possible && (!refused || how.partly);
+        let (mut done, mut files) = (Vec::new(), Vec::new());
+        if may {
+            journal
+                .write(&[Line::Undoing])
+                .map_err(UndoRefused::Failed)?;
+        }
+        // What the run made goes first, so that it is in nobody's way.
+        let mut order: Vec<(usize, &Net)> = summed.files.iter().enumerate().collect();
+        order.sort_by_key(|(_, net)| net.before != Found::Nothing);
+        for (at, net) in order {
+            let plan = plans[at].clone();
+            let came = match (plan, may) {
+                (Ok(step), true) => {
+                    let _no_tool_meanwhile = lock(&net.path);
+                    take_back(net, step, &journal)
+                }
+                (plan, _) => plan.map(drop),
+            };
+            if may && came.is_ok() {
+                done.push(net.path.clone().into());
+            }
+            files.push(report(net, String::new(), came.err().unwrap_or_default()));
+        }
+        if may {
+            let line = Line::Undone { paths: done };
+            journal.write(&[line]).map_err(UndoRefused::Failed)?;
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        let undone = may && files.iter().all(|file| file.problem.is_empty());
+        Ok(Undone {
+            changes: RunChanges {
+                run: number,
+                files,
+                notes: summed.notes,
+                undone,
+            },
+            done: may,
+        })
+    }
+}
+
+impl From<String> for UndoRefused {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+/// How far to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct How {
+    /// Do it; else only say what would be.
+    pub(crate) do_it: bool,
+    /// Also where some files cannot be put back.
+    pub(crate) partly: bool,
+}
+
+/// What is to be done about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    PutBack,
+    /// It is as it was already.
+    Nothing,
+}
+
+impl Inner {
+    /// Runs that changed something, the newest first.
+    fn runs(&self, key: &ConversationKey) -> Vec<u64> {
+        let entries = std::fs::read_dir(self.folder(key));
+        let names = entries.into_iter().flatten().flatten();
+        let mut runs: Vec<u64> = names
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        runs
+    }
+
+    /// Whether a file may be put back, by how it is now.
+    fn plan(&self, net: &Net) -> Result<Step, String> {
+        let closed = Closed {
+            home: &self.home,
+            readable: &[],
+            writable: &[],
+        };
+        closed
+            .check(&net.path, Intent::Change)
+            .map_err(|e| e.to_string())?;
+        let now = look(&net.path, &mut Keep::Nowhere)?;
+        if now.is(&net.before) {
+            return Ok(Step::Nothing);
+        }
+        if !net.doubt.is_empty() {
+            return Err(net.doubt.clone());
+        }
+        if let Some(why) = net.before.lost() {
+            return Err(format!("what it was is not kept: {why}"));
+        }
+        if !now.is(&net.after) {
+            return Err(match now {
+                Found::Nothing => "it was removed since".to_owned(),
+                Found::File { .. } | Found::Link { .. } | Found::Unkept { .. } => {
+                    "it was changed since".to_owned()
+                }
+            });
+        }
+        Ok(Step::PutBack)
+    }
+}
+
+/// Puts a file back as it was before the run.
+fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
+    if step == Step::Nothing {
+        return Ok(());
+    }
+    let content = match &net.before {
+        Found::File { sha256, .. } => kept(journal, sha256)?,
+        Found::Nothing | Found::Link { .. } | Found::Unkept { .. } => Vec::new(),
+    };
+    let make = net.before != Found::Nothing;
+    let Some(place) = Place::reach(&net.path, make)? else {
+        return Err("a folder above it is gone".to_owned());
+    };
+    // A folder in its place went with what the run had put into it.
+    let now = match place.look(&mut Keep::Nowhere)? {
+        Found::Nothing if matches!(net.after, Found::Unkept { .. }) => Found::Nothing,
+        _ => net.after.clone(),
+    };
+    place.put(&net.before, &content, &now)?;
+    if net.before == Found::Nothing {
+        // Those that the tool made, or, of a command, those that git would not have.
+        let top = match &net.top {
+            Some(top) => Some(top.as_path()),
+            None => net.folders.iter().map(PathBuf::as_path).min(),
+        };
+        let top = match net.top {
+            Some(_) => top,
+            None => top.and_then(Path::parent),
+        };
+        if let Some(top) = top {
+            found::tidy(&net.path, top);
+        }
+    }
+    Ok(())
+}
+
+fn kept(journal: &Journal, sha256: &str) -> Result<Vec<u8>, String> {
+    let path = journal.objects().join(sha256);
+    let bytes = crabtalk_files::read(&path, found::MAX_FILE_BYTES)
+        .map_err(|e| format!("what it was cannot be read: {e}"))?;
+    match found::sha256(&bytes) == sha256 {
+        true => Ok(bytes),
+        false => Err("what it was is damaged".to_owned()),
+    }
+}
+
+fn report(net: &Net, diff: String, problem: String) -> FileChange {
+    let kind = match (&net.before, &net.after) {
+        (Found::Nothing, _) => Kind::Created,
+        (_, Found::Nothing) => Kind::Removed,
+        (
+            Found::File { .. } | Found::Link { .. } | Found::Unkept { .. },
+            Found::File { .. } | Found::Link { .. } | Found::Unkept { .. },
+        ) => Kind::Changed,
+    };
+    FileChange {
+        path: net.path.clone(),
+        kind,
+        diff,
+        problem,
+    }
+}
+
+/// What is different, in words and lines.
+fn shown(net: &Net, journal: &Journal, room: &mut usize) -> String {
+    let mut said = Vec::new();
+    let text = |found: &Found| match found {
+        Found::Nothing => Some(String::new()),
+        Found::File { sha256, .. } => String::from_utf8(kept(journal, sha256).ok()?)
+            .ok()
+            .filter(|text| !text.contains('\0')),
+        Found::Link { .. } | Found::Unkept { .. } => None,
+    };
+    if let (
+        Found::File {
+            mode: old, exact, ..
+        },
+        Found::File { mode: new, .. },
+    ) = (&net.before, &net.after)
+        && (found::is_program(*old) != found::is_program(*new) || *exact && old != new)
+    {
+        said.push(format!("mode {old:o} becomes {new:o}"));
+    }
+    match (text(&net.before), text(&net.after)) {
+        (Some(before), Some(after)) => {
+            if before != after {
+                said.push(crate::files::unified_diff(&before, &after));
+            }
+        }
+        _ => said.push(format!(
+            "{} becomes {}",
+            word(&net.before),
+            word(&net.after)
+        )),
+    }
+    let said = said.join("\n");
+    if said.len() > MAX_DIFF_BYTES.min(*room) {
+        return format!("{} lines, too many to be shown", said.lines().count());
+    }
+    *room = room.saturating_sub(said.len()).max(1);
+    said
+}
+
+fn word(found: &Found) -> String {
+    match found {
+        Found::Nothing => "nothing".to_owned(),
+        Found::File { size, .. } => format!("{size} bytes"),
+        Found::Link { target } => {
+            format!("a link to {}", target.as_os_str().to_string_lossy())
+        }
+        Found::Unkept { .. } => "what was not kept".to_owned(),
+    }
+}

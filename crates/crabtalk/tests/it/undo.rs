@@ -1,0 +1,166 @@
+//! What a run changed is shown and put back: in the chat, by command, from
+//! elsewhere.
+
+use crate::remote::{Elsewhere, PLAIN, token};
+use crate::rig::{ModelServer, TestEnv, Tmux, has_tools};
+use crabtalk_client::Client;
+use crabtalk_proto::{ListChangesMsg, SendMsg, UndoMsg};
+use crabtalk_testkit::scripted::{Script, openai};
+use serde_json::json;
+
+const ALLOWED: &str = "permissions: { bash: allow, write: allow, edit: allow }";
+
+fn text(env: &TestEnv, name: &str) -> String {
+    std::fs::read_to_string(env.work.join(name)).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
+    if !has_tools("the_chat_shows_what_a_run_changed", &["tmux", "git"]) {
+        return;
+    }
+    let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
+    let model = ModelServer::start(Script::openai([
+        openai::tools(
+            "both",
+            &[
+                ("edit", edit),
+                (
+                    "bash",
+                    json!({"command": "mkdir made; echo new > made/file"}),
+                ),
+            ],
+        ),
+        openai::text("Both are done."),
+        openai::tools(
+            "more",
+            &[("write", json!({"path": "greeting", "content": "Bye\n"}))],
+        ),
+        openai::text("It is written."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", ALLOWED);
+    env.script("greeting", "Helo\n");
+    env.shell("git init -q").await;
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 80, 24);
+    terminal.shows("say something", 1).await;
+    terminal.types("/undo");
+    terminal
+        .shows("no run of this conversation changed", 1)
+        .await;
+    terminal.types("go");
+    terminal.shows("Both are done.", 1).await;
+    terminal.shows("scripted \u{b7}", 1).await;
+    terminal.types("/diff");
+    let screen = terminal.shows("run 1 changed 2 files", 1).await;
+    let screen = match screen.contains("1 + new") {
+        true => screen,
+        false => terminal.shows("1 + new", 1).await,
+    };
+    assert!(screen.contains("1 - Helo"), "{screen}");
+    assert!(screen.contains("created "), "{screen}");
+
+    terminal.types("and");
+    terminal.shows("It is written.", 1).await;
+    terminal.shows("scripted \u{b7}", 2).await;
+    terminal.types("/undo 1");
+    let screen = terminal.shows("`/undo partly`", 1).await;
+    assert!(screen.contains("stays: it was changed since"), "{screen}");
+    assert_eq!(text(&env, "greeting"), "Bye\n");
+    terminal.types("/undo");
+    terminal.shows("run 2 is put back:", 1).await;
+    terminal.types("/undo");
+    terminal.shows("run 1 is put back:", 1).await;
+    assert_eq!(text(&env, "greeting"), "Helo\n");
+    assert!(!env.work.join("made").exists());
+    terminal.key("C-d");
+    terminal.shows("ended with 0", 1).await;
+}
+
+#[tokio::test]
+async fn a_command_says_what_it_would_put_back_and_does_it() {
+    let env = TestEnv::new();
+    env.agent("crab", ALLOWED);
+    let _daemon = env.daemon().await;
+    let ask = "/tool write {\"path\":\"made\",\"content\":\"one\\n\"}";
+    env.run(&["ask", ask]).await.ok();
+    assert_eq!(text(&env, "made"), "one\n");
+    let would = env.run(&["undo", "--dry-run"]).await.ok();
+    assert!(would.contains("run 1 would be put back:"), "{would}");
+    assert!(would.contains("would be removed"), "{would}");
+    assert_eq!(text(&env, "made"), "one\n");
+    let diff = env.run(&["diff"]).await.ok();
+    assert!(diff.contains("+one"), "{diff}");
+    // Somebody else's work stays.
+    env.script("made", "mine\n");
+    let refused = env.shell("\"$CRABTALK\" undo; echo $?").await.ok();
+    assert!(refused.contains("stays: it was changed since"), "{refused}");
+    assert!(refused.ends_with("1\n"), "{refused}");
+    assert_eq!(text(&env, "made"), "mine\n");
+    env.script("made", "one\n");
+    env.run(&["undo"]).await.ok();
+    assert!(!env.work.join("made").exists());
+    env.run(&["undo"]).await.fails(1);
+}
+
+#[tokio::test]
+async fn what_was_changed_before_a_crash_is_put_back_after_it() {
+    let env = TestEnv::new();
+    env.agent("crab", ALLOWED);
+    let daemon = env.daemon().await;
+    let ask = "/tool write {\"path\":\"made\",\"content\":\"one\\n\"}";
+    env.run(&["ask", ask]).await.ok();
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    env.run(&["undo", "1"]).await.ok();
+    assert!(!env.work.join("made").exists());
+}
+
+/// The code with which undoing is refused, or 0.
+async fn undo(client: &Client, sender: &str) -> u32 {
+    let request = UndoMsg {
+        sender: sender.into(),
+        ..UndoMsg::default()
+    };
+    let answer = client.call(request).await;
+    answer.map_or_else(|error| error.code().unwrap_or(1), |_| 0)
+}
+
+#[tokio::test]
+async fn only_who_acts_for_an_owner_puts_anything_back_from_elsewhere() {
+    let elsewhere = Elsewhere::with(PLAIN).await;
+    elsewhere.env.agent("crab", ALLOWED);
+    elsewhere.env.run(&["daemon", "reload"]).await.ok();
+    let owner = elsewhere.owner();
+    let made = elsewhere.env.work.join("made");
+    let ask = format!(
+        "/tool write {{\"path\":\"{}\",\"content\":\"one\"}}",
+        made.display()
+    );
+    let say = SendMsg {
+        sender: Some("user".into()),
+        content: ask,
+        ..SendMsg::default()
+    };
+    owner.call(say).await.unwrap();
+    let guest = elsewhere.talker("guest", &["*"]).await;
+    let operator = elsewhere.client(token("ops", "operate", &["user"])).await;
+    let stranger = elsewhere.client(token("boss", "admin", &["tg:*"])).await;
+    let admin = elsewhere.client(token("root", "admin", &[])).await;
+    assert_eq!(undo(&guest, "user").await, 403);
+    assert_eq!(undo(&operator, "user").await, 403);
+    assert_eq!(undo(&stranger, "user").await, 404);
+    assert_eq!(undo(&stranger, "tg:1").await, 403);
+    assert!(made.exists());
+    let list = ListChangesMsg {
+        sender: "user".into(),
+        ..ListChangesMsg::default()
+    };
+    let error = guest.call(list.clone()).await.unwrap_err();
+    assert_eq!(error.code(), Some(403));
+    assert_eq!(admin.call(list).await.unwrap().runs.len(), 1);
+    assert_eq!(undo(&admin, "user").await, 0);
+    assert!(!made.exists());
+}
