@@ -159,6 +159,9 @@ pub(crate) enum Command {
         /// Allow exactly this from now on.
         #[arg(long)]
         always: bool,
+        /// Allow from now on what begins like this, where that is offered.
+        #[arg(long, conflicts_with = "always")]
+        prefix: bool,
         /// Do not ask again at the terminal; what is allowed is printed all
         /// the same.
         #[arg(long)]

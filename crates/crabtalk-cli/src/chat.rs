@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, Interrupts, OnInterrupt};
 use crate::history::show_entry;
+use crate::switch::places;
 use crate::view::Style;
 use crabtalk_client::RunNews;
 use crabtalk_proto::{AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code};
@@ -22,6 +23,7 @@ const SHOWN_AT_START: u32 = 10;
 
 const HELP: &str = "In a chat:
   /history   the last messages again
+  /switch    your conversations; /switch WORDS searches, /switch NUMBER turns to one
   /kill      cancel what runs in this conversation
   /help      this
   /quit      leave (also Ctrl-D)
@@ -35,6 +37,8 @@ enum Line<'a> {
     Quit,
     Kill,
     History,
+    /// Turn to another conversation, or list them.
+    Switch(&'a str),
     /// For the agent, skills included.
     Say(&'a str),
 }
@@ -46,7 +50,11 @@ fn meaning(line: &str) -> Line<'_> {
         "/quit" | "/exit" | "/q" => Line::Quit,
         "/kill" => Line::Kill,
         "/history" => Line::History,
-        text => Line::Say(text),
+        "/switch" => Line::Switch(""),
+        text => match text.strip_prefix("/switch ") {
+            Some(what) => Line::Switch(what.trim()),
+            None => Line::Say(text),
+        },
     }
 }
 
@@ -83,6 +91,7 @@ async fn talk(context: &mut Context, input: &mut dyn Input, bell: bool) -> Resul
             Line::Quit => return Ok(()),
             Line::Kill => kill(context).await,
             Line::History => show_history(context).await,
+            Line::Switch(what) => switch(context, what, bell).await,
             Line::Say(text) => say(context, text, bell).await,
         };
         survive(context, done)?;
@@ -120,6 +129,7 @@ async fn show_history(context: &mut Context) -> Result<(), Error> {
         sender: context.sender(),
         before: None,
         limit: SHOWN_AT_START,
+        first: false,
     };
     match context.connection().await?.get_history(request).await {
         Ok(page) => {
@@ -149,6 +159,50 @@ async fn kill(context: &mut Context) -> Result<(), Error> {
         .console
         .screen
         .note("crabtalk: the run was cancelled")?)
+}
+
+/// Lists where one may turn to, or turns to one of it by its number.
+async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Error> {
+    let client = context.client().await?;
+    let own = match context.sender() {
+        sender if sender.is_empty() => "user".to_owned(),
+        sender => sender,
+    };
+    let places = places(&client, &own).await?;
+    let conversations = places.iter().filter(|place| place.archive.is_none());
+    let Ok(number) = what.parse::<usize>() else {
+        let mut shown = 0;
+        for (at, place) in (1..).zip(conversations) {
+            if place.fits(what) {
+                let now = jiff::Timestamp::now();
+                let said = format!(
+                    "{at:3}  {}, {}: {}",
+                    place.name(),
+                    place.age(now),
+                    place.about()
+                );
+                context.console.screen.note(&said)?;
+                shown += 1;
+            }
+        }
+        let said = match shown {
+            0 => "no conversation fits",
+            _ => "/switch NUMBER turns to one",
+        };
+        return Ok(context.console.screen.note(said)?);
+    };
+    let chosen = number
+        .checked_sub(1)
+        .and_then(|at| conversations.clone().nth(at));
+    let Some(place) = chosen else {
+        return Err(Error::Usage(format!(
+            "there is no conversation {number}; /switch lists them"
+        )));
+    };
+    let said = format!("crabtalk: now in the conversation of {}", place.name());
+    context.turn_to(place);
+    context.console.screen.note(&said)?;
+    begin(context, bell).await
 }
 
 async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error> {

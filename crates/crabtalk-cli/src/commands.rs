@@ -6,7 +6,7 @@ mod archives;
 mod asks;
 mod audit;
 mod bus;
-pub(crate) mod changes;
+mod changes;
 mod components;
 mod config;
 mod conversations;
@@ -92,7 +92,19 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Events => events::events(context).await,
         Command::Asks => asks::list(context).await,
         Command::Reply { id, text } => asks::reply(context, id, text.join(" ")).await,
-        Command::Approve { id, always, yes } => asks::approve(context, id, always, yes).await,
+        Command::Approve {
+            id,
+            always,
+            prefix,
+            yes,
+        } => {
+            let lasting = match (always, prefix) {
+                (_, true) => asks::Lasting::Prefix,
+                (true, false) => asks::Lasting::Exactly,
+                (false, false) => asks::Lasting::Once,
+            };
+            asks::approve(context, id, lasting, yes).await
+        }
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
         Command::Approvals { command } => {
             approvals::run(context, command.unwrap_or(args::Approvals::List)).await

@@ -5,6 +5,7 @@ use crate::args::Global;
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
 use crate::project;
+use crate::switch::Place;
 use crate::system;
 use crate::table;
 use crate::text;
@@ -63,6 +64,16 @@ impl Context {
     /// stands (CONV-11). Empty means the daemon's default.
     pub(crate) fn sender(&self) -> String {
         self.speaker.clone()
+    }
+
+    /// Speaks in another conversation from now on.
+    pub(crate) fn turn_to(&mut self, place: &Place) {
+        self.global.agent = Some(place.agent.clone());
+        let folder = PathBuf::from(&place.folder);
+        if place.sender != self.speaker && folder.is_dir() {
+            self.global.cwd = Some(folder);
+        }
+        self.speaker.clone_from(&place.sender);
     }
 
     /// The sender that a list is narrowed to: one that was named, since a list

@@ -30,6 +30,7 @@ mod error;
 mod context;
 
 mod ask;
+mod changes;
 mod chat;
 mod commands;
 mod follow;
@@ -45,6 +46,7 @@ mod programs;
 mod project;
 mod screen;
 mod stdin;
+mod switch;
 mod system;
 mod table;
 mod terminal;

@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 /// The answer that keeps what was asked.
 const ALWAYS: &str = "Allow always";
 
+/// The answer that keeps the beginning of a command.
+const PREFIX: &str = "Allow prefix";
+
 /// How an approval is denied.
 const CHOICES: &str = "[n]o (or n: reason)";
 
@@ -99,7 +102,8 @@ impl Prompt {
     }
 
     fn always(&self) -> &'static str {
-        match self.ask.always {
+        match &self.ask.always {
+            Some(rule) if !rule.prefix.is_empty() => "[y]es once, [a]lways, [p]refix, ",
             Some(_) => "[y]es once, [a]lways, ",
             None => "[y]es once, ",
         }
@@ -123,6 +127,16 @@ impl Prompt {
         Step::Answer(self.answer())
     }
 
+    /// Whether an answer is one that the ask offers.
+    fn offers(&self, answer: &str) -> bool {
+        let always = self.ask.always.as_ref();
+        match answer {
+            ALWAYS => always.is_some(),
+            PREFIX => always.is_some_and(|rule| !rule.prefix.is_empty()),
+            _ => true,
+        }
+    }
+
     /// An answer to an approval. Only a denial is taken before all was seen.
     fn judge(&self, line: Option<&str>) -> Step {
         let Some(line) = line else {
@@ -131,7 +145,7 @@ impl Prompt {
         let answer = approval(line);
         if self.unseen.is_empty() {
             return match answer {
-                Some(answer) if answer == ALWAYS && self.ask.always.is_none() => Step::Show(
+                Some(answer) if !self.offers(&answer) => Step::Show(
                     "That is not offered here. Please answer y, n, or n: and a reason > "
                         .to_owned(),
                 ),
@@ -196,6 +210,7 @@ fn approval(line: &str) -> Option<String> {
             Some("Allow once".to_owned())
         }
         ("a" | "always" | "2" | "allow always", None) => Some("Allow always".to_owned()),
+        ("p" | "prefix" | "4" | "allow prefix", None) => Some(PREFIX.to_owned()),
         ("n" | "no" | "3" | "deny", None) => Some("Deny".to_owned()),
         ("n" | "no" | "3" | "deny", Some(reason)) => Some(format!("Deny: {reason}")),
         _ => None,

@@ -148,6 +148,10 @@ impl View {
         }
         let name = self.calls.get(&event.call_id);
         let name = name.map_or("tool", String::as_str);
+        // What a command says comes with its result.
+        if name == "bash" {
+            return Ok(());
+        }
         let far = match event.total {
             Some(total) => format!("{} of {total}", event.progress),
             None => event.progress.to_string(),

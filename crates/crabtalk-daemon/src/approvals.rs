@@ -12,7 +12,7 @@ use crabtalk_domain::{BoxFuture, PermissionRule};
 use crabtalk_proto::Status;
 use crabtalk_runtime::ApprovalBook;
 use crabtalk_runtime::gate::Approval;
-use crabtalk_runtime::gate::approvals::{self, Wanted};
+use crabtalk_runtime::gate::approvals;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -114,16 +114,6 @@ impl ApprovalFile {
     }
 }
 
-fn wanted(approval: &Approval) -> Wanted<'_> {
-    Wanted {
-        agent: &approval.agent,
-        sender: &approval.sender,
-        tool: &approval.tool,
-        exact: &approval.exact,
-        cwd: &approval.cwd,
-    }
-}
-
 /// Reads the file where waiting for a disk is allowed.
 pub(crate) fn read(path: &std::path::Path) -> Result<Vec<Approval>, String> {
     let text = read_limited(path, MAX_BYTES)
@@ -143,7 +133,7 @@ impl ApprovalBook for ApprovalFile {
             let path = self.path.clone();
             let written = tokio::task::spawn_blocking(move || {
                 let mut all = read(&path)?;
-                if !all.iter().any(|known| known.covers(&wanted(&approval))) {
+                if !all.iter().any(|known| known.is_same(&approval)) {
                     all.push(approval);
                 }
                 let text = approvals::render(&all).map_err(|e| e.to_string())?;

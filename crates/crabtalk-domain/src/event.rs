@@ -71,6 +71,9 @@ pub struct AskRule {
     pub exact: String,
     /// In which working folder.
     pub cwd: String,
+    /// The beginning of the command that "Allow prefix" would keep in its place;
+    /// empty where that is not offered.
+    pub prefix: String,
 }
 
 /// Questions that a run waits for (RUN-7, GATE-4). Texts are exact; what

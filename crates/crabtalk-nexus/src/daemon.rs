@@ -306,6 +306,7 @@ impl Backend for Daemon {
                 sender: SENDER.into(),
                 before: None,
                 limit: 20,
+                first: false,
             };
             let page = match self.client.call(request).await {
                 Ok(page) => page,

@@ -26,6 +26,8 @@ pub enum Answer {
     AllowOnce,
     /// This call may run, now and whenever it comes again.
     AllowAlways,
+    /// This call may run, and whatever command begins like it.
+    AllowPrefix,
     /// This call must not run; the reason reaches the model.
     Deny(String),
 }
@@ -41,6 +43,7 @@ impl Answer {
             Self::Questions(answers) => answers.to_string(),
             Self::AllowOnce => "Allow once".into(),
             Self::AllowAlways => "Allow always".into(),
+            Self::AllowPrefix => "Allow prefix".into(),
             Self::Deny(reason) if reason.is_empty() => "Deny".into(),
             Self::Deny(reason) => format!("Deny: {reason}"),
         };
@@ -54,6 +57,7 @@ impl Answer {
             Self::Questions(_) => "answered",
             Self::AllowOnce => "allow once",
             Self::AllowAlways => "allow always",
+            Self::AllowPrefix => "allow prefix",
             Self::Deny(_) => "deny",
         }
     }
@@ -208,10 +212,12 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// What has to be kept before the answer counts.
-    pub(crate) fn rule(&self) -> Option<&AskRule> {
-        let always = self.answer == Answer::AllowAlways;
-        self.ask.always.as_ref().filter(|_| always)
+    /// What has to be kept before the answer counts, and whether as a prefix.
+    pub(crate) fn rule(&self) -> Option<(&AskRule, bool)> {
+        let prefix = self.answer == Answer::AllowPrefix;
+        let always = self.answer == Answer::AllowAlways || prefix;
+        let rule = self.ask.always.as_ref().filter(|_| always)?;
+        Some((rule, prefix))
     }
 
     /// Gives the answer.

@@ -6,13 +6,13 @@ mod walls;
 
 pub use config::{OpenPaths, OsToolsConfig};
 
-use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Workplace};
+use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Tail, Workplace, told};
 use crate::changes::{Changes, How, RunChanges, UndoRefused, Undone};
 use crate::file_work::FileWork;
 use crate::files::{Intent, ReadArguments, is_below};
 use crate::specs;
 use crabtalk_domain::tool::{
-    Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
+    Caller, Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
 use crabtalk_guardian::{Guardian, Places, SandboxConfig, SandboxPolicy, Walls};
@@ -23,6 +23,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use walls::SandboxOf;
 
 /// `bash`, `read`, `edit` and `write`.
@@ -180,7 +181,12 @@ impl OsTools {
 
     /// Runs the command that was judged; the call's arguments say no more
     /// than how long it may take.
-    async fn bash(&self, call: &Invocation, command: &ShellCommand) -> Result<ToolOutput, Failure> {
+    async fn bash(
+        &self,
+        call: &Invocation,
+        command: &ShellCommand,
+        caller: &dyn Caller,
+    ) -> Result<ToolOutput, Failure> {
         let arguments: BashArguments = arguments(call)?;
         let timeout = arguments
             .timeout_ms
@@ -193,20 +199,20 @@ impl OsTools {
             })
             .await?;
         let sandbox = self.policy(call, &cwd).await?;
-        Ok(self
-            .shell
-            .run(Order {
-                key: Some(call.key.clone()),
-                command: command.text.clone(),
-                environment: command.environment.clone(),
-                cwd,
-                timeout: timeout.min(self.config.max_timeout),
-                sandbox,
-                around: Some(self.changes.around(call, &call.cwd, &command.text)),
-                outputs: self.outputs_of(&call.key),
-                prefix: format!("bash-{}-", call.run),
-            })
-            .await)
+        let (said, heard) = watch::channel(Tail::default());
+        let run = self.shell.run(Order {
+            said: Some(said),
+            key: Some(call.key.clone()),
+            command: command.text.clone(),
+            environment: command.environment.clone(),
+            cwd,
+            timeout: timeout.min(self.config.max_timeout),
+            sandbox,
+            around: Some(self.changes.around(call, &call.cwd, &command.text)),
+            outputs: self.outputs_of(&call.key),
+            prefix: format!("bash-{}-", call.run),
+        });
+        Ok(told(run, heard, caller).await)
     }
 
     /// What the command may reach, if it is to run in the sandbox.
@@ -250,9 +256,10 @@ impl OsTools {
         call: &Invocation,
         subject: &Subject,
         shown: Option<&Preview>,
+        caller: &dyn Caller,
     ) -> ToolOutput {
         let done = match (call.name.as_str(), subject) {
-            ("bash", Subject::Command(command)) => self.bash(call, command).await,
+            ("bash", Subject::Command(command)) => self.bash(call, command, caller).await,
             ("read", Subject::Path { path, write: false }) => self.read(call, path).await,
             ("edit" | "write", Subject::Path { path, write: true }) => {
                 self.change(call, path, shown).await
@@ -374,7 +381,7 @@ impl ToolProvider for OsTools {
     }
 
     fn call<'a>(&'a self, call: &'a Invocation, subject: &'a Subject) -> BoxFuture<'a, ToolOutput> {
-        Box::pin(self.called(call, subject, None))
+        Box::pin(self.called(call, subject, None, &()))
     }
 
     fn call_as_shown<'a>(
@@ -383,7 +390,17 @@ impl ToolProvider for OsTools {
         subject: &'a Subject,
         shown: &'a Preview,
     ) -> BoxFuture<'a, ToolOutput> {
-        Box::pin(self.called(call, subject, Some(shown)))
+        Box::pin(self.called(call, subject, Some(shown), &()))
+    }
+
+    fn call_for<'a>(
+        &'a self,
+        call: &'a Invocation,
+        subject: &'a Subject,
+        shown: Option<&'a Preview>,
+        caller: &'a dyn Caller,
+    ) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(self.called(call, subject, shown, caller))
     }
 }
 

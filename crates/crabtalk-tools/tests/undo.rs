@@ -1,4 +1,5 @@
 //! What runs changed among files is shown and put back, or refused by name.
+#![cfg(test)]
 
 mod support;
 

@@ -5,10 +5,13 @@
 //! transcript  a run's events as lines
 //! ask         questions and approvals
 //! slash       commands and completion
+//! picker      conversations to switch to
+//! image       images that are shown to the agent
 //! message     what is sent of what was written
 //! runs        the runs that are followed
 //! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
+//! turn        to another conversation
 //! keys, say   what keys and messages do
 //! draw        where all of it stands
 //! ```
@@ -22,13 +25,16 @@ mod calls;
 mod changes;
 mod draw;
 mod hear;
+mod image;
 mod keys;
 mod message;
 mod outage;
+mod picker;
 mod runs;
 mod say;
 mod slash;
 mod transcript;
+mod turn;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -42,6 +48,7 @@ use crossterm::event::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use outage::Outage;
+use picker::Picker;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
 use runs::Runs;
 use slash::Candidate;
@@ -89,6 +96,7 @@ struct Live<'a> {
     composer: Composer,
     history: Option<FileBackedHistory>,
     popup: Option<Popup>,
+    picker: Option<Picker>,
     transcript: Transcript,
     runs: Runs,
     /// Steering messages that no run has read yet.
@@ -165,6 +173,7 @@ impl<'a> Live<'a> {
             composer: Composer::with_history(remembered(history.as_ref())),
             history,
             popup: None,
+            picker: None,
             transcript,
             runs: Runs::default(),
             steers: VecDeque::new(),

@@ -58,6 +58,9 @@ fn entry(approval: &ApprovalInfo, since: &str) -> String {
         text.push_str("\n    ");
         text.push_str(line);
     }
+    if !approval.prefix.is_empty() {
+        text.push_str(" (and whatever follows)");
+    }
     text
 }
 

@@ -55,11 +55,19 @@ pub(super) async fn reply(
     answer(context, id, None, content).await
 }
 
+/// For how long something is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasting {
+    Once,
+    Exactly,
+    Prefix,
+}
+
 /// Allows one call, having shown all that this allows.
 pub(super) async fn approve(
     context: &mut Context,
     id: Option<String>,
-    always: bool,
+    lasting: Lasting,
     yes: bool,
 ) -> Result<(), Error> {
     let asks = pending(context).await?;
@@ -70,13 +78,23 @@ pub(super) async fn approve(
             "{named} is a question; `crabtalk reply --id {named} ANSWER` answers it"
         )));
     }
-    if always && ask.always.is_none() {
+    let rule = ask.always.as_ref();
+    let offered = match lasting {
+        Lasting::Once => true,
+        Lasting::Exactly => rule.is_some(),
+        Lasting::Prefix => rule.is_some_and(|rule| !rule.prefix.is_empty()),
+    };
+    if !offered {
         return Err(Error::Failed(format!(
-            "{named} cannot be allowed for good; `crabtalk approve {named}` allows it once"
+            "{named} cannot be allowed so; `crabtalk approve {named}` allows it once"
         )));
     }
     let shown = wanted(&ask, &found.agent);
-    let how = if always { "from now on" } else { "once" };
+    let (how, content) = match lasting {
+        Lasting::Once => ("once", "Allow once"),
+        Lasting::Exactly => ("from now on", "Allow always"),
+        Lasting::Prefix => ("from now on, by its prefix", "Allow prefix"),
+    };
     match context.console.terminal.as_mut().filter(|_| !yes) {
         Some(terminal) => {
             let question = format!("Allow it {how}? [y]es, [n]o > ");
@@ -88,7 +106,6 @@ pub(super) async fn approve(
         }
         None => context.console.screen.note(&shown)?,
     }
-    let content = if always { "Allow always" } else { "Allow once" };
     send(context, found, named, content.to_owned()).await
 }
 

@@ -153,6 +153,7 @@ async fn last_entries(
             sender: sender.clone(),
             before,
             limit: missing.min(PAGE),
+            first: false,
         };
         let page = connection.get_history(request).await?;
         let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);

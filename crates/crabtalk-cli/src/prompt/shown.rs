@@ -74,6 +74,12 @@ pub(crate) fn wanted(ask: &AskUserEvent, agent: &str) -> String {
             text.push(':');
             indent(&mut text, &rule.exact);
         }
+        if !rule.prefix.is_empty() {
+            text.push_str(&format!(
+                "\n  \"prefix\" keeps: {} and whatever follows it",
+                one_line(&rule.prefix)
+            ));
+        }
     }
     text
 }

@@ -9,6 +9,10 @@ use crabtalk_runtime::Error;
 /// Entries of a page when the client does not say.
 const DEFAULT_PAGE: usize = 100;
 
+/// Bytes from the begin of a log in which its first messages are looked for: one
+/// that is longer than that is not found, and the words of others are.
+const NEAR_THE_BEGIN: u64 = 64 << 10;
+
 /// Most entries of a page.
 const MAX_PAGE: usize = 1000;
 
@@ -21,12 +25,22 @@ const MAX_FILE_MESSAGES: usize = 10_000;
 impl Session {
     pub(super) async fn history_page(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        let mut page = self
-            .page(LogPart::Conversation(key), request.before, request.limit)
-            .await?;
+        let before = match request.first {
+            true => Some(NEAR_THE_BEGIN),
+            false => request.before,
+        };
+        // Of a long page near the begin the first ones are wanted.
+        let limit = match request.first {
+            true => MAX_PAGE as u32,
+            false => request.limit,
+        };
+        let mut page = self.page(LogPart::Conversation(key), before, limit).await?;
         // What was acknowledged is there, whether or not a step took it yet.
         page.entries.append(&mut page.waiting);
-        let (entries, more) = entries(page);
+        let (mut entries, more) = entries(page);
+        if request.first && request.limit > 0 {
+            entries.truncate(request.limit as usize);
+        }
         Ok(HistoryPage { entries, more })
     }
 

@@ -61,6 +61,7 @@ impl Session {
             Some((now, zone)) => legacy::day_label(at, *now, zone),
             None => at.to_owned(),
         };
+        let catalog = self.node.runtime().catalog();
         let info = |summary: Summary| {
             // What is in memory is newer than any cache of the list.
             let now = live.get(&summary.key).filter(|_| !summary.superseded);
@@ -74,6 +75,13 @@ impl Session {
                 message_count: now.map_or(summary.message_count, |live| live.message_count),
                 alive_secs: meta.uptime_secs,
                 date: date(&summary.meta.created_at),
+                used_at: Timestamp::try_from(summary.modified)
+                    .map(|at| at.to_string())
+                    .unwrap_or_default(),
+                cwd: catalog
+                    .cwd(&summary.key, meta)
+                    .to_string_lossy()
+                    .into_owned(),
             }
         };
         let mut summaries = self

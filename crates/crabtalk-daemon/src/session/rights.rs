@@ -210,5 +210,9 @@ fn approval_info(index: u32, approval: &Approval) -> ApprovalInfo {
         cwd: approval.cwd.clone(),
         at: approval.at.clone(),
         by: approval.by.clone(),
+        prefix: match approval.prefix {
+            true => approval.exact.clone(),
+            false => String::new(),
+        },
     }
 }

@@ -275,6 +275,7 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
             tool: shown(&rule.tool),
             exact: shown(&rule.exact),
             cwd: shown(&rule.cwd),
+            prefix: shown(&rule.prefix),
             ..ApprovalInfo::default()
         }),
         lines: u32::try_from(ask.detail.lines().count()).unwrap_or(u32::MAX),

@@ -8,6 +8,10 @@ use serde_json::{Map, Value};
 const NOT_OFFERED: &str = "\"Allow always\" is not offered here; \"Allow once\" allows this call, and \
      a rule in the agent's file allows more; the question still waits";
 
+/// Said of "Allow prefix" where there is none to be allowed.
+const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, since nobody could say what else would be \
+     allowed; \"Allow once\" allows this call; the question still waits";
+
 /// Makes an answer of a reply, or says what would be one.
 pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
     let content = content.trim();
@@ -20,6 +24,10 @@ pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
             if answer == Answer::AllowAlways && ask.always.is_none() {
                 return Err(NOT_OFFERED.into());
             }
+            let prefix = ask.always.as_ref().map(|rule| rule.prefix.as_str());
+            if answer == Answer::AllowPrefix && prefix.is_none_or(str::is_empty) {
+                return Err(NO_PREFIX.into());
+            }
             Ok(answer)
         }
         AskKind::Question => questions(&ask.questions, content).map(Answer::Questions),
@@ -31,6 +39,7 @@ fn approval(content: &str) -> Result<Answer, String> {
     match lower.as_str() {
         "allow once" | "1" | "y" | "yes" => return Ok(Answer::AllowOnce),
         "allow always" | "2" => return Ok(Answer::AllowAlways),
+        "allow prefix" | "4" => return Ok(Answer::AllowPrefix),
         "deny" | "3" | "n" | "no" => return Ok(Answer::Deny(String::new())),
         _ => {}
     }
@@ -224,6 +233,7 @@ mod tests {
                 tool: "bash".into(),
                 exact: "ls".into(),
                 cwd: "/w".into(),
+                prefix: String::new(),
             }),
             ..ask(AskKind::Approval, vec![])
         };

@@ -2,7 +2,8 @@
 //! (GATE-4).
 //!
 //! Invariant: an approval covers exactly one call text of one tool, agent,
-//! sender and working folder; it is compared, never interpreted.
+//! sender and working folder; it is compared, never interpreted. One that is a
+//! prefix covers nothing by itself: it is judged as a narrow rule.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,10 @@ pub struct Approval {
     pub at: String,
     /// Who gave it.
     pub by: String,
+    /// Whether `exact` is the beginning of commands, and whatever follows it is
+    /// allowed too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prefix: bool,
 }
 
 /// What a new approval would have to match.
@@ -43,11 +48,28 @@ pub struct Wanted<'a> {
 impl Approval {
     /// Whether it covers exactly this call.
     pub fn covers(&self, wanted: &Wanted<'_>) -> bool {
-        self.agent == wanted.agent
+        !self.prefix
+            && self.agent == wanted.agent
             && self.sender == wanted.sender
             && self.tool == wanted.tool
             && self.exact == wanted.exact
             && self.cwd == wanted.cwd
+    }
+
+    /// Whether the other one allows the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let what = |one: &Self| {
+            let (tool, exact) = (one.tool.clone(), one.exact.clone());
+            (
+                one.agent.clone(),
+                one.sender.clone(),
+                tool,
+                exact,
+                one.cwd.clone(),
+                one.prefix,
+            )
+        };
+        what(self) == what(other)
     }
 }
 
@@ -117,6 +139,7 @@ mod tests {
             cwd: "/w".into(),
             at: "2026-11-21T15:00:00Z".into(),
             by: "user".into(),
+            prefix: false,
         }
     }
 
@@ -177,6 +200,25 @@ mod tests {
         ] {
             assert!(!given.covers(&other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_prefix_covers_nothing_by_itself() {
+        let prefix = Approval {
+            prefix: true,
+            ..approval("git push")
+        };
+        let wanted = Wanted {
+            agent: "crab",
+            sender: "user",
+            tool: "bash",
+            exact: "git push",
+            cwd: "/w",
+        };
+        assert!(!prefix.covers(&wanted));
+        assert!(!prefix.is_same(&approval("git push")));
+        let text = render(std::slice::from_ref(&prefix)).expect("renders");
+        assert_eq!(parse(&text).expect("parses"), [prefix]);
     }
 
     #[test]

@@ -425,6 +425,7 @@ fn approval(tool: &str, exact: &str) -> Approval {
         cwd: "/w/p".into(),
         at: "2026-11-21T15:00:00Z".into(),
         by: "user".into(),
+        prefix: false,
     }
 }
 

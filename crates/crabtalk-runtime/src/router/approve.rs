@@ -5,7 +5,7 @@ use super::{CallContext, Router, shown};
 use crate::asks::{Answer, Answered, PendingAsk};
 use crate::error::with_source;
 use crate::gate::approvals::Wanted;
-use crate::gate::{Approval, Disk, Question, Standing, Verdict, disk, judge};
+use crate::gate::{Approval, Disk, Question, Standing, Verdict, disk, judge, prefix};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
 use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject, ToolProvider, ToolSpec};
 use crabtalk_domain::{
@@ -96,8 +96,57 @@ impl Router {
                     return Ok(judged(context, &case, lifted));
                 }
             }
+            let prefixes = self.prefixes(context, &case);
+            if let Some(lifted) = self.by_prefix(context, &case, prefixes).await {
+                return Ok(judged(context, &case, lifted));
+            }
         }
         self.decide(context, case, verdict).await
+    }
+
+    /// The rules of the beginnings of commands that were allowed for good.
+    fn prefixes(&self, context: &CallContext, case: &Case<'_>) -> Vec<PermissionRule> {
+        let Some(cwd) = case.call.cwd.to_str() else {
+            return Vec::new();
+        };
+        // What is there for whoever can be asked counts for nobody else.
+        if context.standing.unattended {
+            return Vec::new();
+        }
+        let sender = authority(context);
+        let agent = context.agent.name.as_str();
+        prefix::allowed(&self.approvals.list(), agent, sender.as_str(), cwd)
+    }
+
+    /// What rules of beginnings say beside those of the agent's file: where that
+    /// asks for such a command by a pattern, it still asks.
+    async fn by_prefix(
+        &self,
+        context: &CallContext,
+        case: &Case<'_>,
+        prefixes: Vec<PermissionRule>,
+    ) -> Option<Verdict> {
+        if prefixes.is_empty() || !matches!(case.subject, Subject::Command(_)) {
+            return None;
+        }
+        let own = context.agent.permissions.iter().cloned();
+        let rules: Vec<PermissionRule> = own.chain(prefixes).collect();
+        let lifted = self.judge(context, case, &rules, context.standing).await;
+        (lifted.permission == Permission::Allow).then_some(lifted)
+    }
+
+    /// The beginning that "Allow prefix" would keep, if it would allow this call.
+    async fn offered_prefix(&self, context: &CallContext, case: &Case<'_>) -> Option<String> {
+        let Subject::Command(command) = case.subject else {
+            return None;
+        };
+        if !context.standing.is_owner || context.standing.unattended {
+            return None;
+        }
+        let prefix = prefix::prefix_of(&command.text)?;
+        let rules = prefix::rules(&prefix).to_vec();
+        self.by_prefix(context, case, rules).await?;
+        Some(prefix)
     }
 
     /// Acts on a verdict.
@@ -206,11 +255,15 @@ impl Router {
             Err(why) if self.may_read(context, case).await => return Err(why),
             Err(why) => (None, Some(why)),
         };
-        let always = if failed.is_none() {
+        let mut always = if failed.is_none() {
             rule(context, case, verdict, preview.as_ref())
         } else {
             None
         };
+        if let Some(rule) = &mut always {
+            let prefix = self.offered_prefix(context, case).await;
+            rule.prefix = prefix.unwrap_or_default();
+        }
         let names_outcome = matches!(case.subject, Subject::Path { .. });
         let kept = || always.as_ref().is_some_and(|rule| self.is_kept(rule));
         if preview.is_some() && names_outcome && kept() {
@@ -221,8 +274,8 @@ impl Router {
         )?);
         let answer = self.answer(context, case, &ask).await?;
         match (answer, failed) {
-            (Answer::AllowOnce | Answer::AllowAlways, Some(why)) => Err(why),
-            (Answer::AllowOnce | Answer::AllowAlways, None) => {
+            (Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix, Some(why)) => Err(why),
+            (Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix, None) => {
                 note_begun(context, &case.call.call_id).await?;
                 Ok(ask.preview.clone())
             }
@@ -330,6 +383,7 @@ impl Router {
     pub(crate) async fn keep(
         &self,
         rule: &AskRule,
+        prefix: bool,
         at: String,
         by: &Principal,
     ) -> Result<(), String> {
@@ -337,10 +391,14 @@ impl Router {
             agent: rule.agent.clone(),
             sender: rule.sender.clone(),
             tool: rule.tool.clone(),
-            exact: rule.exact.clone(),
+            exact: match prefix {
+                true => rule.prefix.clone(),
+                false => rule.exact.clone(),
+            },
             cwd: rule.cwd.clone(),
             at,
             by: by.to_string(),
+            prefix,
         };
         let kept = self.approvals.add(approval).await;
         kept.inspect_err(|error| tracing::warn!(%error, "an approval could not be kept"))
@@ -371,6 +429,7 @@ fn rule(
         tool: case.call.name.clone(),
         exact,
         cwd: case.call.cwd.to_str()?.to_owned(),
+        prefix: String::new(),
     })
 }
 

@@ -90,5 +90,12 @@ fn options(always: Option<&AskRule>) -> Vec<AskOption> {
     }
     let description = "refuse; \"Deny: reason\" tells the agent why";
     options.push(option("Deny", description.into()));
+    if let Some(rule) = always.filter(|rule| !rule.prefix.is_empty()) {
+        let description = format!(
+            "from now on, unasked: commands that begin with \"{}\", by {} for {} in {}",
+            rule.prefix, rule.agent, rule.sender, rule.cwd
+        );
+        options.push(option("Allow prefix", description));
+    }
     options
 }

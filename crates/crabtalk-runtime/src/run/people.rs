@@ -48,7 +48,10 @@ impl People for Owner {
             wait.show(move |event| audience.publish(event));
             match wait.answer().await {
                 Some(Answer::Questions(answers)) => Some(answers[&text].as_str()?.to_owned()),
-                Some(Answer::AllowOnce | Answer::AllowAlways | Answer::Deny(_)) | None => None,
+                Some(
+                    Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix | Answer::Deny(_),
+                )
+                | None => None,
             }
         })
     }

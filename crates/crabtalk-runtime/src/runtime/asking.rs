@@ -44,8 +44,8 @@ impl Runtime {
         by: &Principal,
     ) -> Result<(), Error> {
         let claim = self.0.asks.claim(key, ask_id, content)?;
-        if let Some(rule) = claim.rule() {
-            let kept = self.0.router.keep(rule, self.0.now(), by);
+        if let Some((rule, prefix)) = claim.rule() {
+            let kept = self.0.router.keep(rule, prefix, self.0.now(), by);
             kept.await.map_err(Error::NotKept)?;
         }
         claim.settle(by);
@@ -99,7 +99,10 @@ impl Runtime {
             answer = wait.answer() => answer?,
             () = rt.shutdown.cancelled() => return None,
         };
-        Some(matches!(answer, Answer::AllowOnce | Answer::AllowAlways))
+        Some(matches!(
+            answer,
+            Answer::AllowOnce | Answer::AllowAlways | Answer::AllowPrefix
+        ))
     }
 
     /// Pending asks, oldest first; `None` means any.

@@ -4,6 +4,7 @@
 //! Invariants: memory is bounded whatever comes; the file too, and one that
 //! could not be completed is no more.
 
+use super::Tail;
 use super::shelf::{Output, Shelves};
 use std::collections::VecDeque;
 use std::io;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
 
 /// Largest file of whole output; beyond it output is still drained, so that
 /// the command goes on, and dropped.
@@ -32,6 +34,7 @@ pub(super) struct Capture {
     total: u64,
     shelf: Shelf,
     file: Kept,
+    said: Option<watch::Sender<Tail>>,
 }
 
 enum Kept {
@@ -58,10 +61,20 @@ impl Capture {
             total: 0,
             shelf,
             file: Kept::InMemory,
+            said: None,
         }
     }
 
+    /// With somebody who hears what comes.
+    pub(super) fn heard_by(mut self, said: Option<watch::Sender<Tail>>) -> Self {
+        self.said = said;
+        self
+    }
+
     pub(super) async fn take(&mut self, chunk: &[u8]) {
+        if let Some(said) = &self.said {
+            said.send_modify(|tail| tail.push(chunk));
+        }
         if matches!(self.file, Kept::InMemory) && self.total + chunk.len() as u64 > self.cap() {
             self.start_file().await;
         }

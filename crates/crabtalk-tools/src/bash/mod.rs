@@ -8,9 +8,11 @@ mod capture;
 mod probe;
 mod shelf;
 mod supervise;
+mod tail;
 mod workplace;
 
 pub(crate) use probe::Probe;
+pub(crate) use tail::{Tail, told};
 pub(crate) use workplace::Workplace;
 
 use crate::changes::Around;
@@ -24,7 +26,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -92,6 +94,8 @@ pub(crate) struct Order {
     pub(crate) sandbox: Option<SandboxPolicy>,
     /// Looks at what it changes; none for the daemon's own.
     pub(crate) around: Option<Around>,
+    /// Hears what it says.
+    pub(crate) said: Option<watch::Sender<Tail>>,
     /// Where the conversation's whole outputs go.
     pub(crate) outputs: PathBuf,
     /// How this one's file begins.
@@ -171,7 +175,7 @@ impl Shell {
             command,
             cwd: order.cwd,
             timeout: order.timeout,
-            capture: Capture::new(self.output_cap, shelf),
+            capture: Capture::new(self.output_cap, shelf).heard_by(order.said),
             cancel,
         };
         let tasks = self.tasks.clone();

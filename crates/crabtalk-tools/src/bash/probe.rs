@@ -82,6 +82,7 @@ impl Probe<'_> {
             cwd,
             timeout: WITHIN,
             around: None,
+            said: None,
             outputs: self.home.join("state/outputs"),
             prefix: "probe-".into(),
         });

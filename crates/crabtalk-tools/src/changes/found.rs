@@ -159,7 +159,12 @@ impl<'a> Place<'a> {
                     exact: true,
                 })
             }
-            kind => Ok(Found::Unkept {
+            kind @ (FileType::Directory
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown) => Ok(Found::Unkept {
                 why: format!("it is no file ({kind:?})"),
                 stamp: "no file".to_owned(),
             }),

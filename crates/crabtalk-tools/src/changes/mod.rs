@@ -34,7 +34,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use tree::{Before, Git, Tree};
 
 /// Bytes of all that is kept: weeks of ordinary work.
@@ -45,6 +45,16 @@ const COUNT_EVERY: u64 = 32 << 20;
 
 /// Free space that is left to others, the conversations' logs before all.
 const LEAVE_FREE: u64 = 256 << 20;
+
+/// A look that took longer than this holds commands up: for a while the tree is
+/// not looked at.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// For how long.
+const LEFT_ALONE: Duration = Duration::from_secs(600);
+
+/// Trees that are remembered to be slow; the oldest is forgotten.
+const MAX_SLOW: usize = 64;
 
 /// Characters of a command that a note tells.
 const MAX_COMMAND_CHARS: usize = 80;
@@ -61,6 +71,8 @@ struct Inner {
     user_home: Option<PathBuf>,
     git: Git,
     running: Mutex<Vec<Running>>,
+    /// Trees in which a look took long, and when.
+    slow: Mutex<Vec<(PathBuf, Instant)>>,
     /// One run is taken back at a time: two could restore each other's files.
     undoing: Mutex<()>,
     next: AtomicU64,
@@ -124,6 +136,7 @@ impl Changes {
             },
             root,
             running: Mutex::default(),
+            slow: Mutex::default(),
             undoing: Mutex::default(),
             // Numbers of one daemon are not those of an earlier one.
             next: AtomicU64::new(u64::try_from(since.as_micros()).unwrap_or(0)),
@@ -245,11 +258,23 @@ impl Around {
                 return None;
             }
         };
+        if inner.is_slow(&tree.top) {
+            let text = format!(
+                "what commands changed in {} is not known: looking takes too long there",
+                tree.top.display()
+            );
+            let _ = tokio::task::spawn_blocking(note(text)).await;
+            return None;
+        }
         let id = inner.next.fetch_add(1, Ordering::Relaxed);
         let top = tree.top.clone();
         let folder = journal.folder().join(format!("before-{id}"));
         inner.begin(id, &top, &self.run);
+        let began = Instant::now();
         let before = Before::look(&inner.git, tree, folder).await;
+        if began.elapsed() > SLOW {
+            inner.note_slow(&top);
+        }
         let mut seen = Seen {
             inner,
             journal: journal.clone(),
@@ -363,6 +388,25 @@ impl Inner {
 
     fn journal(&self, (key, run): &(ConversationKey, u64)) -> Journal {
         Journal::at(self.folder(key).join(run.to_string()))
+    }
+
+    fn slow(&self) -> MutexGuard<'_, Vec<(PathBuf, Instant)>> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether looking at a tree took long a while ago.
+    fn is_slow(&self, top: &Path) -> bool {
+        let mut slow = self.slow();
+        slow.retain(|(_, since)| since.elapsed() < LEFT_ALONE);
+        slow.iter().any(|(known, _)| known == top)
+    }
+
+    fn note_slow(&self, top: &Path) {
+        let mut slow = self.slow();
+        if slow.len() == MAX_SLOW {
+            slow.remove(0);
+        }
+        slow.push((top.to_owned(), Instant::now()));
     }
 
     fn begin(&self, id: u64, top: &Path, run: &(ConversationKey, u64)) {

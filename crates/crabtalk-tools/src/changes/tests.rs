@@ -77,7 +77,7 @@ fn what_is_kept_stays_within_its_budget_and_the_oldest_goes_first() {
     let oldest = dir.path().join("conversation/1");
     make_room(dir.path(), 1 << 20, &[]);
     assert!(oldest.exists(), "there was room");
-    make_room(dir.path(), 5000, &[oldest.clone()]);
+    make_room(dir.path(), 5000, std::slice::from_ref(&oldest));
     let left = |run: u64| dir.path().join(format!("conversation/{run}")).exists();
     assert!(left(1), "it is in use");
     assert!(!left(2) && !left(3), "the oldest go");

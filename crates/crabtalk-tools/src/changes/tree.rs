@@ -21,7 +21,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// How long git may look: longer than it takes in a tree of a hundred thousand
 /// files, and a moment beside the command.
-const LOOK_FOR: Duration = Duration::from_secs(5);
+const LOOK_FOR: Duration = Duration::from_secs(10);
 
 /// Bytes of what git lists: some ten thousand names.
 const MAX_LIST_BYTES: u64 = 4 << 20;
@@ -93,7 +93,10 @@ impl Tree {
         let name = Path::new(name);
         let plain = |part: Component<'_>| match part {
             Component::Normal(part) => !part.eq_ignore_ascii_case(".git"),
-            _ => false,
+            Component::Prefix(_)
+            | Component::RootDir
+            | Component::CurDir
+            | Component::ParentDir => false,
         };
         let whole = !name.as_os_str().as_bytes().ends_with(b"/");
         let may = whole && name.components().next().is_some() && name.components().all(plain);

@@ -298,9 +298,10 @@ fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
         return Err("a folder above it is gone".to_owned());
     };
     // A folder in its place went with what the run had put into it.
-    let now = match place.look(&mut Keep::Nowhere)? {
-        Found::Nothing if matches!(net.after, Found::Unkept { .. }) => Found::Nothing,
-        _ => net.after.clone(),
+    let is_gone = place.look(&mut Keep::Nowhere)? == Found::Nothing;
+    let now = match is_gone && net.after.lost().is_some() {
+        true => Found::Nothing,
+        false => net.after.clone(),
     };
     place.put(&net.before, &content, &now)?;
     if net.before == Found::Nothing {

@@ -177,6 +177,7 @@ pub(crate) async fn history(
             sender: sender.into(),
             before: all.first().map(|entry| entry.index),
             limit: PAGE,
+            first: false,
         };
         let page = connection.get_history(request).await?;
         let more = page.more;

@@ -42,6 +42,7 @@ mod secrets;
 mod senders;
 mod settled;
 mod starting;
+mod switch;
 mod take_up;
 mod team;
 mod telemetry;

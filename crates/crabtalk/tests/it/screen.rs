@@ -269,6 +269,90 @@ async fn what_is_typed_before_a_question_appears_approves_nothing() {
 }
 
 #[tokio::test]
+async fn a_prefix_is_shown_allowed_for_good_and_covers_nothing_beside_it() {
+    if !has_tools("a_prefix_is_shown_allowed_for_good", &["tmux", "git"]) {
+        return;
+    }
+    let bash = |command: &str| openai::tools("c", &[("bash", json!({ "command": command }))]);
+    let model = ModelServer::start(Script::openai([
+        bash("git status -s"),
+        bash("git status --porcelain"),
+        bash("git status -s; touch made"),
+        openai::text("That is all."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.shell("git init -q").await;
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 100, 30);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("look");
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(screen.contains("p always this prefix"), "{screen}");
+    assert!(
+        screen.contains("\"prefix\" stores: bash by crab"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("git status and whatever follows it"),
+        "{screen}"
+    );
+    terminal.types_half("p");
+    terminal.shows("Enter confirms", 1).await;
+    terminal.key("Enter");
+    // The second one runs unasked; the third is more than the prefix says.
+    terminal.shows("touch made", 1).await;
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(
+        screen.contains("\u{25cf} bash git status --porcelain"),
+        "{screen}"
+    );
+    assert!(!screen.contains("p always this prefix"), "{screen}");
+    terminal.types_half("n");
+    terminal.shows("why not?", 1).await;
+    terminal.key("Enter");
+    terminal.shows("That is all.", 1).await;
+    assert!(!env.work.join("made").exists());
+    let approvals = env.run(&["approvals"]).await.ok();
+    assert!(approvals.contains("git status"), "{approvals}");
+    assert!(approvals.contains("whatever follows"), "{approvals}");
+}
+
+#[tokio::test]
+async fn what_a_command_says_is_shown_while_it_runs() {
+    if !has_tools("what_a_command_says_is_shown", &["tmux", "mkfifo"]) {
+        return;
+    }
+    let command = json!({"command": "seq 100; echo the last line; cat gate"});
+    let model = ModelServer::start(Script::openai([
+        openai::tools("say", &[("bash", command)]),
+        openai::text("It ended."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "permissions: { bash: allow }");
+    let _daemon = env.daemon().await;
+    env.shell("mkfifo gate").await;
+    for (columns, rows) in [(80, 24)] {
+        let terminal = Tmux::sized(&env, CHAT, columns, rows);
+        terminal.shows(IDLE, 1).await;
+        terminal.types("go");
+        let screen = terminal.shows("  the last line", 1).await;
+        assert!(
+            screen.contains("\n  99\n  100\n  the last line\n"),
+            "{screen}"
+        );
+        assert!(!screen.contains("\n  98\n"), "it folds: {screen}");
+        env.shell("echo open > gate").await;
+        let screen = terminal.shows("It ended.", 1).await;
+        assert!(
+            screen.contains("more lines (Ctrl-T shows them)"),
+            "{screen}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn guests_and_other_clients_are_shown_in_the_conversation() {
     if !has_tools("guests_and_other_clients_are_shown", &["tmux"]) {
         return;

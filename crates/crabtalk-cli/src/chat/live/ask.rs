@@ -61,6 +61,7 @@ enum Stage {
 enum Choice {
     Once,
     Always,
+    Prefix,
     Deny,
     Pager,
 }
@@ -179,10 +180,19 @@ impl Asking {
         }
     }
 
+    /// The beginning that may be allowed for good.
+    fn prefix(&self) -> Option<&str> {
+        let rule = self.ask.always.as_ref()?;
+        Some(rule.prefix.as_str()).filter(|prefix| !prefix.is_empty())
+    }
+
     fn choices(&self) -> Vec<(Choice, &'static str, &'static str)> {
         let mut choices = vec![(Choice::Once, "y", "allow once")];
         if self.ask.always.is_some() {
             choices.push((Choice::Always, "a", "always exactly this"));
+        }
+        if self.prefix().is_some() {
+            choices.push((Choice::Prefix, "p", "always this prefix"));
         }
         choices.push((Choice::Deny, "n", "deny"));
         choices.push((Choice::Pager, "v", "view all"));
@@ -245,6 +255,7 @@ impl Asking {
             Some(Choice::Deny) => "Deny",
             Some(Choice::Once) => "Allow once",
             Some(Choice::Always) => "Allow always",
+            Some(Choice::Prefix) => "Allow prefix",
         };
         if self.seen < self.total {
             let more = self.total - self.seen;
@@ -394,6 +405,12 @@ impl Asking {
             said(format!(
                 "\"always\" stores: {tool} by {agent} for {sender} in {cwd}, {what}"
             ));
+            if !rule.prefix.is_empty() {
+                said(format!(
+                    "\"prefix\" stores: {tool} by {agent} for {sender} in {cwd}, {} and whatever follows it",
+                    rule.prefix
+                ));
+            }
         }
         lines
     }
@@ -468,6 +485,8 @@ impl Asking {
             let name = match (short, choice) {
                 (true, Choice::Once) => "once",
                 (true, Choice::Always) => "always",
+                (true, Choice::Prefix) => "prefix",
+                (false, Choice::Always) if self.prefix().is_some() && width < 90 => "always this",
                 (true, Choice::Pager) => "view",
                 _ => name,
             };

@@ -5,12 +5,14 @@
 
 use super::slash::Known;
 use crate::history::markdown;
+use crate::switch::{Place, places};
 use crate::text::{duration, money};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
-    ChangeList, CompactMsg, GetHistoryMsg, GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage,
-    KillMsg, ListAgentsMsg, ListAsksMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, ModelInfo,
-    PendingAsk, ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
+    ArchiveContent, ChangeList, CompactMsg, GetArchiveMsg, GetHistoryMsg, GetMemoryMsg,
+    GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg, ListMemoryMsg,
+    ListModelsMsg, ListSkillsMsg, ModelInfo, PendingAsk, ReplyToAsk, SetActiveModelMsg,
+    SetConversationMsg, SteerSessionMsg, UndoReport,
 };
 use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
@@ -45,6 +47,12 @@ pub(super) enum Done {
     Changes(Result<ChangeList, Error>),
     /// What was put back.
     Undone(Result<UndoReport, Error>),
+    /// Where a person may switch to.
+    Places(Result<Vec<Place>, Error>),
+    /// An archive, to be read.
+    Archive(Result<ArchiveContent, Error>),
+    /// An image of the clipboard, in a file.
+    Clipboard(Result<PathBuf, String>),
     /// Asks that wait now.
     Asks(Vec<PendingAsk>),
     /// The person's own command ended.
@@ -137,8 +145,24 @@ pub(super) async fn history(client: Client, pair: Pair, limit: u32) -> Done {
         sender,
         before: None,
         limit,
+        first: false,
     };
     Done::History(client.call(request).await)
+}
+
+pub(super) async fn switch(client: Client, own: String) -> Done {
+    Done::Places(places(&client, &own).await)
+}
+
+pub(super) async fn archive(client: Client, place: Place, limit: u32) -> Done {
+    let request = GetArchiveMsg {
+        agent: place.agent,
+        sender: place.sender,
+        index: place.archive.unwrap_or_default(),
+        before: None,
+        limit,
+    };
+    Done::Archive(client.call(request).await)
 }
 
 pub(super) async fn asks(client: Client) -> Done {
@@ -331,6 +355,7 @@ async fn export_to(client: Client, pair: Pair, file: &std::path::Path) -> Result
             sender: pair.sender.clone(),
             before,
             limit: 0,
+            first: false,
         };
         let page = client.call(request).await?;
         count += page.entries.len();

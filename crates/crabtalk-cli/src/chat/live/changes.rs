@@ -2,7 +2,7 @@
 
 use super::calls::{Done, Pair};
 use super::{Live, transcript::MARGIN};
-use crate::commands::changes::{about, headline, told};
+use crate::changes::{about, headline, told};
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{ChangeList, FileChange, ListChangesMsg, UndoMsg, UndoReport};
 use crabtalk_render::{Line, cut, diff, theme, wrapped};

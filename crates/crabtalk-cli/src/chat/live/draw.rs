@@ -59,7 +59,10 @@ impl Live<'_> {
                 }
                 (rows, cursor)
             }
-            None => self.composing(width),
+            None => match &self.picker {
+                Some(picker) => picker.rows(width, room, jiff::Timestamp::now()),
+                None => self.composing(width),
+            },
         };
         below.push(status);
         let waiting = self.waiting(width);

@@ -9,8 +9,8 @@ use super::{Live, message};
 use crate::text::{call_summary, summary};
 use crabtalk_client::{Error, Replied, RunNews, WatchNews};
 use crabtalk_proto::{
-    AgentEventKind, AgentEventMsg, AskSettledEvent, HistoryPage, PendingAsk, StreamEvent, code,
-    stream_event,
+    AgentEventKind, AgentEventMsg, AskSettledEvent, HistoryEntry, HistoryPage, PendingAsk,
+    StreamEvent, code, stream_event,
 };
 use crabtalk_render::{Line, theme};
 use std::time::Instant;
@@ -294,6 +294,10 @@ impl Live<'_> {
             Done::History(page) => self.show_history(page),
             Done::Changes(changes) => self.show_changes(changes),
             Done::Undone(undone) => self.show_undone(undone),
+            Done::Places(places) => self.show_places(places),
+            Done::Archive(archive) => self.show_archive(archive),
+            Done::Clipboard(Ok(path)) => self.composer.paste(&format!("@{} ", path.display())),
+            Done::Clipboard(Err(why)) => self.transcript.problem(&why),
             Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
             Done::Shell {
                 command,
@@ -332,8 +336,16 @@ impl Live<'_> {
         if page.more {
             self.transcript.note("older messages: /history 50");
         }
-        for entry in &page.entries {
+        self.show_entries(&page.entries);
+    }
+
+    pub(super) fn show_entries(&mut self, entries: &[HistoryEntry]) {
+        for entry in entries {
             match entry.role.as_str() {
+                _ if entry.compact && entry.content.trim().is_empty() => {
+                    self.transcript
+                        .note("a fresh start; what was said is an archive");
+                }
                 _ if entry.compact => {
                     let said = format!("older messages, in short: {}", summary(&entry.content));
                     self.transcript.note(&said);

@@ -39,8 +39,14 @@ impl Live<'_> {
     fn paste(&mut self, text: &str) {
         match self.asks.front_mut() {
             Some(asking) if asking.takes_keys() => asking.paste(text),
+            _ if self.picker.is_some() => {
+                if let Some(picker) = &mut self.picker {
+                    picker.paste(text);
+                }
+            }
             _ => {
-                self.composer.paste(text);
+                let image = super::image::pasted(text, &self.cwd);
+                self.composer.paste(image.as_deref().unwrap_or(text));
                 self.complete();
             }
         }
@@ -48,6 +54,11 @@ impl Live<'_> {
 
     fn key(&mut self, key: KeyEvent) -> Result<Go, Error> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let asked = self.asks.front().is_some_and(super::Asking::takes_keys);
+        if self.picker.is_some() && !asked {
+            self.picker_key(key);
+            return Ok(Go::On);
+        }
         if control {
             match key.code {
                 KeyCode::Char('c') => return Ok(self.interrupt()),
@@ -55,6 +66,7 @@ impl Live<'_> {
                 KeyCode::Char('l') => self.canvas.redraw(),
                 KeyCode::Char('o') => self.next_ask(),
                 KeyCode::Char('t') => self.show_whole()?,
+                KeyCode::Char('v') => self.call(super::image::clipboard()),
                 KeyCode::Char('g') if !self.composer.is_searching() => self.edit()?,
                 _ => return self.other_key(key),
             }

@@ -52,6 +52,15 @@ pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, shown: &[Strin
             continue;
         }
         taken.push(path);
+        if super::image::is_image(&cwd.join(path)) {
+            let whole = cwd.join(path);
+            message
+                .content
+                .push_str(&format!("\n\n<image path=\"{}\"/>", whole.display()));
+            let note = format!("{path} is an image: the agent looks at it with its read tool");
+            message.notes.push(note);
+            continue;
+        }
         match crabtalk_files::read_text(&cwd.join(path), MAX_FILE) {
             Ok(content) if bytes + content.len() <= MAX_FILES => {
                 bytes += content.len();
@@ -109,6 +118,17 @@ mod tests {
         let made = message("@big", &[], folder.path(), &[]);
         assert_eq!(made.content, "@big");
         assert!(made.notes[0].starts_with("big stays out: "), "{made:?}");
+    }
+
+    #[test]
+    fn an_image_is_named_for_the_agent_to_look_at() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.png"), b"\x89PNG\r\n\x1a\n.").unwrap();
+        let made = message("what is in @a.png?", &[], folder.path(), &[]);
+        let path = folder.path().join("a.png");
+        let want = format!("what is in @a.png?\n\n<image path=\"{}\"/>", path.display());
+        assert_eq!(made.content, want);
+        assert!(made.notes[0].contains("read tool"), "{made:?}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Alt-Enter, Ctrl-J | another line |\n\
     | Ctrl-R, Up, Down | search and walk the history |\n\
     | Ctrl-G | writes in `$EDITOR` |\n\
+    | Ctrl-V | puts the clipboard's image in, where a program gives it |\n\
     | Ctrl-O | turns to a question that waits, also of other conversations |\n\
     | Ctrl-T | shows the last thinking and tool answers whole |\n\
     | @path, @agent | puts a file in; lets an agent answer once |\n\
@@ -135,6 +136,7 @@ impl Live<'_> {
                 self.call(calls::compact(client, pair, arguments.to_owned()));
             }
             "new" => self.call(calls::start_fresh(client, pair)),
+            "switch" => self.switch_command(arguments),
             "diff" | "undo" => self.changes_command(name, arguments),
             "context" => self.context_command(),
             "cost" => self.call(calls::cost(client, (self.tokens, self.money))),
@@ -219,24 +221,11 @@ impl Live<'_> {
                 .transcript
                 .problem(&format!("there is no agent {name}{hint}"));
         }
-        if !self.runs.is_empty() {
-            self.transcript
-                .note("what runs goes on; its answer will be in the history");
-        }
-        self.runs.clear();
-        self.asks.clear();
-        self.steers.clear();
-        self.sending.clear();
-        self.pair = Pair {
+        let pair = Pair {
             agent: name.to_owned(),
             sender: self.pair.sender.clone(),
         };
-        self.learned.agent = name.to_owned();
-        self.transcript = super::Transcript::new(self.size.0);
-        self.transcript.tools.cwd.clone_from(&self.cwd);
-        self.transcript.note(&format!("now with {name}"));
-        self.learn();
-        self.begin(true);
+        self.turn_to(pair, &format!("now with {name}"));
     }
 
     fn context_command(&mut self) {

@@ -28,6 +28,7 @@ pub(super) const COMMANDS: &[Slash] = &[
     slash("agent", "[NAME]", "the agents, or talk to another one"),
     slash("compact", "[FOCUS]", "summarise the history now"),
     slash("new", "", "put the history away and begin anew"),
+    slash("switch", "[WORDS]", "your conversations and archives"),
     slash("diff", "[RUN]", "what the last run changed among files"),
     slash("undo", "[RUN]", "put the files of the last run back"),
     slash("context", "", "how much the model reads, and of what"),

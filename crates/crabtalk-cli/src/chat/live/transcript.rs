@@ -92,6 +92,16 @@ impl Transcript {
         agent.clone_into(&mut self.primary);
     }
 
+    /// Lines of an earlier transcript that are not written yet.
+    pub(super) fn keep(&mut self, above: Vec<Line>) {
+        self.last = if above.is_empty() {
+            self.last
+        } else {
+            Kind::Note
+        };
+        self.above = above;
+    }
+
     /// Takes the lines that stay.
     pub(super) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.above)

@@ -195,6 +195,7 @@ async fn heard(client: &Client, agent: &str, sender: &str) -> Vec<String> {
             index: archive.index,
             before: None,
             limit: 1000,
+            first: false,
         });
         take(within("an archive", content).await.unwrap().entries);
     }

@@ -21,6 +21,12 @@ const PROGRESS_CHARS: usize = 24;
 /// Lines of a change that are shown.
 const DIFF_LINES: usize = 24;
 
+/// The tool whose output is shown while it runs.
+const COMMAND: &str = "bash";
+
+/// Lines of a command's output while it runs.
+const TAIL_LINES: usize = 3;
+
 /// Bytes of a file in which a changed place is looked for.
 const MAX_FILE: u64 = 1024 * 1024;
 
@@ -33,6 +39,8 @@ struct Running {
     since: Instant,
     /// How far it has come, as it says.
     progress: String,
+    /// The last lines of a command's output.
+    tail: Vec<String>,
 }
 
 /// The calls of a step.
@@ -54,6 +62,7 @@ impl Tools {
             call: call.clone(),
             since,
             progress: String::new(),
+            tail: Vec::new(),
         }));
     }
 
@@ -68,6 +77,10 @@ impl Tools {
         let Some(running) = running.find(|r| r.call.call_id == event.call_id) else {
             return;
         };
+        if running.call.name == COMMAND {
+            running.tail = output(&event.message).lines().map(str::to_owned).collect();
+            return;
+        }
         let done = match event.total {
             Some(total) if total > 0.0 => format!("{:.0}% ", 100.0 * event.progress / total),
             _ => String::new(),
@@ -84,16 +97,22 @@ impl Tools {
         self.previews.clear();
     }
 
-    /// A row for each call that runs.
+    /// A row for each call that runs, with the end of what a command says.
     pub(super) fn rows(&self, width: usize, now: Instant, spinner: &str) -> Vec<Line> {
         self.running
             .iter()
-            .map(|running| {
+            .flat_map(|running| {
                 let took = ago_secs(now.duration_since(running.since));
                 let line = title(spinner, theme::ASKS, &running.call);
                 let end = format!(" \u{b7} {}{took}", running.progress);
                 let room = (width + MARGIN.len()).saturating_sub(end.width());
-                shorten(&line, room).with(end, theme::DIM)
+                let first = shorten(&line, room).with(end, theme::DIM);
+                let last = running.tail.len().saturating_sub(TAIL_LINES);
+                let said = running.tail[last..].iter().map(|said| {
+                    let said = Line::styled(format!("{MARGIN}{said}"), theme::DIM);
+                    shorten(&said, width)
+                });
+                std::iter::once(first).chain(said).collect::<Vec<_>>()
             })
             .collect()
     }

@@ -1,0 +1,152 @@
+//! Images that a person shows: by their path, pasted, or from the clipboard.
+//!
+//! Invariants: an image is told by its first bytes, never by its name alone; a
+//! program that gives the clipboard gets a moment and a limit, and holds up
+//! nothing; what it gave lies in a file of the person's own.
+
+use super::calls::Done;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+
+/// Largest image: what an agent's `read` shows a model.
+const MAX_IMAGE: u64 = 8 << 20;
+
+/// How long a program may take to give the clipboard.
+const GIVE_WITHIN: Duration = Duration::from_secs(3);
+
+/// First bytes of images that models read.
+const MAGIC: &[&[u8]] = &[b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF"];
+
+/// Whether a file is an image.
+pub(super) fn is_image(path: &Path) -> bool {
+    let begin = || {
+        use std::io::Read;
+        let mut begin = Vec::new();
+        let file = crabtalk_files::open(path).ok()?;
+        file.take(16).read_to_end(&mut begin).ok()?;
+        Some(begin)
+    };
+    begin().is_some_and(|begin| is_magic(&begin))
+}
+
+fn is_magic(bytes: &[u8]) -> bool {
+    let known = MAGIC.iter().any(|magic| bytes.starts_with(magic));
+    // Other files begin with RIFF, too.
+    known && (!bytes.starts_with(b"RIFF") || bytes.get(8..12) == Some(b"WEBP"))
+}
+
+/// What a pasted text becomes: of an image's path, as terminals paste files that
+/// are dropped on them, one that goes in.
+pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
+    let line = text.trim();
+    if line.is_empty() || line.lines().count() != 1 {
+        return None;
+    }
+    let line = line.strip_prefix("file://").unwrap_or(line);
+    let line = line.trim_matches(['\'', '"']);
+    let may = !line.contains(char::is_whitespace) && !line.starts_with('@');
+    (may && is_image(&cwd.join(line))).then(|| format!("@{line} "))
+}
+
+/// Programs that give an image of the clipboard, by what has to be set.
+const PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("WAYLAND_DISPLAY", "wl-paste", &["--type", "image/png"]),
+    (
+        "DISPLAY",
+        "xclip",
+        &["-selection", "clipboard", "-t", "image/png", "-o"],
+    ),
+    ("", "pngpaste", &["-"]),
+];
+
+/// Takes an image from the clipboard into a file.
+pub(super) async fn clipboard() -> Done {
+    let mut tried = Vec::new();
+    for (variable, program, arguments) in PROGRAMS {
+        if !variable.is_empty() && std::env::var_os(variable).is_none() {
+            continue;
+        }
+        tried.push(*program);
+        if let Some(bytes) = given(program, arguments).await
+            && is_magic(&bytes)
+        {
+            return Done::Clipboard(keep(&bytes));
+        }
+    }
+    Done::Clipboard(Err(format!(
+        "no image came from the clipboard ({}); put its path into the message with @",
+        match tried.is_empty() {
+            true => "there is no program for it here".to_owned(),
+            false => format!("asked {}", tried.join(", ")),
+        }
+    )))
+}
+
+async fn given(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
+    let mut child = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .ok()?;
+    let out = child.stdout.take()?;
+    let read = async {
+        let mut bytes = Vec::new();
+        out.take(MAX_IMAGE + 1).read_to_end(&mut bytes).await.ok()?;
+        (bytes.len() as u64 <= MAX_IMAGE).then_some(bytes)
+    };
+    tokio::time::timeout(GIVE_WITHIN, read).await.ok()?
+}
+
+/// A file that stays until the system clears its temporary files.
+fn keep(bytes: &[u8]) -> Result<PathBuf, String> {
+    let kept = || {
+        let file = tempfile::Builder::new()
+            .prefix("crabtalk-clipboard-")
+            .suffix(".png")
+            .tempfile()?;
+        file.as_file().write_all(bytes)?;
+        let (_, path) = file.keep().map_err(|e| e.error)?;
+        Ok::<_, std::io::Error>(path)
+    };
+    kept().map_err(|e| format!("the image of the clipboard could not be kept: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_image_that_is_pasted_goes_in_and_other_texts_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let png = b"\x89PNG\r\n\x1a\n...";
+        std::fs::write(folder.path().join("shot.png"), png).unwrap();
+        std::fs::write(folder.path().join("words.png"), "no image").unwrap();
+        let at = folder.path().join("shot.png");
+        let at = at.to_str().unwrap();
+        for (text, want) in [
+            ("shot.png", Some("@shot.png ".to_owned())),
+            (&format!("'{at}'\n"), Some(format!("@{at} "))),
+            (&format!("file://{at}"), Some(format!("@{at} "))),
+            ("words.png", None),
+            ("none.png", None),
+            ("shot.png and more", None),
+            ("", None),
+        ] {
+            assert_eq!(pasted(text, folder.path()), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_told_by_its_first_bytes() {
+        assert!(is_magic(b"\xff\xd8\xff\xe0"));
+        assert!(is_magic(b"RIFF....WEBPVP8 "));
+        assert!(!is_magic(b"RIFF....WAVEfmt "));
+        assert!(!is_magic(b""));
+    }
+}

@@ -1,0 +1,243 @@
+//! `/switch`: the person's conversations and archives, narrowed as one types.
+//!
+//! Invariant: a picker takes every key but those that leave the chat; nothing
+//! of it is sent to anybody.
+
+use super::transcript::MARGIN;
+use crate::switch::Place;
+use crabtalk_render::{Line, clean, shorten, theme};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use jiff::Timestamp;
+
+/// Places that are shown at once where there is room.
+const MOST: usize = 10;
+
+/// Rows beside the places: the search, and what is known of the chosen one.
+const OWN_ROWS: usize = 5;
+
+/// What came of a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Picked {
+    /// The picker goes on.
+    Not,
+    /// The person wants nothing of it.
+    Left,
+    This(Place),
+}
+
+/// Places to choose from.
+#[derive(Debug, Default)]
+pub(super) struct Picker {
+    /// `None` until the daemon answered.
+    places: Option<Vec<Place>>,
+    search: String,
+    chosen: usize,
+}
+
+impl Picker {
+    pub(super) fn new(search: &str) -> Self {
+        Self {
+            search: search.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The daemon answered.
+    pub(super) fn fill(&mut self, places: Vec<Place>) {
+        self.places = Some(places);
+    }
+
+    fn fitting(&self) -> Vec<&Place> {
+        let places = self.places.iter().flatten();
+        places.filter(|place| place.fits(&self.search)).collect()
+    }
+
+    /// Takes a key.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Picked {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let count = self.fitting().len();
+        match (key.code, control) {
+            (KeyCode::Esc, _) | (KeyCode::Char('c' | 'g'), true) => return Picked::Left,
+            (KeyCode::Enter, _) => {
+                let chosen = self
+                    .fitting()
+                    .get(self.chosen)
+                    .map(|place| (*place).clone());
+                return chosen.map_or(Picked::Not, Picked::This);
+            }
+            (KeyCode::Down | KeyCode::Tab, _) | (KeyCode::Char('n'), true) if count > 0 => {
+                self.chosen = (self.chosen + 1) % count;
+            }
+            (KeyCode::Up | KeyCode::BackTab, _) | (KeyCode::Char('p'), true) if count > 0 => {
+                self.chosen = (self.chosen + count - 1) % count;
+            }
+            (KeyCode::PageDown, _) => {
+                self.chosen = (self.chosen + MOST).min(count.saturating_sub(1));
+            }
+            (KeyCode::PageUp, _) => self.chosen = self.chosen.saturating_sub(MOST),
+            (KeyCode::Char('u'), true) => self.narrow(String::clear),
+            (KeyCode::Char(c), false) => self.narrow(|search| search.push(c)),
+            (KeyCode::Backspace, _) => self.narrow(|search| {
+                search.pop();
+            }),
+            _ => {}
+        }
+        Picked::Not
+    }
+
+    /// Takes what was pasted.
+    pub(super) fn paste(&mut self, text: &str) {
+        let line = text.lines().next().unwrap_or_default();
+        self.narrow(|search| search.push_str(line));
+    }
+
+    fn narrow(&mut self, change: impl FnOnce(&mut String)) {
+        change(&mut self.search);
+        self.chosen = 0;
+    }
+
+    /// The rows, of so many at most, and where the cursor is in them.
+    pub(super) fn rows(
+        &self,
+        width: usize,
+        most: usize,
+        now: Timestamp,
+    ) -> (Vec<Line>, Option<(usize, usize)>) {
+        let rule = "\u{2500}".repeat(width.saturating_sub(1));
+        let mut rows = vec![Line::styled(rule, theme::DIM)];
+        let search = clean(&self.search);
+        let prompt = Line::styled("switch to: ", theme::HEADING).with(&search, theme::PLAIN);
+        let cursor = (1, prompt.width().min(width.saturating_sub(1)));
+        let places = self.fitting();
+        let hint = match (&self.places, places.len()) {
+            (None, _) => "  looking",
+            (Some(_), 0) => "  nothing fits",
+            (Some(_), _) if search.is_empty() => "  type to search; Esc leaves",
+            (Some(_), _) => "",
+        };
+        rows.push(shorten(
+            &prompt.with(hint, theme::DIM),
+            width.saturating_sub(1),
+        ));
+        let room = most.saturating_sub(OWN_ROWS).clamp(1, MOST);
+        let first = (self.chosen + 1).saturating_sub(room);
+        for (index, place) in places.iter().enumerate().skip(first).take(room) {
+            let chosen = index == self.chosen;
+            rows.push(row(place, chosen, width.saturating_sub(1), now));
+        }
+        let more = places.len().saturating_sub(first + room);
+        if more > 0 {
+            let said = format!("{MARGIN}and {more} more");
+            rows.push(Line::styled(said, theme::DIM));
+        }
+        if let Some(place) = places.get(self.chosen) {
+            rows.extend(details(place, width.saturating_sub(1)));
+        }
+        (rows, Some(cursor))
+    }
+}
+
+/// A place in a row: whose, how old, what about.
+fn row(place: &Place, chosen: bool, width: usize, now: Timestamp) -> Line {
+    let (mark, style) = match chosen {
+        true => ("\u{203a} ", theme::HEADING),
+        false => (MARGIN, theme::PLAIN),
+    };
+    let line = Line::styled(mark, theme::HEADING)
+        .with(place.name(), style)
+        .with(format!(" \u{b7} {} \u{b7} ", place.age(now)), theme::DIM)
+        .with(place.about(), style);
+    shorten(&line, width)
+}
+
+/// What else is known of the chosen one: where, first words, last words.
+fn details(place: &Place, width: usize) -> Vec<Line> {
+    let mut said = vec![match place.folder.as_str() {
+        "" => format!("{} messages", place.messages),
+        folder => format!("{folder} \u{b7} {} messages", place.messages),
+    }];
+    let last = match place.archive {
+        Some(_) => ("", place.last.as_str()),
+        None => (place.first.as_str(), place.last.as_str()),
+    };
+    let words = match last {
+        ("", "") => String::new(),
+        ("", last) => last.to_owned(),
+        (first, "") => first.to_owned(),
+        (first, last) => format!("{first} \u{2026} {last}"),
+    };
+    if !words.is_empty() {
+        said.push(words);
+    }
+    let line = |text: String| {
+        let text = format!("{MARGIN}{MARGIN}{text}");
+        shorten(&Line::styled(text, theme::DIM), width)
+    };
+    said.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(title: &str) -> Place {
+        Place {
+            agent: "crab".into(),
+            sender: "user".into(),
+            title: title.into(),
+            first: format!("first of {title}"),
+            last: format!("last of {title}"),
+            folder: "/work".into(),
+            ..Place::default()
+        }
+    }
+
+    fn typed(picker: &mut Picker, code: KeyCode) -> Picked {
+        picker.key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn places_are_narrowed_as_one_types_and_chosen() {
+        let mut picker = Picker::default();
+        assert_eq!(
+            typed(&mut picker, KeyCode::Enter),
+            Picked::Not,
+            "nothing yet"
+        );
+        picker.fill(vec![place("roof"), place("garden"), place("rooftop")]);
+        for c in "roo".chars() {
+            typed(&mut picker, KeyCode::Char(c));
+        }
+        typed(&mut picker, KeyCode::Down);
+        assert_eq!(
+            typed(&mut picker, KeyCode::Enter),
+            Picked::This(place("rooftop"))
+        );
+        typed(&mut picker, KeyCode::Char('x'));
+        assert_eq!(typed(&mut picker, KeyCode::Enter), Picked::Not);
+        assert_eq!(typed(&mut picker, KeyCode::Esc), Picked::Left);
+    }
+
+    #[test]
+    fn no_row_is_wider_than_the_terminal_and_the_chosen_one_is_shown() {
+        let mut picker = Picker::default();
+        picker.fill(
+            (0..50)
+                .map(|n| place(&format!("place {n} \u{1f980}")))
+                .collect(),
+        );
+        for _ in 0..30 {
+            typed(&mut picker, KeyCode::Down);
+        }
+        for (width, most) in [(40, 8), (80, 22), (200, 48)] {
+            let (rows, _) = picker.rows(width, most, Timestamp::UNIX_EPOCH);
+            assert!(rows.len() <= most, "{} of {most}", rows.len());
+            assert!(rows.iter().all(|row| row.width() < width));
+            let text: Vec<String> = rows.iter().map(Line::text).collect();
+            assert!(
+                text.iter().any(|row| row.starts_with("\u{203a} crab")),
+                "{text:?}"
+            );
+        }
+    }
+}

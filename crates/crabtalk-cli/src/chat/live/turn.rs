@@ -1,0 +1,110 @@
+//! Turning to another conversation, and reading an archive.
+
+use super::calls::{self, Pair};
+use super::picker::{Picked, Picker};
+use super::{Live, branch};
+use crate::switch::Place;
+use crabtalk_client::Error;
+use crabtalk_proto::ArchiveContent;
+use crossterm::event::KeyEvent;
+use std::path::PathBuf;
+
+/// Messages of an archive that are shown.
+const ARCHIVE_MESSAGES: u32 = 30;
+
+impl Live<'_> {
+    /// `/switch`: asks for the places, and puts them up.
+    pub(super) fn switch_command(&mut self, search: &str) {
+        self.picker = Some(Picker::new(search));
+        let own = self.learned.sender.clone();
+        self.call(calls::switch(self.client.clone(), own));
+    }
+
+    pub(super) fn show_places(&mut self, places: Result<Vec<Place>, Error>) {
+        match (places, &mut self.picker) {
+            (Ok(places), Some(picker)) => picker.fill(places),
+            (Ok(_), None) => {}
+            (Err(error), _) => {
+                self.picker = None;
+                self.transcript.problem(&error.to_string());
+            }
+        }
+    }
+
+    pub(super) fn picker_key(&mut self, key: KeyEvent) {
+        let Some(picker) = &mut self.picker else {
+            return;
+        };
+        match picker.key(key) {
+            Picked::Not => {}
+            Picked::Left => self.picker = None,
+            Picked::This(place) => {
+                self.picker = None;
+                self.go_to(place);
+            }
+        }
+    }
+
+    fn go_to(&mut self, place: Place) {
+        if place.archive.is_some() {
+            let said = format!("{}: {}", place.name(), place.about());
+            self.transcript.note(&said);
+            let client = self.client.clone();
+            return self.call(calls::archive(client, place, ARCHIVE_MESSAGES));
+        }
+        let said = format!("now in the conversation of {}", place.name());
+        let folder = PathBuf::from(&place.folder);
+        // Another conversation's folder, where it is one of this machine.
+        if place.sender != self.learned.sender && folder.is_dir() {
+            self.context.global.cwd = Some(folder.clone());
+            self.branch = branch(&folder);
+            self.cwd = folder;
+        }
+        self.turn_to(
+            Pair {
+                agent: place.agent,
+                sender: place.sender,
+            },
+            &said,
+        );
+    }
+
+    /// An archive is read here, and continued nowhere.
+    pub(super) fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
+        match archive {
+            Ok(archive) => {
+                self.show_entries(&archive.entries);
+                let said = "this is an archive: it is read, and `crabtalk archives` shows it whole";
+                self.transcript.note(said);
+            }
+            Err(error) => self.transcript.problem(&error.to_string()),
+        }
+    }
+
+    /// Leaves the conversation for another; what runs there goes on.
+    pub(super) fn turn_to(&mut self, pair: Pair, said: &str) {
+        if !self.runs.is_empty() {
+            self.transcript
+                .note("what runs goes on; its answer will be in the history");
+        }
+        self.runs.clear();
+        self.asks.clear();
+        self.steers.clear();
+        self.sending.clear();
+        self.begun_elsewhere = None;
+        self.killing = false;
+        self.learned.agent.clone_from(&pair.agent);
+        self.learned.sender.clone_from(&pair.sender);
+        self.pair = pair;
+        let above = self.transcript.take();
+        self.transcript = super::Transcript::new(self.size.0);
+        self.transcript.keep(above);
+        self.transcript.tools.cwd.clone_from(&self.cwd);
+        self.transcript.note(said);
+        self.learn();
+        self.begin(true);
+        // What it waits for may be what the person came for.
+        self.others.clear();
+        self.call(calls::asks(self.client.clone()));
+    }
+}

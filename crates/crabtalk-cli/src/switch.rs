@@ -1,0 +1,227 @@
+//! The conversations and archives among which a person switches.
+//!
+//! Invariant: what cannot be learned of one conversation stays empty; the
+//! others are listed all the same.
+
+use crate::text::{ago, summary};
+use crabtalk_client::{Client, Error};
+use crabtalk_proto::{
+    ArchiveInfo, ConversationInfo, GetHistoryMsg, HistoryEntry, ListArchivesMsg,
+    ListConversationsMsg,
+};
+use futures_util::StreamExt;
+use jiff::Timestamp;
+
+/// Conversations that are looked at, the latest first.
+const MAX_CONVERSATIONS: u32 = 200;
+
+/// Conversations whose words and archives are asked for: as many as a person
+/// looks through.
+const LOOKED_INTO: usize = 40;
+
+/// Calls at once.
+const AT_ONCE: usize = 8;
+
+/// Messages from an end of a conversation in which its words are looked for.
+const NEAR_AN_END: u32 = 6;
+
+/// A conversation, or an archive of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) agent: String,
+    pub(crate) sender: String,
+    /// The archive's number in its conversation.
+    pub(crate) archive: Option<u32>,
+    pub(crate) title: String,
+    /// Where it works; empty if that is not known.
+    pub(crate) folder: String,
+    /// When it was last used.
+    pub(crate) at: String,
+    pub(crate) messages: u64,
+    pub(crate) first: String,
+    pub(crate) last: String,
+}
+
+impl Place {
+    /// Whether all words of a search are in it, in any case.
+    pub(crate) fn fits(&self, search: &str) -> bool {
+        let all = [
+            &self.agent,
+            &self.sender,
+            &self.title,
+            &self.folder,
+            &self.first,
+            &self.last,
+        ];
+        let all = all.map(|text| text.to_lowercase()).join("\n");
+        search
+            .to_lowercase()
+            .split_whitespace()
+            .all(|word| all.contains(word))
+    }
+
+    /// What it is called, in a few words.
+    pub(crate) fn name(&self) -> String {
+        let who = match self.sender.as_str() {
+            "user" => self.agent.clone(),
+            sender => format!("{} as {sender}", self.agent),
+        };
+        match self.archive {
+            Some(number) => format!("{who}, archive {number}"),
+            None => who,
+        }
+    }
+
+    /// What it is about: its title, else how it begins.
+    pub(crate) fn about(&self) -> String {
+        match (self.title.as_str(), self.first.as_str()) {
+            ("", "") => format!("{} messages", self.messages),
+            ("", first) => summary(first),
+            (title, _) => summary(title),
+        }
+    }
+
+    /// How old it is, for a person.
+    pub(crate) fn age(&self, now: Timestamp) -> String {
+        ago(&self.at, now)
+    }
+}
+
+/// The places of a person, the latest first: conversations, each with its
+/// archives behind it.
+pub(crate) async fn places(client: &Client, own: &str) -> Result<Vec<Place>, Error> {
+    let request = ListConversationsMsg {
+        limit: MAX_CONVERSATIONS,
+        ..ListConversationsMsg::default()
+    };
+    let list = client.call(request).await?;
+    let mine = list.conversations.into_iter();
+    let mine: Vec<ConversationInfo> = mine.filter(|info| is_own(&info.sender, own)).collect();
+    let looks = mine.into_iter().enumerate().map(|(at, info)| async move {
+        match at < LOOKED_INTO {
+            true => look_into(client, info).await,
+            false => vec![of(&info)],
+        }
+    });
+    let places: Vec<Vec<Place>> = futures_util::stream::iter(looks)
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    Ok(places.into_iter().flatten().collect())
+}
+
+/// Whether a sender is the person: in a project, or in none.
+fn is_own(sender: &str, own: &str) -> bool {
+    let person = |sender: &str| sender.split('/').next().unwrap_or_default().to_owned();
+    sender == own
+        || sender == "user"
+        || sender.starts_with("user/")
+        || person(sender) == person(own)
+}
+
+fn of(info: &ConversationInfo) -> Place {
+    let used = match info.used_at.as_str() {
+        "" => info.date.clone(),
+        used => used.to_owned(),
+    };
+    Place {
+        agent: info.agent.clone(),
+        sender: info.sender.clone(),
+        archive: None,
+        title: info.title.clone(),
+        folder: info.cwd.clone(),
+        at: used,
+        messages: info.message_count,
+        ..Place::default()
+    }
+}
+
+/// A conversation with its words, and its archives.
+async fn look_into(client: &Client, info: ConversationInfo) -> Vec<Place> {
+    let page = |first: bool| {
+        client.call(GetHistoryMsg {
+            agent: info.agent.clone(),
+            sender: info.sender.clone(),
+            before: None,
+            limit: NEAR_AN_END,
+            first,
+        })
+    };
+    let archives = client.call(ListArchivesMsg {
+        agent: info.agent.clone(),
+        sender: info.sender.clone(),
+    });
+    let (first, last, archives) = futures_util::join!(page(true), page(false), archives);
+    let mut place = of(&info);
+    let entries = |page: Result<crabtalk_proto::HistoryPage, Error>| {
+        page.map(|page| page.entries).unwrap_or_default()
+    };
+    place.first = words(entries(first).iter());
+    place.last = words(entries(last).iter().rev());
+    let archives = archives.map(|list| list.archives).unwrap_or_default();
+    let archives = archives
+        .into_iter()
+        .rev()
+        .map(|archive| of_archive(&info, archive));
+    std::iter::once(place).chain(archives).collect()
+}
+
+fn of_archive(info: &ConversationInfo, archive: ArchiveInfo) -> Place {
+    Place {
+        agent: info.agent.clone(),
+        sender: info.sender.clone(),
+        archive: Some(archive.index),
+        title: archive.title,
+        folder: info.cwd.clone(),
+        at: archive.archived_at,
+        messages: archive.message_count,
+        first: String::new(),
+        last: summary(&archive.summary),
+    }
+}
+
+/// What somebody said first of some messages.
+fn words<'a>(mut entries: impl Iterator<Item = &'a HistoryEntry>) -> String {
+    let said = entries.find(|entry| {
+        let speaks = matches!(entry.role.as_str(), "user" | "assistant");
+        speaks && !entry.compact && !entry.content.trim().is_empty()
+    });
+    said.map_or_else(String::new, |entry| summary(&entry.content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_found_by_all_words_of_a_search() {
+        let place = Place {
+            agent: "crab".into(),
+            sender: "user/house".into(),
+            title: "The roof".into(),
+            folder: "/home/me/house".into(),
+            last: "It is fixed.".into(),
+            ..Place::default()
+        };
+        for search in ["", "roof", "HOUSE fixed", "crab roof house"] {
+            assert!(place.fits(search), "{search}");
+        }
+        assert!(!place.fits("roof garden"));
+        assert_eq!(place.name(), "crab as user/house");
+    }
+
+    #[test]
+    fn only_the_persons_own_conversations_are_places() {
+        for (sender, own, is) in [
+            ("user", "user", true),
+            ("user/house", "user", true),
+            ("user", "user/house", true),
+            ("root/house", "root", true),
+            ("tg:1", "user", false),
+            ("cron:3", "user", false),
+            ("users", "user", false),
+        ] {
+            assert_eq!(is_own(sender, own), is, "{sender} for {own}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Turning to another conversation in the chat.
+
+use crate::rig::{TestEnv, Tmux, entries, has_tools};
+
+/// Two conversations of the person's, one of somebody else's, and an archive.
+async fn conversations(env: &TestEnv) {
+    for (sender, text) in [
+        ("user/roof", "the tiles are loose"),
+        ("tg:1", "the loose ends of a stranger"),
+    ] {
+        env.run(&["ask", "--as", sender, text]).await.ok();
+    }
+    env.run(&["new", "--as", "user/roof"]).await.ok();
+    env.run(&["ask", "--as", "user/roof", "the gutter leaks"])
+        .await
+        .ok();
+    env.run(&["ask", "--as", "user/garden", "the roses are red"])
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
+    if !has_tools("one_switches_to_a_conversation", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    conversations(&env).await;
+    for (columns, rows) in [(80, 24), (40, 24), (200, 50)] {
+        let terminal = Tmux::sized(&env, "\"$CRABTALK\" --as user", columns, rows);
+        terminal.shows("say something", 1).await;
+        terminal.types("/switch");
+        let screen = terminal.shows("crab as user/garden", 1).await;
+        assert!(!screen.contains("tg:1"), "a stranger's: {screen}");
+        terminal.types_half("gutter");
+        terminal.shows("switch to: gutter", 1).await;
+        terminal.shows("\u{203a} crab as user/roof", 1).await;
+        terminal.key("Enter");
+        let screen = terminal.shows("of crab as user/roof", 1).await;
+        assert!(!screen.contains("switch to:"), "{screen}");
+        terminal.shows("\u{203a} the gutter leaks", 1).await;
+        let said = format!("seen at {columns}");
+        terminal.types(&said);
+        terminal.shows("offline \u{b7}", 1).await;
+        let history = entries(&env, "crab", "user/roof").await;
+        assert!(history.iter().any(|entry| entry.content == said));
+
+        terminal.types("/switch tiles");
+        terminal.shows("archive 1", 1).await;
+        terminal.key("Enter");
+        terminal.shows("this is an archive", 1).await;
+        terminal.shows("\u{203a} the tiles are loose", 2).await;
+        terminal.types("/switch nowhere");
+        terminal.shows("nothing fits", 1).await;
+        terminal.key("Escape");
+        terminal.shows("say something", 1).await;
+        terminal.key("C-d");
+        let screen = terminal.shows("ended with 0", 1).await;
+        let widest = screen.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(columns), "{screen}");
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_that_only_types_switches_by_number() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    conversations(&env).await;
+    let chat = "printf '/switch gutter\\n/switch 2\\nhere now\\n/switch 9\\n' \
+                | \"$CRABTALK\" --as user";
+    let done = env.shell(chat).await;
+    assert!(done.stderr.contains("  2  crab as user/roof"), "{done:?}");
+    assert!(!done.stderr.contains("user/garden,"), "{done:?}");
+    assert!(done.stderr.contains("no conversation 9"), "{done:?}");
+    let history = entries(&env, "crab", "user/roof").await;
+    assert!(history.iter().any(|entry| entry.content == "here now"));
+}
