@@ -45,7 +45,9 @@ pub(crate) struct Place {
 impl Place {
     /// Whether all words of a search are in it, in any case.
     pub(crate) fn fits(&self, search: &str) -> bool {
+        let name = self.name();
         let all = [
+            &name,
             &self.agent,
             &self.sender,
             &self.title,

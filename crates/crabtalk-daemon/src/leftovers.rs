@@ -49,7 +49,8 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// Every folder in which files are replaced whole, but for those of archives.
+/// Every folder in which files are replaced whole, but for those of archives, and
+/// of what runs changed: what is left there goes with the run.
 fn folders(home: &Home) -> Vec<PathBuf> {
     let (config, state) = (home.config_dir(), home.state_dir());
     vec![
@@ -59,6 +60,10 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         home.memory_dir().join("entries"),
         home.sessions_dir().join(".index"),
         state.join("accepted"),
+        state.join("changes/settings/git"),
+        state.join("changes/settings/git/info"),
+        state.join("changes/settings/git-sha256"),
+        state.join("changes/settings/git-sha256/info"),
         state.join("cron"),
         state.join("ledger"),
         state.join(crate::mcp::LOGINS),

@@ -46,7 +46,7 @@ async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
         let history = entries(&env, "crab", "user/roof").await;
         assert!(history.iter().any(|entry| entry.content == said));
 
-        terminal.types("/switch tiles");
+        terminal.types("/switch archive");
         terminal.shows("archive 1", 1).await;
         terminal.key("Enter");
         terminal.shows("this is an archive", 1).await;

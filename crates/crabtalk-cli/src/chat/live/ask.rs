@@ -478,37 +478,53 @@ impl Asking {
         }
     }
 
+    /// The choices, in as many rows as they take.
     fn choice_rows(&self, bottom: Line, chosen: Option<Choice>, width: usize) -> Vec<Line> {
         let short = width < 64;
-        let mut line = bottom;
-        for (index, (choice, letter, name)) in self.choices().into_iter().enumerate() {
+        let mut rows: Vec<Vec<Span>> = vec![Vec::new()];
+        let mut used = 0;
+        for (choice, letter, name) in self.choices() {
             let name = match (short, choice) {
                 (true, Choice::Once) => "once",
                 (true, Choice::Always) => "always",
                 (true, Choice::Prefix) => "prefix",
-                (false, Choice::Always) if self.prefix().is_some() && width < 90 => "always this",
                 (true, Choice::Pager) => "view",
                 _ => name,
             };
-            if index > 0 {
-                line.push(Span::new("  ", theme::PLAIN));
-            }
             let style = match chosen == Some(choice) {
                 true => theme::ASKS.bold().invert(),
                 false => theme::PLAIN,
             };
             let said = match short {
-                true => format!("{letter} {name}"),
-                false => format!(" {letter} {name} "),
+                true => Span::new(format!("{letter} {name}"), style),
+                false => Span::new(format!(" {letter} {name} "), style),
             };
-            line.push(Span::new(said, style));
+            let between = Span::new("  ", theme::PLAIN);
+            if used > 0 && used + between.width() + said.width() > width.saturating_sub(1) {
+                rows.push(Vec::new());
+                used = 0;
+            }
+            if let Some(row) = rows.last_mut() {
+                if used > 0 {
+                    used += between.width();
+                    row.push(between);
+                }
+                used += said.width();
+                row.push(said);
+            }
         }
-        let mut rows = vec![line];
+        let last = rows.pop().unwrap_or_default();
+        let mut lines: Vec<Line> = rows.into_iter().map(|row| edged(Line::from(row))).collect();
         if chosen.is_some() {
             let confirm = Line::styled("Enter confirms", theme::ASKS);
-            rows.insert(0, edged(confirm));
+            lines.insert(0, edged(confirm));
         }
-        rows
+        let mut end = bottom;
+        for span in last {
+            end.push(span);
+        }
+        lines.push(end);
+        lines
     }
 }
 

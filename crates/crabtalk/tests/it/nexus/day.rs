@@ -175,6 +175,7 @@ async fn heard(client: &Client, agent: &str, sender: &str) -> Vec<String> {
         sender: sender.into(),
         before: None,
         limit: 1000,
+        first: false,
     });
     let page = within("a history", page).await.unwrap();
     // By their place in the log: what a compression keeps is in both.
@@ -195,7 +196,6 @@ async fn heard(client: &Client, agent: &str, sender: &str) -> Vec<String> {
             index: archive.index,
             before: None,
             limit: 1000,
-            first: false,
         });
         take(within("an archive", content).await.unwrap().entries);
     }

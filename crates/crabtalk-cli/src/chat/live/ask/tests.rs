@@ -83,6 +83,34 @@ fn an_approval_shows_all_that_it_allows_behind_the_edge_of_its_frame() {
 }
 
 #[test]
+fn a_prefix_is_shown_before_it_is_stored_on_a_narrow_terminal_too() {
+    let mut ask = approval();
+    if let Some(rule) = &mut ask.always {
+        rule.prefix = "cargo test".into();
+    }
+    let mut asking = settled(ask, 30);
+    let narrow = shown(&mut asking, 40);
+    for row in narrow.lines() {
+        assert!(row.chars().count() <= 40, "{row}");
+    }
+    for said in ["y once", "a always", "p prefix", "n deny", "v view"] {
+        assert!(narrow.contains(said), "{said}: {narrow}");
+    }
+    let flat = shown(&mut asking, 100);
+    assert!(
+        flat.contains("cargo test and whatever follows it"),
+        "{flat}"
+    );
+    assert_eq!(
+        typed(&mut asking, "p\n"),
+        Answered::With("Allow prefix".into())
+    );
+    let mut without = settled(approval(), 30);
+    assert!(!shown(&mut without, 100).contains("prefix"));
+    assert_eq!(typed(&mut without, "p\n"), Answered::Not);
+}
+
+#[test]
 fn what_is_typed_while_the_question_appears_answers_nothing() {
     let mut asking = asking(approval());
     let now = Instant::now();
