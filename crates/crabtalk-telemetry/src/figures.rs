@@ -60,7 +60,7 @@ pub(crate) struct Figures {
 }
 
 /// A name, or what stands for the rest.
-fn bounded<'a>(name: &'a str, is_known: bool, known: usize) -> &'a str {
+fn bounded(name: &str, is_known: bool, known: usize) -> &str {
     match is_known || known < MAX_NAMES {
         true => name,
         false => OTHERS,
