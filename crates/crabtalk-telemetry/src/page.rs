@@ -234,8 +234,10 @@ mod tests {
 
     #[test]
     fn a_daemon_that_does_not_answer_is_down_and_counts_stay() {
-        let mut figures = Figures::default();
-        figures.asks = 3;
+        let figures = Figures {
+            asks: 3,
+            ..Figures::default()
+        };
         let text = page(None, &figures);
         assert!(text.contains("\ncrabtalk_up 0\n"));
         assert!(text.contains("\ncrabtalk_asks_total 3\n"));

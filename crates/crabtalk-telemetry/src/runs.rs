@@ -230,7 +230,6 @@ mod tests {
                 name: "bash".to_owned(),
                 arguments: "{\"command\":\"secret\"}".to_owned(),
                 call_id: "c1".to_owned(),
-                ..ToolCallInfo::default()
             }],
             ..event("2026-03-01T10:00:01Z")
         });
