@@ -49,8 +49,8 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// Every folder in which files are replaced whole, but for those of archives, and
-/// of what runs changed: what is left there goes with the run.
+/// Every folder in which files are replaced whole, but for those of archives and
+/// of what runs changed, of which there may be many.
 fn folders(home: &Home) -> Vec<PathBuf> {
     let (config, state) = (home.config_dir(), home.state_dir());
     vec![
@@ -73,18 +73,28 @@ fn folders(home: &Home) -> Vec<PathBuf> {
     ]
 }
 
-/// What is left in the indexes of archives, of which there may be one for each of
-/// a hundred thousand conversations: for when the daemon serves. What is younger
-/// than the daemon may be its own.
-pub(crate) fn sweep_indexes(home: &Home, started: SystemTime) {
+/// What is left in the indexes of archives, and among what runs changed, of which
+/// there may be one for each of a hundred thousand conversations: for when the
+/// daemon serves. What is younger than the daemon may be its own.
+pub(crate) fn sweep_the_many(home: &Home, started: SystemTime) {
     let before = started - CLOCKS_APART;
     for index in entries(&home.state_dir().join("recall")) {
-        for file in entries(&index.path()) {
-            let is_older = || file.metadata()?.modified().map(|at| at < before);
-            if crabtalk_files::is_left_over(&file.file_name()) && is_older().unwrap_or(false) {
-                // It is in nobody's way.
-                let _ = std::fs::remove_file(file.path());
-            }
+        sweep_older(&index.path(), before);
+    }
+    for conversation in entries(&home.state_dir().join("changes")) {
+        for run in entries(&conversation.path()) {
+            sweep_older(&run.path(), before);
+            sweep_older(&run.path().join("objects"), before);
+        }
+    }
+}
+
+fn sweep_older(folder: &Path, before: SystemTime) {
+    for file in entries(folder) {
+        let is_older = || file.metadata()?.modified().map(|at| at < before);
+        if crabtalk_files::is_left_over(&file.file_name()) && is_older().unwrap_or(false) {
+            // It is in nobody's way.
+            let _ = std::fs::remove_file(file.path());
         }
     }
 }
@@ -139,22 +149,28 @@ mod tests {
     }
 
     #[test]
-    fn indexes_are_swept_while_the_daemon_serves_and_what_it_writes_stays() {
+    fn the_many_are_swept_while_the_daemon_serves_and_what_it_writes_stays() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
-        let index = home.state_dir().join("recall/0251b9716cc3dc26");
-        fs::create_dir_all(&index).unwrap();
         let started = SystemTime::now();
-        let names = [".crabtalk-AbC123.tmp", ".crabtalk-DeF456.tmp", "1-2.idx"];
-        let [old, young, segment] = names.map(|name| index.join(name));
-        for (path, age) in [(&old, 60), (&young, 0), (&segment, 60)] {
-            let file = fs::File::create(path).unwrap();
-            file.set_modified(started - Duration::from_secs(age))
-                .unwrap();
+        for folder in [
+            "recall/0251b9716cc3dc26",
+            "changes/3c6a/3",
+            "changes/3c6a/3/objects",
+        ] {
+            let folder = home.state_dir().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            let names = [".crabtalk-AbC123.tmp", ".crabtalk-DeF456.tmp", "1-2.idx"];
+            let [old, young, whole] = names.map(|name| folder.join(name));
+            for (path, age) in [(&old, 60), (&young, 0), (&whole, 60)] {
+                let file = fs::File::create(path).unwrap();
+                file.set_modified(started - Duration::from_secs(age))
+                    .unwrap();
+            }
+            sweep(&home);
+            assert!(old.exists(), "the start does not look there");
+            sweep_the_many(&home, started);
+            assert!(!old.exists() && young.exists() && whole.exists());
         }
-        sweep(&home);
-        assert!(old.exists(), "the start does not look there");
-        sweep_indexes(&home, started);
-        assert!(!old.exists() && young.exists() && segment.exists());
     }
 }

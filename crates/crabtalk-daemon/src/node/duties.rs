@@ -95,9 +95,9 @@ impl Node {
             self.home.clone(),
             SystemTime::now() - self.started.elapsed(),
         );
-        let indexes = move || leftovers::sweep_indexes(&home, started);
-        if let Err(error) = tokio::task::spawn_blocking(indexes).await {
-            tracing::warn!(%error, "what a crash left in indexes stays for now");
+        let left = move || leftovers::sweep_the_many(&home, started);
+        if let Err(error) = tokio::task::spawn_blocking(left).await {
+            tracing::warn!(%error, "what a crash left half written stays for now");
         }
         loop {
             let (home, days) = (self.home.clone(), self.config().storage.trash_days);

@@ -157,9 +157,12 @@ async fn talk(world: Arc<World>, number: u64, seed: u64, until: CancellationToke
 
 /// Whoever is there is called, and answers.
 async fn all_answer(world: &World, round: &str) {
-    let mut connection = world.try_connect().await.expect("the daemon is there");
     let all = (0..CALM).map(calm).chain((0..BEASTS).map(beast));
-    let all: Vec<String> = all.chain([PROGRAM.to_owned()]).collect();
+    answers(world, round, all.chain([PROGRAM.to_owned()]).collect()).await;
+}
+
+async fn answers(world: &World, round: &str, all: Vec<String>) {
+    let mut connection = world.try_connect().await.expect("the daemon is there");
     let results = run(&mut connection, step("checks", round, &all, 1)).await;
     assert_eq!(results.len(), all.len(), "{results:?}");
     assert!(results.iter().all(|r| !r.is_error), "{results:?}");
@@ -304,6 +307,9 @@ async fn no_run_fails_for_a_components_sake_and_nothing_stays_of_the_dead() {
         if known.len() == 1 { Ok(()) } else { Err(known) }
     })
     .await;
+    // Its books are open from the first run on.
+    answers(&world, "alone", vec![PROGRAM.to_owned()]).await;
+    settled("nobody to be called", async || quiet(&world).await).await;
     let alone = daemon.usage();
     let start = async |name: String| Beast::start(&world, &name, None).await;
     let calm_ones = join_all((0..CALM).map(calm).map(start)).await;
