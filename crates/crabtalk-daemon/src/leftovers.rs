@@ -49,8 +49,8 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// Every folder in which files are replaced whole, but for those of archives and
-/// of what runs changed, of which there may be many.
+/// Every folder in which files are replaced whole, but for those of which there may
+/// be many, and the list's: see [`sweep_the_many`].
 fn folders(home: &Home) -> Vec<PathBuf> {
     let (config, state) = (home.config_dir(), home.state_dir());
     vec![
@@ -58,7 +58,6 @@ fn folders(home: &Home) -> Vec<PathBuf> {
         home.agents_dir(),
         home.memory_dir(),
         home.memory_dir().join("entries"),
-        home.sessions_dir().join(".index"),
         state.join("accepted"),
         state.join("changes/settings/git"),
         state.join("changes/settings/git/info"),
@@ -78,6 +77,8 @@ fn folders(home: &Home) -> Vec<PathBuf> {
 /// daemon serves. What is younger than the daemon may be its own.
 pub(crate) fn sweep_the_many(home: &Home, started: SystemTime) {
     let before = started - CLOCKS_APART;
+    // Of the list, which nobody needs before somebody asks for it.
+    sweep_older(&home.sessions_dir().join(".index"), before);
     for index in entries(&home.state_dir().join("recall")) {
         sweep_older(&index.path(), before);
     }
@@ -154,11 +155,12 @@ mod tests {
         let home = Home::at(dir.path(), None).unwrap().create().unwrap();
         let started = SystemTime::now();
         for folder in [
-            "recall/0251b9716cc3dc26",
-            "changes/3c6a/3",
-            "changes/3c6a/3/objects",
+            "sessions/.index",
+            "state/recall/0251b9716cc3dc26",
+            "state/changes/3c6a/3",
+            "state/changes/3c6a/3/objects",
         ] {
-            let folder = home.state_dir().join(folder);
+            let folder = home.root().join(folder);
             fs::create_dir_all(&folder).unwrap();
             let names = [".crabtalk-AbC123.tmp", ".crabtalk-DeF456.tmp", "1-2.idx"];
             let [old, young, whole] = names.map(|name| folder.join(name));
