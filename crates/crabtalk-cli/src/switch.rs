@@ -40,6 +40,8 @@ pub(crate) struct Place {
     pub(crate) messages: u64,
     pub(crate) first: String,
     pub(crate) last: String,
+    /// What was said near both ends, for the search alone.
+    near_the_ends: String,
 }
 
 impl Place {
@@ -54,6 +56,7 @@ impl Place {
             &self.folder,
             &self.first,
             &self.last,
+            &self.near_the_ends,
         ];
         let all = all.map(|text| text.to_lowercase()).join("\n");
         search
@@ -158,8 +161,14 @@ async fn look_into(client: &Client, info: ConversationInfo) -> Vec<Place> {
     let entries = |page: Result<crabtalk_proto::HistoryPage, Error>| {
         page.map(|page| page.entries).unwrap_or_default()
     };
-    place.first = words(entries(first).iter());
-    place.last = words(entries(last).iter().rev());
+    let (first, last) = (entries(first), entries(last));
+    place.first = words(first.iter());
+    place.last = words(last.iter().rev());
+    let near = first
+        .iter()
+        .chain(&last)
+        .map(|entry| summary(&entry.content));
+    place.near_the_ends = near.collect::<Vec<_>>().join("\n");
     let archives = archives.map(|list| list.archives).unwrap_or_default();
     let archives = archives
         .into_iter()
@@ -179,6 +188,7 @@ fn of_archive(info: &ConversationInfo, archive: ArchiveInfo) -> Place {
         messages: archive.message_count,
         first: String::new(),
         last: summary(&archive.summary),
+        near_the_ends: String::new(),
     }
 }
 

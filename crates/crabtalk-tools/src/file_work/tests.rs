@@ -203,7 +203,8 @@ fn a_dead_mount_takes_a_few_threads_and_then_none_and_refuses_by_name() {
         })
         .await;
         let hung = files.0.begun().len();
-        assert!(hung <= MAX_AT_ONCE, "{hung} threads are lost");
+        // How many it takes depends on how soon a thread looks there.
+        assert!(hung < MAX_HUNG, "{hung} threads are lost");
         let why = in_there(0).await.unwrap_err();
         assert!(why.contains("/dead/0 was not touched"), "{why}");
         assert_eq!(files.0.begun().len(), hung);

@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(state_of(&found, what), Some(State::Warning), "{what}");
         }
         let config = found.iter().find(|finding| finding.what == CONFIG).unwrap();
-        assert!(config.said.contains("`model`"), "{config:?}");
+        assert!(config.said.contains("did you mean model"), "{config:?}");
         std::fs::write(home.config_file(), "model = 5\n").unwrap();
         assert_eq!(state_of(&look(&home), CONFIG), Some(State::Wrong));
     }
