@@ -41,7 +41,7 @@ pub(crate) struct Place {
     pub(crate) first: String,
     pub(crate) last: String,
     /// What was said near both ends, for the search alone.
-    near_the_ends: String,
+    pub(crate) near_the_ends: String,
 }
 
 impl Place {

@@ -202,7 +202,12 @@ mod tests {
         let files = port_files(&run);
         assert_eq!(files.len(), 3);
         assert_eq!(files["dice"], Ok(4711));
-        assert!(files["odd"].as_ref().unwrap_err().contains("longer than"));
-        assert!(files["folder"].as_ref().unwrap_err().contains("no file"));
+        assert!(files["odd"].as_ref().unwrap_err().contains("more than"));
+        assert!(
+            files["folder"]
+                .as_ref()
+                .unwrap_err()
+                .contains("not a regular file")
+        );
     }
 }
