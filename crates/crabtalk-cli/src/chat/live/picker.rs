@@ -22,7 +22,7 @@ pub(super) enum Picked {
     Not,
     /// The person wants nothing of it.
     Left,
-    This(Place),
+    This(Box<Place>),
 }
 
 /// Places to choose from.
@@ -63,7 +63,7 @@ impl Picker {
                     .fitting()
                     .get(self.chosen)
                     .map(|place| (*place).clone());
-                return chosen.map_or(Picked::Not, Picked::This);
+                return chosen.map_or(Picked::Not, |place| Picked::This(Box::new(place)));
             }
             (KeyCode::Down | KeyCode::Tab, _) | (KeyCode::Char('n'), true) if count > 0 => {
                 self.chosen = (self.chosen + 1) % count;
@@ -211,7 +211,7 @@ mod tests {
         typed(&mut picker, KeyCode::Down);
         assert_eq!(
             typed(&mut picker, KeyCode::Enter),
-            Picked::This(place("rooftop"))
+            Picked::This(Box::new(place("rooftop")))
         );
         typed(&mut picker, KeyCode::Char('x'));
         assert_eq!(typed(&mut picker, KeyCode::Enter), Picked::Not);

@@ -40,7 +40,7 @@ impl Live<'_> {
             Picked::Left => self.picker = None,
             Picked::This(place) => {
                 self.picker = None;
-                self.go_to(place);
+                self.go_to(*place);
             }
         }
     }
