@@ -21,10 +21,17 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use pages::EVENTS;
 
 const LOCK: &str = "lock";
+
+/// How often a lock that somebody holds is tried again.
+const LOCK_TRIES: u32 = 50;
+
+/// Between two tries: together nobody notices them.
+const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Longest line of the log that is read: far above the whole state of a team at
 /// work.
@@ -239,15 +246,21 @@ fn open(path: &Path) -> Result<File, Error> {
     options.open(path).map_err(failed("open", path))
 }
 
+/// Takes the lock. One that was just let go may be held for a moment yet: a program
+/// that NEXUS was about to start has a copy of it until it begins.
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let mut options = File::options();
     options.write(true).create(true).truncate(false).mode(0o600);
     let file = options.open(&path).map_err(failed("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Taken(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
+    let mut tries = 1..=LOCK_TRIES;
+    loop {
+        match (file.try_lock(), tries.next()) {
+            (Ok(()), _) => return Ok(file),
+            (Err(TryLockError::WouldBlock), Some(_)) => std::thread::sleep(LOCK_AGAIN),
+            (Err(TryLockError::WouldBlock), None) => return Err(Error::Taken(folder.to_owned())),
+            (Err(TryLockError::Error(error)), _) => return Err(failed("lock", &path)(error)),
+        }
     }
 }
 
