@@ -12,6 +12,7 @@ use std::path::Path;
 /// Names that more than one crate may define, and why.
 const SHARED: &[(&str, &str)] = &[
     ("Error", OF_EACH),
+    ("Bounds", OF_EACH),
     ("Limits", OF_EACH),
     ("Options", OF_EACH),
     ("Parts", OF_EACH),
@@ -76,6 +77,11 @@ const SHARED: &[(&str, &str)] = &[
     ("Reach", "of a tool, and the way to a server"),
     ("Refusal", "of a run, and of a peer"),
     ("Trust", "in a server, and in skills"),
+    (
+        "Composer",
+        "where a person types, and where it is on others' screens",
+    ),
+    ("Watch", "of events, and of paths that are touched"),
     (
         "Usage",
         "of tokens, in a call and in what an entry of cron has used",
