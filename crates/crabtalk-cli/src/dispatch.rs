@@ -31,6 +31,7 @@ pub type RunDaemon = fn(DaemonOptions) -> anyhow::Result<()>;
 
 /// Runs the program with its command line, the program's name first.
 pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> ExitCode {
+    crabtalk_screen::settle_colors();
     let argv: Vec<OsString> = args.into_iter().collect();
     let read = match daemon_run(&argv) {
         Some(cli) => Ok(cli),

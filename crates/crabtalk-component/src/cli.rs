@@ -2,7 +2,7 @@
 
 use crate::{Home, Manager, Plan, Service, stop_signal};
 use anyhow::Context;
-use clap::{Args, Command, FromArgMatches, Subcommand};
+use clap::{Args, ColorChoice, Command, FromArgMatches, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,7 @@ pub fn run<S: Service>(service: S) -> ExitCode {
     let command = Command::new("component")
         .bin_name(name)
         .about(about)
+        .color(ColorChoice::Never)
         .subcommand_required(true)
         .arg_required_else_help(true);
     let matches = Action::augment_subcommands(command).get_matches();

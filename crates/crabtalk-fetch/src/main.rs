@@ -11,6 +11,7 @@ use std::process::ExitCode;
 #[command(
     name = "crabtalk-fetch",
     version,
+    color = clap::ColorChoice::Never,
     args_conflicts_with_subcommands = true
 )]
 #[command(arg_required_else_help = true)]

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs a server of the Model Context Protocol as a component.
 #[derive(Debug, Parser)]
-#[command(name = "crabtalk-mcpd", version, arg_required_else_help = true)]
+#[command(name = "crabtalk-mcpd", version, color = clap::ColorChoice::Never, arg_required_else_help = true)]
 struct Cli {
     /// The server's name in config/mcpd.toml, which is the component's.
     name: String,

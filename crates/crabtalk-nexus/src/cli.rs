@@ -40,6 +40,7 @@ impl<E: std::error::Error> From<E> for Failed {
 
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
+    crabtalk_screen::settle_colors();
     let args = Args::parse();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

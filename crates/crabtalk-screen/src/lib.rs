@@ -19,4 +19,4 @@ mod raw;
 
 pub use canvas::{Canvas, Drawing};
 pub use composer::{Composer, PROMPT, Typed};
-pub use raw::{Page, Raw, is_plain, size, styles};
+pub use raw::{Page, Raw, is_plain, settle_colors, size, styles};

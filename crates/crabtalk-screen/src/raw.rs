@@ -107,14 +107,28 @@ pub fn size() -> (usize, usize) {
 
 /// Whether colours and other styles are wanted.
 pub fn styles() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Whether the terminal, by its name, shows an escape sequence as it is. The
+/// other variables that speak of colours, `CI` among them, change nothing of that.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Lets every library in this process write without colours where the terminal
+/// is dumb. To be called first of all.
+pub fn settle_colors() {
+    if is_dumb() {
+        anstream::ColorChoice::Never.write_global();
+    }
 }
 
 /// Whether there is nobody to draw for: no terminal on both sides, or one that
 /// cannot move its cursor.
 pub fn is_plain() -> bool {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    dumb || !io::stdin().is_terminal() || !io::stdout().is_terminal()
+    let unnamed = std::env::var_os("TERM").is_none_or(|term| term.is_empty());
+    unnamed || is_dumb() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
 }
 
 fn end() {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Finds words in folders that you name.
 #[derive(Debug, Parser)]
-#[command(name = "crabtalk-search", version, arg_required_else_help = true)]
+#[command(name = "crabtalk-search", version, color = clap::ColorChoice::Never, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
