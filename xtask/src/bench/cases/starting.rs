@@ -72,19 +72,24 @@ pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
 }
 
 pub(super) fn memory(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let (mut idle, mut after, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    let rest = || std::thread::sleep(std::time::Duration::from_secs(1));
+    let (mut idle, mut rested) = (Vec::new(), Vec::new());
+    let (mut after, mut own) = (Vec::new(), Vec::new());
     for _ in 0..IDLE {
         let home = Home::new(server, "step", &[("crab", SHORT)])?;
         let daemon = home.start()?;
         idle.push(daemon.rss_mib()?);
+        rest();
+        rested.push(daemon.rss_mib()?);
         daemon.client()?.turn("crab", "user")?;
-        std::thread::sleep(std::time::Duration::from_secs(1));
+        rest();
         after.push(daemon.rss_mib()?);
         own.push(daemon.own_mib()?);
         daemon.stop()?;
     }
     Ok(vec![
         Row::at_most("idle memory, after the first Pong", "MiB", 10.0, idle),
+        Row::at_most("idle memory, a second later", "MiB", 10.0, rested),
         Row::at_most("idle memory, a second after a run", "MiB", 10.0, after),
         Row::beside("of it the daemon's own data", "MiB", own),
     ])
