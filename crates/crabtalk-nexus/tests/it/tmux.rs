@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -42,8 +43,12 @@ impl Tmux {
         words: &str,
         (columns, rows): (u16, u16),
     ) -> Self {
+        // A server that was told to end still answers for a moment, and takes whoever
+        // comes meanwhile down with it. So none has a name that another had.
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let tmux = Self {
-            socket: folder.join(format!("tmux-{columns}x{rows}")),
+            socket: folder.join(format!("tmux-{number}")),
         };
         let line = format!(
             "trap : INT; export HOME='{0}' CRABTALK_HOME='{0}/.crabtalk'; {words}; echo \"ended with $?\"; sleep 600",

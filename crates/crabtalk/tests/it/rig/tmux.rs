@@ -5,6 +5,7 @@ use super::command::CRABTALK;
 use super::wait::{LIMIT, eventually};
 use rustix::process::Pid;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Between two looks at the screen, each of which is a program of its own.
@@ -23,8 +24,12 @@ impl Tmux {
 
     /// The same, of so many columns and rows.
     pub(crate) fn sized(env: &TestEnv, line: &str, columns: usize, rows: usize) -> Self {
+        // A server that was told to end still answers for a moment, and takes whoever
+        // comes meanwhile down with it. So none has a name that another had.
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let tmux = Self {
-            socket: env.root().join("tmux"),
+            socket: env.root().join(format!("tmux-{number}")),
         };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let line = format!(
