@@ -16,7 +16,7 @@ const PACKET: usize = 256;
 /// How often the time of the way is waited for, until what was lost is sent again.
 const LOSS: u32 = 3;
 
-/// Of so many packets one is lost.
+/// Of so many packets one is lost, which one by chance.
 const ONE_LOST_OF: u64 = 100;
 
 /// How the network is.
@@ -172,6 +172,7 @@ async fn way(
 ) -> bool {
     let (send, mut receive) = mpsc::channel::<(Instant, Vec<u8>)>(PACKET);
     let taking = async move {
+        let (mut number, mut unlucky) = (0, 0);
         loop {
             let mut packet = vec![0; PACKET];
             let Ok(count @ 1..) = from.read(&mut packet).await else {
@@ -180,13 +181,16 @@ async fn way(
             let passes = usize::try_from(left).unwrap_or(usize::MAX).min(count);
             left -= passes as u64;
             packet.truncate(passes);
-            let late = match chance.below(ONE_LOST_OF) {
-                0 => {
-                    lost.fetch_add(1, Ordering::Relaxed);
-                    latency * (1 + LOSS)
-                }
-                _ => latency,
+            if number % ONE_LOST_OF == 0 {
+                unlucky = number + chance.below(ONE_LOST_OF);
+            }
+            let late = if number == unlucky {
+                lost.fetch_add(1, Ordering::Relaxed);
+                latency * (1 + LOSS)
+            } else {
+                latency
             };
+            number += 1;
             if send.send((Instant::now() + late, packet)).await.is_err() {
                 return false;
             }
