@@ -309,7 +309,15 @@ impl FileWork {
             };
             tokio::select! {
                 biased;
-                turn = ready => return Ok(turn.expect("the semaphore is never closed")),
+                turn = ready => {
+                    let turn = turn.expect("the semaphore is never closed");
+                    // Who hangs gives its turn away when the place comes to be in doubt:
+                    // to others, not to the next who would go there.
+                    if !self.is_in_doubt(order) {
+                        return Ok(turn);
+                    }
+                    acquire = None;
+                }
                 () = &mut patience => {
                     let whose = match order.at {
                         Some(path) => named(path),
@@ -329,13 +337,17 @@ impl FileWork {
     /// Whether work has to stay out of the queue: what it touches is in doubt, or so
     /// much hangs that the last turns are for those who were answered before.
     fn must_wait(&self, order: Order<'_>) -> bool {
-        if order.at.is_some_and(|at| self.0.places.in_doubt(at)) {
+        if self.is_in_doubt(order) {
             return true;
         }
         let hung = self.0.begun().iter().filter(|it| it.turn.is_none()).count();
         hung >= MAX_HUNG
             && self.0.turns.available_permits() <= KEPT_TURNS
             && !self.0.answered().contains(order.of)
+    }
+
+    fn is_in_doubt(&self, order: Order<'_>) -> bool {
+        order.at.is_some_and(|at| self.0.places.in_doubt(at))
     }
 
     fn begin(&self, order: Order<'_>, turn: OwnedSemaphorePermit) -> (Entry, Arc<Touching>) {

@@ -127,6 +127,9 @@ fn where_everything_hangs_the_next_is_told_why_and_the_daemons_own_work_goes_on(
 /// What keeps everybody who goes to `/dead`, until it is let go.
 static GATE: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
+/// Threads that have come there.
+static CAME: AtomicU64 = AtomicU64::new(0);
+
 /// Lets them go, whatever becomes of the test.
 struct Opens;
 
@@ -139,6 +142,7 @@ impl Drop for Opens {
 
 fn go_to(path: &Path) {
     if path.starts_with("/dead") {
+        CAME.fetch_add(1, Ordering::Relaxed);
         let is_shut = |open: &mut bool| !*open;
         drop(GATE.1.wait_while(GATE.0.lock().unwrap(), is_shut).unwrap());
     }
@@ -179,6 +183,10 @@ fn a_dead_mount_takes_a_few_threads_and_then_none_and_refuses_by_name() {
         for n in 0..2 * FileWork::MAX_THREADS {
             calls.spawn(in_there(n));
         }
+        // The clock stands still until all are there whose turn it was.
+        while CAME.load(Ordering::Relaxed) < MAX_AT_ONCE as u64 {
+            tokio::task::yield_now().await;
+        }
         until(|| !files.0.places.silent().is_empty()).await;
         // Nobody else waits for what they find out.
         let others = [files.clone(), files.clone()];
@@ -203,8 +211,9 @@ fn a_dead_mount_takes_a_few_threads_and_then_none_and_refuses_by_name() {
         })
         .await;
         let hung = files.0.begun().len();
-        // How many it takes depends on how soon a thread looks there.
-        assert!(hung < MAX_HUNG, "{hung} threads are lost");
+        assert_eq!(hung, MAX_AT_ONCE, "the threads whose turn it was are lost");
+        let came = CAME.load(Ordering::Relaxed);
+        assert_eq!(came, MAX_AT_ONCE as u64 + 1, "and that of one survey");
         let why = in_there(0).await.unwrap_err();
         assert!(why.contains("/dead/0 was not touched"), "{why}");
         assert_eq!(files.0.begun().len(), hung);
