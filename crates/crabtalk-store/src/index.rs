@@ -129,9 +129,11 @@ impl Names {
             self.seen = changed;
             return Ok(());
         }
+        // Somebody else was here.
+        self.kept.expire();
         let mut names = self.fs.names(&self.dir).map_err(io)?;
         names.retain(|name| name::is_bare(name));
-        // Somebody else was here, so that what line 1 said is to be read again.
+        // What line 1 said is to be read again.
         names.sort_by_cached_key(|name| name::sort_key(name));
         let all = || names.iter().map(String::as_str);
         self.ruled = NameList::new(all().filter(|name| name::follows_rule(name)));
@@ -146,6 +148,7 @@ impl Names {
 
     /// Has the folder listed anew: a name is gone that should be there.
     pub(crate) fn list_again(&mut self) {
+        self.kept.expire();
         self.seen = None;
     }
 
@@ -163,6 +166,10 @@ impl Names {
         } else {
             None
         };
+        match self.seen {
+            Some(state) => self.kept.note_folder(state),
+            None => self.kept.expire(),
+        }
     }
 
     /// All logs.

@@ -1,15 +1,18 @@
 //! Keeps what a list of the latest needs from one life of the daemon to the next.
 //!
-//! Invariants: what is kept counts while the folder is as it was and no log was
-//! written to by us since: the first append of a life takes it away, and only an
-//! orderly end writes it, so that after a crash there is none. It holds names and times alone;
-//! what a list shows is read from the logs.
+//! Invariants: an orderly end writes it; what a life changes after that is noted beside it
+//! first, so that it counts after a crash too, for all logs but those. It does not count where
+//! the folder is in a state that neither it nor the notes tell of. It holds names and times
+//! alone; what a list shows is read from the logs.
+
+mod since;
 
 use super::{NameList, Names, name};
+use since::Since;
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Fewer logs are looked at in a few milliseconds.
@@ -29,19 +32,18 @@ pub(super) const CHECKED_AT_ONCE: usize = 1024;
 /// What the file begins with.
 const FORMAT: &str = "crabtalk latest 1";
 
-/// The file.
+/// The file, and what is noted beside it.
 pub(super) struct Kept {
     path: PathBuf,
-    may_be_there: AtomicBool,
+    since: Mutex<Since>,
 }
 
 impl Kept {
     /// In a folder of its own, so that writing it changes not the one it tells of.
     pub(super) fn of(sessions: &Path) -> Self {
-        Self {
-            path: sessions.join(".index/latest"),
-            may_be_there: AtomicBool::new(true),
-        }
+        let path = sessions.join(".index/latest");
+        let since = Mutex::new(Since::of(&path));
+        Self { path, since }
     }
 
     /// Makes its folder, once: that changes the one it tells of.
@@ -52,30 +54,71 @@ impl Kept {
         }
     }
 
-    /// Takes it away before a log is written to.
-    pub(super) fn expire(&self) {
-        if self.may_be_there.swap(false, Ordering::Relaxed) {
-            // On a disk where that fails the log is not written to either.
-            let _ = std::fs::remove_file(&self.path);
-        }
+    /// A panic leaves at worst a note too many.
+    fn since(&self) -> MutexGuard<'_, Since> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it says of a folder in this state, with the names in their order.
-    pub(super) fn read(&self, folder: SystemTime) -> Option<NameList> {
-        let written = std::fs::metadata(&self.path).ok()?.modified().ok()?;
-        if written.duration_since(folder).ok()? < SETTLED {
-            return None;
-        }
+    /// Takes it away: it may not tell what is.
+    pub(super) fn expire(&self) {
+        self.since().expire();
+    }
+
+    /// Notes that a log is about to be written to.
+    pub(super) fn note_log(&self, path: &Path) {
+        self.since().note_log(path);
+    }
+
+    /// Notes in which state we left the folder.
+    pub(super) fn note_folder(&self, state: SystemTime) {
+        self.since().note_folder(state);
+    }
+
+    /// What it says of a folder in this state, where `names` lists that, with the names
+    /// in their order. Logs that were written to since have no time.
+    fn read(
+        &self,
+        folder: SystemTime,
+        names: impl FnOnce() -> Option<Vec<String>>,
+    ) -> Option<NameList> {
+        let told = self.since().read()?;
         let bytes = crabtalk_files::read(&self.path, MAX_BYTES).ok()?;
         let text = std::str::from_utf8(&bytes).ok()?;
-        let text = text.strip_prefix(&head(folder)?)?.strip_suffix("\0end")?;
+        let (head, text) = text.split_once('\0')?;
+        let of = parse_time(head.strip_prefix(&life()?)?)?;
+        let text = text.strip_suffix("\0end")?;
+        let times = text.split('\0').map(|line| line.split_once(' '));
+        let times = times.collect::<Option<Vec<_>>>()?;
         let mut list = NameList::default();
-        for line in text.split('\0') {
-            let (time, name) = line.split_once(' ')?;
+        let mut insert = |name: &str, time: Option<&str>| {
             list.insert(list.len(), name, 0);
-            *list.changed(list.len() - 1) = Some(parse_time(time)?);
+            let time = time.filter(|_| !told.logs.contains(name));
+            *list.changed(list.len() - 1) = match time {
+                Some(time) => Some(parse_time(time)?),
+                None => None,
+            };
+            Some(())
+        };
+        if of == folder && self.is_settled(folder) {
+            for (time, name) in times {
+                insert(name, Some(time))?;
+            }
+        } else if told.folder == Some(folder) {
+            let times: HashMap<&str, &str> =
+                times.iter().map(|(time, name)| (*name, *time)).collect();
+            for name in names()? {
+                insert(&name, times.get(&*name).copied())?;
+            }
+        } else {
+            return None;
         }
         Some(list)
+    }
+
+    /// Whether the folder was left alone for a while before this was written.
+    fn is_settled(&self, folder: SystemTime) -> bool {
+        let written = std::fs::metadata(&self.path).and_then(|file| file.modified());
+        written.is_ok_and(|at| at.duration_since(folder).is_ok_and(|it| it >= SETTLED))
     }
 
     fn write(&self, folder: SystemTime, names: &mut NameList) -> Option<()> {
@@ -91,16 +134,23 @@ impl Kept {
         // Not synced: the end waits for no disk, and a power cut ends what it tells of.
         let mut staged = crabtalk_files::unfinished(self.path.parent()?).ok()?;
         staged.write_all(text.as_bytes()).ok()?;
-        staged.persist(&self.path).ok().map(drop)
+        staged.persist(&self.path).ok()?;
+        // After a crash in between a few logs are looked at again.
+        self.since().forget();
+        Some(())
     }
 }
 
-/// Says of which folder in which state it tells, and in which life of the machine:
-/// a power cut may undo that it was taken away. `None` where the system does not tell
-/// its lives apart.
+/// Says of which folder in which state it tells, and in which life of the machine.
 fn head(folder: SystemTime) -> Option<String> {
+    Some(format!("{}{}\0", life()?, time(folder)?))
+}
+
+/// What it begins with in this life of the machine: a power cut may undo what was noted
+/// beside it. `None` where the system does not tell its lives apart.
+fn life() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(format!("{FORMAT} {} {}\0", boot.trim(), time(folder)?))
+    Some(format!("{FORMAT} {} ", boot.trim()))
 }
 
 fn time(at: SystemTime) -> Option<String> {
@@ -118,9 +168,17 @@ fn parse_time(text: &str) -> Option<SystemTime> {
 }
 
 impl Names {
-    /// Takes the names and times over that were kept, if the folder is as it was.
+    /// Takes the names and times over that were kept, if the folder is as we left it.
     pub(super) fn take_kept(&mut self, folder: Option<SystemTime>) -> bool {
-        let Some(list) = folder.and_then(|folder| self.kept.read(folder)) else {
+        let names = || {
+            let mut names = self.fs.names(&self.dir).ok()?;
+            names.retain(|name| name::is_bare(name));
+            // With others all are looked at.
+            let all_ruled = names.iter().all(|name| name::follows_rule(name));
+            names.sort_by_cached_key(|name| name::sort_key(name));
+            all_ruled.then_some(names)
+        };
+        let Some(list) = folder.and_then(|folder| self.kept.read(folder, names)) else {
             return false;
         };
         let sorted = |a: &str, b: &str| name::sort_key(a) <= name::sort_key(b);
@@ -152,9 +210,11 @@ mod tests {
     use super::super::Index;
     use super::*;
     use crate::fs::{Access, FileLayer, LogFile, OsFiles};
+    use crabtalk_domain::ConversationKey;
+    use crabtalk_domain::storage::NewConversation;
     use std::fs::File;
     use std::io;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const LOGS: u64 = WORTH_KEEPING as u64 + 100;
 
@@ -258,15 +318,91 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_every_log_is_looked_at() {
+    fn after_a_crash_those_are_looked_at_that_were_written_to() {
         let home = Home::new();
         home.latest();
         let (_, index) = home.life();
         index.touch(&home.path(7));
         home.change(7, LOGS + 1);
         std::mem::forget(index);
-        let (latest, looked) = home.latest();
-        assert_eq!(latest, "crab_7_1.jsonl");
+        // Twice, for a crash may follow another.
+        for log in [7, 8] {
+            let (files, index) = home.life();
+            let latest = index.latest(1).expect("lists").remove(0);
+            assert_eq!(latest, format!("crab_{log}_1.jsonl"));
+            let looked = files.0.load(Ordering::Relaxed);
+            assert!(looked <= CHECKED_AT_ONCE + 10, "{looked}");
+            index.touch(&home.path(8));
+            home.change(8, LOGS + 2);
+            std::mem::forget(index);
+        }
+    }
+
+    #[test]
+    fn after_a_crash_conversations_that_came_and_went_are_known() {
+        let home = Home::new();
+        home.latest();
+        let (_, index) = home.life();
+        let new = NewConversation::default();
+        let make = |index: &Index, agent: &str, sender: &str| {
+            let key = ConversationKey::new(agent, sender).expect("valid");
+            let mut names = index.lock();
+            let files = names.find(&key).expect("finds");
+            names.create(&key, &new, &files).expect("creates").path
+        };
+        // Before the others in order, and behind them.
+        let (first, last) = (make(&index, "a", "x"), make(&index, "z", "x"));
+        let trash = home.0.path().join("trash");
+        let gone = home.path(0);
+        let gone = gone
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name");
+        index.lock().discard(gone, &trash).expect("is removed");
+        std::mem::forget(index);
+        let (files, index) = home.life();
+        let mut latest: Vec<_> = index.latest(3).expect("lists");
+        latest[..2].sort();
+        let name = |path: &Path| {
+            path.file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        };
+        assert_eq!(latest, [name(&first), name(&last), "crab_1_1.jsonl".into()]);
+        let looked = files.0.load(Ordering::Relaxed);
+        assert!(looked <= CHECKED_AT_ONCE + 10, "{looked}");
+        // Somebody else was here after us.
+        drop(index);
+        home.latest();
+        let (_, index) = home.life();
+        make(&index, "y", "x");
+        std::mem::forget(index);
+        home.change(LOGS, LOGS + 9);
+        home.settle();
+        let looked = home.latest().1;
+        assert!(looked as u64 > LOGS, "{looked}");
+    }
+
+    #[test]
+    fn notes_that_are_broken_or_too_many_have_every_log_looked_at() {
+        let home = Home::new();
+        let notes = home.0.path().join(".index/since");
+        for broken in ["log crab_7", "nonsense\0", "folder x\0"] {
+            home.latest();
+            std::fs::write(&notes, broken).expect("is ours");
+            let looked = home.latest().1;
+            assert!(looked as u64 > LOGS, "{broken}: {looked}");
+        }
+        home.latest();
+        let (_, index) = home.life();
+        for n in 0..LOGS {
+            let long = format!("crab_{n}_1_{}.jsonl", "t".repeat(60));
+            index.touch(&home.0.path().join(long));
+        }
+        std::mem::forget(index);
+        assert!(!notes.exists());
+        let looked = home.latest().1;
         assert!(looked as u64 > LOGS, "{looked}");
     }
 

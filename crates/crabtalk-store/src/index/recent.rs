@@ -38,9 +38,10 @@ impl Default for Touched {
 
 impl Index {
     /// Notes that a log is about to be written to. Called for every append: it takes no
-    /// lock that is held over file work.
+    /// lock that is held over a look at files. Of many logs the first append of a life to each
+    /// is noted beside what is kept, by one small write as the append itself is one.
     pub(crate) fn touch(&self, path: &Path) {
-        self.kept.expire();
+        self.kept.note_log(path);
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
         if let Touched::These(paths) = &mut *touched
             && !paths.contains(path)
