@@ -5,6 +5,8 @@ mod bench;
 mod endurance;
 mod layers;
 mod names;
+#[cfg(test)]
+mod pages;
 mod pictures;
 mod portable;
 

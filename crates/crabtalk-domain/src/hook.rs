@@ -78,9 +78,12 @@ pub trait Hook: Send + Sync {
         Box::pin(ready(None))
     }
 
-    /// Composes an agent, for instance its prompt: for each of its runs, before
-    /// [`Hook::on_before_run`], from what is configured at that moment. So a
-    /// change of what it adds reaches the next run, and nothing accumulates.
+    /// Composes an agent, for instance its prompt, from what is configured at that
+    /// moment: once for each of its runs, behind [`Hook::for_run`] and before the message is
+    /// preprocessed, and once for each summary that is asked for beside a run. So a change of
+    /// what it adds reaches the next run, and nothing accumulates. In a guest's turn
+    /// the conversation's own agent is composed first, then the guest, with
+    /// [`AgentConfig::as_guest`] set.
     fn on_build_agent<'a>(&'a self, agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
         Box::pin(ready(agent))
     }

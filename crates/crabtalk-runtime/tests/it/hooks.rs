@@ -180,6 +180,111 @@ async fn a_run_may_have_a_hook_of_its_own() {
     rig.model_was_content();
 }
 
+/// Notes when it is asked for what, and adds a word to each prompt.
+#[derive(Default)]
+struct Turns(Mutex<Vec<String>>);
+
+impl Turns {
+    fn note(&self, turn: String) {
+        self.0.lock().expect("not poisoned").push(turn);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("not poisoned"))
+    }
+}
+
+impl Hook for Turns {
+    fn for_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        _: &'a str,
+    ) -> BoxFuture<'a, Option<Arc<dyn Hook>>> {
+        self.note(format!("run {}", run.run));
+        Box::pin(ready(None))
+    }
+
+    fn on_build_agent<'a>(&'a self, mut agent: AgentConfig) -> BoxFuture<'a, AgentConfig> {
+        let role = if agent.as_guest { "guest" } else { "build" };
+        self.note(format!("{role}: {}", agent.prompt));
+        agent.prompt.push_str(" Built.");
+        Box::pin(ready(agent))
+    }
+
+    fn preprocess<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        content: String,
+    ) -> BoxFuture<'a, Result<String, Refusal>> {
+        self.note(format!("{content}: {}", run.agent.prompt));
+        Box::pin(ready(Ok(content)))
+    }
+
+    fn on_before_run<'a>(
+        &'a self,
+        run: RunContext<'a>,
+        _: &'a [Arc<Message>],
+        _: &'a dyn People,
+    ) -> BoxFuture<'a, Vec<Message>> {
+        self.note(format!("before: {}", run.agent.prompt));
+        Box::pin(ready(Vec::new()))
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_composed_for_each_run_and_summary_from_what_is_configured_then() {
+    let hook = Arc::new(Turns::default());
+    let model = ScriptedModel::new(vec![
+        Reply::tool("echo", json!({"text": "x"})),
+        Reply::text("one"),
+        Reply::text("two"),
+        Reply::text("three"),
+        Reply::text("A summary."),
+    ]);
+    let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
+    rig.run("go").await;
+    // Once, however many steps it has.
+    let once = |number: u64, prompt: &str| {
+        [
+            format!("run {number}"),
+            format!("build: {prompt}"),
+            format!("go: {prompt} Built."),
+            format!("before: {prompt} Built."),
+        ]
+    };
+    assert_eq!(hook.take(), once(1, "You are crab."));
+    let (mut crab, ada) = (agent("crab"), agent("ada"));
+    crab.prompt = "You have changed.".into();
+    let mut changed = Catalog::of(crab);
+    changed.agents.insert(ada.name.clone(), Arc::new(ada));
+    rig.runtime.set_catalog(changed);
+    rig.run("go").await;
+    assert_eq!(hook.take(), once(2, "You have changed."));
+    let mut request = RunRequest::new(key(), "go");
+    request.guest = Some("ada".into());
+    read(rig.try_submit(request).expect("accepted")).await;
+    let both = ["build: You have changed.", "guest: You are ada."];
+    assert_eq!(hook.take()[1..3], both);
+    rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert_eq!(hook.take(), ["build: You have changed."]);
+    let systems: Vec<_> = rig
+        .model
+        .requests()
+        .iter()
+        .map(|r| r.system.clone())
+        .collect();
+    for (system, prompt) in systems.iter().zip([
+        "You are crab. Built.",
+        "You are crab. Built.",
+        "You have changed. Built.",
+        "You are ada. Built.",
+    ]) {
+        assert!(system.starts_with(prompt), "{system}");
+        assert_eq!(system.matches("Built.").count(), 1, "{system}");
+    }
+    rig.model_was_content();
+}
+
 #[tokio::test]
 async fn what_is_put_into_a_run_goes_through_the_hook_as_well() {
     let model = ScriptedModel::new(vec![Reply::hang(), Reply::text("done")]);

@@ -7,7 +7,7 @@ use crabtalk_testkit::scripted::{Script, openai};
 use rustix::fs::FileType;
 use rustix::process::{Signal, kill_process};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 async fn agreeing() -> ModelServer {
     ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await
@@ -115,6 +115,12 @@ async fn a_reload_says_what_a_start_would_say_and_what_stayed_in_force() {
     let report = reload(&env).await;
     assert!(report.warnings[0].contains("modle"), "{report:?}");
     assert_eq!((report.errors.len(), report.kept.len()), (0, 0));
+    // A provider that cannot be what it is meant to be.
+    let keyless = "[provider.other]\nkind = \"openai\"\napi_key = \"${NO_SUCH_KEY}\"\n\
+                   models = [\"another\"]\n";
+    fs::write(&config, format!("{good}\n{keyless}")).unwrap();
+    let report = reload(&env).await;
+    assert!(report.warnings[0].contains("NO_SUCH_KEY"), "{report:?}");
     fs::write(&config, "model = [").unwrap();
     let report = reload(&env).await;
     assert!(report.errors[0].contains("config.toml"), "{report:?}");
@@ -187,4 +193,68 @@ async fn a_pipe_in_place_of_any_file_holds_up_neither_start_nor_run_nor_reload()
         (!env.socket().exists()).then_some(())
     })
     .await;
+}
+
+/// All regular files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let below = |entry: fs::DirEntry| {
+        let kind = entry.file_type().unwrap();
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) => files(&entry.path()),
+            (_, true) => vec![entry.path()],
+            _ => Vec::new(),
+        }
+    };
+    entries.flat_map(below).collect()
+}
+
+/// The ledger, the index of archives, the log file, the notes about the sessions, the books
+/// of the bus, and a conversation's own log.
+#[tokio::test]
+async fn a_pipe_in_place_of_what_the_daemon_keeps_holds_up_nobody() {
+    let model = agreeing().await;
+    let env = TestEnv::with_model(&model);
+    let daemon = env.daemon().await;
+    for sender in ["user", "other"] {
+        env.run(&["ask", "--as", sender, "Hello"]).await.ok();
+    }
+    env.run(&["compact", "--as", "user"]).await.ok();
+    let state = env.home.join("state");
+    eventually("an index of the archive", async || {
+        let is_index = |path: &PathBuf| path.extension().is_some_and(|it| it == "idx");
+        files(&state).iter().any(is_index).then_some(())
+    })
+    .await;
+    daemon.terminate().await;
+    let mut kept = files(&state);
+    let has = |part: &str| {
+        kept.iter()
+            .any(|path| path.to_str().unwrap().contains(part))
+    };
+    assert!(has("ledger") && has("recall"), "{kept:?}");
+    kept.push(env.home.join("logs/daemon.log"));
+    kept.extend(["latest", "since"].map(|name| env.sessions().join(".index").join(name)));
+    kept.push(env.sessions().join("crab_other_1.jsonl"));
+    for file in &kept {
+        pipe(file);
+    }
+    let daemon = env.daemon().await;
+    for sender in ["user", "new"] {
+        let said = env.run(&["ask", "--as", sender, "Hello"]).await;
+        assert_eq!(said.stdout.trim(), "Yes.", "{sender}: {said:?}");
+    }
+    // Whose log it is hears of it.
+    let refused = env.run(&["ask", "--as", "other", "Hello"]).await;
+    assert!(refused.stderr.contains("crab_other_1.jsonl"), "{refused:?}");
+    for words in [
+        &["conversations"][..],
+        &["history"],
+        &["stats"],
+        &["search", "Hello"],
+    ] {
+        env.run(words).await;
+    }
+    reload(&env).await;
+    assert!(daemon.terminate().await.success());
 }

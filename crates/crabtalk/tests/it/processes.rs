@@ -212,8 +212,18 @@ async fn a_lack_of_descriptors_is_reported_as_such() {
 #[tokio::test]
 async fn commands_have_the_limit_of_open_files_that_the_daemon_was_started_with() {
     let env = permissive();
-    let limit = getrlimit(Resource::Nofile).current.unwrap();
-    let _daemon = env.daemon().await;
+    let limit = 256;
+    let daemon = env.daemon_with_open_files(limit).await;
+    let pid = daemon.pid().as_raw_nonzero();
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let own = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let own = own.and_then(|line| line.split_whitespace().nth(3)).unwrap();
+    assert!(
+        own.parse::<u64>().unwrap() > limit,
+        "it has more itself: {own}"
+    );
     let events = stream_to_end(&env, bash(&env, "echo limit $(ulimit -n) end")).await;
     let text = chunks(&events);
     assert!(text.contains(&format!("limit {limit} end")), "{text}");

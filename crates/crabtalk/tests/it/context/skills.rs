@@ -1,7 +1,7 @@
 //! Skills: the slash command, scope, and what a trusted one may do.
 
 use super::{message, say, told};
-use crate::rig::{ModelServer, TestEnv, within};
+use crate::rig::{ModelServer, TestEnv, end_of, eventually, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{Client, GetStats, ListSkillsMsg, ReplyToAsk, SendMsg, StreamMsg};
 use crabtalk_testkit::scripted::{Script, openai};
@@ -83,7 +83,7 @@ async fn of_skills_of_one_name_that_of_the_first_folder_counts() {
         ));
     };
     order("zulu", "alpha");
-    let _daemon = env.daemon().await;
+    let daemon = env.daemon().await;
     let told = async |content: &str| {
         say(&env, "user", content).await;
         told(model.requests().await.last().unwrap())
@@ -92,7 +92,17 @@ async fn of_skills_of_one_name_that_of_the_first_folder_counts() {
     assert!(greeting.contains("Greet as zulu does."), "{greeting}");
     let wave = told("/wave").await;
     assert!(wave.contains("Wave as alpha does."), "{wave}");
-    // The other one is told.
+    // The other one is told: by the daemon that starts, by the list, by what looks for
+    // faults, and by a reload.
+    let passed_over = async || daemon.stderr().contains("passed over").then_some(());
+    eventually("the daemon to tell of it", passed_over).await;
+    assert!(
+        daemon.stderr().contains("alpha/greet"),
+        "{}",
+        daemon.stderr()
+    );
+    let found = env.run(&["doctor"]).await.stdout;
+    assert!(found.contains("second skill named `greet`"), "{found}");
     let listed = env.run(&["skills"]).await;
     let all = format!("{}{}", listed.stdout, listed.stderr);
     assert!(
@@ -103,13 +113,42 @@ async fn of_skills_of_one_name_that_of_the_first_folder_counts() {
     order("alpha", "zulu");
     let reloaded = env.run(&["daemon", "reload"]).await;
     let all = format!("{}{}", reloaded.stdout, reloaded.stderr);
-    assert!(all.contains("greet"), "not by the list alone: {all}");
+    assert!(all.contains("zulu/greet"), "not by the list alone: {all}");
     let greeting = told("/greet").await;
     assert!(greeting.contains("Greet as alpha does."), "{greeting}");
 
     skill(&env, INSTALLED, "greet", "---\nGreet as installed.\n");
     let greeting = told("/greet").await;
     assert!(greeting.contains("Greet as installed."), "{greeting}");
+}
+
+/// `mcp` is a name as any other: of an agent, of a skill, of a server.
+#[tokio::test]
+async fn no_name_is_kept_for_mcp() {
+    let model = ModelServer::start(Script::openai([openai::text("Yes.")]).repeating()).await;
+    let env = TestEnv::with_model(&model);
+    let config = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+    env.config(&format!("{config}\n[mcp.mcp]\ncommand = \"true\"\n"));
+    env.agent("mcp", "skills: [mcp]\nmcps: [mcp]");
+    skill(
+        &env,
+        INSTALLED,
+        "mcp",
+        "---\nExplain $ARGUMENTS to a crab.\n",
+    );
+    let _daemon = env.daemon().await;
+    let request = StreamMsg {
+        agent: "mcp".into(),
+        ..message(&env, "user", "/mcp servers")
+    };
+    let end = end_of(&stream_to_end(&env, request).await);
+    assert_eq!(end.code, 0, "{end:?}");
+    let request = told(model.requests().await.last().unwrap());
+    assert!(request.contains("Explain servers to a crab."), "{request}");
+    for list in ["agents", "skills", "mcps"] {
+        let listed = env.run(&[list]).await.ok();
+        assert!(listed.contains("mcp"), "{list}: {listed}");
+    }
 }
 
 /// What became of a command that a run tried.

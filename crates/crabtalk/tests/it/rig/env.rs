@@ -224,6 +224,12 @@ impl TestEnv {
         self.daemon_by(shell(&script)).await
     }
 
+    /// Starts a daemon that may open so many files, until it raises that itself.
+    pub(crate) async fn daemon_with_open_files(&self, most: u64) -> Daemon {
+        self.daemon_by(shell(&format!("ulimit -Sn {most}; exec")))
+            .await
+    }
+
     /// Starts a daemon whose every sync of a log takes so long: its own child and
     /// not the tracer's.
     pub(crate) async fn daemon_on_a_slow_disk(&self, sync: Duration) -> Daemon {
