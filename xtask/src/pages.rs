@@ -33,7 +33,9 @@ fn functions(folder: &Path, found: &mut HashSet<String>) {
 fn every_test_that_the_page_of_faults_names_is_there() {
     let page = fs::read_to_string(root().join("docs/faults.md")).expect("the page");
     // What stands between two backticks.
-    let quoted = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let quoted = page
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
     let is_test = |name: &&str| {
         let lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
         name.chars().all(lower) && name.split('_').count() >= WORDS
@@ -42,6 +44,9 @@ fn every_test_that_the_page_of_faults_names_is_there() {
     assert!(named.len() > 70, "{}", named.len());
     let mut found = HashSet::new();
     functions(&root().join("crates"), &mut found);
-    let missing: Vec<_> = named.iter().filter(|name| !found.contains(**name)).collect();
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|name| !found.contains(**name))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

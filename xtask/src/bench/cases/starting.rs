@@ -12,6 +12,12 @@ const STARTS: usize = 25;
 /// Conversations on disk.
 const MANY: usize = 10_000;
 
+/// Conversations on disk where lists are what counts.
+const CROWD: usize = 100_000;
+
+/// Lives of a daemon with that many, behind each kind of end.
+const LIVES: usize = 5;
+
 /// Conversations that a list shows.
 const LISTED: u32 = 50;
 
@@ -54,7 +60,7 @@ pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         again.push(millis(client.list_latest(LISTED)?));
     }
     daemon.stop()?;
-    Ok(vec![
+    let mut rows = vec![
         Row::at_most("start to first Pong, empty home", "ms", 6.0, of_empty),
         Row::at_most(
             format!("start to first Pong, {MANY} conversations on disk"),
@@ -68,7 +74,62 @@ pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             [first],
         ),
         Row::at_most("the same, asked for again", "ms", 10.0, again),
-    ])
+    ];
+    rows.extend(crowd(server)?);
+    Ok(rows)
+}
+
+/// The first Pong and the first list with very many conversations, behind an orderly end and
+/// behind a kill. Each life talks in a conversation that is there and in a new one.
+fn crowd(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
+    let home = Home::new(server, "step", &[("crab", SHORT)])?;
+    let line = r#"{"role":"user","content":"question","at":"2026-01-01T00:00:00Z"}"#;
+    for number in 0..CROWD {
+        home.conversation("crab", &format!("user-{number}"), &format!("{line}\n"))?;
+    }
+    let life = |number: usize| -> anyhow::Result<_> {
+        let daemon = home.start()?;
+        let mut client = daemon.client()?;
+        let (cpu, listed) = (daemon.cpu()?, millis(client.list_latest(LISTED)?));
+        let cpu = millis(daemon.cpu()? - cpu);
+        for sender in [format!("user-{number}"), format!("new-{number}")] {
+            client.turn("crab", &sender)?;
+        }
+        let pong = millis(daemon.pong);
+        Ok((daemon, pong, listed, cpu))
+    };
+    let mut rows = Vec::new();
+    let mut measured = |end: &str, lives: Vec<(f64, f64, f64)>| {
+        let of = |one: fn(&(f64, f64, f64)) -> f64| lives.iter().map(one).collect::<Vec<_>>();
+        let with = format!("{CROWD} conversations on disk, after {end}");
+        rows.push(Row::beside(
+            format!("{with}: start to first Pong"),
+            "ms",
+            of(|it| it.0),
+        ));
+        rows.push(Row::beside(
+            format!("{with}: the latest {LISTED}"),
+            "ms",
+            of(|it| it.1),
+        ));
+        rows.push(Row::beside("the same, CPU", "ms", of(|it| it.2)));
+    };
+    // Nobody listed them before.
+    let (daemon, pong, listed, cpu) = life(0)?;
+    daemon.stop()?;
+    measured("nothing", vec![(pong, listed, cpu)]);
+    let (mut orderly, mut killed) = (Vec::new(), Vec::new());
+    for number in 0..LIVES {
+        let (daemon, pong, listed, cpu) = life(2 * number + 1)?;
+        orderly.push((pong, listed, cpu));
+        drop(daemon);
+        let (daemon, pong, listed, cpu) = life(2 * number + 2)?;
+        killed.push((pong, listed, cpu));
+        daemon.stop()?;
+    }
+    measured("an orderly end", orderly);
+    measured("a kill", killed);
+    Ok(rows)
 }
 
 pub(super) fn memory(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
