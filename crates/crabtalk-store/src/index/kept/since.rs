@@ -75,7 +75,7 @@ impl Since {
         self.open();
         match &self.state {
             State::Noted { told, .. } => Some(told.clone()),
-            _ => None,
+            State::Unknown | State::Nothing => None,
         }
     }
 
