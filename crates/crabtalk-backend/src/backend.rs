@@ -98,7 +98,12 @@ pub trait Backend: Send + Sync {
 
     /// Makes the context small. It answers when that is done and the agent takes
     /// input again. A failure means that the agent has its context as before.
-    fn compress(&self, how: Compression) -> Call<'_, Compressed>;
+    ///
+    /// With `since` it may have been done, or be under way, behind that mark: it
+    /// looks there first, waits for what is under way, and does nothing where it
+    /// is done. This is how a supervisor that was killed in the midst of it does
+    /// not do it twice.
+    fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed>;
 
     /// Ends the turn in flight and nothing else; no turn in flight is no
     /// failure. [`crate::What::TurnEnded`] follows if there was one.

@@ -60,7 +60,7 @@ impl Backend for Absent {
         self.no()
     }
 
-    fn compress(&self, _: Compression) -> Call<'_, Compressed> {
+    fn compress<'a>(&'a self, _: Compression, _: Option<&'a Mark>) -> Call<'a, Compressed> {
         self.no()
     }
 

@@ -1,7 +1,7 @@
 //! What is known of an agent.
 
 use crate::meters::Meters;
-use crabtalk_backend::Prompt;
+use crabtalk_backend::{Mark, Prompt};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;
@@ -143,6 +143,9 @@ pub struct Plan {
     pub reminded: bool,
     /// Whether ADMIN, or policy, approved.
     pub approved: bool,
+    /// Where the transcript ended before it was compressed.
+    #[serde(default)]
+    pub mark: Option<Mark>,
 }
 
 /// All that is known of an agent. The log keeps it as it is after each change.

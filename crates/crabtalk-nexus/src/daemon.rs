@@ -2,23 +2,32 @@
 //!
 //! Invariants: a message is a run with the letter's name as its request id, so
 //! that the daemon itself sees to it that it never runs twice; a run is followed
-//! while it goes, and an idle agent costs no connection; silence is told after the
-//! configured while without an event.
+//! while it goes, whoever began it, and an idle agent costs no connection; silence
+//! is told after the configured while without an event.
+//!
+//! ```text
+//! follow   runs, followed, as events
+//! others   which runs begin, for all agents on one connection
+//! ```
 //!
 //! Absent: a screen, drafts, a person at the window.
+
+mod follow;
+mod others;
+
+pub use others::Others;
 
 use crate::files::Files;
 use crate::name::Name;
 use crabtalk_backend::{
-    Answered, Backend, Call, Compressed, Compression, Event, Events, Evidence, Exit, Failure,
-    Launch, Look, Mark, Probe, Prompt, Source, Submission, Submitted, Turn, What,
+    Answered, Backend, Call, Compressed, Compression, Events, Evidence, Failure, Launch, Look,
+    Mark, Probe, Prompt, Source, Submission, Submitted,
 };
 use crabtalk_client::{
-    AskUserEvent, Client, CompactMsg, Error, GetHistoryMsg, KillMsg, ListAsksMsg, Replied,
-    ReplyToAsk, Run, RunNews, StreamEvent, StreamMsg, code, stream_event,
+    AskUserEvent, Client, CompactMsg, Error, GetHistoryMsg, KillMsg, ListActiveConversationsMsg,
+    ListAsksMsg, Replied, ReplyToAsk, StreamMsg, code,
 };
-use futures_util::StreamExt;
-use std::collections::VecDeque;
+use follow::{Follow, Follower, Seen};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -39,9 +48,6 @@ const COMPRESS: Duration = Duration::from_secs(5 * 60);
 /// Messages to the follower of runs: one is in flight at a time.
 const QUEUE: usize = 4;
 
-/// Longest output that is passed on.
-const MAX_OUTPUT: usize = 1024 * 1024;
-
 /// A conversation, driven.
 #[derive(Debug)]
 pub struct Daemon {
@@ -53,33 +59,19 @@ pub struct Daemon {
     tell: mpsc::Sender<Follow>,
     told: Mutex<Option<mpsc::Receiver<Follow>>>,
     seen: Arc<Mutex<Seen>>,
-}
-
-/// What is known of the conversation for probes.
-#[derive(Debug, Default)]
-struct Seen {
-    events: u64,
-    busy: bool,
-    prompts: Vec<Prompt>,
-}
-
-enum Follow {
-    Ready,
-    Run(String, Box<Run>),
-}
-
-impl std::fmt::Debug for Follow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Ready => "Ready",
-            Self::Run(..) => "Run",
-        })
-    }
+    others: Arc<Others>,
 }
 
 impl Daemon {
     /// The agent of this name on the daemon, for the member `name` of the team.
-    pub fn new(client: Client, name: Name, agent: String, files: Files, silent: Duration) -> Self {
+    pub fn new(
+        client: Client,
+        name: Name,
+        agent: String,
+        files: Files,
+        silent: Duration,
+        others: Arc<Others>,
+    ) -> Self {
         let (tell, told) = mpsc::channel(QUEUE);
         Self {
             client: client.with_patience(PATIENCE),
@@ -90,6 +82,7 @@ impl Daemon {
             tell,
             told: Mutex::new(Some(told)),
             seen: Arc::default(),
+            others,
         }
     }
 
@@ -107,7 +100,19 @@ impl Daemon {
     }
 
     fn session(&self) -> String {
-        format!("{}/{SENDER}", self.agent)
+        session(&self.agent)
+    }
+
+    /// Whether a run is in flight. A daemon that does not say it tells of the run's
+    /// end all the same.
+    async fn has_a_run(&self) -> bool {
+        let list = ListActiveConversationsMsg {
+            agent: self.agent.clone(),
+            sender: SENDER.into(),
+            limit: 1,
+        };
+        let active = self.client.call(list).await;
+        active.is_ok_and(|active| active.conversations.iter().any(|one| one.running))
     }
 
     fn reply<'a>(&'a self, prompt: &'a Prompt, content: String) -> Call<'a, Answered> {
@@ -130,6 +135,10 @@ impl Daemon {
     }
 }
 
+fn session(agent: &str) -> String {
+    format!("{agent}/{SENDER}")
+}
+
 fn failure(error: Error) -> Failure {
     match &error {
         Error::NotWelcome(_) | Error::Unsafe(_) => Failure::Missing(error.to_string()),
@@ -146,17 +155,15 @@ fn failure(error: Error) -> Failure {
 impl Backend for Daemon {
     fn events(&self) -> Events {
         let told = self.told.lock().ok().and_then(|mut told| told.take());
-        let follower = Follower {
+        let begun = self.others.begun(&self.agent);
+        let follower = Follower::new(
+            self.client.clone(),
+            self.agent.clone(),
             told,
-            session: self.session(),
-            silent: self.silent,
-            seen: Arc::clone(&self.seen),
-            run: None,
-            ready: VecDeque::new(),
-            output: String::new(),
-            letter: String::new(),
-            was_silent: false,
-        };
+            begun,
+            self.silent,
+            Arc::clone(&self.seen),
+        );
         Box::pin(futures_util::stream::unfold(
             follower,
             async |mut follower| {
@@ -178,8 +185,12 @@ impl Backend for Daemon {
                 Some(code::NOT_FOUND) => Failure::Missing(error.to_string()),
                 _ => failure(error),
             })?;
+            let is_busy = self.has_a_run().await;
             let full = |_| Failure::Failed("nobody follows its runs".into());
-            self.tell.send(Follow::Ready).await.map_err(full)
+            self.tell
+                .send(Follow::Ready { is_busy })
+                .await
+                .map_err(full)
         })
     }
 
@@ -263,7 +274,9 @@ impl Backend for Daemon {
         Box::pin(async { Ok(Answered::Stale(evidence)) })
     }
 
-    fn compress(&self, how: Compression) -> Call<'_, Compressed> {
+    fn compress<'a>(&'a self, how: Compression, _: Option<&'a Mark>) -> Call<'a, Compressed> {
+        // The daemon itself does it once: with nothing said since the last one it
+        // answers that one again, and what is under way comes before.
         self.call(COMPRESS, async move {
             let request = CompactMsg {
                 agent: self.agent.clone(),
@@ -356,188 +369,5 @@ fn prompt(ask: &AskUserEvent) -> Prompt {
         always: ask.always.as_ref().map_or_else(String::new, |rule| {
             format!("{} {} in {}", rule.tool, rule.exact, rule.cwd)
         }),
-    }
-}
-
-/// The runs of a conversation as events of an agent.
-struct Follower {
-    told: Option<mpsc::Receiver<Follow>>,
-    session: String,
-    silent: Duration,
-    seen: Arc<Mutex<Seen>>,
-    run: Option<Box<Run>>,
-    ready: VecDeque<Event>,
-    output: String,
-    /// The letter whose run is followed.
-    letter: String,
-    was_silent: bool,
-}
-
-impl Follower {
-    async fn next(&mut self) -> Option<Event> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(event);
-            }
-            let told = self.told.as_mut()?;
-            let Some(run) = &mut self.run else {
-                match told.recv().await? {
-                    Follow::Ready => self.say_ready(false),
-                    Follow::Run(letter, run) => self.begin(letter, run),
-                }
-                continue;
-            };
-            let asks = self.seen.lock().map_or(0, |seen| seen.prompts.len());
-            let watch = !self.was_silent && asks == 0;
-            tokio::select! {
-                news = run.next() => self.hear(news),
-                told = told.recv() => match told? {
-                    // The run that is followed tells of the launch too.
-                    Follow::Ready => self.say_ready(true),
-                    Follow::Run(letter, run) => self.begin(letter, run),
-                },
-                () = tokio::time::sleep(self.silent), if watch => {
-                    self.was_silent = true;
-                    let secs = self.silent.as_secs();
-                    self.tell(What::Silent { secs }, format!("no event for {secs} s"));
-                }
-            }
-        }
-    }
-
-    fn tell(&mut self, what: What, detail: impl Into<String>) {
-        let evidence = Evidence::new(Source::Wire, detail);
-        self.ready.push_back(Event { what, evidence });
-    }
-
-    fn say_ready(&mut self, busy: bool) {
-        let session = self.session.clone();
-        self.tell(What::Ready { session, busy }, "the daemon knows the agent");
-    }
-
-    fn begin(&mut self, letter: String, run: Box<Run>) {
-        self.run = Some(run);
-        self.letter = letter;
-        self.output.clear();
-        self.was_silent = false;
-    }
-
-    fn seen(&self, change: impl FnOnce(&mut Seen)) {
-        if let Ok(mut seen) = self.seen.lock() {
-            change(&mut seen);
-        }
-    }
-
-    fn hear(&mut self, news: Option<Result<RunNews, Error>>) {
-        self.was_silent = false;
-        match news {
-            Some(Ok(RunNews::Event(event))) => {
-                self.seen(|seen| seen.events += 1);
-                self.take(*event);
-            }
-            Some(Ok(RunNews::Lost { .. } | RunNews::Back | RunNews::Missing { .. })) => {}
-            Some(Err(error)) => self.broken(&error),
-            None => self.run = None,
-        }
-    }
-
-    /// The run cannot be followed: it was refused, or the daemon is gone.
-    fn broken(&mut self, error: &Error) {
-        self.run = None;
-        self.over();
-        let said = error.to_string();
-        if error.code().is_some() {
-            // It was never begun, or nobody knows its end: the letter is told as
-            // seen, and its turn as failed, so that it goes again.
-            let id = std::mem::take(&mut self.letter);
-            if !id.is_empty() {
-                self.tell(What::Seen { id }, said.clone());
-            }
-            let turn = Turn {
-                error: Some(said.clone()),
-                ..Turn::default()
-            };
-            self.tell(What::TurnEnded(turn), said);
-        } else {
-            let exit = Exit {
-                said: said.clone(),
-                ..Exit::default()
-            };
-            self.tell(What::Died(exit), said);
-        }
-    }
-
-    fn over(&mut self) {
-        self.seen(|seen| {
-            seen.busy = false;
-            seen.prompts.clear();
-        });
-    }
-
-    fn take(&mut self, event: StreamEvent) {
-        use stream_event::Event as E;
-        let seq = event.seq;
-        let Some(event) = event.event else {
-            return;
-        };
-        match event {
-            E::Start(start) => {
-                self.output.clear();
-                self.seen(|seen| seen.busy = true);
-                let detail = format!("StreamStart of run {}", start.run);
-                self.tell(What::TurnBegan, detail.clone());
-                let id = self.letter.clone();
-                self.tell(What::Seen { id }, detail);
-            }
-            E::Chunk(chunk) => {
-                if self.output.len() < MAX_OUTPUT {
-                    self.output.push_str(&chunk.content);
-                }
-            }
-            E::ToolStart(start) => {
-                self.output.clear();
-                let tools: Vec<_> = start.calls.iter().map(|call| call.name.as_str()).collect();
-                self.tell(What::Progress, format!("ToolStart {}", tools.join(", ")));
-            }
-            E::TextStart(_) | E::ToolResult(_) | E::ToolProgress(_) | E::UserSteered(_) => {
-                self.tell(What::Progress, format!("event {seq}"));
-            }
-            E::AskUser(ask) => {
-                let prompt = prompt(&ask);
-                self.seen(|seen| seen.prompts.push(prompt.clone()));
-                let detail = format!("AskUser {}", ask.ask_id);
-                self.tell(What::Prompt(prompt), detail);
-            }
-            E::AskSettled(settled) => {
-                let id = settled.ask_id.clone();
-                self.seen(|seen| seen.prompts.retain(|prompt| prompt.id != id));
-                let how = settled.answer.clone();
-                self.tell(What::PromptGone { id, how }, "AskSettled");
-            }
-            E::End(end) => {
-                self.run = None;
-                self.over();
-                let detail = format!("StreamEnd with code {} of run {}", end.code, end.run);
-                let failed = (end.code != 0 || !end.error.is_empty()).then(|| end.error.clone());
-                let turn = Turn {
-                    output: std::mem::take(&mut self.output),
-                    error: failed,
-                    tokens: end.context_used,
-                    window: end.context_window,
-                    transcript_bytes: None,
-                };
-                self.tell(What::TurnEnded(turn), detail);
-            }
-            E::Thinking(_)
-            | E::ToolsComplete(_)
-            | E::TextEnd(_)
-            | E::ThinkingStart(_)
-            | E::ThinkingEnd(_)
-            | E::UserMessage(_)
-            | E::Compacted(_)
-            | E::Interrupted(_)
-            | E::Waiting(_)
-            | E::Notice(_) => {}
-        }
     }
 }

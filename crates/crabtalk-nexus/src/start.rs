@@ -4,7 +4,7 @@ use crate::absent::Absent;
 use crate::clock::Clock;
 use crate::config::{self, Member, Team};
 use crate::control::Control;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Others};
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Commands that wait: each has a connection of its own, which are bounded.
@@ -60,6 +61,14 @@ pub enum Error {
     /// Its log.
     #[error(transparent)]
     Journal(#[from] journal::Error),
+    /// Signals, without which a full disk would end it.
+    #[error("cannot watch for signals for {path}: {source}")]
+    Signals {
+        /// Where its log is.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Its socket.
     #[error("cannot listen in {path}: {source}")]
     Control {
@@ -100,6 +109,7 @@ pub async fn run_saying(
     if !team.root.is_dir() {
         return Err(Error::Root(team.root));
     }
+    survive_file_limit(&places.state())?;
     let (world, journal) = restored(team.clone(), &places.state())?;
     // The terminals are watched while they are held.
     let (backends, terminals) = backends(places, &team).await;
@@ -110,6 +120,18 @@ pub async fn run_saying(
         let _ = terminals.close().await;
     }
     result
+}
+
+/// A file that may not grow is an error of that write, which is waited out, and
+/// not the end of NEXUS.
+fn survive_file_limit(state: &Path) -> Result<(), Error> {
+    let number = rustix::process::Signal::XFSZ.as_raw();
+    // The handler stays when this goes.
+    let handled = signal(SignalKind::from_raw(number));
+    handled.map(drop).map_err(|source| Error::Signals {
+        path: state.to_owned(),
+        source,
+    })
 }
 
 /// Runs a supervisor, and takes commands for it.
@@ -150,9 +172,18 @@ pub async fn backends(
     let name = format!("nexus/{}", crabtalk_client::VERSION);
     let client = Client::new(Endpoint::of_home(&places.home), name);
     let silent = Duration::from_secs(team.times.silent_secs);
+    let agent_of = |name: &Name, member: &Member| {
+        let agent = member.agent.clone();
+        agent.unwrap_or_else(|| name.folder())
+    };
+    let members = team.agents.iter();
+    let members = members.filter(|(_, member)| member.is_of_daemon());
+    let conversations = members.map(|(name, member)| agent_of(name, member));
+    let others = Arc::new(Others::watch(client.clone(), conversations));
     let of_daemon = |name: &Name, member: &Member| {
-        let agent = member.agent.clone().unwrap_or_else(|| name.folder());
-        Daemon::new(client.clone(), name.clone(), agent, files.clone(), silent)
+        let agent = agent_of(name, member);
+        let (client, others) = (client.clone(), Arc::clone(&others));
+        Daemon::new(client, name.clone(), agent, files.clone(), silent, others)
     };
     let of = |(name, member): (&Name, &Member)| {
         let backend: Arc<dyn Backend> = match (&member.kind, &terminals) {

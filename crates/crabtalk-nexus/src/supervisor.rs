@@ -306,7 +306,8 @@ impl Supervisor {
             | Deed::Answer(..)
             | Deed::Deny(..)
             | Deed::Nudge(_)
-            | Deed::Compress(_) => Lane::Of(order.agent.clone()),
+            | Deed::MarkCompression
+            | Deed::Compress(..) => Lane::Of(order.agent.clone()),
         };
         if lane == Lane::Free {
             self.call(order, lane);
@@ -367,7 +368,8 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
         }
         Deed::Probe => Done::Probed(backend.probe().await.map(Box::new)),
         Deed::Nudge(draft) => Done::Nudged(backend.nudge(&draft).await),
-        Deed::Compress(how) => Done::Compressed(backend.compress(how).await),
+        Deed::MarkCompression => Done::CompressionMarked(backend.mark().await),
+        Deed::Compress(how, since) => Done::Compressed(backend.compress(how, since.as_ref()).await),
         Deed::Cancel => Done::Cancelled(backend.cancel().await),
         Deed::Stop => Done::Stopped(backend.stop().await),
         Deed::Verify(_) | Deed::Checkpoint(_) | Deed::Measure => Done::Measured(0),

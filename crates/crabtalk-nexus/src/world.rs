@@ -167,8 +167,10 @@ pub enum Deed {
     Nudge(String),
     /// Check its readiness, claimed after a notice of this time.
     Verify(Ms),
-    /// Compress it.
-    Compress(Compression),
+    /// Find where its transcript ends, before it is compressed.
+    MarkCompression,
+    /// Compress it; with a mark it may have been done since.
+    Compress(Compression, Option<Mark>),
     /// End its turn.
     Cancel,
     /// End it.
@@ -196,6 +198,8 @@ pub enum Done {
     Nudged(Result<Answered, Failure>),
     /// Whether it is ready.
     Verified(Result<(), String>),
+    /// Where the transcript ends before the compression.
+    CompressionMarked(Result<Mark, Failure>),
     /// It is compressed, or not.
     Compressed(Result<Compressed, Failure>),
     /// Its turn was cancelled, or not.

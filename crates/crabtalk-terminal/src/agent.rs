@@ -209,8 +209,8 @@ impl Backend for Terminal {
         Box::pin(self.nudged(draft))
     }
 
-    fn compress(&self, how: Compression) -> Call<'_, Compressed> {
-        Box::pin(self.compressed(how))
+    fn compress<'a>(&'a self, how: Compression, since: Option<&'a Mark>) -> Call<'a, Compressed> {
+        Box::pin(self.compressed(how, since))
     }
 
     fn cancel(&self) -> Call<'_, ()> {

@@ -234,6 +234,14 @@ pub struct Place {
     pub form: Form,
     /// Its files, with `*` within names.
     pub files: String,
+    /// How long a message that the screen shows may take to stand there: some
+    /// programs write nothing before the first answer.
+    #[serde(default = "late_secs")]
+    pub late_secs: u64,
+}
+
+fn late_secs() -> u64 {
+    10
 }
 
 /// What an agent is told beside messages.

@@ -149,6 +149,8 @@ impl Turning<'_> {
             _ if !adopted => Vec::new(),
             (_, Step::Verifying) => vec![Act::Verify],
             (_, Step::Compressing) => vec![Act::Compress],
+            // The turn that it waited for may have ended meanwhile.
+            (_, Step::Awaiting) if agent.flight.is_none() => self.compress_if_approved(agent),
             _ => {
                 if let Some(flight) = agent.flight {
                     return vec![Act::SendAgain(flight.letter)];

@@ -7,7 +7,7 @@ use crate::machine::{Act, Trigger};
 use crate::mail::{Fate, Kind, Mail};
 use crate::name::{Name, Topic};
 use crate::texts;
-use crabtalk_backend::{Evidence, Launch, Prompt, Submission};
+use crabtalk_backend::{Compression, Evidence, Launch, Prompt, Submission};
 
 impl World {
     /// Puts a trigger to an agent, carries out what it wants, and writes that
@@ -139,9 +139,15 @@ impl World {
                 self.plain(name, cause, Deed::Verify(noticed), "check its readiness")
             }
             Act::Compress => {
-                let how = self.team.agents.get(name).map(|m| m.compression.clone());
-                let deed = Deed::Compress(how.unwrap_or_default());
-                self.plain(name, cause, deed, "compress")
+                let plan = self.agents.get(name).and_then(|agent| agent.plan.as_ref());
+                match plan.and_then(|plan| plan.mark.clone()) {
+                    // What was under way when NEXUS ended may be done.
+                    Some(mark) => {
+                        let deed = Deed::Compress(self.compression_of(name), Some(mark));
+                        self.plain(name, cause, deed, "compress, unless that is done")
+                    }
+                    None => self.plain(name, cause, Deed::MarkCompression, "compress"),
+                }
             }
             Act::CancelTurn => self.plain(name, cause, Deed::Cancel, "cancel its turn"),
             Act::StopAgent => self.plain(name, cause, Deed::Stop, "end it"),
@@ -168,6 +174,11 @@ impl World {
             // Without a session there is nothing to find, and no life of it began.
             None => Launch::Fresh,
         }
+    }
+
+    pub(super) fn compression_of(&self, name: &Name) -> Compression {
+        let member = self.team.agents.get(name);
+        member.map(|m| m.compression.clone()).unwrap_or_default()
     }
 
     fn compression(&mut self, name: &Name, body: String, cause: u64) -> String {

@@ -5,7 +5,7 @@ use crate::agent::Step;
 use crate::machine::{Ending, Finding, Trigger};
 use crate::mail::Fate;
 use crate::name::Name;
-use crabtalk_backend::{Answered, Evidence, Failure, Probe, Source, Submitted};
+use crabtalk_backend::{Answered, Evidence, Failure, Mark, Probe, Source, Submitted};
 
 /// Deliveries that fail, until a letter is given up.
 const TRIES: u32 = 3;
@@ -66,6 +66,12 @@ impl World {
                 };
                 self.trigger(name, Trigger::Verified(result), &why, None, cause);
             }
+            Done::CompressionMarked(Ok(mark)) => self.compression_marked(name, mark),
+            Done::CompressionMarked(Err(failure)) => {
+                let why = format!("it is not compressed: {failure}");
+                let trigger = Trigger::Compressed(Err(failure.to_string()));
+                self.trigger(name, trigger, &why, None, cause);
+            }
             Done::Compressed(result) => {
                 let (result, why, evidence) = match result {
                     Ok(done) => (
@@ -116,6 +122,29 @@ impl World {
                 }
             }
         }
+    }
+
+    /// From here on it may have been done.
+    fn compression_marked(&mut self, name: &Name, mark: Mark) {
+        let how = self.compression_of(name);
+        let Some(agent) = self.agent_mut(name) else {
+            return;
+        };
+        let Some(plan) = agent
+            .plan
+            .as_mut()
+            .filter(|_| agent.step == Step::Compressing)
+        else {
+            return;
+        };
+        plan.mark = Some(mark);
+        self.out.orders.push(Order {
+            agent: name.clone(),
+            cause: self.last_entry + 1,
+            deed: Deed::Compress(how, None),
+        });
+        let why = "the transcript's end before the compression is kept; it is begun";
+        self.note(Some(name), why, None);
     }
 
     fn is_with(&self, name: &Name, letter: u64) -> bool {

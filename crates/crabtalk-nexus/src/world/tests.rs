@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::mail::Fate;
-use crabtalk_backend::{Source, Turn, What};
+use crabtalk_backend::{Mark, Source, Turn, What};
 
 /// A team, its transcripts, and what was pressed.
 struct Bench {
@@ -105,6 +105,7 @@ impl Bench {
                 vec![done(Done::Pressed(prompt.id, taken))]
             }
             Deed::Stop => vec![done(Done::Stopped(Ok(())))],
+            Deed::MarkCompression => vec![done(Done::CompressionMarked(Ok(Mark::default())))],
             Deed::Checkpoint(why) => {
                 self.keys.push(format!("commit {why}"));
                 vec![]
@@ -112,7 +113,7 @@ impl Bench {
             other @ (Deed::Probe
             | Deed::Nudge(_)
             | Deed::Verify(_)
-            | Deed::Compress(_)
+            | Deed::Compress(..)
             | Deed::Cancel
             | Deed::Measure) => {
                 self.keys.push(format!("{agent} {other:?}"));

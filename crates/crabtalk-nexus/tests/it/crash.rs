@@ -1,5 +1,7 @@
 //! A supervisor that ends at any instant loses nothing and doubles nothing.
 
+mod compression;
+
 use crate::rig::{Rig, is_quiet, say};
 use crabtalk_nexus::world::Command;
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use crabtalk_nexus::config::Team;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::start::restored;
 use crabtalk_nexus::supervisor::{Asked, Supervisor};
-use crabtalk_nexus::world::{Answer, Command, TaskState};
+use crabtalk_nexus::world::{Answer, Command, Entry, TaskState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,6 +82,22 @@ impl Rig {
         })
         .unwrap();
         found
+    }
+
+    /// What stands in the log.
+    pub(crate) fn log(&self) -> Vec<Entry> {
+        let mut log = Vec::new();
+        crabtalk_nexus::journal::entries(&self.state(), |entry| log.push(entry)).unwrap();
+        log
+    }
+
+    /// Whether this stands in the log, as a reason or as a thing done.
+    pub(crate) fn has_logged(&self, text: &str) -> bool {
+        let has = |entry: &Entry| {
+            let mut did = entry.did.iter();
+            entry.why.contains(text) || did.any(|did| did.contains(text))
+        };
+        self.log().iter().any(has)
     }
 
     /// The messages that an agent got, BOOTSTRAPs left out.

@@ -23,6 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
+/// Messages that are known to have arrived: one is asked about at a time.
+const SEEN: usize = 8;
+
 /// Events that wait for the watcher; more are read when it took them.
 const FOUND: usize = 512;
 
@@ -122,6 +125,10 @@ pub(crate) struct Session {
     /// The one file that may be its own, and since when.
     alone: Option<(PathBuf, Instant)>,
     pub(crate) pending: Vec<Pending>,
+    /// The last messages that were told as seen, by their ids.
+    seen: VecDeque<String>,
+    /// Until then a message of an earlier supervisor may come late.
+    late_until: Option<Instant>,
     pub(crate) live: Option<Live>,
     pub(crate) prompts: u64,
     /// Tells prompts of this session from those that an earlier supervisor saw.
@@ -166,6 +173,8 @@ impl Session {
             looked: None,
             alone: None,
             pending: Vec::new(),
+            seen: VecDeque::new(),
+            late_until: None,
             live: None,
             prompts: 0,
             epoch: now().as_nanos(),
@@ -198,6 +207,8 @@ impl Session {
         self.hooks = Some(Tail::new(hooks, length(hooks)));
         self.name = name;
         self.held = life.is_found.then(VecDeque::new);
+        let late = self.place.as_ref().filter(|_| life.is_found);
+        self.late_until = late.map(|place| Instant::now() + Duration::from_secs(place.late_secs));
         if let Some(found) = file {
             self.take_up(&found.path);
             self.name = found.session;
@@ -250,6 +261,17 @@ impl Session {
         self.turns = Turns::default();
         self.compacted_at = 0;
         self.name = name;
+    }
+
+    /// Whether it was told that a message arrived.
+    pub(super) fn has_seen(&self, id: &str) -> bool {
+        self.seen.iter().any(|seen| seen == id)
+    }
+
+    /// Whether a message that an earlier supervisor may have entered may come
+    /// late still.
+    pub(super) fn may_come_late(&self) -> bool {
+        self.late_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Whether a message has to appear any moment.
@@ -444,6 +466,10 @@ impl Session {
             return;
         };
         let pending = self.pending.remove(at);
+        self.seen.push_back(pending.id.clone());
+        if self.seen.len() > SEEN {
+            self.seen.pop_front();
+        }
         let evidence = Evidence::new(Source::Transcript, "a user's turn with this text");
         self.tell(What::Seen { id: pending.id }, evidence);
     }

@@ -10,7 +10,7 @@ use super::session::Pending;
 use crate::tmux::control::Window;
 use crate::tmux::keys::{Stroke, shown};
 use crate::tmux::look::Look;
-use crate::tmux::text::squeezed;
+use crate::tmux::text::{cut, squeezed};
 use crabtalk_backend::{Answered, Evidence, Failure, Source, Submission, Submitted};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,13 @@ const ENTERS: usize = 3;
 /// How long a submission is watched before the watcher alone does.
 const WATCHED: Duration = Duration::from_secs(4);
 
+/// Bytes of a message that are looked for on the screen: they stand in one line.
+const ON_SCREEN: usize = 60;
+
+/// How long a call waits for a message that may come late, and between two looks.
+const LATE: Duration = Duration::from_secs(15);
+const LATE_PAUSE: Duration = Duration::from_millis(200);
+
 fn enter() -> [Stroke; 1] {
     [Stroke::Key("Enter".into())]
 }
@@ -63,8 +70,17 @@ impl Terminal {
     pub(super) async fn give(&self, message: Submission) -> Result<Submitted, Failure> {
         let window = self.shared.running()?;
         self.shared.catch_up().await;
+        if message.again && self.shared.session().has_seen(&message.id) {
+            let evidence = Evidence::new(Source::Transcript, "its arrival was told");
+            return Ok(Submitted::AlreadyThere(evidence));
+        }
         if let Some(evidence) = self.found_behind(&message).await {
             return Ok(Submitted::AlreadyThere(evidence));
+        }
+        if message.again
+            && let Some(submitted) = self.comes_late(&window, &message).await?
+        {
+            return Ok(submitted);
         }
         match self.typed(&window, &message).await {
             Ok(evidence) => Ok(Submitted::Sent(evidence)),
@@ -90,6 +106,66 @@ impl Terminal {
         let found = tokio::task::spawn_blocking(find).await.unwrap_or(None);
         self.shared.wake.notify_one();
         found
+    }
+
+    /// Waits for a message that an earlier supervisor may have entered: one that
+    /// the screen shows, and that is no draft, may stand in the transcript a while
+    /// later. None where it has to be typed.
+    async fn comes_late(
+        &self,
+        window: &Window,
+        message: &Submission,
+    ) -> Result<Option<Submitted>, Failure> {
+        let text = squeezed(&message.text);
+        let begin = cut(&text, ON_SCREEN);
+        let deadline = Instant::now() + LATE;
+        while self.shared.session().may_come_late() && self.shows(window, begin).await? {
+            {
+                // It is told as one that was typed now.
+                let mut session = self.shared.session();
+                if !session.pending.iter().any(|known| known.id == message.id)
+                    && !session.has_seen(&message.id)
+                {
+                    session.pending.push(Pending {
+                        id: message.id.clone(),
+                        text: text.clone(),
+                        since: Instant::now(),
+                    });
+                }
+            }
+            self.shared.wake.notify_one();
+            tokio::time::sleep(LATE_PAUSE).await;
+            self.shared.catch_up().await;
+            if self.shared.session().has_seen(&message.id) {
+                let evidence = Evidence::new(Source::Transcript, "it came there late");
+                return Ok(Some(Submitted::AlreadyThere(evidence)));
+            }
+            if Instant::now() > deadline {
+                let detail = "the screen shows it; it may come into the transcript yet";
+                return Ok(Some(Submitted::NotNow(Evidence::new(
+                    Source::Screen,
+                    detail,
+                ))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the screen, or what scrolled out of it, shows a text that is not
+    /// what stands in the composer.
+    async fn shows(&self, window: &Window, text: &str) -> Result<bool, Failure> {
+        let kind = &self.shared.spec.kind;
+        let look = match self.now(&window.pane).await {
+            Ok(look) => look,
+            Err(Hindered::NotNow(_)) => return Ok(false),
+            Err(Hindered::Failed(failure)) => return Err(failure),
+        };
+        let draft = kind.composer.draft(&look).unwrap_or_default();
+        if squeezed(&draft).contains(text) {
+            return Ok(false);
+        }
+        let all = self.shared.tmux.history(&window.pane).await?;
+        Ok(squeezed(&all).contains(text))
     }
 
     async fn typed(&self, window: &Window, message: &Submission) -> Result<Evidence, Hindered> {

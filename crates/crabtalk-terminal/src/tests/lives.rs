@@ -160,12 +160,16 @@ async fn compacting_and_clearing_leave_it_working() {
     let mut agent = rig.ready("FE").await;
     agent.say("[tokens:90000]").await;
     assert_eq!(agent.ended().await.tokens, Some(90_000));
-    let done = agent.port.compress(Compression::Compact).await.unwrap();
+    let done = agent
+        .port
+        .compress(Compression::Compact, None)
+        .await
+        .unwrap();
     assert_eq!(done.evidence.source, Source::Transcript);
     agent.say("after the summary").await;
     let bytes = agent.ended().await.transcript_bytes.unwrap();
     assert!(bytes < 700, "counted since the summary: {bytes}");
-    let cleared = agent.port.compress(Compression::Clear).await.unwrap();
+    let cleared = agent.port.compress(Compression::Clear, None).await.unwrap();
     assert_ne!(cleared.session, done.session);
     agent.say("a new session").await;
     assert_eq!(agent.ended().await.output, "ok: a new session");
@@ -177,6 +181,30 @@ async fn compacting_and_clearing_leave_it_working() {
             .iter()
             .any(|event| matches!(event.what, What::Session { .. }))
     );
+}
+
+/// What an earlier supervisor did is seen, and not done again.
+#[tokio::test]
+async fn a_compression_that_was_done_before_is_not_done_again() {
+    let Some(rig) = Rig::open("a_compression_that_was_done_before").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("something to sum up").await;
+    agent.ended().await;
+    for how in [Compression::Compact, Compression::Clear] {
+        let mark = agent.port.mark().await.unwrap();
+        // Nothing was done since: this one does it.
+        let done = agent.port.compress(how.clone(), Some(&mark)).await.unwrap();
+        let keys = agent.keys();
+        let again = agent.port.compress(how, Some(&mark)).await.unwrap();
+        assert_eq!(again.session, done.session);
+        assert!(
+            again.evidence.detail.contains("nothing was typed"),
+            "{again:?}"
+        );
+        assert_eq!(agent.keys(), keys, "no key");
+    }
 }
 
 #[tokio::test]

@@ -151,6 +151,84 @@ async fn a_message_that_is_there_already_is_not_typed_again() {
     assert_eq!(next.users(), ["once", "never sent"]);
 }
 
+/// The program took it, and writes it down with its answer: the screen is all there
+/// is to see of it until then.
+#[tokio::test]
+async fn a_message_that_comes_into_the_transcript_late_is_waited_for() {
+    let Some(rig) = Rig::open("a_message_that_comes_into_the_transcript_late").await else {
+        return;
+    };
+    let slow = "[changed]\nlike = \"fake\"\ntranscript.late_secs = 3600\n";
+    let begin = || Agent::new(&rig.terminals, rig.folder.path(), "FE", slow);
+    let mut agent = begin();
+    agent.launch(crabtalk_backend::Launch::Fresh).await;
+    std::fs::write(agent.folder.join("late"), "").unwrap();
+    let mark = agent.port.mark().await.unwrap();
+    let sent = agent.submit_again("x", "[wait]", mark.clone(), false).await;
+    assert!(matches!(sent, Submitted::Sent(_)), "{sent:?}");
+    let (keys, session) = (agent.keys(), agent.session.clone());
+    drop(agent);
+
+    let mut next = begin();
+    next.launch(crabtalk_backend::Launch::Adopt { session })
+        .await;
+    // Whoever would type it again would have done so by then.
+    let again = next.submit_again("x", "[wait]", mark.clone(), true);
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(2), again).await;
+    assert!(waited.is_err(), "{waited:?}");
+    assert_eq!(next.keys(), keys);
+    next.go();
+    let again = next.submit_again("x", "[wait]", mark, true).await;
+    assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+    assert_eq!(next.ended().await.output, "went on");
+    assert_eq!(next.keys(), keys);
+    assert_eq!(next.users(), ["[wait]"]);
+    let ends = next.count(|what| matches!(what, What::TurnEnded(_) | What::Seen { .. }));
+    assert_eq!(ends, 2, "each is told once");
+}
+
+/// It asked, and rang, while nobody was there to hear it.
+#[tokio::test]
+async fn a_bell_that_rang_while_no_supervisor_ran_is_heard_by_the_next_one() {
+    let Some(rig) = Rig::open("a_bell_that_rang_while_no_supervisor_ran").await else {
+        return;
+    };
+    for (text, is_prompt) in [("[tool:echo a]", true), ("[odd]", false)] {
+        let name = if is_prompt { "ASKS" } else { "ODD" };
+        let agent = rig.ready(name).await;
+        let mark = agent.port.mark().await.unwrap();
+        agent.submit("x", text).await;
+        let session = agent.session.clone();
+        let window = format!("nexus:{name}");
+        drop(agent);
+        let screen = || rig.tmux(&["capture-pane", "-p", "-t", &window]);
+        let shown = if is_prompt { "Allow this" } else { "Which" };
+        eventually("the question", || screen().contains(shown)).await;
+
+        let mut next = Agent::new(&rig.terminals, rig.folder.path(), name, "");
+        // Nobody may have named its session: it began with this message.
+        next.launch(crabtalk_backend::Launch::Adopt { session })
+            .await;
+        let again = next.submit_again("x", text, mark, true).await;
+        assert!(matches!(again, Submitted::AlreadyThere(_)), "{again:?}");
+        if is_prompt {
+            let prompt = next.prompt().await;
+            assert_eq!(prompt.subject, "echo a");
+            next.port.allow(&prompt).await.unwrap();
+            assert_eq!(next.ended().await.output, "done");
+            assert_eq!(next.ran(), ["echo a"]);
+        } else {
+            // What nobody knows is no prompt, and there is no end.
+            next.until("Seen", |what| {
+                matches!(what, What::Seen { .. }).then_some(())
+            })
+            .await;
+            assert_eq!(next.count(|what| matches!(what, What::Prompt(_))), 0);
+            assert_eq!(next.count(|what| matches!(what, What::TurnEnded(_))), 0);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_supervisor_that_comes_back_is_told_the_end_of_the_turn_in_flight() {
     let Some(rig) = Rig::open("a_supervisor_that_comes_back").await else {

@@ -107,7 +107,7 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     allowed(agent, &work).await;
     denied(agent, &work).await;
 
-    let compacted = agent.port.compress(Compression::Compact).await;
+    let compacted = agent.port.compress(Compression::Compact, None).await;
     let Ok(compacted) = compacted else {
         panic!("{compacted:?}\n{}", agent.screen().await);
     };
@@ -133,7 +133,7 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
     assert_eq!(agent.ended().await.output, "good day to you");
 
     if cleared {
-        let cleared = agent.port.compress(Compression::Clear).await.unwrap();
+        let cleared = agent.port.compress(Compression::Clear, None).await.unwrap();
         assert_ne!(cleared.session, session);
         agent.say("good day, whoever you are now").await;
         assert_eq!(agent.ended().await.output, "good day to you");

@@ -23,7 +23,7 @@
 //! A test may say by a function what a message makes it do instead, see
 //! [`enter_as`].
 //! A message that ends in `@word` needs Enter twice. Files in its folder: `go`
-//! lets it go on; `dialog` makes it ask for trust before its composer comes;
+//! lets it go on; `late` makes it write a message with its answer alone; `dialog` makes it ask for trust before its composer comes;
 //! `keys` and `ran` tell what reached it.
 
 mod keys;

@@ -398,7 +398,18 @@ impl Agent {
     }
 
     fn message(&self, message: &Value) {
-        self.line(&json!({"type": "message", "message": message}));
+        let line = json!({"type": "message", "message": message});
+        if message["role"] == "user" && self.has("late") {
+            append(&self.held(), &line.to_string());
+            return;
+        }
+        if let Ok(held) = std::fs::read_to_string(self.held()) {
+            let _ = std::fs::remove_file(self.held());
+            for line in held.lines() {
+                self.line(&serde_json::from_str(line).unwrap_or_default());
+            }
+        }
+        self.line(&line);
     }
 
     fn line(&self, line: &Value) {
@@ -412,6 +423,11 @@ impl Agent {
             append(&self.transcript, &head.to_string());
         }
         append(&self.transcript, &line.to_string());
+    }
+
+    /// A line that is written with the next one, where it is that late.
+    fn held(&self) -> PathBuf {
+        self.folder.join("held")
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{At, CLOCK_SLACK, REPLAY_BYTES, Session, is_said};
 use crate::tmux::text::squeezed;
-use crate::transcript::place;
+use crate::transcript::place::{self, Found};
 use crate::transcript::tail::Tail;
 use crate::transcript::turns::{Step, Turns};
 use crate::transcript::{Reader, Record};
@@ -25,7 +25,16 @@ impl Session {
         text: &str,
     ) -> Option<Evidence> {
         // What is not read yet is told later, by the transcript.
-        let turn = self.behind(mark, text)?;
+        let (found, mut turn) = self.behind(mark, text)?;
+        let runs = self.life.as_ref().is_some_and(|life| life.is_found);
+        let is_followed = |tail: &Tail| tail.path == found.path;
+        if runs && !self.tail.as_ref().is_some_and(is_followed) {
+            // The session began with this message, and nobody knew its name yet.
+            self.turns = Turns::default();
+            self.take_up(&found.path);
+            self.rename(found.session);
+            turn = self.behind(mark, text)?.1;
+        }
         let evidence = Evidence::new(Source::Transcript, "a user's turn behind the mark");
         self.pending.retain(|pending| pending.id != id);
         let mut held = self.held.take().unwrap_or_default();
@@ -59,15 +68,41 @@ impl Session {
         Some(evidence)
     }
 
-    /// Whether a text stands behind a mark as a user's turn, and what became of
-    /// that turn if it ended.
-    fn behind(&self, mark: &Mark, text: &str) -> Option<Option<Turn>> {
+    /// Whether the transcript was compacted behind a mark.
+    pub(in crate::agent) fn is_compacted_behind(&self, mark: &Mark) -> bool {
+        let at: At = serde_json::from_str(&mark.0).unwrap_or_default();
+        let (Some(place), Some(tail)) = (&self.place, &self.tail) else {
+            return false;
+        };
+        let begin = if tail.path == at.file { at.at } else { 0 };
+        let mut is_compacted = false;
+        let reader = Reader::new(place.form);
+        each(&tail.path, begin..u64::MAX, &reader, |record| {
+            is_compacted |= matches!(record, Record::Compacted);
+            !is_compacted
+        });
+        is_compacted
+    }
+
+    /// Whether there was a transcript at a mark.
+    pub(in crate::agent) fn is_in_a_file(&self, mark: &Mark) -> bool {
+        let at: At = serde_json::from_str(&mark.0).unwrap_or_default();
+        !at.file.as_os_str().is_empty()
+    }
+
+    /// Where a text stands behind a mark as a user's turn, and what became of that
+    /// turn if it ended.
+    fn behind(&self, mark: &Mark, text: &str) -> Option<(Found, Option<Turn>)> {
         let place = self.place.as_ref()?;
         let text = squeezed(text);
         let at: At = serde_json::from_str(&mark.0).unwrap_or_default();
         let mut files = Vec::new();
         if !at.file.as_os_str().is_empty() {
-            files.push((at.file.clone(), at.at));
+            let found = Found {
+                path: at.file.clone(),
+                session: String::new(),
+            };
+            files.push((found, at.at));
         }
         let since = SystemTime::UNIX_EPOCH + Duration::from_millis(at.since);
         let since = since
@@ -75,14 +110,15 @@ impl Session {
             .unwrap_or(SystemTime::UNIX_EPOCH);
         for found in place::candidates(&self.pattern, place.form, since, &self.folder) {
             if found.path != at.file && !self.is_anothers(&found.path) {
-                files.push((found.path, 0));
+                files.push((found, 0));
             }
         }
         let read = self.tail.as_ref().map(|tail| (&tail.path, tail.at()));
-        files.into_iter().find_map(|(file, at)| {
-            let until = read.filter(|(path, _)| **path == file);
+        files.into_iter().find_map(|(found, at)| {
+            let until = read.filter(|(path, _)| **path == found.path);
             let until = until.map_or(u64::MAX, |(_, at)| at);
-            turn_of(&file, at..until, Reader::new(place.form), &text)
+            let turn = turn_of(&found.path, at..until, Reader::new(place.form), &text)?;
+            Some((found, turn))
         })
     }
 }

@@ -4,7 +4,7 @@
 use super::player::Player;
 use super::speaker::Speaker;
 use super::supervised::Team;
-use crate::rig::{CRABTALK, TestEnv, has_tools, within};
+use crate::rig::{CRABTALK, TestEnv, has_tools, skipped, within};
 use crate::team::Server as Tmux;
 use crabtalk_client::{Client, Endpoint, GetHistoryMsg, HistoryEntry};
 use crabtalk_nexus::agent::State;
@@ -13,6 +13,7 @@ use crabtalk_nexus::name::Name;
 use crabtalk_nexus::world::{Answer, Command, Entry, TaskState};
 use crabtalk_testkit::fake_agent;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// Three of the daemon. Times are those of a slow machine at a hundred times its
@@ -232,6 +233,10 @@ async fn check(env: &TestEnv, team: &Team<'_>, players: &[Player; 2]) {
     let mut log: Vec<Entry> = Vec::new();
     journal::entries(&team.places().state(), |entry| log.push(entry)).unwrap();
     accounts_for_all(&log);
+    explains_all(env, &log).await;
+    let of_admin = log.iter().filter(|entry| entry.why.starts_with("ADMIN: "));
+    // Beside the compression that it asked for.
+    assert!(of_admin.count() >= 3, "ADMIN intervened twice");
     keys_have_reasons(&log, players);
     let compressed = |agent: &str| {
         let agent = name(agent);
@@ -276,6 +281,42 @@ fn keys_have_reasons(log: &[Entry], players: &[Player; 2]) {
     assert_eq!(players[1].ran(), [""; 0]);
     let (allowed, refused) = players[1].pressed();
     assert!(allowed == 0 && refused >= 1, "{allowed}, {refused}");
+}
+
+/// `explain` tells of each thing that was done to an agent what it was done for,
+/// back to what was seen or said.
+async fn explains_all(env: &TestEnv, log: &[Entry]) {
+    const DEEDS: [&str; 7] = [
+        "allow ",
+        "deny ",
+        "answer ",
+        "one Enter",
+        "cancel its turn",
+        "compress",
+        "end it",
+    ];
+    let folder = Path::new(CRABTALK).parent().unwrap();
+    if !folder.join("crabtalk-nexus").is_file() {
+        return skipped(
+            "explains_all",
+            "crabtalk-nexus is not built beside crabtalk",
+        );
+    }
+    for entry in log {
+        let mut did = entry.did.iter();
+        let Some(did) = did.find(|did| DEEDS.iter().any(|deed| did.starts_with(deed))) else {
+            continue;
+        };
+        let line = format!("'{}/crabtalk-nexus' explain {}", folder.display(), entry.n);
+        let said = env.shell(&line).await.ok();
+        let deed = did.lines().next().unwrap();
+        for part in ["because: ", &format!("#{} ", entry.n), deed] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let is_known = said.contains("seen in: ") || said.contains("because: ADMIN");
+        // What no agent told is due by time or by figures, which it says.
+        assert!(is_known || entry.cause.is_none(), "{said}");
+    }
 }
 
 /// Each thing that was done stands in the log with what it was done for, and

@@ -108,9 +108,11 @@ async fn the_guide_sets_up_a_team_of_three() {
             if let ["crabtalk", "nexus", "approve" | "deny", agent, ..] = words.as_slice() {
                 // It asks some time later.
                 let name = agent.to_uppercase();
+                let is_compression = line.contains("# the compression");
+                let state = ["APPROVAL", "AWAIT-ADMIN"][usize::from(is_compression)];
                 desk.until("crabtalk nexus status", |text| {
                     let mut lines = text.lines();
-                    lines.any(|line| line.contains(&name) && line.contains("APPROVAL"))
+                    lines.any(|line| line.contains(&name) && line.contains(state))
                 })
                 .await;
             }
@@ -121,7 +123,14 @@ async fn the_guide_sets_up_a_team_of_three() {
         text.lines().filter(|line| line.contains("done")).count() >= 3
     })
     .await;
-    let log = desk.types("crabtalk nexus log -n 500").await;
+    let log = async || desk.types("crabtalk nexus log -n 500").await;
+    eventually("a compression", async || {
+        let text = log().await;
+        text.contains("identity confirmed after compression")
+            .then_some(())
+    })
+    .await;
+    let log = log().await;
     assert!(log.contains("deny [") && log.contains("allow ["), "{log}");
     assert!(runs.is_some(), "the page says how it is run");
 }

@@ -12,6 +12,9 @@ const LOCKED: Duration = Duration::from_secs(20);
 /// What its context holds when it has to be compressed.
 const MANY_TOKENS: u64 = 70_000;
 
+/// Lies in its folder where it does not answer the next BOOTSTRAP.
+pub(super) const DUMB: &str = "dumb";
+
 /// No test by itself: the agent that NEXUS starts in a terminal.
 #[test]
 fn plays_an_agent() {
@@ -26,6 +29,7 @@ fn brain(text: &str) -> Does {
     let topic = topic.expect("each message has a topic");
     let says = |to: &str, topic: &str, text: &str| format!("@{me} → @{to} [{topic}]: {text}");
     match topic.as_str() {
+        "BOOTSTRAP" if is_dumb() => Does::Hangs,
         "BOOTSTRAP" => Does::Answers(says(
             "NEXUS",
             &topic,
@@ -44,6 +48,12 @@ fn brain(text: &str) -> Does {
         }
         topic => task(&message, topic, &|text| says(&from, topic, text), &says),
     }
+}
+
+/// Whether it says nothing this one time.
+fn is_dumb() -> bool {
+    let folder = std::env::var_os(FOLDER).unwrap_or_default();
+    std::fs::remove_file(Path::new(&folder).join(DUMB)).is_ok()
 }
 
 fn task(

@@ -157,6 +157,9 @@ fn script(root: &Path) -> Script {
     for name in TEAM {
         let identity = "@NEXUS [BOOTSTRAP]: Identity confirmed. Context loaded. Ready.";
         script = script.when(&format!("@{name} [BOOTSTRAP]"), says(name, identity));
+        if name == "CODEX" {
+            script = always(script, root);
+        }
         for topic in ["ONE", "THREE"] {
             let done = format!("@NEXUS [{topic}]: done.");
             script = script.when(&format!("did-{name}-{topic}"), says(name, &done));
@@ -191,6 +194,26 @@ fn script(root: &Path) -> Script {
             "function_call_output",
             says("CODEX", "@ADMIN [TWO]: it was refused."),
         )
+}
+
+/// A command that no rule speaks of, and one that begins like it.
+fn always(mut script: Script, root: &Path) -> Script {
+    let root = root.display();
+    for (topic, more, did) in [
+        ("FIVE", " more", "did-AGAIN-more"),
+        ("FOUR", "", "did-AGAIN-"),
+    ] {
+        let arguments = json!({
+            "cmd": format!("sh {root}/always AGAIN{more}"),
+            "sandbox_permissions": "require_escalated", "justification": "why not",
+        });
+        let call = responses::tool(&format!("again_{topic}"), "exec_command", &arguments);
+        let done = format!("@CODEX → @NEXUS [{topic}]: done.");
+        script = script
+            .when(did, responses::text(&done, 1000))
+            .when(&format!("@CODEX [{topic}]"), call);
+    }
+    script
 }
 
 async fn prepared(test: &str) -> Option<Day> {
@@ -273,6 +296,10 @@ fn homes(env: &TestEnv, root: &Path, url: &str) {
         root.join("refused"),
         &format!("touch {work}/$1-$2; echo refused-$1\n"),
     );
+    write(
+        root.join("always"),
+        &format!("touch {work}/$1$2; echo did-$1-$2\n"),
+    );
     let consolidate = "cd $(dirname $0) && echo more >> $1/context.md && git add $1 && \
         git -c user.name=t -c user.email=t@t commit -qm consolidated && echo consolidated-$1\n";
     write(root.join("consolidate"), consolidate);
@@ -307,6 +334,8 @@ async fn story(day: &Day) {
         assert!(work.join(format!("{name}-ONE")).exists(), "{name}");
         assert!(!work.join(format!("{name}-TWO")).exists(), "{name}");
     }
+
+    for_good(day).await;
 
     // One crashes, comes up again, proves its identity, and goes on.
     let pid = day.pid_of("codex").expect("codex runs");
@@ -355,6 +384,46 @@ async fn story(day: &Day) {
     .await;
 }
 
+/// ADMIN allows a command of codex for good, and is not asked about the next one.
+async fn for_good(day: &Day) {
+    let codex = || Name::new("CODEX").unwrap();
+    day.task("@CODEX [FOUR]: what no rule speaks of".to_owned())
+        .await;
+    let asked = async || {
+        let Answer::Status { agents, .. } = day.say(Command::Status).await else {
+            return None;
+        };
+        let of_codex = agents.into_iter().find(|agent| agent.name == codex());
+        of_codex.and_then(|agent| agent.waits)
+    };
+    day.until("a prompt that ADMIN is asked about", async || {
+        asked().await.is_some()
+    })
+    .await;
+    let prompt = asked().await.expect("it waits");
+    assert!(prompt.always.contains("ask again"), "{prompt:?}");
+    let (agent, id) = (codex(), Some(prompt.id));
+    let answer = day.say(Command::ApproveAlways { agent, prompt: id }).await;
+    assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+    day.until("the task that was allowed", async || {
+        day.tasks_done().await && day.all_idle().await
+    })
+    .await;
+    day.task("@CODEX [FIVE]: what begins like it".to_owned())
+        .await;
+    day.until("the task that was not asked about", async || {
+        day.tasks_done().await && day.all_idle().await
+    })
+    .await;
+    for file in ["AGAIN", "AGAINmore"] {
+        assert!(day.env.work.join(file).exists(), "{file}");
+    }
+    let told = day.told();
+    assert_eq!(told.matches("allow for good").count(), 1, "{told}");
+    let of_more = |line: &&str| line.contains("why: \"it asks") && line.contains("AGAIN more");
+    assert_eq!(told.lines().find(of_more), None, "it was asked about");
+}
+
 #[tokio::test]
 async fn a_short_day_of_a_codex_a_pi_and_an_agent_of_the_daemon() {
     let test = "a_short_day_of_a_codex_a_pi";
@@ -368,7 +437,7 @@ async fn a_short_day_of_a_codex_a_pi_and_an_agent_of_the_daemon() {
     let _daemon = day.env.daemon().await;
     let files = Files::new(&day.places.team().unwrap());
     let mut made = files.init().unwrap();
-    made.extend(["allowed", "refused", "consolidate"].map(PathBuf::from));
+    made.extend(["allowed", "always", "refused", "consolidate"].map(PathBuf::from));
     files.commit_all(&made, "Begin").unwrap();
     let never = std::future::pending();
     let nexus = start::run(&day.places, Clock::system(), Box::new(|_, _| {}), never);

@@ -1,0 +1,130 @@
+//! A supervisor that ends between any two steps of a compression: it goes on, or
+//! came to nothing, and nothing of it is done twice.
+
+use crate::double::{Line, Tap};
+use crate::rig::{Rig, is_quiet, say};
+use crabtalk_nexus::agent::State;
+use crabtalk_nexus::files::Files;
+use crabtalk_nexus::name::Name;
+use crabtalk_nexus::world::{Answer, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+/// What ADMIN says before and after.
+const BEFORE: &str = "@A [BEFORE]: one";
+const AFTER: &str = "@A [AFTER]: two";
+
+fn agent() -> Name {
+    Name::new("a").unwrap()
+}
+
+async fn send(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::Asked>, text: &str) {
+    // What was not answered is said again, unless the log has it.
+    if !rig.is_logged(text) {
+        let text = text.to_owned();
+        say(commands, Command::Send { text }).await;
+    }
+    while !is_quiet(commands).await {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+}
+
+/// ADMIN's part, up to where the agent works on.
+async fn admin(rig: &Rig, commands: &mpsc::Sender<crabtalk_nexus::supervisor::Asked>) {
+    if !rig.has_logged("ADMIN: will be compressed") {
+        send(rig, commands, BEFORE).await;
+        let (agent, force) = (agent(), false);
+        say(commands, Command::Compress { agent, force }).await;
+    }
+    // Where it came to nothing ADMIN is told, and asks for no other one.
+    while !rig.has_logged("identity confirmed after compression") {
+        let Answer::Status { agents, .. } = say(commands, Command::Status).await else {
+            panic!("a status");
+        };
+        if agents[0].state == State::AwaitAdmin && agents[0].for_admin {
+            let (agent, prompt) = (agent(), None);
+            say(commands, Command::Approve { agent, prompt }).await;
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    send(rig, commands, AFTER).await;
+}
+
+/// At the `at`-th thing that is done everything ends and begins anew. How many
+/// things there were.
+async fn play(rig: &Rig, at: usize) -> usize {
+    let files = Files::new(&rig.team());
+    std::fs::create_dir_all(rig.root()).unwrap();
+    let made = files.init().unwrap();
+    files.commit_all(&made, "begin").unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let crash = Arc::new(Notify::new());
+    let tap = {
+        let (count, crash) = (Arc::clone(&count), Arc::clone(&crash));
+        Arc::new(move || {
+            let now = count.fetch_add(1, Ordering::SeqCst) + 1;
+            if now == at {
+                crash.notify_one();
+            }
+            now == at
+        })
+    };
+    loop {
+        let (commands, asked) = mpsc::channel(8);
+        let (heard, tap) = (Arc::clone(&tap), Arc::clone(&tap) as Tap);
+        let supervisor = rig.supervisor(&tap).heard_by(Box::new(move |_, _| {
+            let _ = heard();
+        }));
+        let all = tokio::time::timeout(Duration::from_secs(6 * 3600), admin(rig, &commands));
+        tokio::select! {
+            biased;
+            () = crash.notified() => {}
+            result = supervisor.run(asked, std::future::pending()) => result.unwrap(),
+            done = all => {
+                assert!(done.is_ok(), "{at}: it stands still: {:#?}", rig.log());
+                return count.load(Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+fn check(rig: &Rig, at: usize) {
+    let lines = rig.transcript("A");
+    let count = |part: &str| {
+        let has = |line: &&Line| matches!(line, Line::User { text, .. } if text.contains(part));
+        lines.iter().filter(has).count()
+    };
+    let compressed = |line: &Line| matches!(line, Line::Compressed { .. });
+    let place = lines.iter().position(compressed);
+    let seen = format!("{at}: {lines:#?}\n{:#?}", rig.log());
+    assert_eq!(
+        lines.iter().filter(|line| compressed(line)).count(),
+        1,
+        "{seen}"
+    );
+    assert_eq!(count("[BEFORE]"), 1, "{seen}");
+    assert_eq!(count("[COMPRESSION]"), 1, "{seen}");
+    assert_eq!(count("[AFTER]"), 1, "{seen}");
+    // Once at its start, once behind the compression.
+    assert_eq!(count("[BOOTSTRAP]"), 2, "{seen}");
+    let last = lines
+        .iter()
+        .rposition(|line| matches!(line, Line::User { text, .. } if text.contains("[BOOTSTRAP]")));
+    assert!(place < last, "{seen}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_killed_at_any_step_of_a_compression_goes_on_with_it_and_doubles_nothing() {
+    let config = "[agent.A]\n";
+    let rig = Rig::new(config);
+    let steps = play(&rig, usize::MAX).await;
+    check(&rig, 0);
+    assert!(steps > 40, "{steps}");
+    for at in 1..=steps {
+        let rig = Rig::new(config);
+        play(&rig, at).await;
+        check(&rig, at);
+    }
+}

@@ -1,0 +1,120 @@
+//! Runs that somebody else begins in a conversation of the team, and what asks
+//! while no NEXUS runs.
+
+use super::speaker::Speaker;
+use super::supervised::Team;
+use crate::rig::{TestEnv, eventually, has_tools};
+use crabtalk_client::{Client, Endpoint, Run, StreamMsg};
+use crabtalk_nexus::agent::State;
+use crabtalk_nexus::name::Name;
+use crabtalk_nexus::world::{AgentLine, Answer, Command};
+use futures_util::StreamExt;
+
+const TEAM: &str =
+    "[times]\nbootstrap_secs = 6000\nreflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
+
+async fn line(team: &Team<'_>) -> AgentLine {
+    let Answer::Status { mut agents, .. } = team.say(Command::Status).await else {
+        panic!("a status");
+    };
+    agents.remove(0)
+}
+
+async fn is(team: &Team<'_>, state: State) -> AgentLine {
+    eventually("a state of the agent", async || {
+        let line = line(team).await;
+        (line.state == state).then_some(line)
+    })
+    .await
+}
+
+/// What another client of the owner says in the conversation.
+fn says(env: &TestEnv, topic: &str, text: &str) -> Run {
+    let client = Client::new(Endpoint::of_home(&env.home), "other/1");
+    client.stream(StreamMsg {
+        agent: "d2".into(),
+        sender: Some("user/nexus".into()),
+        content: format!("@ADMIN → @D2 [{topic}]: {text}"),
+        cwd: Some(env.work.display().to_string()),
+        ..StreamMsg::default()
+    })
+}
+
+async fn approve(team: &Team<'_>) {
+    let (agent, prompt) = (Name::new("d2").unwrap(), None);
+    let answer = team.say(Command::Approve { agent, prompt }).await;
+    assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+}
+
+/// The whole of a run, until somebody ends it.
+async fn follow(run: &mut Run) {
+    while let Some(news) = run.next().await {
+        news.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_somebody_else_begins_is_work_of_the_agent() {
+    if !has_tools("a_run_that_somebody_else_begins", &["git"]) {
+        return;
+    }
+    let speaker = Speaker::start().await;
+    let env = TestEnv::new();
+    env.config(&speaker.config());
+    env.agent("d2", "description: one of a team");
+    let _daemon = env.daemon().await;
+    let mut team = Team::new(&env, TEAM);
+    team.start().await;
+    is(&team, State::Idle).await;
+
+    let mut run = says(&env, "HELLO", "prompt touch one");
+    let looks_on = async {
+        let asked = is(&team, State::Approval).await;
+        assert!(
+            asked
+                .waits
+                .is_some_and(|prompt| prompt.subject == "touch one")
+        );
+        approve(&team).await;
+        is(&team, State::Idle).await
+    };
+    let ((), line) = tokio::join!(follow(&mut run), looks_on);
+    assert_eq!(line.last, "→ ADMIN [HELLO] done");
+    assert!(env.work.join("one").exists());
+
+    // What asks while no NEXUS runs is asked of the next one.
+    team.kill().await;
+    let mut run = says(&env, "AGAIN", "prompt touch two");
+    let looks_on = async {
+        eventually("an ask", async || {
+            let said = env.run(&["asks"]).await;
+            said.stdout.contains("touch two").then_some(())
+        })
+        .await;
+        team.start().await;
+        is(&team, State::Approval).await;
+        approve(&team).await;
+        is(&team, State::Idle).await
+    };
+    let ((), line) = tokio::join!(follow(&mut run), looks_on);
+    assert_eq!(line.last, "→ ADMIN [AGAIN] done");
+
+    // Its own work goes on as ever, each message once.
+    let text = "@D2 [OWN]: work".to_owned();
+    team.say(Command::AddTask { text }).await;
+    eventually("the task", async || {
+        let tasks = team.tasks().await;
+        let is_done = matches!(
+            tasks[0].1.state,
+            crabtalk_nexus::world::TaskState::Done { .. }
+        );
+        is_done.then_some(())
+    })
+    .await;
+    let Answer::Inbox { letters } = team.say(Command::Inbox { keep: true }).await else {
+        panic!("an inbox");
+    };
+    let of_agent = letters.iter().map(|(_, mail)| mail.line());
+    let of_agent: Vec<String> = of_agent.filter(|line| line.starts_with("@D2")).collect();
+    assert_eq!(of_agent.len(), 2, "{of_agent:#?}");
+}
