@@ -4,16 +4,14 @@
 //! is another file for the daemon than for a command.
 
 use crabtalk_domain::BoxFuture;
+use crabtalk_files::{PathStep, Way};
 use crabtalk_runtime::gate::{Content, Disk};
 use crabtalk_tools::FileWork;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Component, Path, PathBuf};
-
-/// Links that one path may lead through, as the system has it.
-const MAX_LINKS: usize = 40;
+use std::path::{Path, PathBuf};
 
 /// The disk, and turns at looking at it.
 #[derive(Default)]
@@ -24,53 +22,31 @@ impl Disk for LocalDisk {
         if !path.is_absolute() || crabtalk_files::touch(path).is_err() {
             return None;
         }
-        let mut waiting: Vec<OsString> = names(path);
-        // How many of these are the path's own, and not of a link in it.
-        let mut own = waiting.len();
-        let mut at = PathBuf::from("/");
-        let (mut links, mut missing) = (0, false);
-        while let Some(name) = waiting.pop() {
-            let is_own = waiting.len() < own;
-            own = own.min(waiting.len());
-            if name == ".." {
+        let mut way = Way::along(path);
+        let mut missing = false;
+        while let Some(step) = way.step() {
+            let PathStep::Down { own } = step else {
                 // What lies above something that is not there, nobody knows.
                 if missing {
                     return None;
                 }
-                at.pop();
                 continue;
-            }
-            at.push(&name);
-            if at.starts_with("/proc") && at != Path::new("/proc") {
+            };
+            if way.at().starts_with("/proc") && way.at() != Path::new("/proc") {
                 return None;
             }
             if missing {
                 continue;
             }
-            let meta = match std::fs::symlink_metadata(&at) {
-                Ok(meta) => meta,
+            match std::fs::symlink_metadata(way.at()) {
+                Ok(meta) if meta.file_type().is_symlink() => way.follow_link().ok()?,
+                Ok(_) => {}
                 // A link that leads nowhere leads who knows where.
-                Err(error) if is_absent(&error) && is_own => {
-                    missing = true;
-                    continue;
-                }
+                Err(error) if is_absent(&error) && own => missing = true,
                 Err(_) => return None,
-            };
-            if !meta.file_type().is_symlink() {
-                continue;
             }
-            links += 1;
-            if links > MAX_LINKS {
-                return None;
-            }
-            let target = std::fs::read_link(&at).ok()?;
-            at.pop();
-            if target.is_absolute() {
-                at = PathBuf::from("/");
-            }
-            waiting.extend(names(&target));
         }
-        Some(at)
+        Some(way.at().to_owned())
     }
 
     fn wait_for<'a>(
@@ -133,16 +109,6 @@ fn is_absent(error: &Error) -> bool {
         error.kind(),
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
     )
-}
-
-/// The names of a path, the last one first.
-fn names(path: &Path) -> Vec<OsString> {
-    let name = |part: Component<'_>| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some(OsStr::new("..").to_owned()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().rev().filter_map(name).collect()
 }
 
 #[cfg(test)]

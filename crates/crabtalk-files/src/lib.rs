@@ -5,6 +5,7 @@
 //! replace      a file that a crash leaves old or new, never half of one
 //! fingerprint  whether files are as they were when something was made of them
 //! touch        which path a thread is about to touch, for whoever watches it
+//! way          a path, followed link by link
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         what stands at the head of files, with positions
 //! zone         the time zone of this machine
@@ -26,6 +27,7 @@ mod read;
 mod replace;
 mod system;
 mod touch;
+mod way;
 mod zone;
 
 pub mod tables;
@@ -39,4 +41,5 @@ pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };
 pub use touch::{Watch, follow, touch, watched};
+pub use way::{PathStep, Way};
 pub use zone::local_zone;

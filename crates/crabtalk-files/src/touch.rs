@@ -3,15 +3,12 @@
 //! Invariants: a thread that nobody watches is told nothing and asked nothing;
 //! no link is followed, and no folder entered, before the watcher has agreed.
 
+use crate::way::{PathStep, Way};
 use std::cell::RefCell;
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-/// Links that one path may lead through, as the system has it.
-const MAX_LINKS: usize = 40;
 
 /// Knows which places do not answer.
 pub trait Watch {
@@ -59,50 +56,27 @@ pub fn follow(path: &Path, before: &mut dyn FnMut(&Path) -> io::Result<()>) -> i
     if !path.is_absolute() {
         return Err(ErrorKind::InvalidInput.into());
     }
-    let mut at = PathBuf::from("/");
-    let mut waiting = names(path);
-    let mut links = 0;
-    while let Some(name) = waiting.pop() {
-        if name == ".." {
-            at.pop();
+    let mut way = Way::along(path);
+    while let Some(step) = way.step() {
+        if step == PathStep::Up {
             continue;
         }
-        at.push(&name);
-        before(&at)?;
-        let Ok(found) = fs::symlink_metadata(&at) else {
+        before(way.at())?;
+        let Ok(found) = fs::symlink_metadata(way.at()) else {
             return Ok(());
         };
-        if !found.file_type().is_symlink() {
-            continue;
+        if found.file_type().is_symlink() {
+            way.follow_link()?;
         }
-        links += 1;
-        if links > MAX_LINKS {
-            return Err(ErrorKind::InvalidInput.into());
-        }
-        let target = fs::read_link(&at)?;
-        at.pop();
-        if target.is_absolute() {
-            at = PathBuf::from("/");
-        }
-        waiting.extend(names(&target));
     }
     Ok(())
-}
-
-/// Names and `..` of a path, the last one first.
-fn names(path: &Path) -> Vec<OsString> {
-    let name = |part: Component<'_>| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some(OsStr::new("..").to_owned()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    };
-    path.components().rev().filter_map(name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
     use std::sync::Mutex;
 
     #[derive(Default)]

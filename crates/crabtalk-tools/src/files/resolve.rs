@@ -1,14 +1,12 @@
 //! Turns what a model wrote into the one absolute path that is judged.
 
 use super::Error;
+use crabtalk_files::{PathStep, Way};
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
-
-/// Links in one path: as many as the kernel follows.
-const MAX_LINKS: usize = 40;
 
 /// What a tool is about to do with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,37 +80,14 @@ impl Resolver<'_> {
 /// no folder is taken as it is written. Nothing opens the outcome through a
 /// link, so that what is judged here is what would be opened.
 fn follow(named: &Path) -> PathBuf {
-    let mut path = PathBuf::from("/");
-    let mut rest = parts(named);
-    let mut links = 0;
-    while let Some(part) = rest.pop() {
-        if part == ".." {
-            path.pop();
-            continue;
-        }
-        let at = path.join(part);
-        match std::fs::read_link(&at) {
-            Ok(target) if links < MAX_LINKS => {
-                links += 1;
-                if target.is_absolute() {
-                    path = PathBuf::from("/");
-                }
-                rest.extend(parts(&target));
-            }
-            Ok(_) | Err(_) => path = at,
+    let mut way = Way::along(named);
+    while let Some(step) = way.step() {
+        if matches!(step, PathStep::Down { .. }) {
+            // What is no link is as it is written.
+            let _ = way.follow_link();
         }
     }
-    path
-}
-
-/// Names and `..` of a path, last first.
-fn parts(path: &Path) -> Vec<OsString> {
-    let parts = path.components().rev().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
-    });
-    parts.collect()
+    way.at().to_owned()
 }
 
 /// The path of a file that does not exist: its deepest existing folder
