@@ -1,8 +1,7 @@
 //! A server over standard streams as a component: found by its port file, called over
 //! HTTP, started again when it ends, and gone with its keeper.
 
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-
+use crabtalk_testkit::tools::has_tools;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -23,16 +22,6 @@ impl Drop for Keeper {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn has_python(test: &str) -> bool {
-    let there = Command::new("python3").arg("--version").output().is_ok();
-    if !there {
-        let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some();
-        assert!(!required, "{test} needs python3");
-        println!("SKIPPED: {test}: python3 is not installed");
-    }
-    there
 }
 
 fn start(more: &str) -> Keeper {
@@ -185,7 +174,7 @@ fn pids(session: &mut Session) -> Vec<i32> {
 
 #[test]
 fn a_server_is_called_as_it_is() {
-    if !has_python("a_server_is_called_as_it_is") {
+    if !has_tools("a_server_is_called_as_it_is", &["python3"]) {
         return;
     }
     let keeper = start("env = { ENDING = \"!\" }");
@@ -240,7 +229,7 @@ fn a_server_is_called_as_it_is() {
 
 #[test]
 fn cancelling_reaches_the_server() {
-    if !has_python("cancelling_reaches_the_server") {
+    if !has_tools("cancelling_reaches_the_server", &["python3"]) {
         return;
     }
     let keeper = start("");
@@ -256,7 +245,10 @@ fn cancelling_reaches_the_server() {
 
 #[test]
 fn a_server_that_ends_is_started_again_and_leaves_nothing() {
-    if !has_python("a_server_that_ends_is_started_again_and_leaves_nothing") {
+    if !has_tools(
+        "a_server_that_ends_is_started_again_and_leaves_nothing",
+        &["python3"],
+    ) {
         return;
     }
     let mut keeper = start("");
@@ -282,7 +274,10 @@ fn a_server_that_ends_is_started_again_and_leaves_nothing() {
 
 #[test]
 fn asked_to_stop_it_takes_its_server_and_its_port_along() {
-    if !has_python("asked_to_stop_it_takes_its_server_and_its_port_along") {
+    if !has_tools(
+        "asked_to_stop_it_takes_its_server_and_its_port_along",
+        &["python3"],
+    ) {
         return;
     }
     let mut keeper = start("");
@@ -299,7 +294,10 @@ fn asked_to_stop_it_takes_its_server_and_its_port_along() {
 
 #[test]
 fn one_that_does_not_begin_is_named_and_tried_again() {
-    if !has_python("one_that_does_not_begin_is_named_and_tried_again") {
+    if !has_tools(
+        "one_that_does_not_begin_is_named_and_tried_again",
+        &["python3"],
+    ) {
         return;
     }
     let keeper = start("env = { FAILS = \"1\" }");

@@ -10,9 +10,12 @@ pub mod fuzz;
 pub mod model;
 pub mod scripted;
 pub mod store;
+pub mod terminal;
+pub mod tools;
 
 pub use clock::ManualClock;
 pub use ends::HeardEnds;
 pub use fuzz::fuzz;
 pub use model::{Reply, ScriptedModel};
 pub use store::MemoryStore;
+pub use terminal::Terminal;

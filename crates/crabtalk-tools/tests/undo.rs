@@ -3,13 +3,14 @@
 
 mod support;
 
+use crabtalk_testkit::tools::has_tools;
 use crabtalk_tools::{OsTools, UndoRefused, Undone};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{World, has_tools, run};
+use support::{World, run};
 
 /// A world with a conversation whose runs are numbered.
 struct Undoing {

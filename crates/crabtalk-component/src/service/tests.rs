@@ -170,13 +170,7 @@ fn a_plan_is_carried_out_in_order_and_stops_where_it_fails() {
 fn systemd_understands_the_unit() {
     use std::os::unix::fs::PermissionsExt;
     let test = "systemd_understands_the_unit";
-    let systemd = || std::process::Command::new("systemd-analyze");
-    if systemd().arg("--version").output().is_err() {
-        assert!(
-            std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none(),
-            "{test} needs systemd-analyze"
-        );
-        println!("SKIPPED: {test}: systemd-analyze is not installed");
+    if !crabtalk_testkit::tools::has_tools(test, &["systemd-analyze"]) {
         return;
     }
     for name in ["my 100% program", "\"quoted\" $x\\ 'y'"] {
@@ -192,7 +186,7 @@ fn systemd_understands_the_unit() {
         .expect("text");
         let unit = folder.path().join("ai.crabtalk.search.service");
         std::fs::write(&unit, systemd::unit(&definition)).expect("written");
-        let output = systemd()
+        let output = std::process::Command::new("systemd-analyze")
             .args(["verify", "--user", "--man=no"])
             .arg(&unit)
             .env("XDG_RUNTIME_DIR", folder.path())

@@ -2,24 +2,10 @@
 //! component in another language. Both are installed by `.ci/run`, which names them in
 //! variables; without one a test is skipped by name.
 
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-
 use crate::rig::{INITIALIZE, example, port_file, post, start, until};
-use std::path::{Path, PathBuf};
+use crabtalk_testkit::tools::installed;
+use std::path::Path;
 use std::process::Command;
-
-/// A program that `.ci/run` installed.
-fn installed(test: &str, variable: &str) -> Option<PathBuf> {
-    let path = std::env::var_os(variable).map(PathBuf::from);
-    if path.is_none() {
-        assert!(
-            std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
-            "{test}: {variable} is not set, and CRABTALK_REQUIRE_TOOLS forbids skipping"
-        );
-        println!("SKIPPED: {test}: {variable} is not set; .ci/run installs what it names");
-    }
-    path
-}
 
 /// An example that serves.
 fn serving(name: &str) -> Command {

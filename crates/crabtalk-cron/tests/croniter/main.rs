@@ -10,6 +10,7 @@
 //! every minute instead.
 
 use crabtalk_cron::{Expression, zone};
+use crabtalk_testkit::tools::installed;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
@@ -91,13 +92,8 @@ fn near_a_change(at: Timestamp, zone: &TimeZone) -> bool {
 
 #[test]
 fn times_are_those_of_croniter_but_on_days_on_which_a_clock_changes() {
-    let Some(python) = std::env::var_os(VARIABLE) else {
-        let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-        assert!(!required, "{VARIABLE} names no Python with croniter");
-        let test = "times_are_those_of_croniter_but_on_days_on_which_a_clock_changes";
-        // Past the capture of output.
-        let skipped = format!("SKIPPED: {test}: {VARIABLE} names no Python with croniter\n");
-        std::io::stderr().write_all(skipped.as_bytes()).unwrap();
+    let test = "times_are_those_of_croniter_but_on_days_on_which_a_clock_changes";
+    let Some(python) = installed(test, VARIABLE) else {
         return;
     };
     let mut croniter = Command::new(python)

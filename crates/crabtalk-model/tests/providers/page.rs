@@ -5,7 +5,7 @@ use crate::dialect::Dialect;
 use std::fmt::Write as _;
 use std::path::Path;
 
-type Row = (&'static str, &'static str, [Cell; 6]);
+type Row = (&'static str, &'static str, [Cell; Dialect::ALL.len()]);
 
 /// Below the table.
 const FOOT: &str = "

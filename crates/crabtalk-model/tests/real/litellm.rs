@@ -3,10 +3,11 @@
 //! Install it with `pip install 'litellm[proxy]'`; `CRABTALK_LITELLM` names the
 //! program where it is not on the path.
 
-use crate::program::{Program, skip, until_it_listens};
+use crate::program::{Program, until_it_listens};
 use crate::support::{offer, request};
 use crabtalk_domain::model::{Chunk, ErrorKind, Model, StopReason};
 use crabtalk_model::{Kind, ModelConfig, ProviderConfig, Registry, Secret};
+use crabtalk_testkit::tools::skipped;
 use futures_util::StreamExt;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -96,7 +97,7 @@ async fn litellm_is_understood_and_understands_us() {
     let name = "litellm_is_understood_and_understands_us";
     let program = match PROGRAM.find() {
         Ok(program) => program,
-        Err(reason) => return skip(name, &reason),
+        Err(reason) => return skipped(name, &reason),
     };
     let folder = tempfile::tempdir().expect("a folder");
     let proxy = Proxy::start(&program, folder.path()).await;

@@ -3,12 +3,13 @@
 //! The package `xllamacpp` has that server for Python; `CRABTALK_LLAMA_CPP`
 //! names the Python that has the package, where `python3` has not.
 
-use crate::program::{Program, START_TIME, skip};
+use crate::program::{Program, START_TIME};
 use crate::support::{calling, history, offer};
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Model, Request, Response, StopReason};
 use crabtalk_domain::{Message, ToolCall};
 use crabtalk_model::detect::{self, Detected, Ports};
 use crabtalk_model::{Kind, ProviderConfig, Registry};
+use crabtalk_testkit::tools::skipped;
 use futures_util::StreamExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -121,7 +122,7 @@ async fn llama_cpp_is_found_understood_and_understands_us() {
     let name = "llama_cpp_is_found_understood_and_understands_us";
     let python = match python().await {
         Ok(python) => python,
-        Err(reason) => return skip(name, &reason),
+        Err(reason) => return skipped(name, &reason),
     };
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(&python, folder.path()).await;

@@ -1,6 +1,5 @@
 //! Programs of others, and waiting for them.
 
-use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -40,16 +39,6 @@ impl Program {
             .find(|file| file.is_file())
             .ok_or_else(missing)
     }
-}
-
-/// Skips by name, past the capture of output.
-pub(crate) fn skip(test: &str, reason: &str) {
-    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(
-        !required,
-        "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
-    );
-    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("stderr is there");
 }
 
 /// Waits until a process that was started takes connections.

@@ -3,11 +3,12 @@
 
 use crate::double::{Line, Tap};
 use crate::rig::{Rig, say};
-use crate::tmux::{Tmux, has_tmux};
+use crate::tmux::Tmux;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control::Control;
 use crabtalk_nexus::supervisor::Asked;
 use crabtalk_nexus::world::Command;
+use crabtalk_testkit::tools::has_tools;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -61,7 +62,7 @@ async fn task(commands: &mpsc::Sender<Asked>, text: &str) {
 
 #[tokio::test]
 async fn two_people_look_on_and_one_allows_and_refuses() {
-    if !has_tmux("two_people_look_on_and_one_allows_and_refuses") {
+    if !has_tools("two_people_look_on_and_one_allows_and_refuses", &["tmux"]) {
         return;
     }
     let (rig, home) = team(TEAM);
@@ -121,7 +122,10 @@ fn has_style(bytes: &str) -> bool {
 
 #[tokio::test]
 async fn a_terminal_is_resized_and_what_agents_say_drives_none() {
-    if !has_tmux("a_terminal_is_resized_and_what_agents_say_drives_none") {
+    if !has_tools(
+        "a_terminal_is_resized_and_what_agents_say_drives_none",
+        &["tmux"],
+    ) {
         return;
     }
     let (rig, home) = team(TEAM);
@@ -171,7 +175,10 @@ async fn a_terminal_is_resized_and_what_agents_say_drives_none() {
 
 #[tokio::test]
 async fn run_shows_the_board_and_ends_by_two_keys_and_a_dumb_terminal_gets_lines() {
-    if !has_tmux("run_shows_the_board_and_ends_by_two_keys_and_a_dumb_terminal_gets_lines") {
+    if !has_tools(
+        "run_shows_the_board_and_ends_by_two_keys_and_a_dumb_terminal_gets_lines",
+        &["tmux"],
+    ) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -55,6 +55,24 @@ fn answers(message: impl Into<ClientMessage>) -> Vec<server_message::Msg> {
         .collect()
 }
 
+/// A front that speaks another protocol keeps the reply, and nothing else.
+#[test]
+fn a_reply_is_held_without_the_server_and_the_request() {
+    struct Front {
+        reply: Pin<Box<dyn Stream<Item = ServerMessage> + Send + 'static>>,
+    }
+    let front = {
+        let server = Arc::new(Echo);
+        let reply = Arc::clone(&server).dispatch(Ping {}.into());
+        drop(server);
+        Front {
+            reply: Box::pin(reply),
+        }
+    };
+    let said: Vec<_> = front.reply.collect().now_or_never().expect("ready at once");
+    assert_eq!(said, [Pong {}.into()]);
+}
+
 fn error(code: u32, message: &str) -> server_message::Msg {
     server_message::Msg::Error(ErrorMsg {
         code,

@@ -8,26 +8,13 @@ use super::rig::{Agent, Rig};
 use crate::kind::Kinds;
 use crabtalk_backend::{Answered, Backend, Compression, Launch, Prompt, Source, What};
 use crabtalk_testkit::scripted::{Script, Server, openai, responses};
+use crabtalk_testkit::tools::installed;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tokio::sync::Mutex;
 
 /// One at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
-
-/// Where a program is; none where the test is skipped by name.
-fn program(test: &str, variable: &str) -> Option<PathBuf> {
-    let found = std::env::var_os(variable).map(PathBuf::from);
-    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(
-        found.is_some() || !required,
-        "{test}: {variable} is not set"
-    );
-    if found.is_none() {
-        println!("SKIPPED: {test}: {variable} is not set");
-    }
-    found
-}
 
 /// An agent whose programs are found beside these.
 fn agent(rig: &Rig, name: &str, kind: &str, programs: &[PathBuf]) -> Agent {
@@ -147,8 +134,8 @@ async fn works(rig: &Rig, agent: &mut Agent, cleared: bool) {
 async fn codex_works_under_supervision() {
     let test = "codex_works_under_supervision";
     let (Some(codex), Some(node)) = (
-        program(test, "CRABTALK_CODEX"),
-        program(test, "CRABTALK_NODE"),
+        installed(test, "CRABTALK_CODEX"),
+        installed(test, "CRABTALK_NODE"),
     ) else {
         return;
     };
@@ -189,8 +176,10 @@ async fn codex_works_under_supervision() {
 #[tokio::test]
 async fn pi_works_under_supervision() {
     let test = "pi_works_under_supervision";
-    let (Some(pi), Some(node)) = (program(test, "CRABTALK_PI"), program(test, "CRABTALK_NODE"))
-    else {
+    let (Some(pi), Some(node)) = (
+        installed(test, "CRABTALK_PI"),
+        installed(test, "CRABTALK_NODE"),
+    ) else {
         return;
     };
     let _turn = TURN.lock().await;

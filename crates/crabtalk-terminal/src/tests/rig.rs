@@ -7,6 +7,7 @@ use crabtalk_backend::{
     Backend, Event, Events, Evidence, Launch, Mark, Prompt, Submission, Submitted, Turn, What,
 };
 use crabtalk_testkit::fake_agent;
+use crabtalk_testkit::tools::has_tools;
 use futures_util::StreamExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,18 +22,6 @@ fn plays_the_agent() {
     fake_agent::enter();
 }
 
-/// Whether there is a tmux. Without one a test is skipped by name; with
-/// `CRABTALK_REQUIRE_TOOLS=1`, as `.ci/run` sets it, it fails instead.
-pub(super) fn has_tmux(test: &str) -> bool {
-    let there = Command::new("tmux").arg("-V").output().is_ok();
-    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(there || !required, "{test}: tmux is not installed");
-    if !there {
-        println!("SKIPPED: {test}: tmux is not installed");
-    }
-    there
-}
-
 pub(super) struct Rig {
     pub(super) terminals: Terminals,
     pub(super) folder: tempfile::TempDir,
@@ -40,7 +29,7 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) async fn open(test: &str) -> Option<Self> {
-        if !has_tmux(test) {
+        if !has_tools(test, &["tmux"]) {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

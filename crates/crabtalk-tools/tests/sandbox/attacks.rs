@@ -2,9 +2,10 @@
 //! played here: kernels with less of landlock, with and without namespaces.
 
 use crate::bait::{Bait, Machine, machines};
-use crate::support::{World, has_tools, lacks_here};
+use crate::support::World;
 use crate::table::{compare, page};
 use crate::walls_of;
+use crabtalk_testkit::tools::{has_tools, skip};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
@@ -275,20 +276,20 @@ async fn every_wall_holds_where_the_table_says_so() {
         .landlock
         .is_none_or(|version| !(6..9).contains(&version))
     {
-        lacks_here(
+        skip(
             test,
             &format!("the table is of landlock 6 to 8, here is {walls}"),
         );
         return;
     }
     if !std::path::Path::new("/dev/shm").is_dir() {
-        lacks_here(test, "there is no /dev/shm");
+        skip(test, "there is no /dev/shm");
         return;
     }
     for machine in machines() {
         let walls = Bait::new(&machine, false).tools.walls().await;
         if walls.namespaces != machine.namespaces {
-            lacks_here(test, &format!("{}: {:?}", machine.title, walls.why));
+            skip(test, &format!("{}: {:?}", machine.title, walls.why));
             return;
         }
     }

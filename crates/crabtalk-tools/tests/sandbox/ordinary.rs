@@ -1,6 +1,6 @@
 //! The whole of this suite once more, as a user without any right.
 
-use crate::support::{has_tools, lacks_here};
+use crabtalk_testkit::tools::{has_tools, skip};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn an_ordinary_user_is_held_by_the_same_walls() {
         return;
     }
     if !rustix::process::geteuid().is_root() {
-        lacks_here(test, "only root can become another user");
+        skip(test, "only root can become another user");
         return;
     }
     if !has_tools(test, &["setpriv"]) {
@@ -54,7 +54,8 @@ fn an_ordinary_user_is_held_by_the_same_walls() {
         .env_remove("CRABTALK_UPDATE_DOCS")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
     assert!(output.status.success(), "{said}");
     // What that run skips by name, this one does.
     for line in said.lines().filter(|line| line.contains("SKIPPED")) {

@@ -1,10 +1,11 @@
 //! What a sandboxed shell is like: as one outside, but for what is not there.
 
 use crate::bait::bubblewrap;
-use crate::support::{World, has_tools, lacks_here, run};
+use crate::support::{World, run};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentConfig, Sandbox};
 use crabtalk_guardian::{Namespaces, SandboxConfig};
+use crabtalk_testkit::tools::{has_tools, skip};
 use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ async fn everywhere(test: &str, world: &World) -> Vec<OsTools> {
         let tools = OsTools::new(config);
         let walls = tools.walls().await;
         if walls.landlock.is_none() || walls.namespaces != namespaces {
-            lacks_here(
+            skip(
                 test,
                 &format!("{namespaces:?} does not work here: {:?}", walls.why),
             );
@@ -123,7 +124,7 @@ async fn toolchains_of_the_person_work_inside() {
         // Another user has other toolchains, and a machine need not have all.
         let path = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()) {
-            lacks_here(test, &format!("{tool} is not there for this user"));
+            skip(test, &format!("{tool} is not there for this user"));
             continue;
         }
         for namespaces in [Namespaces::None, Namespaces::BuiltIn] {
@@ -142,7 +143,7 @@ async fn toolchains_of_the_person_work_inside() {
             let tools = OsTools::new(config);
             let walls = tools.walls().await;
             if walls.landlock.is_none() || walls.namespaces != namespaces {
-                lacks_here(
+                skip(
                     test,
                     &format!("{namespaces:?} does not work here: {:?}", walls.why),
                 );

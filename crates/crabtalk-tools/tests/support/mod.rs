@@ -91,36 +91,6 @@ fn guardian() -> PathBuf {
     )
 }
 
-/// Whether programs are there. A test that lacks one is skipped by name; with
-/// `CRABTALK_REQUIRE_TOOLS=1`, as `.ci/run` sets it, it fails instead.
-pub(crate) fn has_tools(test: &str, programs: &[&str]) -> bool {
-    let is_there = |program: &&str| {
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-            .any(|folder| folder.join(program).is_file())
-    };
-    let missing: Vec<&str> = programs.iter().copied().filter(|p| !is_there(p)).collect();
-    if missing.is_empty() {
-        return true;
-    }
-    skipped(test, &format!("{} not installed", missing.join(", ")));
-    false
-}
-
-/// Says that a test, or a part of it, is skipped because of what no program can
-/// bring here: the kernel or the user's rights.
-pub(crate) fn lacks_here(test: &str, reason: &str) {
-    println!("SKIPPED: {test}: {reason}");
-}
-
-/// Says that a test is skipped, where that is allowed.
-fn skipped(test: &str, reason: &str) {
-    assert!(
-        std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
-        "{test}: {reason}, and CRABTALK_REQUIRE_TOOLS forbids skipping"
-    );
-    println!("SKIPPED: {test}: {reason}");
-}
-
 pub(crate) fn call(cwd: &Path, name: &str, arguments: Value) -> Invocation {
     Invocation {
         key: ConversationKey::new("crab", "user").unwrap(),

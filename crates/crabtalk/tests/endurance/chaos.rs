@@ -14,6 +14,7 @@ use crabtalk_proto::{
     Client, ComponentInfo, ListComponentsMsg, RemoveConversationMsg, StreamEvent, StreamMsg,
     ToolResultEvent,
 };
+use crabtalk_testkit::tools::has_tools;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use std::fmt::Debug;
@@ -295,7 +296,7 @@ async fn calm_down(world: &World, round: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_run_fails_for_a_components_sake_and_nothing_stays_of_the_dead() {
-    if !beast::has_python("chaos") {
+    if !has_tools("chaos", &["python3"]) {
         return;
     }
     let (secs, seed) = (setting(SECS, SECS_IN_TESTS), setting(SEED, 1));

@@ -118,13 +118,14 @@ async fn components_are_listed_without_a_daemon() {
     );
 }
 
-/// A gateway that is up, and where.
-struct Gateway {
+/// A program that listens on the loopback, and where.
+pub(crate) struct Serving {
     _child: Child,
-    port: u16,
+    pub(crate) port: u16,
 }
 
-async fn webhook(env: &TestEnv, program: &Path) -> Gateway {
+/// Starts a program's `serve`, and waits until it says where it listens.
+pub(crate) async fn serve(env: &TestEnv, program: &Path) -> Serving {
     let mut command = env.program(program);
     command
         .arg("serve")
@@ -135,7 +136,7 @@ async fn webhook(env: &TestEnv, program: &Path) -> Gateway {
     loop {
         let line = said.next_line().await.unwrap().expect("it runs");
         if let Some((_, port)) = line.rsplit_once("127.0.0.1:") {
-            return Gateway {
+            return Serving {
                 _child: child,
                 port: port.parse().unwrap(),
             };
@@ -148,7 +149,7 @@ const BODY: &str = "Hello, World!";
 const SECRET: &str = "It's a Secret to Everybody";
 const SIGNATURE: &str = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
-async fn post(gateway: &Gateway, hook: &str, signature: &str) -> String {
+async fn post(gateway: &Serving, hook: &str, signature: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", gateway.port))
         .await
         .unwrap();
@@ -254,7 +255,7 @@ async fn a_signed_request_reaches_an_agent_once() {
         hook("shop", "agent = \"clerk\"")
     );
     env.write(".crabtalk/config/webhook.toml", &config);
-    let gateway = webhook(&env, &program).await;
+    let gateway = serve(&env, &program).await;
     assert_eq!(
         post(&gateway, "ci", SIGNATURE).await,
         "503",
@@ -290,7 +291,7 @@ async fn a_signed_request_reaches_an_agent_once() {
     // Both have another start, and know it all the same.
     daemon.kill().await;
     let _daemon = env.daemon().await;
-    let gateway = webhook(&env, &program).await;
+    let gateway = serve(&env, &program).await;
     listed_as(&env, "webhook", "connected").await;
     for hook in ["ci", "shop"] {
         assert_eq!(post(&gateway, hook, SIGNATURE).await, "200");

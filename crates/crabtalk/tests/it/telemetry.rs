@@ -1,13 +1,11 @@
 //! Figures and traces of a real daemon's runs (OPS-3).
 
-use crate::components::program;
+use crate::components::{Serving, program, serve};
 use crate::rig::{ModelServer, TestEnv, eventually, skip, within};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::Value;
-use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Child;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 
@@ -19,30 +17,8 @@ const READ: &str = "import sys\n\
     from prometheus_client.parser import text_string_to_metric_families as read\n\
     print(' '.join(sorted(m.name for m in read(sys.stdin.read()) if m.samples)))";
 
-/// The program at work.
-struct Program {
-    _child: Child,
-    port: u16,
-}
-
-async fn started(env: &TestEnv, test: &str) -> Option<Program> {
-    let mut command = env.program(program(test, "crabtalk-telemetry")?);
-    command
-        .arg("serve")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    loop {
-        let line = said.next_line().await.unwrap().expect("it runs");
-        if let Some((_, port)) = line.rsplit_once("127.0.0.1:") {
-            let port = port.parse().unwrap();
-            return Some(Program {
-                _child: child,
-                port,
-            });
-        }
-    }
+async fn started(env: &TestEnv, test: &str) -> Option<Serving> {
+    Some(serve(env, &program(test, "crabtalk-telemetry")?).await)
 }
 
 /// A collector: it takes every request, and tells its body.
@@ -79,7 +55,7 @@ async fn collector() -> (String, Receiver<Value>, JoinSet<()>) {
     (address, bodies, tasks)
 }
 
-async fn page(program: &Program) -> String {
+async fn page(program: &Serving) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", program.port))
         .await
         .unwrap();

@@ -76,21 +76,6 @@ pub(super) fn server() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rig/mcp_server.py").into()
 }
 
-/// Whether there is Python; a test without it is skipped by name.
-pub(super) fn has_python(test: &str) -> bool {
-    let asked = std::process::Command::new("python3")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status();
-    let has = asked.is_ok_and(|status| status.success());
-    if !has {
-        let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-        assert!(!required, "{test}: there is no python3");
-        println!("SKIPPED: {test}: python3 is not installed");
-    }
-    has
-}
-
 fn signal(child: &Child, signal: Signal) {
     let pid = child.id().expect("it was not waited for");
     let pid = Pid::from_raw(pid.cast_signed()).expect("a child's number");

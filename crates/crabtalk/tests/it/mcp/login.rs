@@ -2,7 +2,7 @@
 //! the loopback that is stricter than most.
 
 use super::{allowing, comes_to_be, components, server, stream_to_end, tool};
-use crate::rig::{TestEnv, eventually, has_tools, within};
+use crate::rig::{Daemon, TestEnv, eventually, has_tools, within};
 use crabtalk_proto::ToolResultEvent;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -33,6 +33,16 @@ impl Tickets {
             _child: child,
             port: port.await,
         }
+    }
+
+    /// It, and a daemon that has nobody's login to it yet.
+    async fn and_daemon(env: &TestEnv) -> (Self, Daemon) {
+        allowing(env);
+        let tickets = Self::start(env).await;
+        env.config(&tickets.config(""));
+        let daemon = env.daemon().await;
+        comes_to_be(env, "tickets", "failed").await;
+        (tickets, daemon)
     }
 
     fn config(&self, more: &str) -> String {
@@ -165,11 +175,7 @@ async fn tokens_are_renewed_once_for_everybody_and_a_revoked_login_is_named() {
         return;
     }
     let env = TestEnv::new();
-    allowing(&env);
-    let tickets = Tickets::start(&env).await;
-    env.config(&tickets.config(""));
-    let _daemon = env.daemon().await;
-    comes_to_be(&env, "tickets", "failed").await;
+    let (tickets, _daemon) = Tickets::and_daemon(&env).await;
     log_in(&env).await;
     comes_to_be(&env, "tickets", "connected").await;
 
@@ -230,11 +236,7 @@ async fn more_rights_are_asked_for_by_another_login() {
         return;
     }
     let env = TestEnv::new();
-    allowing(&env);
-    let tickets = Tickets::start(&env).await;
-    env.config(&tickets.config(""));
-    let _daemon = env.daemon().await;
-    comes_to_be(&env, "tickets", "failed").await;
+    let (tickets, _daemon) = Tickets::and_daemon(&env).await;
     log_in(&env).await;
     comes_to_be(&env, "tickets", "connected").await;
     tickets.control("scope=admin").await;

@@ -315,24 +315,48 @@ fn mixed<T>(mut all: VecDeque<T>) -> Vec<T> {
     order
 }
 
-#[tokio::test]
-async fn whatever_a_token_asks_for_nothing_of_anothers_is_in_the_answer_or_changed() {
-    let elsewhere = two_worlds().await;
-    let owner = elsewhere.owner();
+/// What a token of alpha's may not reach: asks by their ids, and conversations by
+/// their files.
+async fn of_others(owner: &Client) -> (Vec<String>, Vec<String>) {
     let asks = owner.call(ListAsksMsg::default()).await.unwrap().asks;
     let foreign = asks.iter().filter(|ask| ask.agent == "beta");
     let ask_ids: Vec<String> = foreign
         .map(|ask| ask.ask.as_ref().unwrap().ask_id.clone())
         .collect();
     assert_eq!(ask_ids.len(), 2);
-    let all = owner
-        .call(ListConversationsMsg::default())
-        .await
-        .unwrap()
-        .conversations;
+    let all = owner.call(ListConversationsMsg::default()).await.unwrap();
+    let all = all.conversations;
     let foreign = all.iter().filter(|one| one.agent != "alpha");
     let files: Vec<String> = foreign.map(|one| one.file_path.clone()).collect();
     assert!(files.len() >= 4, "{all:?}");
+    (ask_ids, files)
+}
+
+/// Watches everything up to the last word of `a:9`.
+async fn watching(client: &Client) -> tokio::task::JoinSet<Vec<AgentEventMsg>> {
+    let mut events = client.connect().await.unwrap();
+    let mut watching = tokio::task::JoinSet::new();
+    watching.spawn(async move {
+        let mut seen = Vec::new();
+        let mut events = std::pin::pin!(events.subscribe_events(SubscribeEvents::default()));
+        while let Some(event) = events.next().await {
+            let event = event.unwrap();
+            let is_last = event.sender == "a:9" && event.kind() == AgentEventKind::Done;
+            seen.push(event);
+            if is_last {
+                break;
+            }
+        }
+        seen
+    });
+    watching
+}
+
+#[tokio::test]
+async fn whatever_a_token_asks_for_nothing_of_anothers_is_in_the_answer_or_changed() {
+    let elsewhere = two_worlds().await;
+    let owner = elsewhere.owner();
+    let (ask_ids, files) = of_others(&owner).await;
     let before = state(&owner).await;
     for role in ["talk", "operate", "admin"] {
         let request = CreateTokenMsg {
@@ -340,21 +364,7 @@ async fn whatever_a_token_asks_for_nothing_of_anothers_is_in_the_answer_or_chang
             ..token(&format!("alpha-{role}"), role, &["a:*"])
         };
         let client = elsewhere.client(request).await;
-        let mut events = client.connect().await.unwrap();
-        let mut watching = tokio::task::JoinSet::new();
-        watching.spawn(async move {
-            let mut seen = Vec::new();
-            let mut events = std::pin::pin!(events.subscribe_events(SubscribeEvents::default()));
-            while let Some(event) = events.next().await {
-                let event = event.unwrap();
-                let is_last = event.sender == "a:9" && event.kind() == AgentEventKind::Done;
-                seen.push(event);
-                if is_last {
-                    break;
-                }
-            }
-            seen
-        });
+        let mut watching = watching(&client).await;
         let mut requests: VecDeque<ClientMessage> = of_all(&ask_ids, &files).into();
         for agent in ["alpha", "beta", "none", ""] {
             for sender in ["a:1", "b:1", "user", "cron", ""] {

@@ -1,6 +1,6 @@
 //! A server of llama.cpp's own code, with a model made up for it.
 
-use super::tools::skipped;
+use super::skipped;
 use super::wait::eventually;
 use std::path::Path;
 use std::process::Stdio;

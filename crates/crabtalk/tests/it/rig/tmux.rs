@@ -1,20 +1,18 @@
-//! A terminal that a test can type into and look at.
+//! A terminal in which the client runs.
 
 use super::TestEnv;
 use super::command::CRABTALK;
 use super::wait::{LIMIT, eventually};
+use crabtalk_testkit::Terminal;
 use rustix::process::Pid;
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Deref;
 use std::time::Duration;
 
 /// Between two looks at the screen, each of which is a program of its own.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A tmux server of its own with one window; ends when it is dropped.
-pub(crate) struct Tmux {
-    socket: std::path::PathBuf,
-}
+/// A terminal, and what is waited for in it.
+pub(crate) struct Tmux(Terminal);
 
 impl Tmux {
     /// Opens a terminal in which a shell line runs; `$CRABTALK` is the program.
@@ -24,56 +22,12 @@ impl Tmux {
 
     /// The same, of so many columns and rows.
     pub(crate) fn sized(env: &TestEnv, line: &str, columns: usize, rows: usize) -> Self {
-        // A server that was told to end still answers for a moment, and takes whoever
-        // comes meanwhile down with it. So none has a name that another had.
-        static OPENED: AtomicUsize = AtomicUsize::new(0);
-        let number = OPENED.fetch_add(1, Ordering::Relaxed);
-        let tmux = Self {
-            socket: env.root().join(format!("tmux-{number}")),
-        };
-        let (columns, rows) = (columns.to_string(), rows.to_string());
         let line = format!(
             "trap : INT; cd '{}' && export {} CRABTALK='{CRABTALK}' && {line}; echo \"ended with $?\"",
             env.work.display(),
             env.exports()
         );
-        tmux.tmux(&[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            &columns,
-            "-y",
-            &rows,
-            "sh",
-        ]);
-        tmux.tmux(&["set-option", "remain-on-exit", "on"]);
-        tmux.tmux(&["respawn-pane", "-k", "sh", "-c", &line]);
-        tmux
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> String {
-        let output = Command::new("tmux")
-            .arg("-S")
-            .arg(&self.socket)
-            .args(arguments)
-            .env_remove("TMUX")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "tmux {arguments:?}: {output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Makes the terminal larger or smaller.
-    pub(crate) fn resize(&self, columns: usize, rows: usize) {
-        let (columns, rows) = (columns.to_string(), rows.to_string());
-        self.tmux(&["resize-window", "-x", &columns, "-y", &rows]);
-    }
-
-    /// Writes every byte that comes from now on to a file.
-    pub(crate) fn record(&self, file: &std::path::Path) {
-        self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
+        Self(Terminal::open(env.root(), &line, (columns, rows)))
     }
 
     /// What was written to that file, once a text is in it.
@@ -86,13 +40,9 @@ impl Tmux {
         .await
     }
 
-    /// What the screen shows now.
+    /// What the screen shows now, and what scrolled away.
     pub(crate) fn screen(&self) -> String {
-        let screen = self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]);
-        screen
-            .lines()
-            .map(|line| line.trim_end().to_owned() + "\n")
-            .collect()
+        self.0.screen(true)
     }
 
     /// Waits until the screen shows a text so many times. What scrolled away counts;
@@ -138,21 +88,14 @@ impl Tmux {
 
     /// Types text without Enter.
     pub(crate) fn types_half(&self, text: &str) {
-        self.tmux(&["send-keys", "-l", text]);
-    }
-
-    /// Types a key by its name.
-    pub(crate) fn key(&self, name: &str) {
-        self.tmux(&["send-keys", name]);
+        self.0.types(text);
     }
 }
 
-impl Drop for Tmux {
-    fn drop(&mut self) {
-        let _ = Command::new("tmux")
-            .arg("-S")
-            .arg(&self.socket)
-            .arg("kill-server")
-            .output();
+impl Deref for Tmux {
+    type Target = Terminal;
+
+    fn deref(&self) -> &Terminal {
+        &self.0
     }
 }

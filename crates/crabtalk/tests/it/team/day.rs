@@ -2,7 +2,7 @@
 //! command allowed and one refused in each, one compression and one crash.
 
 use super::Server as Tmux;
-use crate::rig::{TestEnv, eventually, has_tools, skip};
+use crate::rig::{TestEnv, eventually, has_tools, installed};
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
@@ -19,20 +19,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const TEAM: [&str; 3] = ["CODEX", "PI", "CRAB"];
-
-/// Where a program is, from the variable that `.ci/run` sets.
-fn program(test: &str, variable: &str) -> Option<PathBuf> {
-    let found = std::env::var_os(variable).map(PathBuf::from);
-    let required = std::env::var_os("CRABTALK_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-    assert!(
-        found.is_some() || !required,
-        "{test}: {variable} is not set"
-    );
-    if found.is_none() {
-        skip(test, &format!("{variable} is not set"));
-    }
-    found
-}
 
 struct Day {
     env: TestEnv,
@@ -218,9 +204,9 @@ fn always(mut script: Script, root: &Path) -> Script {
 
 async fn prepared(test: &str) -> Option<Day> {
     let (codex, pi, node) = (
-        program(test, "CRABTALK_CODEX")?,
-        program(test, "CRABTALK_PI")?,
-        program(test, "CRABTALK_NODE")?,
+        installed(test, "CRABTALK_CODEX")?,
+        installed(test, "CRABTALK_PI")?,
+        installed(test, "CRABTALK_NODE")?,
     );
     let env = TestEnv::new();
     let root = env.root().join("team");

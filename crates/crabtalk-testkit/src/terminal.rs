@@ -1,0 +1,94 @@
+//! A terminal that a test can type into and look at: a window of tmux.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A tmux server of its own with one window; ends when it is dropped.
+///
+/// All of its methods panic if tmux refuses: a test has nothing to go on with.
+#[derive(Debug)]
+pub struct Terminal {
+    socket: PathBuf,
+}
+
+impl Terminal {
+    /// A window of so many columns and rows in which a shell runs this line; the server's socket lies in the
+    /// folder. The window stays, with
+    /// what was last shown, when the line has ended.
+    pub fn open(folder: &Path, line: &str, (columns, rows): (usize, usize)) -> Self {
+        // A server that was told to end still answers for a moment, and takes whoever
+        // comes meanwhile down with it. So none has a name that another had.
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        let terminal = Self {
+            socket: folder.join(format!("tmux-{number}")),
+        };
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let size = ["-x", &columns, "-y", &rows];
+        let new = ["-f", "/dev/null", "new-session", "-d"];
+        terminal.tmux(&[&new[..], &size, &["sh"]].concat());
+        terminal.tmux(&["set-option", "remain-on-exit", "on"]);
+        terminal.tmux(&["respawn-pane", "-k", "sh", "-c", line]);
+        terminal
+    }
+
+    /// Runs a command of tmux, and answers with what it prints.
+    pub fn tmux(&self, words: &[&str]) -> String {
+        let output = Command::new("tmux")
+            .args(["-u", "-S"])
+            .arg(&self.socket)
+            .args(words)
+            .env_remove("TMUX")
+            .output()
+            .expect("tmux runs");
+        assert!(output.status.success(), "tmux {words:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Makes the terminal larger or smaller.
+    pub fn resize(&self, columns: usize, rows: usize) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.tmux(&["resize-window", "-x", &columns, "-y", &rows]);
+    }
+
+    /// Writes every byte that comes from now on to a file.
+    pub fn record(&self, file: &Path) {
+        self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
+    }
+
+    /// What the screen shows now, without the blanks at the ends of lines; with `scrolled`
+    /// what went out at the top, too, and lines that were broken made whole.
+    pub fn screen(&self, scrolled: bool) -> String {
+        let more = if scrolled {
+            &["-J", "-S", "-"][..]
+        } else {
+            &[]
+        };
+        let screen = self.tmux(&[&["capture-pane", "-p"], more].concat());
+        let lines = screen.lines();
+        lines
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect()
+    }
+
+    /// Types text without Enter.
+    pub fn types(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", "--", text]);
+    }
+
+    /// Types a key by its name.
+    pub fn key(&self, name: &str) {
+        self.tmux(&["send-keys", name]);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux")
+            .arg("-S")
+            .arg(&self.socket)
+            .arg("kill-server")
+            .output();
+    }
+}

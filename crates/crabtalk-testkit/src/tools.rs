@@ -1,0 +1,59 @@
+//! Programs that not every machine has.
+//!
+//! Invariant: a test that lacks one is skipped by name, past the capture of its output; with
+//! `CRABTALK_REQUIRE_TOOLS=1`, as `.ci/run` sets it, it fails instead.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Forbids skipping.
+const REQUIRED: &str = "CRABTALK_REQUIRE_TOOLS";
+
+/// Whether programs are in `PATH`; skips the test if not.
+pub fn has_tools(test: &str, programs: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |program: &str| {
+        let mut folders = std::env::split_paths(&path);
+        folders.any(|folder| folder.join(program).is_file())
+    };
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| !is_there(program))
+        .collect();
+    if missing.is_empty() {
+        return true;
+    }
+    skipped(test, &format!("{} not installed", missing.join(", ")));
+    false
+}
+
+/// What a variable names that `.ci/run` sets; skips the test if there is none.
+pub fn installed(test: &str, variable: &str) -> Option<PathBuf> {
+    let found = std::env::var_os(variable).map(PathBuf::from);
+    if found.is_none() {
+        skipped(test, &format!("{variable} is not set"));
+    }
+    found
+}
+
+/// Says that a test is skipped for want of something that can be installed.
+///
+/// # Panics
+/// Where nothing may be skipped.
+pub fn skipped(test: &str, reason: &str) {
+    assert!(
+        std::env::var_os(REQUIRED).is_none_or(|value| value != "1"),
+        "{test}: {reason}, and {REQUIRED} forbids skipping"
+    );
+    skip(test, reason);
+}
+
+/// Says that a test, or a part of it, is skipped because of what no program can
+/// bring here: the kernel, or the user's rights.
+///
+/// # Panics
+/// If nothing can be written to standard error.
+pub fn skip(test: &str, reason: &str) {
+    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("standard error is there");
+}
