@@ -49,10 +49,9 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
     })
 }
 
-/// Runs a command.
-pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
-    // They speak to no conversation, and mend what is broken.
-    let mends = matches!(
+/// Whether a command speaks to no conversation, and mends what is broken.
+fn mends(command: &Command) -> bool {
+    matches!(
         command,
         Command::Daemon(_)
             | Command::Config { .. }
@@ -60,8 +59,12 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
             | Command::Doctor { .. }
             | Command::Completions(_)
             | Command::Man(_)
-    );
-    if !mends {
+    )
+}
+
+/// Runs a command.
+pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
+    if !mends(&command) {
         let speaks = matches!(command, Command::Chat(_) | Command::Ask(_));
         context.find_speaker(speaks)?;
     }
@@ -74,14 +77,10 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::History(args) => conversations::history(context, args).await,
         Command::Archives { command } => archives::run(context, command).await,
         Command::Search(args) => search::search(context, args).await,
-        Command::Memory { command } => {
-            memory::run(context, command.unwrap_or(args::Memory::List)).await
-        }
-        Command::Mcps { command } => mcps::run(context, command.unwrap_or(args::Mcps::List)).await,
-        Command::Skills { command } => {
-            skills::run(context, command.unwrap_or(args::Skills::List)).await
-        }
-        Command::Trust { command } => trust::run(context, command.unwrap_or(args::Trust::List)),
+        Command::Memory { command } => memory::run(context, command.unwrap_or_default()).await,
+        Command::Mcps { command } => mcps::run(context, command.unwrap_or_default()).await,
+        Command::Skills { command } => skills::run(context, command.unwrap_or_default()).await,
+        Command::Trust { command } => trust::run(context, command.unwrap_or_default()),
         Command::Kill => runs::kill(context).await,
         Command::Compact { focus } => runs::compact(context, focus).await,
         Command::New { summary: true } => runs::compact(context, None).await,
@@ -97,32 +96,19 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
             always,
             prefix,
             yes,
-        } => {
-            let lasting = match (always, prefix) {
-                (_, true) => asks::Lasting::Prefix,
-                (true, false) => asks::Lasting::Exactly,
-                (false, false) => asks::Lasting::Once,
-            };
-            asks::approve(context, id, lasting, yes).await
-        }
+        } => asks::approve(context, id, asks::Lasting::of(always, prefix), yes).await,
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
         Command::Approvals { command } => {
-            approvals::run(context, command.unwrap_or(args::Approvals::List)).await
+            approvals::run(context, command.unwrap_or_default()).await
         }
-        Command::Subscriptions { command } => {
-            bus::run(context, command.unwrap_or(args::Subscriptions::List)).await
-        }
+        Command::Subscriptions { command } => bus::run(context, command.unwrap_or_default()).await,
         Command::Publish(args) => bus::publish(context, args).await,
-        Command::Agents { command } => {
-            agents::run(context, command.unwrap_or(args::Agents::List)).await
-        }
-        Command::Models { command } => {
-            models::models(context, command.unwrap_or(args::Models::List)).await
-        }
+        Command::Agents { command } => agents::run(context, command.unwrap_or_default()).await,
+        Command::Models { command } => models::models(context, command.unwrap_or_default()).await,
         Command::Providers { command } => {
-            models::providers(context, command.unwrap_or(args::Providers::List)).await
+            models::providers(context, command.unwrap_or_default()).await
         }
-        Command::Cron { command } => cron::run(context, command.unwrap_or(args::Cron::List)).await,
+        Command::Cron { command } => cron::run(context, command.unwrap_or_default()).await,
         Command::Stats(args) => stats::stats(context, args).await,
         Command::Components => components::components(context).await,
         Command::Config { command } => {
@@ -131,12 +117,8 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         }
         Command::Init(args) => init::run(context, args).await,
         Command::Doctor { offline } => doctor::run(context, offline).await,
-        Command::Tokens { command } => {
-            tokens::run(context, command.unwrap_or(args::Tokens::List)).await
-        }
-        Command::Remote { command } => {
-            remote::run(context, command.unwrap_or(args::Remote::List)).await
-        }
+        Command::Tokens { command } => tokens::run(context, command.unwrap_or_default()).await,
+        Command::Remote { command } => remote::run(context, command.unwrap_or_default()).await,
         Command::Audit { command } => {
             let latest = args::Audit::List {
                 limit: args::LATEST_ENTRIES,

@@ -13,7 +13,8 @@ use crabtalk_domain::BoxFuture;
 use crabtalk_guardian::{Child, End};
 use http::{HeaderName, HeaderValue};
 use rmcp::service::{
-    ClientInitializeError, Peer, RoleClient, RunningServiceCancellationToken, serve_client_with_ct,
+    ClientInitializeError, Peer, RoleClient, RunningService, RunningServiceCancellationToken,
+    serve_client_with_ct,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
@@ -135,6 +136,91 @@ impl Means {
     }
 }
 
+/// A connection that is being made.
+struct Attempt {
+    /// The program, where there is one.
+    child: Option<Child>,
+    complaints: Complaints,
+    tokens: Option<Arc<Tokens>>,
+    doubt: Arc<Notify>,
+}
+
+/// What the library makes of a handshake.
+type Served = Result<RunningService<RoleClient, Handler>, ClientInitializeError>;
+
+impl Attempt {
+    /// Reaches the server, and shakes hands.
+    async fn shake_hands(
+        &mut self,
+        means: &Means,
+        settings: &Settings,
+        handler: Handler,
+        stop: CancellationToken,
+    ) -> Result<Served, NotOpened> {
+        let (url, headers, http, tokens) = match &settings.reach {
+            Reach::Program { .. } => {
+                return self.with_program(means, settings, handler, stop).await;
+            }
+            Reach::Port(port) => {
+                let tasks = means.tasks.clone();
+                let http: Arc<dyn Http> = Arc::new(Loopback { tasks });
+                let url = format!("http://127.0.0.1:{}/mcp", port.port);
+                (url, HashMap::new(), http, None)
+            }
+            Reach::Url { url, headers } => {
+                let http = Arc::clone(&means.http);
+                (url.clone(), sensitive(headers)?, http, self.tokens.clone())
+            }
+        };
+        let client = Streamable {
+            http,
+            doubt: Arc::clone(&self.doubt),
+            tokens,
+        };
+        let transport = HttpTransport::with_client(client, transport(&url, headers));
+        Ok(serve_client_with_ct(handler, transport, stop).await)
+    }
+
+    /// Starts the server's program, which may end in the middle of the handshake.
+    async fn with_program(
+        &mut self,
+        means: &Means,
+        settings: &Settings,
+        handler: Handler,
+        stop: CancellationToken,
+    ) -> Result<Served, NotOpened> {
+        let Settings { name, reach, .. } = settings;
+        let started = program::start(&means.programs, name, reach, &means.tasks)?;
+        self.complaints = started.complaints;
+        let pipes = AsyncRwTransport::new_client(started.reads, started.writes)
+            .with_max_line_length(MAX_LINE);
+        let child = self.child.insert(started.child);
+        tokio::select! {
+            served = serve_client_with_ct(handler, pipes, stop) => Ok(served),
+            end = child.wait() => Err(ended(&end, &self.complaints).into()),
+        }
+    }
+
+    /// Why it came to nothing; a program is ended.
+    async fn failed(self, error: &ClientInitializeError) -> NotOpened {
+        let wants_login = self.tokens.is_some() && error.is_authorization_required();
+        let why = match self.tokens.filter(|_| wants_login) {
+            Some(tokens) => tokens.wanted(),
+            None => handshake(error, &self.complaints),
+        };
+        let Some(mut child) = self.child else {
+            return NotOpened { why, wants_login };
+        };
+        // One that has ended says better why.
+        if let Ok(end) = tokio::time::timeout(END_WITHIN, child.wait()).await {
+            return ended(&end, &self.complaints).into();
+        }
+        child.kill();
+        child.wait().await;
+        why.into()
+    }
+}
+
 impl Connection {
     /// Connects and shakes hands.
     pub(crate) async fn open(means: &Means, settings: &Settings) -> Result<Self, NotOpened> {
@@ -148,69 +234,15 @@ impl Connection {
         let stop = CancellationToken::new();
         // Of a handshake that is given up nothing stays.
         let guard = stop.clone().drop_guard();
-        let (mut child, mut complaints) = (None, Complaints::default());
-        let tokens = means.tokens(settings);
-        let served = match &settings.reach {
-            Reach::Program { .. } => {
-                let started = program::start(
-                    &means.programs,
-                    &settings.name,
-                    &settings.reach,
-                    &means.tasks,
-                )?;
-                complaints = started.complaints;
-                let pipes = AsyncRwTransport::new_client(started.reads, started.writes)
-                    .with_max_line_length(MAX_LINE);
-                let child = child.insert(started.child);
-                tokio::select! {
-                    served = serve_client_with_ct(handler, pipes, stop) => served,
-                    end = child.wait() => return Err(ended(&end, &complaints).into()),
-                }
-            }
-            Reach::Port(port) => {
-                let http = Arc::new(Loopback {
-                    tasks: means.tasks.clone(),
-                });
-                let url = format!("http://127.0.0.1:{}/mcp", port.port);
-                let client = Streamable {
-                    http,
-                    doubt: Arc::clone(&doubt),
-                    tokens: None,
-                };
-                let config = transport(&url, HashMap::new());
-                let transport = HttpTransport::with_client(client, config);
-                serve_client_with_ct(handler, transport, stop).await
-            }
-            Reach::Url { url, headers } => {
-                let client = Streamable {
-                    http: Arc::clone(&means.http),
-                    doubt: Arc::clone(&doubt),
-                    tokens: tokens.clone(),
-                };
-                let config = transport(url, sensitive(headers)?);
-                let transport = HttpTransport::with_client(client, config);
-                serve_client_with_ct(handler, transport, stop).await
-            }
+        let mut attempt = Attempt {
+            child: None,
+            complaints: Complaints::default(),
+            tokens: means.tokens(settings),
+            doubt: Arc::clone(&doubt),
         };
-        let running = match served {
+        let running = match attempt.shake_hands(means, settings, handler, stop).await? {
             Ok(running) => running,
-            Err(error) => {
-                let wants_login = tokens.is_some() && error.is_authorization_required();
-                let why = match tokens.filter(|_| wants_login) {
-                    Some(tokens) => tokens.wanted(),
-                    None => handshake(&error, &complaints),
-                };
-                let Some(mut child) = child else {
-                    return Err(NotOpened { why, wants_login });
-                };
-                // One that has ended says better why.
-                if let Ok(end) = tokio::time::timeout(END_WITHIN, child.wait()).await {
-                    return Err(ended(&end, &complaints).into());
-                }
-                child.kill();
-                child.wait().await;
-                return Err(why.into());
-            }
+            Err(error) => return Err(attempt.failed(&error).await),
         };
         drop(guard.disarm());
         let peer = running.peer().clone();
@@ -223,7 +255,7 @@ impl Connection {
             protocol: info
                 .as_ref()
                 .map_or_else(String::new, |i| i.protocol_version.to_string()),
-            tokens,
+            tokens: attempt.tokens,
             peer,
         };
         let stop = running.cancellation_token();
@@ -236,8 +268,8 @@ impl Connection {
             stop,
             done,
             is_done: false,
-            child,
-            complaints,
+            child: attempt.child,
+            complaints: attempt.complaints,
             changed,
             doubt,
         })

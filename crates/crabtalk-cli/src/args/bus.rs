@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 
 /// `subscriptions`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Subscriptions {
     /// List them, with what became of their events since the daemon started.
+    #[default]
     List,
     /// Run an agent when an event comes from a source.
     Add {

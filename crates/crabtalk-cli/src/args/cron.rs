@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 
 /// `cron`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Cron {
     /// List entries: when each is due next, how its last run ended, its cost.
+    #[default]
     List,
     /// Add one: `cron add "0 9 * * 1-5" review "look at the open branches"`,
     /// `cron add --in 20m "stretch your legs"`.

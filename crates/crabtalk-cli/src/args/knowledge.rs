@@ -34,9 +34,10 @@ pub(crate) struct Search {
 }
 
 /// `memory`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Memory {
     /// List the entries that the sender sees.
+    #[default]
     List,
     /// Show an entry.
     Show {
@@ -81,9 +82,10 @@ pub(crate) enum Memory {
 }
 
 /// `skills`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Skills {
     /// List the skills of the daemon.
+    #[default]
     List,
     /// Show a skill.
     Show {
@@ -108,9 +110,10 @@ pub(crate) enum Skills {
 }
 
 /// `trust`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Trust {
     /// List what is trusted.
+    #[default]
     List,
     /// Trust a folder's instructions, or a skill as it is now.
     Add {

@@ -4,9 +4,10 @@ use clap::Subcommand;
 use std::path::PathBuf;
 
 /// `mcps`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Mcps {
     /// List servers and components, and how they fare.
+    #[default]
     List,
     /// Add a server, or replace it: a program behind `--`, or an address.
     Add {

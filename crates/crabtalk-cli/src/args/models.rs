@@ -4,9 +4,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// `models`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Models {
     /// List them.
+    #[default]
     List,
     /// Make one the active one, for agents that name none.
     Use {
@@ -21,9 +22,10 @@ pub(crate) enum Models {
 }
 
 /// `providers`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Providers {
     /// List them.
+    #[default]
     List,
     /// Show one's table, secrets masked.
     Show {

@@ -4,9 +4,10 @@ use clap::Subcommand;
 use std::path::PathBuf;
 
 /// `tokens`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Tokens {
     /// List them, and where the daemon listens.
+    #[default]
     List,
     /// Make one, and print it this once.
     Add {
@@ -40,9 +41,10 @@ pub(crate) enum Tokens {
 }
 
 /// `remote`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Remote {
     /// List them.
+    #[default]
     List,
     /// Add one, and pin its certificate. The token is read from the terminal, or
     /// from standard input.

@@ -4,9 +4,10 @@ use clap::Subcommand;
 use std::path::PathBuf;
 
 /// `agents`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Agents {
     /// List them.
+    #[default]
     List,
     /// Show one, with what it may do in effect.
     Show {
@@ -37,9 +38,10 @@ pub(crate) enum Agents {
 }
 
 /// `approvals`
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Default, Subcommand)]
 pub(crate) enum Approvals {
     /// List them, of everybody unless --agent or --as narrow it.
+    #[default]
     List,
     /// Take one back.
     Rm {

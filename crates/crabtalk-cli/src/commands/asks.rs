@@ -63,6 +63,17 @@ pub(super) enum Lasting {
     Prefix,
 }
 
+impl Lasting {
+    /// As the command line says it.
+    pub(super) fn of(always: bool, prefix: bool) -> Self {
+        match (always, prefix) {
+            (_, true) => Self::Prefix,
+            (true, false) => Self::Exactly,
+            (false, false) => Self::Once,
+        }
+    }
+}
+
 /// Allows one call, having shown all that this allows.
 pub(super) async fn approve(
     context: &mut Context,

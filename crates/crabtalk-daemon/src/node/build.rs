@@ -64,13 +64,9 @@ impl Node {
         let config = settings.config();
         let files = FileWork::default();
         let skills = skills(&home, &settings, &files);
-        let approvals = ApprovalFile::new(
-            home.approvals_file(),
-            approvals,
-            Arc::clone(&skills),
-            accepted.clone(),
-            &mut report,
-        );
+        let file = home.approvals_file();
+        let (grants, accept) = (Arc::clone(&skills), accepted.clone());
+        let approvals = ApprovalFile::new(file, approvals, grants, accept, &mut report);
         let approvals = Arc::new(approvals);
         report.log();
         let children = adopted();
@@ -85,13 +81,7 @@ impl Node {
         let ledger = ledger(&home, &settings, &models);
         let cron = Cron::new(&home, accepted.clone(), Arc::clone(&settings));
         let notifier = Notifier::new(Arc::clone(&settings), guardian(&children)?, open_files);
-        let mcps = Mcps::new(
-            &home,
-            guardian(&children)?,
-            child_environment(std::env::vars_os()),
-            open_files,
-            Arc::clone(&tools),
-        );
+        let mcps = mcps(&home, &children, &tools, open_files)?;
         let context = Context {
             memory: Arc::clone(&memory),
             skills: Arc::clone(&skills),
@@ -146,6 +136,23 @@ impl Node {
             remote,
         })
     }
+}
+
+fn mcps(
+    home: &Home,
+    children: &Children,
+    tools: &Arc<OsTools>,
+    open_files: Option<u64>,
+) -> anyhow::Result<Arc<Mcps>> {
+    let environment = child_environment(std::env::vars_os());
+    let guardian = guardian(children)?;
+    Ok(Mcps::new(
+        home,
+        guardian,
+        environment,
+        open_files,
+        Arc::clone(tools),
+    ))
 }
 
 /// Every tool that the daemon itself offers; what hooks add comes on top.

@@ -307,6 +307,41 @@ pub(super) fn settled(ask_id: String, outcome: Outcome) -> AskSettledEvent {
     }
 }
 
+/// How a run ended; its number is the stream's to say.
+fn end(end: End) -> StreamEnd {
+    let context = end.context.as_ref();
+    StreamEnd {
+        agent: end.agent,
+        error: end.error,
+        code: end.code,
+        provider: end.provider,
+        model: end.model,
+        usage: end.usage.map(usage),
+        money: end.cost.money,
+        unpriced_tokens: end.cost.unpriced_tokens,
+        context_used: context.map(|context| context.used),
+        context_window: context.and_then(|context| context.window),
+        run: 0,
+    }
+}
+
+/// A result of a tool, as far as a frame has room beside its images.
+fn result(
+    call_id: String,
+    output: String,
+    duration_ms: u64,
+    is_error: bool,
+    shown: &[Image_],
+) -> ToolResultEvent {
+    ToolResultEvent {
+        call_id,
+        output: cap_beside(output, shown),
+        duration_ms,
+        is_error,
+        images: images(shown),
+    }
+}
+
 /// An event without its number. `speaker` is whose text and reasoning it is.
 pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
     let agent = || speaker.to_owned();
@@ -341,13 +376,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             duration_ms,
             is_error,
             images: shown,
-        } => Event::ToolResult(ToolResultEvent {
-            call_id,
-            output: cap_beside(output, &shown),
-            duration_ms,
-            is_error,
-            images: images(&shown),
-        }),
+        } => Event::ToolResult(result(call_id, output, duration_ms, is_error, &shown)),
         AgentEvent::ToolsComplete => Event::ToolsComplete(ToolsCompleteEvent {}),
         AgentEvent::AskUser(asked) => Event::AskUser(ask(&asked)),
         AgentEvent::AskSettled { id, outcome } => Event::AskSettled(settled(id, outcome)),
@@ -380,28 +409,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
         AgentEvent::Component(news) => Event::Notice(NoticeEvent {
             text: news.said.clone(),
         }),
-        AgentEvent::End(End {
-            agent,
-            error,
-            code,
-            provider,
-            model,
-            usage: used,
-            cost,
-            context,
-        }) => Event::End(StreamEnd {
-            agent,
-            error,
-            code,
-            provider,
-            model,
-            usage: used.map(usage),
-            money: cost.money,
-            unpriced_tokens: cost.unpriced_tokens,
-            context_used: context.as_ref().map(|context| context.used),
-            context_window: context.and_then(|context| context.window),
-            run: 0,
-        }),
+        AgentEvent::End(ended) => Event::End(end(ended)),
     }
     .into()
 }

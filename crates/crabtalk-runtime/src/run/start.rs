@@ -23,19 +23,7 @@ pub(super) async fn start<'a>(
 ) -> Result<Run<'a>, Error> {
     let Work { job, cut } = work;
     let catalog = rt.catalog.load_full();
-    // Whatever hooks wait for, a kill goes on without them: the model is not
-    // asked, and what was said stays (CONV-5).
-    let configured = Speakers::as_configured(&catalog, &job.request)?;
-    let mut facts = facts(rt, shared, open, &catalog, &job.request, &configured);
-    let (speakers, hook) = tokio::select! {
-        biased;
-        () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
-        () = job.cancel.cancelled() => (configured, None),
-        composed = configured.composed(rt, &facts, &job.request.content) => composed,
-    };
-    facts.agent = Arc::clone(&speakers.speaker);
-    facts.hook = hook.unwrap_or(facts.hook);
-    let facts = Arc::new(facts);
+    let (speakers, facts) = composed(rt, shared, open, &catalog, &job).await?;
     let Speakers {
         guest,
         primary,
@@ -69,17 +57,10 @@ pub(super) async fn start<'a>(
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());
     let model = model_of(rt, &speaker);
-    let carried_on = now_over.clone();
-    let cut = open.interrupted.take().or(now_over);
-    publish_start(
-        &publisher,
-        &speaker,
-        &model,
-        &started_as,
-        said.as_deref(),
-        cut,
-    );
-    if let Some(cut) = carried_on {
+    let cut = open.interrupted.take().or_else(|| now_over.clone());
+    let name = speaker.name.as_str();
+    publish_start(&publisher, name, &model, &started_as, said.as_deref(), cut);
+    if let Some(cut) = now_over {
         rt.tell_interrupted(&shared.key, &cut, Some(number)).await;
     }
     let mut announcer = Announcer::new(Arc::clone(&publisher));
@@ -122,6 +103,29 @@ pub(super) async fn start<'a>(
     })
 }
 
+/// Who takes part, as hooks have it, and the run as they are told of it. Whatever
+/// hooks wait for, a kill goes on without them: the model is not asked, and what
+/// was said stays (CONV-5).
+async fn composed(
+    rt: &Inner,
+    shared: &Shared,
+    open: &Open,
+    catalog: &Catalog,
+    job: &Job,
+) -> Result<(Speakers, Arc<Facts>), Error> {
+    let configured = Speakers::as_configured(catalog, &job.request)?;
+    let mut facts = facts(rt, shared, open, catalog, &job.request, &configured);
+    let (speakers, hook) = tokio::select! {
+        biased;
+        () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
+        () = job.cancel.cancelled() => (configured, None),
+        composed = configured.composed(rt, &facts, &job.request.content) => composed,
+    };
+    facts.agent = Arc::clone(&speakers.speaker);
+    facts.hook = hook.unwrap_or(facts.hook);
+    Ok((speakers, Arc::new(facts)))
+}
+
 fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
     let sender = &request.key.sender;
     standing(&request.origin, sender, &catalog.owners, request.root)
@@ -156,14 +160,14 @@ fn facts(
 /// crash cut off.
 fn publish_start(
     publisher: &Publisher,
-    speaker: &AgentConfig,
+    agent: &str,
     model: &str,
     started_as: &RunRecord,
     said: Option<&Message>,
     cut: Option<RunRecord>,
 ) {
     publisher.publish(AgentEvent::Start {
-        agent: speaker.name.to_string(),
+        agent: agent.to_owned(),
         run: started_as.id,
         model: model.to_owned(),
     });

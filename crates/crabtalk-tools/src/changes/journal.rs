@@ -136,12 +136,27 @@ pub(super) struct Changes {
 
 /// What the lines come to.
 pub(super) fn sum(lines: &[Line]) -> Changes {
-    let mut files: BTreeMap<PathBuf, Net> = BTreeMap::new();
-    let mut open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)> = BTreeMap::new();
-    let mut commands: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
-    let mut notes: Vec<String> = Vec::new();
-    let mut undone = false;
+    let mut sum = Sum::default();
     for line in lines {
+        sum.take(line);
+    }
+    sum.changes()
+}
+
+/// What was read of the lines so far.
+#[derive(Default)]
+struct Sum {
+    files: BTreeMap<PathBuf, Net>,
+    /// Changes that were announced, and are not known to be made.
+    open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)>,
+    /// Commands that are not known to have ended, and where they run.
+    commands: BTreeMap<u64, (String, PathBuf)>,
+    notes: Vec<String>,
+    undone: bool,
+}
+
+impl Sum {
+    fn take(&mut self, line: &Line) {
         match line {
             Line::Will {
                 id,
@@ -151,10 +166,10 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
             } => {
                 let folders = folders.iter().map(|f| f.as_path().to_owned()).collect();
                 let change = (path.as_path().to_owned(), before.clone(), folders);
-                open.insert(*id, change);
+                self.open.insert(*id, change);
             }
             Line::Did { id, after } => {
-                if let Some((path, before, folders)) = open.remove(id) {
+                if let Some((path, before, folders)) = self.open.remove(id) {
                     let net = Net {
                         path,
                         before,
@@ -163,12 +178,13 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
                         top: None,
                         doubt: String::new(),
                     };
-                    add(&mut files, net);
+                    add(&mut self.files, net);
                 }
             }
-            Line::Not { id } => drop(open.remove(id)),
+            Line::Not { id } => drop(self.open.remove(id)),
             Line::Began { id, what, top } => {
-                commands.insert(*id, (what.clone(), top.as_path().to_owned()));
+                let command = (what.clone(), top.as_path().to_owned());
+                self.commands.insert(*id, command);
             }
             Line::Changed {
                 path,
@@ -177,56 +193,61 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
                 top,
                 doubt,
                 ..
-            } => add(
-                &mut files,
-                Net {
+            } => {
+                let net = Net {
                     path: path.as_path().to_owned(),
                     before: before.clone(),
                     after: after.clone(),
                     folders: Vec::new(),
                     top: Some(top.as_path().to_owned()),
                     doubt: doubt.clone(),
-                },
-            ),
-            Line::Ended { id } => drop(commands.remove(id)),
-            Line::Note { text } if notes.contains(text) => {}
-            Line::Note { text } => notes.push(text.clone()),
+                };
+                add(&mut self.files, net);
+            }
+            Line::Ended { id } => drop(self.commands.remove(id)),
+            Line::Note { text } if self.notes.contains(text) => {}
+            Line::Note { text } => self.notes.push(text.clone()),
             Line::Undoing => {}
             Line::Undone { paths } => {
                 for path in paths {
-                    files.remove(path.as_path());
+                    self.files.remove(path.as_path());
                 }
-                undone = true;
+                self.undone = true;
             }
         }
     }
-    for (path, before, folders) in open.into_values() {
-        // Cut off: it is there whole, or was not made.
-        let cut = Net {
-            path,
-            after: Found::Unkept {
-                why: String::new(),
-                stamp: "cut off".to_owned(),
-            },
-            before,
-            folders,
-            top: None,
-            doubt: "the call was cut off, so that it is not known what it wrote".to_owned(),
-        };
-        add(&mut files, cut);
-    }
-    notes.extend(commands.into_values().map(|(what, top)| {
-        format!(
-            "the command `{what}` was cut off or runs; what it changed in {} is not known",
-            top.display()
-        )
-    }));
-    let mut files: Vec<Net> = files.into_values().collect();
-    files.retain(|net| !net.before.is(&net.after));
-    Changes {
-        undone: undone && files.is_empty(),
-        files,
-        notes,
+
+    /// All of it, with what was cut off.
+    fn changes(mut self) -> Changes {
+        for (path, before, folders) in self.open.into_values() {
+            // It is there whole, or was not made.
+            let cut = Net {
+                path,
+                after: Found::Unkept {
+                    why: String::new(),
+                    stamp: "cut off".to_owned(),
+                },
+                before,
+                folders,
+                top: None,
+                doubt: "the call was cut off, so that it is not known what it wrote".to_owned(),
+            };
+            add(&mut self.files, cut);
+        }
+        let commands = self.commands.into_values();
+        self.notes.extend(commands.map(|(what, top)| {
+            format!(
+                "the command `{what}` was cut off or runs; what it changed in {} is not known",
+                top.display()
+            )
+        }));
+        let mut files: Vec<Net> = self.files.into_values().collect();
+        files.retain(|net| !net.before.is(&net.after));
+        Changes {
+            undone: self.undone && files.is_empty(),
+            files,
+            notes: self.notes,
+        }
     }
 }
 
