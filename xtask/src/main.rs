@@ -2,6 +2,7 @@
 
 mod attack;
 mod bench;
+mod circles;
 mod endurance;
 mod layers;
 mod names;
@@ -9,14 +10,16 @@ mod names;
 mod pages;
 mod pictures;
 mod portable;
+mod walks;
 
 use anyhow::bail;
 use std::io::Write;
 
 const USAGE: &str = "usage: cargo xtask CHORE
 
-  layers                    check which crate imports which, and who shares names
+  layers                    check which crate and which file imports which, and who shares names
   portable                  check that the client compiles without what is Unix's own
+  walks                     walk the walks of CONTRIBUTING.md in a copy of the sources
   bench [--before COMMIT|PROGRAM] [NAME..]
                             measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
@@ -35,16 +38,18 @@ fn main() -> anyhow::Result<()> {
         ("layers", []) => {
             let mut problems = layers::problems()?;
             problems.extend(names::problems()?);
+            problems.extend(circles::problems()?);
             if !problems.is_empty() {
                 bail!("{}", problems.join("\n"));
             }
             writeln!(
                 std::io::stdout(),
-                "every crate imports what it may, and no two share a name without a reason"
+                "every crate imports what it may, no two share a name without a reason, and files import each other in no new circle"
             )?;
             Ok(())
         }
         ("portable", []) => portable::check(),
+        ("walks", []) => walks::walk(),
         ("bench", names) => bench::build_and_run(names),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),
