@@ -109,6 +109,16 @@ pub struct Entry {
     pub did: Vec<String>,
 }
 
+/// Why an entry is there that only holds what changed.
+const KEPT: &str = "kept";
+
+impl Entry {
+    /// Whether it tells a person nothing.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.agent.is_none() && self.did.is_empty() && self.why == KEPT
+    }
+}
+
 /// What changed, to be taken in again after a restart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -345,7 +355,7 @@ impl World {
         out.patch = self.take_patch();
         // Courses may change with nothing to say about it.
         if out.entries.is_empty() && out.patch != Patch::default() {
-            out.entries.push(self.entry(None, "kept".into(), None));
+            out.entries.push(self.entry(None, KEPT.into(), None));
         }
         out
     }

@@ -143,7 +143,8 @@ impl Desk {
         if self.chosen().is_none() {
             self.chosen = self.agents.first().map(|agent| agent.name.clone());
         }
-        self.log.extend(entries);
+        let tells = |entry: &Entry| !entry.is_silent();
+        self.log.extend(entries.into_iter().filter(tells));
         let passed = self.log.len().saturating_sub(LOG);
         self.log.drain(..passed);
     }

@@ -417,10 +417,13 @@ fn foot(desk: &Desk, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         return (vec![said], None);
     }
     let asks = desk.chosen().is_some_and(|agent| agent.for_admin);
+    let prompt = desk.chosen().and_then(|agent| agent.waits.as_ref());
+    let is_offered = prompt.is_some_and(|prompt| !prompt.always.is_empty());
     let all = match (asks, width) {
-        (true, 70..) => {
+        (true, 70..) if is_offered => {
             "a allow · A for good · d deny · r reply · v whole · l look · s send · ? keys · q quit"
         }
+        (true, 70..) => "a allow · d deny · r reply · v whole · l look · s send · ? keys · q quit",
         (false, 70..) => {
             "l look · t go there · s send · i messages · Tab next that waits · ? keys · q quit"
         }

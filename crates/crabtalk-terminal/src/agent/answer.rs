@@ -54,13 +54,17 @@ impl Terminal {
         let Some(live) = live.filter(|live| live.prompt.id == prompt.id) else {
             return Ok(stale("another prompt waits, or none"));
         };
-        self.shared.tmux.leave_mode(pane).await?;
         for _ in 0..TRIES {
             let look = match self.now(pane).await {
                 Ok(look) => look,
                 Err(Hindered::NotNow(evidence)) => return Ok(Answered::Stale(evidence)),
                 Err(Hindered::Failed(failure)) => return Err(failure),
             };
+            // Seldom: a person scrolls. The way of an answer is short else.
+            if look.in_mode {
+                self.shared.tmux.leave_mode(pane).await?;
+                continue;
+            }
             let Some(found) = self
                 .shared
                 .spec

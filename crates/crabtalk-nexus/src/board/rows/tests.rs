@@ -98,6 +98,36 @@ fn nothing_is_wider_or_higher_than_the_terminal_nor_drives_it() {
 }
 
 #[test]
+fn for_good_is_offered_where_it_is_and_what_tells_nothing_is_left_out() {
+    let mut desk = desk(3);
+    desk.chosen = desk.agents.get(1).map(|agent| agent.name.clone());
+    let shown = text(&draw(&mut desk, (120, 40), Instant::now()));
+    assert!(shown.contains("a allow · d deny"), "{shown}");
+    let prompt = desk.agents[1].waits.as_mut().unwrap();
+    prompt.always = "commands that begin so".into();
+    let entries = ["kept", "it rang"].map(|why| Entry {
+        why: why.into(),
+        ..Entry::default()
+    });
+    desk.log.clear();
+    let board = Answer::Board {
+        agents: desk.agents.clone(),
+        inbox: 0,
+        tasks: 0,
+        held: None,
+        seen: 0,
+        entries: entries.to_vec(),
+    };
+    desk.hear(board, Instant::now());
+    let shown = text(&draw(&mut desk, (120, 40), Instant::now()));
+    assert!(shown.contains("a allow · A for good"), "{shown}");
+    assert!(
+        shown.contains("it rang") && !shown.contains("kept"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn each_agent_has_its_row_with_all_that_is_asked_for() {
     let mut desk = desk(3);
     let drawn = draw(&mut desk, (120, 40), Instant::now());
