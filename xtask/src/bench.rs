@@ -35,7 +35,15 @@ pub(crate) fn build_and_run(arguments: &[String]) -> anyhow::Result<()> {
         Ok(())
     };
     run(
-        &["build", "--profile", "dist", "--package", "crabtalk"],
+        &[
+            "build",
+            "--profile",
+            "dist",
+            "--package",
+            "crabtalk",
+            "--package",
+            "crabtalk-nexus",
+        ],
         &[],
     )?;
     let this = ["run", "--quiet", "--profile", "dist", "--package", "xtask"];

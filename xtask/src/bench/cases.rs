@@ -2,6 +2,7 @@
 
 mod conversations;
 mod crowds;
+mod nexus;
 mod relay;
 mod remote;
 mod starting;
@@ -26,6 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     ("remote-crowd", remote::crowd),
     ("archive", conversations::archive),
     ("history", conversations::history),
+    ("nexus", nexus::idle_and_bell),
 ];
 
 /// One short answer at once.
