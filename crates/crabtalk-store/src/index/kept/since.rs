@@ -108,6 +108,7 @@ impl Since {
 
     /// Takes what is kept away, and the notes with it.
     pub(super) fn expire(&mut self) {
+        self.open();
         if !matches!(self.state, State::Nothing) {
             // On a disk where that fails no log is written to either.
             let _ = std::fs::remove_file(&self.kept);
