@@ -2,6 +2,7 @@
 
 mod bus;
 mod config;
+mod conversations;
 mod cron;
 mod knowledge;
 mod mcps;
@@ -11,6 +12,7 @@ mod rights;
 
 pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Init, Man};
+pub(crate) use conversations::{Conversations, Export, ExportFormat, Shelf, Top};
 pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
@@ -50,6 +52,9 @@ pub(crate) struct Global {
     /// Speak in this project, wherever you stand; empty: in none.
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "sender")]
     pub(crate) project: Option<String>,
+    /// The model that answers in this command, in place of the agent's own.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) model: Option<String>,
     /// Where the run works; default: the current folder. Empty: where the
     /// conversation works.
     #[arg(long, global = true, value_name = "DIR")]
@@ -79,10 +84,12 @@ pub(crate) enum Command {
     /// Run, start, stop and watch the daemon.
     #[command(subcommand)]
     Daemon(Daemon),
-    /// List conversations, the latest first.
+    /// List conversations, the latest first; name, search, remove and restore them.
     Conversations(Conversations),
     /// Show a conversation's messages.
     History(History),
+    /// Write a conversation with its archives as Markdown or JSON.
+    Export(Export),
     /// List what compactions put away, or show one of it.
     Archives {
         #[command(subcommand)]
@@ -211,6 +218,8 @@ pub(crate) enum Command {
     },
     /// Show the daemon's figures, and what was spent.
     Stats(Stats),
+    /// Show what runs, live: runs, agents, tokens, memory.
+    Top(Top),
     /// Write a configuration that works, from what is found here.
     Init(Init),
     /// Say what is wrong here, and what mends it.
@@ -286,8 +295,12 @@ pub(crate) enum Daemon {
     Start,
     /// End it.
     Stop,
-    /// End it, if it runs, and start it.
-    Restart,
+    /// End it, once no run goes on, and start it.
+    Restart {
+        /// Do not wait: runs are cut off, and with `resume = "auto"` carried on.
+        #[arg(long)]
+        now: bool,
+    },
     /// Say whether it runs.
     Status,
     /// Read the configuration again.
@@ -313,14 +326,6 @@ pub(crate) enum Daemon {
         #[arg(long)]
         dry_run: bool,
     },
-}
-
-/// `conversations`
-#[derive(Debug, Args)]
-pub(crate) struct Conversations {
-    /// How many of the latest; 0 for all.
-    #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-    pub(crate) limit: u32,
 }
 
 /// `history`

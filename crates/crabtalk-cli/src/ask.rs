@@ -32,6 +32,7 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
         sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
         guest: args.guest,
+        model: context.global.model.clone(),
         ..StreamMsg::default()
     };
     let follow = Follow {

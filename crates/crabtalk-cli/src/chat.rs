@@ -212,6 +212,7 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
         content: text.to_owned(),
         sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
+        model: context.global.model.clone(),
         ..StreamMsg::default()
     };
     let follow = how(context, context.follow(), bell);

@@ -14,6 +14,7 @@ mod cron;
 mod daemon;
 mod doctor;
 mod events;
+mod export;
 mod init;
 mod mcps;
 mod memory;
@@ -21,10 +22,12 @@ mod models;
 mod remote;
 mod runs;
 mod search;
+mod shelf;
 mod shell;
 mod skills;
 mod stats;
 mod tokens;
+mod top;
 mod trust;
 
 use crate::args::{self, Command};
@@ -73,7 +76,11 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Ask(args) => ask::ask(context, args).await,
         Command::Attach(args) => ask::attach(context, args).await,
         Command::Daemon(command) => daemon::run(context, command).await,
-        Command::Conversations(args) => conversations::list(context, args).await,
+        Command::Conversations(args) => match args.command {
+            Some(command) => shelf::run(context, command).await,
+            None => conversations::list(context, args.limit).await,
+        },
+        Command::Export(args) => export::export(context, args).await,
         Command::History(args) => conversations::history(context, args).await,
         Command::Archives { command } => archives::run(context, command).await,
         Command::Search(args) => search::search(context, args).await,
@@ -110,6 +117,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         }
         Command::Cron { command } => cron::run(context, command.unwrap_or_default()).await,
         Command::Stats(args) => stats::stats(context, args).await,
+        Command::Top(args) => top::top(context, args).await,
         Command::Components => components::components(context).await,
         Command::Config { command } => {
             let command = command.unwrap_or(args::Config::Get { key: None });

@@ -1,6 +1,8 @@
 //! What every command has at hand: the home, the options, the person, and the
 //! daemon, which is started on demand.
 
+mod restart;
+
 use crate::args::Global;
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
@@ -173,9 +175,7 @@ impl Context {
         if !std::mem::replace(&mut self.greeted, true)
             && let Some(difference) = client.connect().await?.difference()
         {
-            self.console
-                .screen
-                .note(&format!("crabtalk: {difference}"))?;
+            self.tell_of_difference(&difference).await?;
         }
         Ok(client)
     }

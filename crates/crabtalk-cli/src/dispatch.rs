@@ -248,7 +248,7 @@ fn is_of_here(command: Option<&Command>) -> bool {
                     Daemon::Run { .. }
                         | Daemon::Start
                         | Daemon::Stop
-                        | Daemon::Restart
+                        | Daemon::Restart { .. }
                         | Daemon::Logs { .. }
                 )
         )

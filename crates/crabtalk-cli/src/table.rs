@@ -57,4 +57,20 @@ mod tests {
             "pid     1\nuptime  2 s"
         );
     }
+
+    #[test]
+    fn a_table_is_no_wider_than_the_terminal() {
+        let title = "a title of many words that no narrow terminal holds in one line";
+        let rows = vec![vec!["crab".into(), "user/house".into(), title.into()]];
+        for width in [40, 80] {
+            let shown = table(&["agent", "sender", "title"], rows.clone(), Some(width));
+            let widest = shown.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(usize::from(width)), "{shown}");
+            let words = shown.split_whitespace().collect::<Vec<_>>();
+            assert!(
+                title.split(' ').all(|word| words.contains(&word)),
+                "{shown}"
+            );
+        }
+    }
 }

@@ -75,6 +75,8 @@ pub(crate) struct Script {
     pub(crate) asks: Arc<Mutex<Vec<PendingAsk>>>,
     pub(crate) history: Arc<Mutex<Vec<HistoryEntry>>>,
     pub(crate) skills: Arc<Mutex<Vec<SkillInfo>>>,
+    /// What it says of itself; `None` for one that does not know that request.
+    pub(crate) welcome: Arc<Mutex<Option<WelcomeMsg>>>,
 }
 
 impl Script {
@@ -102,7 +104,8 @@ impl Server for Script {
     }
 
     async fn hello(&self, _: HelloMsg) -> Result<WelcomeMsg, Status> {
-        Ok(WelcomeMsg::default())
+        let welcome = self.welcome.lock().unwrap().clone();
+        welcome.ok_or_else(|| Status::new(501, "not built"))
     }
 
     fn stream(
@@ -196,6 +199,7 @@ impl Server for Script {
         Ok(HistoryPage {
             entries: older[from..].to_vec(),
             more: from > 0,
+            ..HistoryPage::default()
         })
     }
 
@@ -416,6 +420,7 @@ impl Fake {
             asks: Arc::default(),
             history: Arc::default(),
             skills: Arc::default(),
+            welcome: Arc::new(Mutex::new(Some(WelcomeMsg::default()))),
         };
         let listener = crabtalk_transport::listen(&folder.path().join("daemon.sock"))
             .await

@@ -8,6 +8,7 @@ mod bus;
 mod changes;
 mod crons;
 mod events;
+mod everywhere;
 mod history;
 mod knowledge;
 mod legacy;
@@ -24,6 +25,7 @@ mod rights;
 mod runs;
 mod stats;
 mod tokens;
+mod trash;
 mod wire;
 
 pub(crate) use legacy::PartialAnswers;
@@ -307,6 +309,21 @@ impl Server for Session {
     async fn remove_conversation(&self, request: RemoveConversationMsg) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
         self.remove(&key).await
+    }
+
+    async fn list_trash(&self, request: ListTrashMsg) -> Result<RemovedConversationList, Status> {
+        self.removed(request).await
+    }
+
+    async fn restore_conversation(&self, request: RestoreConversationMsg) -> Result<(), Status> {
+        self.restore(request).await
+    }
+
+    async fn search_conversations(
+        &self,
+        request: SearchConversationsMsg,
+    ) -> Result<FoundMessageList, Status> {
+        self.search_everywhere(request).await
     }
 
     async fn list_archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {

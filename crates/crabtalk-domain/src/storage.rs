@@ -330,6 +330,8 @@ pub struct Summary {
     pub message_count: u64,
     /// Whether its last run never ended, as a crash leaves it (STORE-7).
     pub has_open_run: bool,
+    /// How its last run ended, if it failed, was cancelled or was cut off.
+    pub failed: Option<RunRecord>,
     /// When it was last written to.
     pub modified: SystemTime,
 }
@@ -366,6 +368,9 @@ pub enum Error {
     /// The pair or file does not exist.
     #[error("{0} does not exist")]
     NotFound(String),
+    /// What was to come back stands where something else stands now.
+    #[error("{0}")]
+    Taken(String),
     /// A name that no list gave.
     #[error("{0:?} is not a file name of the sessions folder")]
     BadFileName(String),
@@ -533,6 +538,27 @@ pub trait Storage: Send + Sync {
 
     /// Moves one superseded file to the trash.
     fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Lists conversations in the trash, each by the name of its file there; of
+    /// one pair the last removed first. A store without a trash has none.
+    fn trash<'a>(
+        &'a self,
+        _agent: Option<&'a str>,
+        _sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Takes a conversation of the pair back from the trash, with all that went
+    /// there with it: the one of that file, else the last removed. A pair that has
+    /// a conversation is [`Error::Taken`].
+    fn restore<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        _file: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(Err(Error::NotFound(key.to_string()))))
+    }
 }
 
 #[cfg(test)]

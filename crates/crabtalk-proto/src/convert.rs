@@ -116,6 +116,8 @@ wrap_responses! {
     AuditPage(AuditPage);
     ChangeList(ChangeList);
     UndoReport(UndoReport);
+    RemovedConversationList(RemovedConversationList);
+    FoundMessageList(FoundMessageList);
 }
 
 /// What was done and has no answer beyond that is answered by a Pong.

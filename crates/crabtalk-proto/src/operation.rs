@@ -44,6 +44,13 @@ macro_rules! operations {
                 delete_conversation: DeleteConversation(DeleteConversationMsg) -> (), Operate;
                 /// Removes a conversation.
                 remove_conversation: RemoveConversation(RemoveConversationMsg) -> (), Operate;
+                /// Lists conversations in the trash.
+                list_trash: ListTrash(ListTrashMsg) -> RemovedConversationList, Operate;
+                /// Takes a conversation back from the trash.
+                restore_conversation: RestoreConversation(RestoreConversationMsg) -> (), Operate;
+                /// Looks for words in everything that was said.
+                search_conversations:
+                    SearchConversations(SearchConversationsMsg) -> FoundMessageList, Talk;
                 /// Sets a conversation's title or folder.
                 set_conversation: SetConversation(SetConversationMsg) -> (), Talk;
                 /// Lists a conversation's archives (RUN-6).

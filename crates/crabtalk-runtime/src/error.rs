@@ -122,6 +122,7 @@ pub(crate) fn storage_code(error: &storage::Error) -> u32 {
     match error {
         storage::Error::NotFound(_) => 404,
         storage::Error::BadFileName(_) => 400,
+        storage::Error::Taken(_) => 409,
         storage::Error::Broken { .. }
         | storage::Error::Unwritable { .. }
         | storage::Error::Io { .. } => 500,

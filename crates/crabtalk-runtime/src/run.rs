@@ -53,6 +53,8 @@ pub struct RunRequest {
     pub cwd: Option<PathBuf>,
     /// Whether the first step must call a tool.
     pub tool_choice: ToolChoice,
+    /// The model that answers in the place of the agent's own, for this run alone.
+    pub model: Option<String>,
     /// The client's id, under which it may retry (CONV-9).
     pub request_id: Option<String>,
     /// Where it comes from (CONV-10).
@@ -71,6 +73,7 @@ impl RunRequest {
             guest: None,
             cwd: None,
             tool_choice: ToolChoice::Auto,
+            model: None,
             request_id: None,
             origin: Origin::local(),
             root: None,

@@ -9,6 +9,8 @@ mod kept;
 mod list;
 mod recent;
 
+pub(crate) use change::{name_beside, numbered};
+
 use crate::error::unreadable;
 use crate::fs::{Access, FileLayer};
 use crate::name;

@@ -110,7 +110,7 @@ fn waits(index: u64, steer: String) -> LogEntry {
 }
 
 /// Whether a run's line says that it did not succeed.
-fn is_failure(run: &RunRecord) -> bool {
+pub(crate) fn is_failure(run: &RunRecord) -> bool {
     match run.phase {
         RunPhase::Start => false,
         RunPhase::End => run.code != 0,

@@ -5,6 +5,7 @@
 //! not somebody still waits.
 
 mod read;
+mod trash;
 
 use crate::archive::{Scans, infos};
 use crate::error::failed;
@@ -12,7 +13,6 @@ use crate::fs::{Access, FileLayer, LogFile};
 use crate::index::Index;
 use crate::load::{Loaded, load};
 use crate::log::{JsonlLog, Shared, State};
-use crate::name;
 use crate::summary::Digests;
 use crate::sync::{SyncState, Syncer};
 use crabtalk_domain::storage::{
@@ -51,7 +51,7 @@ pub struct FileStore(Arc<Inner>);
 struct Inner {
     fs: Arc<dyn FileLayer>,
     dir: PathBuf,
-    trash: PathBuf,
+    trash_dir: PathBuf,
     policy: SyncPolicy,
     index: Arc<Index>,
     syncer: Arc<Syncer>,
@@ -79,7 +79,7 @@ impl FileStore {
             syncer: Arc::new(Syncer::new()),
             fs,
             dir,
-            trash: trash_dir.into(),
+            trash_dir: trash_dir.into(),
             policy,
             scans: Scans::default(),
             digests: Digests::default(),
@@ -225,6 +225,28 @@ impl Storage for FileStore {
         let name = name.to_owned();
         self.blocking(&self.0.opens, move |inner| inner.remove_file(&name))
     }
+
+    fn trash<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
+        self.blocking(&self.0.reads, move |inner| {
+            inner.trash(agent.as_deref(), sender.as_deref())
+        })
+    }
+
+    fn restore<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        file: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        let (key, file) = (key.clone(), file.map(str::to_owned));
+        self.blocking(&self.0.opens, move |inner| {
+            inner.restore(&key, file.as_deref())
+        })
+    }
 }
 
 impl Inner {
@@ -319,41 +341,6 @@ impl Inner {
             last_end: loaded.last_end,
             waiting: loaded.waiting,
             steers: loaded.steers,
-        }
-    }
-
-    fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
-        let mut names = self.index.lock();
-        let files = names.find(key)?.of_pair;
-        if files.is_empty() {
-            return Err(Error::NotFound(key.to_string()));
-        }
-        // What belongs to it first: a crash in between must not leave it to the
-        // next conversation of the pair.
-        for (name, folder) in &self.belongings {
-            names.set_aside(&folder(key), &self.trash, &files[0].name, name)?;
-        }
-        // The oldest first: cut off half-way, the conversation is still there.
-        for found in files.iter().rev() {
-            names.discard(&found.name, &self.trash)?;
-        }
-        if self.policy == SyncPolicy::Never {
-            Ok(())
-        } else {
-            names.sync_discarded(&self.trash)
-        }
-    }
-
-    fn remove_file(&self, file: &str) -> Result<(), Error> {
-        if !name::is_bare(file) {
-            return Err(Error::BadFileName(file.to_owned()));
-        }
-        let mut names = self.index.lock();
-        names.discard(file, &self.trash)?;
-        if self.policy == SyncPolicy::Never {
-            Ok(())
-        } else {
-            names.sync_discarded(&self.trash)
         }
     }
 }

@@ -3,8 +3,9 @@
 use crate::archive::Scans;
 use crate::fs::{LogFile, Stat};
 use crate::line::{self, Kind, Line};
+use crate::page::is_failure;
 use crate::tail::{Backward, HeadRead, read_head};
-use crabtalk_domain::storage::{Meta, RunPhase};
+use crabtalk_domain::storage::{Meta, RunPhase, RunRecord};
 use crabtalk_domain::{ContextUse, ConversationKey};
 use std::collections::HashMap;
 use std::io;
@@ -27,6 +28,8 @@ pub(crate) struct Digest {
     pub(crate) messages: u64,
     /// Whether its last run never ended.
     pub(crate) is_open: bool,
+    /// How its last run ended, unless well.
+    pub(crate) failed: Option<RunRecord>,
     /// When it was last written to.
     pub(crate) modified: SystemTime,
 }
@@ -98,6 +101,7 @@ impl Digests {
             meta,
             messages: state.before.unwrap_or(0) + state.behind,
             is_open: state.is_open.unwrap_or(false),
+            failed: state.failed,
             modified,
         };
         if read > CHEAP_BYTES {
@@ -128,6 +132,8 @@ struct LastState {
     behind: u64,
     /// Whether the last run never ended, once that is known.
     is_open: Option<bool>,
+    /// How it ended, unless well, once that is known.
+    failed: Option<RunRecord>,
 }
 
 impl LastState {
@@ -185,8 +191,10 @@ fn last_state(
                 state.before = state.before.or(stamp.messages);
             }
             Ok(Line::Run(run, stamp)) => {
-                let is_open = run.phase == RunPhase::Start;
-                state.is_open = state.is_open.or(Some(is_open));
+                if state.is_open.is_none() {
+                    state.is_open = Some(run.phase == RunPhase::Start);
+                    state.failed = is_failure(&run).then(|| *run);
+                }
                 state.before = state.before.or(stamp.messages);
             }
             Ok(Line::Message(_) | Line::ForeignRole | Line::Unknown) | Err(_) => {}

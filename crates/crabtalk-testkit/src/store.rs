@@ -383,6 +383,7 @@ impl Storage for MemoryStore {
             file: format!("{}.jsonl", key.agent),
             message_count: log.messages().len() as u64,
             has_open_run: log.open_run().is_some(),
+            failed: None,
             modified: std::time::SystemTime::UNIX_EPOCH,
         };
         Box::pin(ready(Ok(state

@@ -1,11 +1,12 @@
 //! `conversations` and `history`.
 
 use super::Context;
-use crate::args::{Conversations, History};
+use crate::args::History;
 use crate::error::Error;
 use crate::history::show_entry;
 use crate::json;
 use crate::project::Projects;
+use crate::text::summary;
 use crabtalk_proto::{
     ActiveConversationInfo, Client, ConversationInfo, GetHistoryMsg, HistoryEntry,
     ListActiveConversationsMsg, ListConversationsMsg,
@@ -16,8 +17,11 @@ use std::path::Path;
 /// Messages asked for at a time; the daemon may give fewer.
 const PAGE: u32 = 200;
 
-pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(), Error> {
-    let (agent, sender, limit) = (context.agent(), context.named_sender(), args.limit);
+/// Failures that are told below a list: whoever has more of them knows.
+const MAX_FAILURES: usize = 5;
+
+pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error> {
+    let (agent, sender) = (context.agent(), context.named_sender());
     let mut connection = context.connection().await?;
     let active = ListActiveConversationsMsg {
         agent: agent.clone(),
@@ -67,13 +71,14 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
         let state = match active {
             Some(active) if !active.asks.is_empty() => "asks",
             Some(active) if active.running => "runs",
+            Some(_) | None if info.failed.is_some() => "failed",
             Some(_) | None => "",
         };
         let mut row = vec![
             info.agent.clone(),
             info.sender.clone(),
             info.message_count.to_string(),
-            context.when(&info.date),
+            context.when(last_use(info)),
         ];
         row.extend(has_figures.then(|| full(active)));
         row.extend([state.to_owned(), info.title.clone()]);
@@ -81,12 +86,38 @@ pub(super) async fn list(context: &mut Context, args: Conversations) -> Result<(
         row
     });
     let rows = rows.collect();
-    let mut header = vec!["agent", "sender", "messages", "created"];
+    let failures: Vec<_> = found.iter().filter_map(failure).collect();
+    let mut header = vec!["agent", "sender", "messages", "used"];
     header.extend(has_figures.then_some("context"));
     header.extend(["state", "title"]);
     header.extend(has_projects.then_some("folder"));
     let none = "there are no conversations yet";
-    context.print_table(&header, rows, none)
+    context.print_table(&header, rows, none)?;
+    for failure in failures.iter().take(MAX_FAILURES) {
+        context.console.screen.note(failure)?;
+    }
+    Ok(())
+}
+
+/// When a conversation was used last; an older daemon says when it began.
+fn last_use(info: &ConversationInfo) -> &str {
+    match info.used_at.as_str() {
+        "" => &info.date,
+        used => used,
+    }
+}
+
+/// What failed last in a conversation, in a line.
+fn failure(info: &ConversationInfo) -> Option<String> {
+    let run = info.failed.as_ref()?;
+    Some(format!(
+        "{} for {}: run {} failed: {} ({})",
+        summary(&info.agent),
+        summary(&info.sender),
+        run.run,
+        summary(&run.error),
+        run.code
+    ))
 }
 
 /// How full a conversation's context is: of the window, or else in tokens.
@@ -125,7 +156,7 @@ fn folder(context: &Context, folder: Option<&Path>) -> String {
 }
 
 pub(super) async fn history(context: &mut Context, args: History) -> Result<(), Error> {
-    let entries = last_entries(context, args.limit, args.before).await?;
+    let entries = last_entries(context, args.limit, args.before).await?.1;
     let screen = &mut context.console.screen;
     for entry in &entries {
         if context.global.json {
@@ -137,12 +168,12 @@ pub(super) async fn history(context: &mut Context, args: History) -> Result<(), 
     Ok(())
 }
 
-/// The last messages before an index, oldest first.
-async fn last_entries(
+/// The last messages before an index, oldest first, and whose they are.
+pub(super) async fn last_entries(
     context: &mut Context,
     limit: u32,
     mut before: Option<u64>,
-) -> Result<Vec<HistoryEntry>, Error> {
+) -> Result<((String, String), Vec<HistoryEntry>), Error> {
     let (agent, sender) = (context.agent(), context.sender());
     let mut connection = context.connection().await?;
     let mut pages = Vec::new();
@@ -161,7 +192,8 @@ async fn last_entries(
         before = page.entries.first().map(|entry| entry.index);
         pages.push(page.entries);
         if !page.more || missing == 0 || count == 0 {
-            return Ok(pages.into_iter().rev().flatten().collect());
+            let entries = pages.into_iter().rev().flatten().collect();
+            return Ok(((page.agent, page.sender), entries));
         }
     }
 }

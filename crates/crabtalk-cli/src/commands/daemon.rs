@@ -3,7 +3,6 @@
 use super::Context;
 use crate::args::Daemon;
 use crate::error::Error;
-use crate::system;
 use crate::text::duration;
 use crate::{json, table};
 use crabtalk_client as client;
@@ -16,12 +15,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::time::Duration;
-use tokio::time::Instant;
 
-/// For the daemon to end: it promises five seconds, this grants some more.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Between two looks at a process or a log: no person sees the difference.
+/// Between two looks at a log: no person sees the difference.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Error> {
@@ -32,7 +27,7 @@ pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Er
         )),
         Daemon::Start => start(context).await,
         Daemon::Stop => stop(context).await,
-        Daemon::Restart => restart(context).await,
+        Daemon::Restart { now } => restart(context, now).await,
         Daemon::Status => status(context).await,
         Daemon::Reload => reload(context).await,
         Daemon::Logs { lines, follow } => logs(context, lines, follow).await,
@@ -41,7 +36,6 @@ pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Er
     }
 }
 
-/// The process of the daemon that runs for this home.
 async fn daemon_pid(context: &Context) -> Option<i32> {
     context.known_client().endpoint().daemon_pid().await
 }
@@ -69,7 +63,7 @@ async fn start(context: &mut Context) -> Result<(), Error> {
 }
 
 async fn stop(context: &mut Context) -> Result<(), Error> {
-    match end(context).await? {
+    match context.end_daemon().await? {
         None => context.done(json!({"stopped": false}), "crabtalk: no daemon runs"),
         Some(pid) => context.done(
             json!({"stopped": true, "pid": pid}),
@@ -78,21 +72,11 @@ async fn stop(context: &mut Context) -> Result<(), Error> {
     }
 }
 
-/// Ends the daemon, and starts one of this program. Runs in flight are ended
-/// as by `stop`; with `resume = "auto"` they are carried on.
-async fn restart(context: &mut Context) -> Result<(), Error> {
-    let stats = context.known_client().call(GetStats::default()).await;
-    let running = stats.map_or(0, |stats| stats.running);
-    let ended = end(context).await?;
-    if running > 0 {
-        context.console.screen.note(&format!(
-            "crabtalk: {running} runs were in flight and are ended with it; see `crabtalk conversations`"
-        ))?;
-    }
-    context.start().await?;
-    let pid = daemon_pid(context).await;
+async fn restart(context: &mut Context, now: bool) -> Result<(), Error> {
+    let (ended, cut_off) = context.restart(now).await?;
     if context.global.json {
-        let value = json!({"restarted": ended.is_some(), "pid": pid, "ended_runs": running});
+        let pid = daemon_pid(context).await;
+        let value = json!({"restarted": ended, "pid": pid, "ended_runs": cut_off});
         return Ok(context.console.screen.json(&value)?);
     }
     Ok(())
@@ -122,7 +106,7 @@ async fn install(context: &mut Context, dry_run: bool) -> Result<(), Error> {
         return Ok(context.console.screen.answer(&plan.to_string())?);
     }
     // One that was started on demand holds the home.
-    end(context).await?;
+    context.end_daemon().await?;
     carry_out(context, &plan)?;
     context.done(
         json!({"installed": true}),
@@ -154,26 +138,6 @@ fn carry_out(context: &mut Context, plan: &Plan) -> Result<(), Error> {
             .note(String::from_utf8_lossy(&said).trim_end())?;
     }
     done.map_err(failed)
-}
-
-/// Ends the daemon and waits until it has; which process it was.
-async fn end(context: &Context) -> Result<Option<i32>, Error> {
-    let Some(pid) = daemon_pid(context).await else {
-        return Ok(None);
-    };
-    // The kernel names the peer of the socket: the number is no guess.
-    system::terminate(pid)
-        .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
-    let deadline = Instant::now() + STOP_TIMEOUT;
-    while system::is_alive(pid) {
-        if Instant::now() >= deadline {
-            return Err(Error::Failed(format!(
-                "the daemon (pid {pid}) does not end; `kill -9 {pid}` ends it, and loses nothing that was announced"
-            )));
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    Ok(Some(pid))
 }
 
 async fn status(context: &mut Context) -> Result<(), Error> {

@@ -202,9 +202,22 @@ fn history() -> Vec<String> {
     vec![history_entry(&entry).to_string()]
 }
 
+fn found() -> Vec<String> {
+    let message = FoundMessage {
+        agent: "crab".into(),
+        sender: "user".into(),
+        title: "Paint jobs".into(),
+        index: Some(512),
+        role: "user".into(),
+        at: "2026-11-22T10:00:00.000Z".into(),
+        snippet: "the door is Green".into(),
+    };
+    vec![of(&message).to_string()]
+}
+
 /// The blocks of the page, in their order.
-fn blocks() -> [Vec<String>; 3] {
-    [events(), watched(), history()]
+fn blocks() -> [Vec<String>; 4] {
+    [events(), watched(), history(), found()]
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Pages of histories and archives.
 
+use super::trash::failure;
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{LogEntry, LogPart, Page, RunRecord, Summary};
+use crabtalk_domain::storage::{LogEntry, LogPart, Page, Summary};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -34,14 +35,20 @@ impl Session {
             true => MAX_PAGE as u32,
             false => request.limit,
         };
-        let mut page = self.page(LogPart::Conversation(key), before, limit).await?;
+        let part = LogPart::Conversation(key.clone());
+        let mut page = self.page(part, before, limit).await?;
         // What was acknowledged is there, whether or not a step took it yet.
         page.entries.append(&mut page.waiting);
         let (mut entries, more) = entries(page);
         if request.first && request.limit > 0 {
             entries.truncate(request.limit as usize);
         }
-        Ok(HistoryPage { entries, more })
+        Ok(HistoryPage {
+            entries,
+            more,
+            agent: key.agent.to_string(),
+            sender: key.sender.to_string(),
+        })
     }
 
     async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Status> {
@@ -203,18 +210,6 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     }
     entries.reverse();
     (entries, more)
-}
-
-fn failure(run: RunRecord) -> FailedRun {
-    FailedRun {
-        run: run.id,
-        code: run.code,
-        error: match run.error.as_str() {
-            // Old logs do not say.
-            "" => "the run failed".into(),
-            error => error.to_owned(),
-        },
-    }
 }
 
 fn entry(

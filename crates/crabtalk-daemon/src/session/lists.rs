@@ -1,5 +1,6 @@
 //! Lists of conversations and asks.
 
+use super::trash::failure;
 use super::{Session, legacy, status, wire};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
@@ -32,7 +33,7 @@ fn cut<T>(all: &mut Vec<T>, limit: u32) -> bool {
 impl Session {
     /// What is on disk, most recently used first, and one more than the limit
     /// where there are more.
-    async fn summaries(
+    pub(super) async fn summaries(
         &self,
         agent: &str,
         sender: &str,
@@ -74,6 +75,7 @@ impl Session {
                 file_path: summary.file.clone(),
                 message_count: now.map_or(summary.message_count, |live| live.message_count),
                 alive_secs: meta.uptime_secs,
+                failed: summary.failed.map(failure),
                 date: date(&summary.meta.created_at),
                 used_at: Timestamp::try_from(summary.modified)
                     .map(|at| at.to_string())

@@ -48,6 +48,7 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
         Msg::GetHistory(m) => Names::Pair(&m.agent, &m.sender),
         Msg::RemoveConversation(m) => Names::Pair(&m.agent, &m.sender),
         Msg::SetConversation(m) => Names::Pair(&m.agent, &m.sender),
+        Msg::RestoreConversation(m) => Names::Pair(&m.agent, &m.sender),
         Msg::ListArchives(m) => Names::Pair(&m.agent, &m.sender),
         Msg::GetArchive(m) => Names::Pair(&m.agent, &m.sender),
         Msg::Search(m) => Names::Pair(&m.agent, &m.sender),
@@ -68,6 +69,8 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
         | Msg::RemoveApproval(_)
         | Msg::ListActiveConversations(_)
         | Msg::ListConversations(_)
+        | Msg::ListTrash(_)
+        | Msg::SearchConversations(_)
         | Msg::GetConversationHistory(_)
         | Msg::DeleteConversation(_)
         | Msg::ListAgents(_)

@@ -31,6 +31,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         Msg::ReplyToAsk(_) => Answer,
         Msg::RemoveApproval(_) => Anyway("approval-removed"),
         Msg::RemoveConversation(_) | Msg::DeleteConversation(_) => First("conversation-removed"),
+        Msg::RestoreConversation(_) => First("conversation-restored"),
         Msg::ImportMemory(_) => First("memory-imported"),
         Msg::CreateAgent(_) => First("agent-created"),
         Msg::UpdateAgent(_) => First("agent-changed"),
@@ -66,6 +67,8 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         | Msg::GetRights(_)
         | Msg::ListActiveConversations(_)
         | Msg::ListConversations(_)
+        | Msg::ListTrash(_)
+        | Msg::SearchConversations(_)
         | Msg::GetHistory(_)
         | Msg::GetConversationHistory(_)
         | Msg::SetConversation(_)
@@ -113,6 +116,10 @@ fn about(request: &Msg, entry: AuditEntry) -> AuditEntry {
         Msg::Kill(m) => entry.with("agent", &*m.agent).with("sender", &*m.sender),
         Msg::RemoveConversation(m) => entry.with("agent", &*m.agent).with("sender", &*m.sender),
         Msg::DeleteConversation(m) => entry.with("file", &*m.file_path),
+        Msg::RestoreConversation(m) => entry
+            .with("agent", &*m.agent)
+            .with("sender", &*m.sender)
+            .with("file", &*m.file),
         Msg::RemoveApproval(m) => entry
             .with("index", m.index)
             .with("exact", m.exact.clone().unwrap_or_default()),

@@ -28,6 +28,7 @@ struct Said {
     guest: Option<String>,
     tool_choice: Option<String>,
     request_id: Option<String>,
+    model: Option<String>,
 }
 
 macro_rules! said {
@@ -40,6 +41,7 @@ macro_rules! said {
             guest: $message.guest,
             tool_choice: $message.tool_choice,
             request_id: $message.request_id,
+            model: $message.model,
         }
     };
 }
@@ -66,11 +68,34 @@ impl Session {
             guest: said.guest.filter(|guest| !guest.is_empty()),
             cwd: self.check_cwd(cwd).await?,
             tool_choice: tool_choice(said.tool_choice.as_deref().unwrap_or_default()),
+            model: self.check_model(said.model)?,
             request_id,
             origin: self.origin(said.sender.as_deref().unwrap_or_default()),
             ..RunRequest::new(key, said.content)
         };
         self.node.runtime().submit(request).map_err(|e| status(&e))
+    }
+
+    /// The model that a run shall have: one that there is, chosen by somebody who
+    /// may spend more than the agent does.
+    fn check_model(&self, model: Option<String>) -> Result<Option<String>, Status> {
+        let Some(model) = model.filter(|model| !model.is_empty()) else {
+            return Ok(None);
+        };
+        self.mark_modern();
+        if self.who.role() < Role::Operate {
+            let message = "a run's model is chosen with the role operate; leave it out";
+            return Err(Status::new(403, message));
+        }
+        let known = self.model_list().models;
+        if known.iter().any(|known| known.name == model) {
+            return Ok(Some(model));
+        }
+        let names: Vec<_> = known.into_iter().map(|known| known.name).collect();
+        Err(Status::bad_request(format!(
+            "there is no model {model:?}; there are: {}",
+            names.join(", ")
+        )))
     }
 
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {

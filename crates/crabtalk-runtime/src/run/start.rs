@@ -221,15 +221,31 @@ impl Speakers {
         // The primary as its own guest is a normal turn (RUN-2).
         let guest = request.guest.clone().filter(|guest| guest != own);
         let primary = Arc::clone(catalog.agent(own)?);
-        let speaker = match &guest {
-            Some(guest) => Arc::clone(catalog.agent(guest)?),
-            None => Arc::clone(&primary),
+        let (primary, speaker) = match &guest {
+            Some(guest) => (primary, with_model(catalog.agent(guest)?, request)),
+            None => {
+                let speaker = with_model(&primary, request);
+                (Arc::clone(&speaker), speaker)
+            }
         };
         Ok(Self {
             guest,
             primary,
             speaker,
         })
+    }
+}
+
+/// An agent with the model that was asked for. Another one answers for none that a
+/// person chose.
+fn with_model(agent: &Arc<AgentConfig>, request: &RunRequest) -> Arc<AgentConfig> {
+    match &request.model {
+        None => Arc::clone(agent),
+        Some(model) => Arc::new(AgentConfig {
+            model: model.clone(),
+            fallback: Vec::new(),
+            ..(**agent).clone()
+        }),
     }
 }
 

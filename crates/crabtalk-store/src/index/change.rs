@@ -140,15 +140,16 @@ impl Names {
         Ok(Some(renamed))
     }
 
-    /// Moves a log, and what was torn from it, to the trash (STORE-8).
-    pub(crate) fn discard(&mut self, log: &str, trash: &Path) -> Result<(), Error> {
+    /// Moves a log, and what was torn from it, to the trash (STORE-8), as of that
+    /// removal.
+    pub(crate) fn discard(&mut self, log: &str, trash: &Path, removal: u32) -> Result<(), Error> {
         // The trash lies in the folder, and is made when it is needed.
         let known = self.changing();
         self.fs
             .make_dir(trash)
             .map_err(|e| failed("create", trash, e))?;
         let path = self.dir.join(log);
-        move_aside(&*self.fs, &path, trash, log).map_err(|e| {
+        move_aside(&*self.fs, &path, trash, log, removal).map_err(|e| {
             if e.kind() == io::ErrorKind::NotFound {
                 Error::NotFound(log.to_owned())
             } else {
@@ -156,7 +157,7 @@ impl Names {
             }
         })?;
         let torn = torn_path(&path);
-        if let Err(e) = move_aside(&*self.fs, &torn, trash, &format!("{log}.torn"))
+        if let Err(e) = move_aside(&*self.fs, &torn, trash, &format!("{log}.torn"), removal)
             && e.kind() != io::ErrorKind::NotFound
         {
             return Err(failed("move to the trash", &torn, e));
@@ -174,15 +175,15 @@ impl Names {
         trash: &Path,
         log: &str,
         kind: &str,
+        removal: u32,
     ) -> Result<(), Error> {
         let fs = &*self.fs;
         let io = |e| failed("move to the trash", folder, e);
         fs.make_dir(trash).map_err(|e| failed("create", trash, e))?;
-        let moved = match move_aside(fs, folder, trash, &format!("{log}.{kind}")) {
+        let moved = match move_aside(fs, folder, trash, &format!("{log}.{kind}"), removal) {
             Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
-                let own = folder.file_name().unwrap_or_default().to_string_lossy();
                 let beside = folder.parent().unwrap_or(trash);
-                move_aside(fs, folder, beside, &format!("{own}.removed"))
+                move_aside(fs, folder, beside, &name_beside(folder), removal)
             }
             moved => moved,
         };
@@ -213,14 +214,33 @@ fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Moves a file to a folder under a name that is free there.
-fn move_aside(fs: &dyn FileLayer, from: &Path, to: &Path, name: &str) -> io::Result<()> {
-    let mut target = to.join(name);
-    for n in 2.. {
-        match fs.rename(from, &target) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                target = to.join(format!("{name}.{n}"));
-            }
+/// What a folder is called that cannot go to the trash, since that is on another
+/// disk.
+pub(crate) fn name_beside(folder: &Path) -> String {
+    let own = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("{own}.removed")
+}
+
+/// A name as of a removal: the first has no number.
+pub(crate) fn numbered(name: &str, removal: u32) -> String {
+    match removal {
+        0 | 1 => name.to_owned(),
+        removal => format!("{name}.{removal}"),
+    }
+}
+
+/// Moves a file to a folder as of a removal; what is in the way there, of somebody
+/// else, is left, and a later number taken.
+fn move_aside(
+    fs: &dyn FileLayer,
+    from: &Path,
+    to: &Path,
+    name: &str,
+    removal: u32,
+) -> io::Result<()> {
+    for number in removal.. {
+        match fs.rename(from, &to.join(numbered(name, number))) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result,
         }
     }

@@ -166,6 +166,7 @@ impl Inner {
             file: file.to_owned(),
             message_count: digest.messages,
             has_open_run: digest.is_open,
+            failed: digest.failed,
             modified: digest.modified,
         })
     }
@@ -310,7 +311,7 @@ impl Inner {
     }
 }
 
-fn is_of(key: &ConversationKey, agent: Option<&str>, sender: Option<&str>) -> bool {
+pub(super) fn is_of(key: &ConversationKey, agent: Option<&str>, sender: Option<&str>) -> bool {
     agent.is_none_or(|agent| key.agent.as_str() == agent)
         && sender.is_none_or(|sender| key.sender.as_str() == sender)
 }

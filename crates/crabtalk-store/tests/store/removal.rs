@@ -77,3 +77,112 @@ async fn what_tools_keep_goes_to_the_trash_with_its_conversation() {
     store.remove(&key("crab", "two")).await.expect("removes");
     assert!(trash.join("crab_two_1.jsonl.outputs.2").exists());
 }
+
+#[tokio::test]
+async fn what_is_restored_has_everything_that_it_had() {
+    let dir = tempfile::tempdir().expect("temp dir");
+    let (sessions, outputs) = (dir.path().join("sessions"), dir.path().join("outputs"));
+    let trash = sessions.join("trash");
+    let folder = outputs.clone();
+    let open = || {
+        let (files, folder) = (
+            std::sync::Arc::new(crabtalk_store::fs::OsFiles),
+            folder.clone(),
+        );
+        let policy = crabtalk_store::SyncPolicy::Step;
+        crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
+            .with_belongings("outputs", move |key| folder.join(key.sender.as_str()))
+    };
+    let store = open();
+    let pair = key("crab", "user");
+    let begin = async |words: &str| {
+        let opened = store.open(&pair, Some(new())).await.expect("opens");
+        let mut log = opened.expect("is there").log;
+        log.append(&[user(words)]).expect("appends");
+        log.rename_for_title(words).await.expect("renames");
+        std::fs::create_dir_all(outputs.join("user")).expect("dir");
+        std::fs::write(outputs.join("user/bash-1.txt"), words).expect("write");
+    };
+    // Three conversations of one pair go, under two names.
+    for words in ["one", "two", "one"] {
+        begin(words).await;
+        if words == "two" {
+            std::fs::write(sessions.join("crab_user_1_two.jsonl.torn"), "x").expect("write");
+        }
+        store.remove(&pair).await.expect("removes");
+    }
+    let listed = store.trash(None, None).await.expect("lists");
+    let listed: Vec<_> = listed.iter().map(|s| s.file.as_str()).collect();
+    assert_eq!(
+        listed,
+        [
+            "crab_user_1_one.jsonl.3",
+            "crab_user_1_two.jsonl.2",
+            "crab_user_1_one.jsonl"
+        ],
+        "the last first"
+    );
+    let other = store.trash(None, Some("user-1")).await.expect("lists");
+    assert!(other.is_empty());
+    let two = Some("crab_user_1_two.jsonl.2");
+    let missing = store.restore(&key("crab", "user-1"), two).await;
+    assert!(
+        matches!(missing, Err(Error::NotFound(_))),
+        "it is another's"
+    );
+    store.restore(&pair, two).await.expect("restores");
+    let kept = |name: &str| std::fs::read_to_string(outputs.join("user").join(name)).ok();
+    assert_eq!(kept("bash-1.txt").as_deref(), Some("two"));
+    assert!(sessions.join("crab_user_1_two.jsonl.torn").exists());
+    let latest = store.latest(None, None, 9).await.expect("lists");
+    assert_eq!(latest.len(), 1);
+    assert_eq!(latest[0].file, "crab_user_1_two.jsonl");
+    let again = store
+        .open(&pair, None)
+        .await
+        .expect("opens")
+        .expect("is there");
+    assert_eq!(again.history.len(), 1);
+    drop(again);
+    let taken = store.restore(&pair, None).await;
+    assert!(matches!(taken, Err(Error::Taken(_))), "there is one");
+    // By another store, as after a restart, the last one comes back.
+    store.remove(&pair).await.expect("removes");
+    let store = open();
+    store.restore(&pair, None).await.expect("restores");
+    assert_eq!(kept("bash-1.txt").as_deref(), Some("two"));
+    assert_eq!(store.trash(None, None).await.expect("lists").len(), 2);
+}
+
+#[tokio::test]
+async fn superseded_files_come_back_with_their_conversation() {
+    let home = Home::new();
+    let head = "{\"agent\":\"crab\",\"created_by\":\"user\"}\n";
+    for seq in [1, 2, 3] {
+        home.write(&format!("crab_user_{seq}_t.jsonl"), head);
+    }
+    let pair = key("crab", "user");
+    // One of them went before, alone.
+    home.store
+        .remove_file("crab_user_2_t.jsonl")
+        .await
+        .expect("removes");
+    home.store.remove(&pair).await.expect("removes");
+    home.store.restore(&pair, None).await.expect("restores");
+    assert_eq!(home.names(), ["crab_user_1_t.jsonl", "crab_user_3_t.jsonl"]);
+    assert_eq!(names(&home.trash()), ["crab_user_2_t.jsonl"]);
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_else_took_is_left_to_them() {
+    let home = Home::new();
+    home.open("crab", "tg:1").await;
+    let pair = key("crab", "tg:1");
+    home.store.remove(&pair).await.expect("removes");
+    // Of the same slug.
+    home.open("crab", "tg-1").await;
+    home.store.restore(&pair, None).await.expect("restores");
+    assert!(home.find("crab", "tg:1").await.is_some());
+    assert!(home.find("crab", "tg-1").await.is_some());
+    assert_eq!(home.names().len(), 2);
+}

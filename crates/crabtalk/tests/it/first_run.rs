@@ -176,11 +176,21 @@ async fn doctor_names_each_thing_that_is_wrong_and_what_mends_it() {
     let env = TestEnv::new();
     env.config("model = \"m\"\n[provider.p]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = \"sk-planted\"\nmodels = [\"m\"]\n[limits]\nqeued_runs = 3\n");
     env.write(".crabtalk/config/agents/broken.md", "---\ntools: {\n---\n");
+    env.write(".crabtalk/config/skills/odd/SKILL.md", "no frontmatter\n");
     let _daemon = env.daemon().await;
     let all = doctor(&env, 1, &[]).await;
     assert!(found(&all, "config", "warning").contains("queued_runs"));
     assert!(found(&all, "models", "error").contains("providers show p"));
     assert!(found(&all, "files", "error").contains("broken.md"));
+    let skills = all
+        .iter()
+        .filter(|one| one.0 == "files" && one.1 == "warning");
+    let skills: Vec<_> = skills.map(|one| one.2.as_str()).collect();
+    assert!(skills.iter().any(|said| said.contains("odd")), "{skills:?}");
+    assert!(
+        skills.iter().all(|said| said.contains("skills check")),
+        "{skills:?}"
+    );
     assert!(
         all.iter().all(|one| !one.2.contains("sk-planted")),
         "{all:#?}"

@@ -88,3 +88,29 @@ async fn a_fallback_answers_once_and_says_that_it_did() {
     assert!(stats.contains("\ntwo    b "), "{stats}");
     assert!(!stats.contains("\none "), "{stats}");
 }
+
+#[tokio::test]
+async fn a_model_for_one_command_answers_that_one_and_no_other() {
+    let answers = ["one", "two", "three"].map(openai::text);
+    let model = ModelServer::start(Script::openai(answers)).await;
+    let env = TestEnv::new();
+    let url = model.url();
+    env.config(&format!(
+        "model = \"usual\"\n[provider.test]\nkind = \"openai\"\nbase_url = \"{url}\"\n\
+         api_key = \"sk-test\"\nmodels = [\"usual\", \"dear\"]\n"
+    ));
+    let _daemon = env.daemon().await;
+    env.run(&["ask", "hello"]).await.ok();
+    let dear = env.run(&["--model", "dear", "ask", "hello"]).await;
+    assert!(dear.stderr.contains("answers with dear"), "{dear:?}");
+    env.run(&["ask", "hello"]).await.ok();
+    let asked: Vec<_> = model.requests().await;
+    let asked: Vec<_> = asked.iter().map(|body| body["model"].as_str()).collect();
+    assert_eq!(asked, [Some("usual"), Some("dear"), Some("usual")]);
+    let unknown = env.run(&["--model", "daer", "ask", "hello"]).await.fails(1);
+    assert!(
+        unknown.contains("usual") && unknown.contains("dear"),
+        "{unknown}"
+    );
+    assert_eq!(model.requests().await.len(), 3, "nobody was asked");
+}

@@ -216,7 +216,7 @@ async fn an_agents_broken_file_leaves_the_old_one_running_and_is_told_by_a_reloa
 }
 
 #[tokio::test]
-async fn a_restart_is_another_process_and_says_which_runs_it_ended() {
+async fn a_restart_that_does_not_wait_says_how_many_runs_it_ended() {
     let env = TestEnv::new();
     let first = env.run(&["daemon", "restart", "--json"]).await.ok();
     let first: Value = serde_json::from_str(&first).unwrap();
@@ -236,7 +236,7 @@ async fn a_restart_is_another_process_and_says_which_runs_it_ended() {
             (stats["running"] == 1).then_some(())
         })
         .await;
-        env.run(&["daemon", "restart", "--json"]).await
+        env.run(&["daemon", "restart", "--now", "--json"]).await
     };
     let (code, again) = tokio::join!(running, within("a restart", restart));
     assert_eq!(code, 503);

@@ -1,7 +1,7 @@
 //! Figures and traces of a real daemon's runs (OPS-3).
 
 use crate::components::{Serving, program, serve};
-use crate::rig::{ModelServer, TestEnv, eventually, skip, within};
+use crate::rig::{ModelServer, TestEnv, eventually, has_tools, skip, within};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,6 +11,9 @@ use tokio::task::JoinSet;
 
 /// Names the Python that has Prometheus' own reader of the format.
 const PYTHON: &str = "CRABTALK_PROMETHEUS";
+
+/// Names Prometheus' own checker, where it is not on PATH.
+const PROMTOOL: &str = "CRABTALK_PROMTOOL";
 
 /// Reads a page as Prometheus does, and refuses what is none.
 const READ: &str = "import sys\n\
@@ -174,4 +177,43 @@ async fn prometheus_own_reader_takes_the_page() {
     for name in ["crabtalk_up", "crabtalk_info", "crabtalk_tokens_today"] {
         assert!(names.split_whitespace().any(|one| one == name), "{names}");
     }
+}
+
+#[tokio::test]
+async fn promtool_finds_nothing_to_mend_on_the_page() {
+    let test = "promtool_finds_nothing_to_mend_on_the_page";
+    let promtool = std::env::var(PROMTOOL).unwrap_or_else(|_| "promtool".to_owned());
+    if !has_tools(test, &[&promtool]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([
+        openai::tools("c1", &[("bash", serde_json::json!({"command": "true"}))]),
+        openai::text("done"),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "permissions: { bash: allow }");
+    env.write(
+        ".crabtalk/config/telemetry.toml",
+        "[prometheus]\nlisten = \"127.0.0.1:0\"\n",
+    );
+    let _daemon = env.daemon().await;
+    let Some(program) = started(&env, test).await else {
+        return;
+    };
+    eventually("the daemon to be seen", async || {
+        let page = page(&program).await;
+        page.contains("\ncrabtalk_up 1\n").then_some(())
+    })
+    .await;
+    env.run(&["ask", "hello"]).await.ok();
+    let text = eventually("the run to be counted", async || {
+        let page = page(&program).await;
+        page.contains("crabtalk_runs_total{").then_some(page)
+    })
+    .await;
+    let mut checker = env.program(promtool);
+    checker.args(["check", "metrics"]);
+    let said = crate::rig::run_to_end(checker, Some(&text)).await;
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{text}");
 }

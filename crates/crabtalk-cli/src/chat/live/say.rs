@@ -94,6 +94,7 @@ impl Live<'_> {
                 Err(error) => return self.transcript.problem(&error.to_string()),
             },
             guest,
+            model: self.context.global.model.clone(),
             ..StreamMsg::default()
         };
         if self.runs.is_empty() {

@@ -87,12 +87,13 @@ fn secrets(home: &Home) -> Vec<Finding> {
 }
 
 fn room(root: &Path) -> Finding {
-    let Room { read_only, free } = match system::room(root) {
-        Ok(room) => room,
-        Err(e) => {
-            return Finding::warning("disk", format!("its room is not known: {e}"), "");
-        }
-    };
+    match system::room(root) {
+        Ok(room) => room_of(room),
+        Err(e) => Finding::warning("disk", format!("its room is not known: {e}"), ""),
+    }
+}
+
+fn room_of(Room { read_only, free }: Room) -> Finding {
     if read_only {
         let said = "the home is on a read-only file system: nothing can be said or kept";
         return Finding::wrong("disk", said, "mount it writable, or choose another --home");
@@ -244,6 +245,34 @@ mod tests {
         assert!(config.said.contains("did you mean model"), "{config:?}");
         std::fs::write(home.config_file(), "model = 5\n").unwrap();
         assert_eq!(state_of(&look(&home), CONFIG), Some(State::Wrong));
+    }
+
+    #[test]
+    fn what_is_no_home_or_has_no_place_for_a_socket_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let finding = &look(&Home::at(&file, None).unwrap())[0];
+        assert_eq!((finding.what, finding.state), ("home", State::Wrong));
+        assert!(finding.mend.contains("--home"), "{finding:?}");
+        let deep = folder.path().join("d".repeat(120));
+        let found = look(&Home::at(&deep, None).unwrap());
+        assert_eq!(state_of(&found, "socket"), Some(State::Wrong));
+        let finding = found.iter().find(|finding| finding.what == "socket");
+        assert!(finding.unwrap().mend.contains("CRABTALK_HOME"));
+    }
+
+    #[test]
+    fn a_disk_that_is_full_or_read_only_is_wrong_and_said_how_to_mend() {
+        let judged = |read_only, free| room_of(Room { read_only, free });
+        assert_eq!(judged(false, u64::MAX).state, State::Fine);
+        for (finding, mend) in [
+            (judged(true, u64::MAX), "mount it writable"),
+            (judged(false, LITTLE_ROOM - 1), "make room"),
+        ] {
+            assert_eq!(finding.state, State::Wrong);
+            assert!(finding.mend.contains(mend), "{finding:?}");
+        }
     }
 
     #[test]

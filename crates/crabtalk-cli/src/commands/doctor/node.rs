@@ -98,7 +98,11 @@ async fn files(connection: &mut Connection) -> Vec<Finding> {
     let errors = errors.map(|said| Finding::wrong("files", said, mend.clone()));
     let warnings = report.warnings.into_iter();
     errors
-        .chain(warnings.map(|said| Finding::warning("files", said, "")))
+        .chain(warnings.map(|said| {
+            let mend =
+                "the line says what would be right; `crabtalk skills check DIR` looks at a skill";
+            Finding::warning("files", said, mend)
+        }))
         .collect()
 }
 

@@ -38,6 +38,7 @@ impl Storage for Shelf {
             file: String::new(),
             message_count: 0,
             has_open_run: false,
+            failed: None,
             modified: std::time::SystemTime::UNIX_EPOCH,
         };
         Box::pin(ready(Ok(keys.into_iter().map(summary).collect())))

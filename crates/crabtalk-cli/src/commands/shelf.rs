@@ -1,0 +1,152 @@
+//! `conversations title|search|rm|trash|restore`.
+
+use super::Context;
+use crate::args::Shelf;
+use crate::error::Error;
+use crate::json;
+use crate::text::{clean, summary};
+use crabtalk_proto::{
+    Client, FoundMessage, ListTrashMsg, RemoveConversationMsg, RestoreConversationMsg,
+    SearchConversationsMsg, SetConversationMsg,
+};
+use serde_json::json;
+
+pub(super) async fn run(context: &mut Context, command: Shelf) -> Result<(), Error> {
+    match command {
+        Shelf::Title { title } => set_title(context, title.join(" ")).await,
+        Shelf::Search { words, limit } => search(context, words.join(" "), limit).await,
+        Shelf::Rm => remove(context).await,
+        Shelf::Trash => trash(context).await,
+        Shelf::Restore { file } => restore(context, file).await,
+    }
+}
+
+async fn set_title(context: &mut Context, title: String) -> Result<(), Error> {
+    let request = SetConversationMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        title: Some(title.clone()),
+        cwd: None,
+    };
+    context
+        .connection()
+        .await?
+        .set_conversation(request)
+        .await?;
+    let said = match title.as_str() {
+        "" => "crabtalk: it has no title any more".to_owned(),
+        title => format!("crabtalk: it is called {}", summary(title)),
+    };
+    context.done(json!({"title": title}), &said)
+}
+
+async fn search(context: &mut Context, query: String, limit: u32) -> Result<(), Error> {
+    let request = SearchConversationsMsg {
+        query,
+        agent: context.agent(),
+        sender: context.named_sender(),
+        limit,
+    };
+    let found = context
+        .connection()
+        .await?
+        .search_conversations(request)
+        .await?;
+    if found.incomplete {
+        context.console.screen.note(
+            "crabtalk: not all was searched; more words find less, `-n` shows more, and the \
+             daemon's log names what cannot be read",
+        )?;
+    }
+    if context.global.json {
+        for message in &found.messages {
+            context.console.screen.json(&json::of(message))?;
+        }
+        return Ok(());
+    }
+    if found.messages.is_empty() {
+        let none = "nothing was found; all words have to be in one message";
+        return Ok(context.console.screen.note(none)?);
+    }
+    for message in &found.messages {
+        let heading = heading(message, &context.when(&message.at));
+        let screen = &mut context.console.screen;
+        screen.line(&heading)?;
+        for line in clean(message.snippet.trim()).lines() {
+            screen.line(&format!("    {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a message stands, and who said it when.
+fn heading(message: &FoundMessage, at: &str) -> String {
+    let speaker = match message.index {
+        Some(_) => message.role.as_str(),
+        None => "title",
+    };
+    let parts = [&message.agent, &message.sender, &message.title, speaker, at];
+    let parts = parts.map(summary).into_iter();
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" | ")
+}
+
+async fn remove(context: &mut Context) -> Result<(), Error> {
+    let request = RemoveConversationMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+    };
+    context
+        .connection()
+        .await?
+        .remove_conversation(request)
+        .await?;
+    context.done(
+        json!({"removed": true}),
+        "crabtalk: it is in the trash; `crabtalk conversations restore` takes it back",
+    )
+}
+
+async fn trash(context: &mut Context) -> Result<(), Error> {
+    let request = ListTrashMsg {
+        agent: context.agent(),
+        sender: context.named_sender(),
+    };
+    let removed = context.connection().await?.list_trash(request).await?;
+    if context.global.json {
+        for info in &removed.conversations {
+            context.console.screen.json(&json::of(info))?;
+        }
+        return Ok(());
+    }
+    let rows = removed.conversations.iter().map(|info| {
+        vec![
+            info.agent.clone(),
+            info.sender.clone(),
+            info.message_count.to_string(),
+            context.when(&info.used_at),
+            info.title.clone(),
+            info.file_path.clone(),
+        ]
+    });
+    let rows = rows.collect();
+    let header = ["agent", "sender", "messages", "used", "title", "file"];
+    context.print_table(&header, rows, "the trash is empty")
+}
+
+async fn restore(context: &mut Context, file: Option<String>) -> Result<(), Error> {
+    let request = RestoreConversationMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        file: file.unwrap_or_default(),
+    };
+    context
+        .connection()
+        .await?
+        .restore_conversation(request)
+        .await?;
+    context.done(
+        json!({"restored": true}),
+        "crabtalk: it is back, with everything that it had",
+    )
+}

@@ -1,0 +1,216 @@
+//! Ends a daemon, and starts one of this program in its place.
+//!
+//! Invariant: a daemon with runs in flight is ended only if somebody said so.
+
+use super::Context;
+use crate::error::Error;
+use crate::follow::SETTLE;
+use crate::system;
+use crate::text::summary;
+use crabtalk_proto::{ActiveConversationInfo, ListActiveConversationsMsg};
+use futures_util::StreamExt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// For the daemon to end: it promises five seconds, this grants some more.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Between two looks at a process: no person sees the difference.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Between two looks whether something runs, which cost the daemon a list.
+const LOOK_FOR_RUNS_EVERY: Duration = Duration::from_millis(300);
+
+/// Conversations that are looked at for runs; those that run are the latest ones.
+const MAX_BUSY: u32 = 500;
+
+impl Context {
+    /// Ends the daemon once no run goes on, and starts one of this program. With
+    /// `now` runs in flight are ended as by `stop`; with `resume = "auto"` they are
+    /// carried on. Whether there was one, and how many runs were cut off.
+    pub(crate) async fn restart(&mut self, now: bool) -> Result<(bool, usize), Error> {
+        let cut_off = match now {
+            true => self.busy().await.iter().filter(|info| info.running).count(),
+            false => {
+                self.wait_for_runs().await?;
+                0
+            }
+        };
+        let ended = self.end_daemon().await?;
+        if cut_off > 0 {
+            self.console.screen.note(&format!(
+                "crabtalk: {cut_off} runs were in flight and are ended with it; see `crabtalk \
+                 conversations`"
+            ))?;
+        }
+        self.start().await?;
+        Ok((ended.is_some(), cut_off))
+    }
+
+    /// Tells of a daemon of another version. Somebody at a terminal is asked whether
+    /// to restart it.
+    pub(super) async fn tell_of_difference(&mut self, difference: &str) -> Result<(), Error> {
+        let said = format!("crabtalk: {difference}");
+        let is_ours = self.client.endpoint().is_local() && !self.global.no_start;
+        let is_read = self.console.screen.is_terminal() && !self.global.json;
+        let terminal = self.console.terminal.as_mut();
+        let Some(terminal) = terminal.filter(|_| is_ours && is_read) else {
+            return Ok(self.console.screen.note(&said)?);
+        };
+        let failed = |e| Error::io("ask at the terminal", &e);
+        terminal.show(&format!("{said}\n")).map_err(failed)?;
+        // What was typed before is no answer.
+        tokio::time::sleep(SETTLE).await;
+        terminal.forget();
+        let question = "Restart it now? It waits for runs that go on. [y]es, [n]o > ";
+        terminal.show(question).map_err(failed)?;
+        let answer = terminal.line().await.map_err(failed)?;
+        let answer = answer.unwrap_or_default().trim().to_lowercase();
+        if answer == "y" || answer == "yes" {
+            self.restart(false).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the daemon and waits until it has; which process it was.
+    pub(crate) async fn end_daemon(&self) -> Result<Option<i32>, Error> {
+        let Some(pid) = self.client.endpoint().daemon_pid().await else {
+            return Ok(None);
+        };
+        // The kernel names the peer of the socket: the number is no guess.
+        system::terminate(pid)
+            .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while system::is_alive(pid) {
+            if Instant::now() >= deadline {
+                return Err(Error::Failed(format!(
+                    "the daemon (pid {pid}) does not end; `kill -9 {pid}` ends it, and loses nothing that was announced"
+                )));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(Some(pid))
+    }
+
+    /// Conversations in which something runs or waits to.
+    async fn busy(&self) -> Vec<ActiveConversationInfo> {
+        let request = ListActiveConversationsMsg {
+            limit: MAX_BUSY,
+            ..ListActiveConversationsMsg::default()
+        };
+        // A daemon that does not tell is ended all the same.
+        let listed = self.client.call(request).await;
+        let mut found = listed.map_or_else(|_| Vec::new(), |listed| listed.conversations);
+        found.retain(|info| info.running || info.queued > 0);
+        found
+    }
+
+    /// Waits until nothing runs, and says what it waits for.
+    async fn wait_for_runs(&mut self) -> Result<(), Error> {
+        let mut told = String::new();
+        loop {
+            let busy = self.busy().await;
+            if busy.is_empty() {
+                return Ok(());
+            }
+            let runs: Vec<_> = busy.iter().map(in_flight).collect();
+            let runs = runs.join(", ");
+            if runs != told {
+                self.console.screen.note(&format!(
+                    "crabtalk: waiting for runs to end: {runs}; `crabtalk daemon restart --now` \
+                     cuts them off"
+                ))?;
+                told = runs;
+            }
+            tokio::select! {
+                biased;
+                Some(()) = self.console.interrupts.next() => return Err(Error::Interrupted),
+                () = tokio::time::sleep(LOOK_FOR_RUNS_EVERY) => {}
+            }
+        }
+    }
+}
+
+fn in_flight(info: &ActiveConversationInfo) -> String {
+    let (agent, sender) = (summary(&info.agent), summary(&info.sender));
+    let asks = match info.asks.is_empty() {
+        true => "",
+        false => " (it asks; see `crabtalk asks`)",
+    };
+    format!("{agent} for {sender}{asks}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::screen::Screen;
+    use crate::testing::{At, Fake, shows};
+    use crabtalk_proto::WelcomeMsg;
+
+    /// A daemon of this version, or of one before there was any.
+    async fn daemon(version: Option<&str>) -> Fake {
+        let fake = Fake::start().await;
+        *fake.script.welcome.lock().unwrap() = version.map(|version| WelcomeMsg {
+            daemon_version: version.into(),
+            ..WelcomeMsg::default()
+        });
+        fake
+    }
+
+    fn at_a_terminal(fake: &Fake, words: &str) -> At {
+        let mut at = fake.at(words);
+        at.context.console.screen = Screen::test(at.out.clone(), at.err.clone(), true);
+        at
+    }
+
+    #[tokio::test]
+    async fn a_daemon_of_another_version_is_told_of_once() {
+        for (version, says) in [
+            (Some("0.0.1"), "the daemon has version 0.0.1, this client "),
+            (
+                Some("999.0.0"),
+                "the daemon has version 999.0.0, this client ",
+            ),
+            (None, "the daemon is older than "),
+        ] {
+            let fake = daemon(version).await;
+            let mut at = fake.at("stats");
+            at.run().await.unwrap();
+            let said = at.err.text();
+            assert_eq!(said.matches(says).count(), 1, "{said}");
+            assert!(said.contains("`crabtalk daemon restart`"), "{said}");
+            assert!(!at.out.text().contains("restart"), "no notice on stdout");
+        }
+        let fake = daemon(Some(env!("CARGO_PKG_VERSION"))).await;
+        let mut at = fake.at("stats");
+        at.run().await.unwrap();
+        assert_eq!(at.err.text(), "");
+    }
+
+    #[tokio::test]
+    async fn at_a_terminal_a_restart_is_offered_and_no_is_an_answer() {
+        let fake = daemon(Some("0.0.1")).await;
+        let mut at = at_a_terminal(&fake, "stats");
+        let (typist, shown) = at.with_person();
+        // Typed before the question stood there.
+        typist.send("y").await.unwrap();
+        let answer = async {
+            shows(&shown, "Restart it now?", 1).await;
+            typist.send("n").await.unwrap();
+        };
+        let (done, ()) = tokio::join!(at.run(), answer);
+        done.unwrap();
+        assert!(shown.text().contains("version 0.0.1"), "{}", shown.text());
+        assert!(at.out.text().contains("9.9.9"), "it goes on");
+    }
+
+    #[tokio::test]
+    async fn scripts_are_never_asked() {
+        for words in ["--json stats", "--no-start stats"] {
+            let fake = daemon(Some("0.0.1")).await;
+            let mut at = at_a_terminal(&fake, words);
+            let (_typist, shown) = at.with_person();
+            at.run().await.unwrap();
+            assert_eq!(shown.text(), "", "{words}");
+        }
+    }
+}

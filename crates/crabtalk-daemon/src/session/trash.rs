@@ -1,0 +1,70 @@
+//! Conversations in the trash, and the way back (STORE-8).
+
+use super::{Session, status};
+use crabtalk_domain::storage::{RunRecord, Summary};
+use crabtalk_proto::*;
+use crabtalk_runtime::Error;
+use jiff::Timestamp;
+
+/// Conversations of the trash in one answer: with the longest names and titles
+/// they fit into a frame (WIRE-1).
+const MAX_LISTED: usize = 2000;
+
+/// How a run ended that did not end well.
+pub(super) fn failure(run: RunRecord) -> FailedRun {
+    FailedRun {
+        run: run.id,
+        code: run.code,
+        error: match run.error.as_str() {
+            // Old logs do not say.
+            "" => "the run failed".into(),
+            error => error.to_owned(),
+        },
+    }
+}
+
+impl Session {
+    pub(super) async fn removed(
+        &self,
+        request: ListTrashMsg,
+    ) -> Result<RemovedConversationList, Status> {
+        self.mark_modern();
+        let wanted = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        let (agent, sender) = (wanted(&request.agent), wanted(&request.sender));
+        let storage = self.node.runtime().storage();
+        let listed = storage.trash(agent.as_deref(), sender.as_deref()).await;
+        let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
+        listed.retain(|summary| self.reaches_key(&summary.key));
+        listed.truncate(MAX_LISTED);
+        let info = |summary: Summary| ConversationInfo {
+            agent: summary.key.agent.to_string(),
+            sender: summary.key.sender.to_string(),
+            seq: summary.seq,
+            title: summary.meta.title,
+            file_path: summary.file,
+            message_count: summary.message_count,
+            alive_secs: summary.meta.uptime_secs,
+            date: summary.meta.created_at,
+            used_at: Timestamp::try_from(summary.modified)
+                .map(|at| at.to_string())
+                .unwrap_or_default(),
+            cwd: summary.meta.cwd,
+            failed: summary.failed.map(failure),
+        };
+        Ok(RemovedConversationList {
+            conversations: listed.into_iter().map(info).collect(),
+        })
+    }
+
+    /// Takes a conversation back, and has its archives found again.
+    pub(super) async fn restore(&self, request: RestoreConversationMsg) -> Result<(), Status> {
+        self.mark_modern();
+        let key = self.key(&request.agent, &request.sender)?;
+        let file = (!request.file.is_empty()).then_some(&*request.file);
+        let storage = self.node.runtime().storage();
+        let restored = storage.restore(&key, file).await;
+        restored.map_err(|e| status(&Error::from(e)))?;
+        self.node.memory().archives().note(&key);
+        Ok(())
+    }
+}

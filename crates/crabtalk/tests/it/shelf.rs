@@ -1,0 +1,263 @@
+//! Conversations as wholes: named, found, written down, removed, restored; what goes
+//! on in all of them; a restart that waits for what runs.
+
+use crate::rig::{Daemon, ModelServer, TestEnv, Tmux, eventually, has_tools, within};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
+use serde_json::Value;
+use std::fs;
+
+fn lines(text: &str) -> Vec<Value> {
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+/// A home in which two senders have said something to the demonstration.
+async fn spoken() -> (TestEnv, Daemon) {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    env.run(&["--as", "me", "ask", "the door is Green"])
+        .await
+        .ok();
+    env.run(&["--as", "me", "new"]).await.ok();
+    env.run(&["--as", "me", "ask", "and the window"]).await.ok();
+    env.run(&["--as", "you", "ask", "nothing of that"])
+        .await
+        .ok();
+    (env, daemon)
+}
+
+#[tokio::test]
+async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
+    let (env, _daemon) = spoken().await;
+    env.run(&["--as", "me", "conversations", "title", "Paint", "jobs"])
+        .await
+        .ok();
+    let listed = env.run(&["conversations"]).await.ok();
+    assert!(listed.contains("Paint jobs"), "{listed}");
+    let search = async |words: &[&str]| {
+        let words = [&["--json", "conversations", "search"], words].concat();
+        lines(&env.run(&words).await.ok())
+    };
+    // Put away long since, and still found; whatever the case and the order.
+    let found = search(&["green", "DOOR"]).await;
+    assert!(!found.is_empty());
+    for hit in &found {
+        assert_eq!(
+            (&hit["agent"], &hit["sender"]),
+            (&"crab".into(), &"me".into())
+        );
+        let snippet = hit["snippet"].as_str().unwrap();
+        assert!(snippet.contains("the door is Green"), "{hit}");
+    }
+    assert!(found.iter().any(|hit| hit["role"] == "user"), "{found:?}");
+    let by_title = search(&["paint"]).await;
+    assert_eq!(by_title[0]["title"], "Paint jobs");
+    assert!(by_title[0]["index"].is_null(), "{by_title:?}");
+    assert!(
+        search(&["green", "window"]).await.is_empty(),
+        "of one message"
+    );
+    let of_you = env
+        .run(&["--as", "you", "conversations", "search", "green"])
+        .await;
+    assert_eq!(of_you.code, Some(0));
+    assert!(of_you.stdout.is_empty(), "{of_you:?}");
+    assert!(of_you.stderr.contains("nothing was found"), "{of_you:?}");
+    env.run(&["conversations", "search", "  "]).await.fails(1);
+}
+
+#[tokio::test]
+async fn a_conversation_is_written_down_with_its_archives() {
+    let (env, _daemon) = spoken().await;
+    let markdown = env.run(&["--as", "me", "export"]).await.ok();
+    for part in [
+        "# ",
+        "- agent: crab\n",
+        "- sender: me\n",
+        "## user\n",
+        "the door is Green",
+    ] {
+        assert!(markdown.contains(part), "{part:?} in {markdown}");
+    }
+    let json = env.run(&["--as", "me", "export", "--json"]).await.ok();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["sender"], "me");
+    let messages = json["messages"].as_array().unwrap();
+    let said = |words: &str| messages.iter().any(|m| m["content"] == words);
+    assert!(
+        said("the door is Green") && said("and the window"),
+        "{json}"
+    );
+    let file = env.work.join("out.md");
+    let export = ["--as", "me", "export", "-o", file.to_str().unwrap()];
+    env.run(&export).await.ok();
+    assert_eq!(fs::read_to_string(&file).unwrap(), markdown);
+    let again = env.run(&export).await.fails(1);
+    assert!(again.contains("out.md"), "nothing is written over: {again}");
+    env.run(&["--as", "nobody", "export"]).await.fails(1);
+}
+
+#[tokio::test]
+async fn what_was_removed_comes_back_with_everything() {
+    let (env, _daemon) = spoken().await;
+    env.run(&["--as", "me", "conversations", "title", "Doors"])
+        .await
+        .ok();
+    let before = env.run(&["--as", "me", "history", "--json"]).await.ok();
+    let archives = env.run(&["--as", "me", "archives", "--json"]).await.ok();
+    let removed = env.run(&["--as", "me", "conversations", "rm"]).await;
+    assert!(
+        removed.stderr.contains("conversations restore"),
+        "{removed:?}"
+    );
+    env.run(&["--as", "me", "history"]).await.fails(1);
+    assert!(!env.run(&["conversations"]).await.ok().contains("Doors"));
+    let trash = lines(&env.run(&["conversations", "trash", "--json"]).await.ok());
+    assert_eq!(trash.len(), 1);
+    assert_eq!(trash[0]["title"], "Doors");
+    let shown = env.run(&["conversations", "trash"]).await.ok();
+    assert!(
+        shown.contains(trash[0]["file_path"].as_str().unwrap()),
+        "{shown}"
+    );
+    // Another one of the pair is in the way, until it is gone as well.
+    env.run(&["--as", "me", "ask", "anew"]).await.ok();
+    let refused = env.run(&["--as", "me", "conversations", "restore"]).await;
+    assert!(refused.fails(1).contains("has a conversation"));
+    env.run(&["--as", "me", "conversations", "rm"]).await.ok();
+    let file = trash[0]["file_path"].as_str().unwrap();
+    env.run(&["--as", "you", "conversations", "restore", "--file", file])
+        .await
+        .fails(1);
+    env.run(&["--as", "me", "conversations", "restore", "--file", file])
+        .await
+        .ok();
+    assert_eq!(
+        env.run(&["--as", "me", "history", "--json"]).await.ok(),
+        before
+    );
+    assert_eq!(
+        env.run(&["--as", "me", "archives", "--json"]).await.ok(),
+        archives
+    );
+    let listed = env.run(&["conversations"]).await.ok();
+    assert!(listed.contains("Doors"), "{listed}");
+    // It goes on where it was.
+    env.run(&["--as", "me", "ask", "and now"]).await.ok();
+    let audit = env.run(&["audit", "--json"]).await.ok();
+    assert!(audit.contains("conversation-restored"), "{audit}");
+}
+
+#[tokio::test]
+async fn conversations_say_what_failed_last_until_something_goes_well() {
+    let refusal = Reply::error(400, "invalid_request_error", "no such door");
+    let model = ModelServer::start(Script::openai([refusal, openai::text("fine")])).await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    env.run(&["ask", "one"]).await.fails(1);
+    let listed = env.run(&["conversations"]).await;
+    assert!(listed.stdout.contains("failed"), "{listed:?}");
+    assert!(listed.stderr.contains("run 1 failed"), "{listed:?}");
+    let listed = lines(&env.run(&["conversations", "--json"]).await.ok());
+    assert_eq!(listed[0]["failed"]["run"], 1);
+    env.run(&["ask", "two"]).await.ok();
+    let listed = lines(&env.run(&["conversations", "--json"]).await.ok());
+    assert!(listed[0]["failed"].is_null(), "{listed:?}");
+}
+
+#[tokio::test]
+async fn top_is_lines_on_a_pipe_and_on_a_dumb_terminal() {
+    let mut env = TestEnv::new();
+    env.set("TERM", "dumb");
+    let _daemon = env.daemon().await;
+    env.run(&["ask", "hello"]).await.ok();
+    let shown = env.run(&["top", "-n", "2"]).await.ok();
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    for part in ["runs 0", "agents ", "tokens today ", "memory "] {
+        assert_eq!(shown.matches(part).count(), 2, "{part} in {shown}");
+    }
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+    let looks = lines(&env.run(&["top", "-n", "2", "--json"]).await.ok());
+    assert_eq!(looks.len(), 2);
+    assert!(looks[0]["rss_bytes"].as_u64().unwrap() > 0);
+    assert!(looks[0]["runs"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn top_shows_a_run_live_and_leaves_the_terminal_as_it_was() {
+    if !has_tools("top on a terminal", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let tmux = Tmux::sized(&env, "echo before; \"$CRABTALK\" top", 60, 20);
+    tmux.shows("nothing runs", 1).await;
+    // The demonstration asks, and waits for as long as nobody answers.
+    let ask = ["--as", "me", "ask", "--wait", "/ask Which door?"];
+    let asking = env.run(&ask);
+    let watching = async {
+        let screen = tmux.shows("asks 1", 1).await;
+        assert!(screen.contains("me"), "{screen}");
+        tmux.resize(40, 20);
+        tmux.shows("nothing", 0).await;
+        env.run(&["--as", "me", "reply", "green"]).await.ok();
+        tmux.shows("nothing runs", 1).await;
+        tmux.key("q");
+        let screen = tmux.shows("ended with 0", 1).await;
+        assert!(
+            screen.contains("before") && !screen.contains("nothing runs"),
+            "{screen}"
+        );
+    };
+    let (asked, ()) = tokio::join!(asking, watching);
+    asked.ok();
+}
+
+#[tokio::test]
+async fn a_restart_waits_for_runs_unless_it_is_told_not_to() {
+    let env = TestEnv::new();
+    env.run(&["daemon", "start"]).await.ok();
+    let pid = async || {
+        let status = env.run(&["daemon", "status", "--json"]).await.ok();
+        lines(&status)[0]["pid"].as_i64().unwrap()
+    };
+    let first = pid().await;
+    let asking = env.run(&["--as", "me", "ask", "--wait", "/ask Which door?"]);
+    let restarting = async {
+        eventually("an ask", async || {
+            let asks = env.run(&["asks"]).await.ok();
+            asks.contains("Which door?").then_some(())
+        })
+        .await;
+        let restart = env.run(&["daemon", "restart"]);
+        let answering = async {
+            assert_eq!(pid().await, first, "it waits");
+            env.run(&["--as", "me", "reply", "green"]).await.ok();
+        };
+        tokio::join!(within("the restart", restart), answering).0
+    };
+    let (asked, restarted) = tokio::join!(asking, restarting);
+    assert!(asked.ok().contains("green"));
+    assert_eq!(restarted.code, Some(0), "{restarted:?}");
+    let second = pid().await;
+    assert_ne!(first, second);
+    // And without waiting.
+    let asking = env.run(&["--as", "me", "ask", "--wait", "/ask Which window?"]);
+    let restarting = async {
+        eventually("an ask", async || {
+            let asks = env.run(&["asks"]).await.ok();
+            asks.contains("Which window?").then_some(())
+        })
+        .await;
+        env.run(&["daemon", "restart", "--now"]).await
+    };
+    let (_, restarted) = tokio::join!(asking, restarting);
+    assert!(
+        restarted.stderr.contains("1 runs were in flight"),
+        "{restarted:?}"
+    );
+    assert_ne!(second, pid().await);
+    let listed = env.run(&["conversations"]).await;
+    assert!(listed.stdout.contains("failed"), "{listed:?}");
+    env.run(&["daemon", "stop"]).await.ok();
+}
