@@ -24,6 +24,12 @@ pub(crate) enum Shelf {
         #[arg(required = true, num_args = 1.., value_name = "TEXT")]
         title: Vec<String>,
     },
+    /// Say where it works when a message names no folder.
+    Folder {
+        /// The folder.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Look for words in all that was said, and in titles.
     Search {
         /// All of these words have to be there.

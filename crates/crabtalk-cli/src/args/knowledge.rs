@@ -92,6 +92,16 @@ pub(crate) enum Skills {
         /// Its name.
         name: String,
     },
+    /// Switch a skill on.
+    Enable {
+        /// Its name.
+        name: String,
+    },
+    /// Switch one off, and keep it.
+    Disable {
+        /// Its name.
+        name: String,
+    },
     /// Judge the skill in a folder, or all skills below it, by the format.
     Check {
         /// The folder.

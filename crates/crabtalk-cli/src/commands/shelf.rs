@@ -1,6 +1,6 @@
 //! `conversations title|search|rm|trash|restore`.
 
-use super::Context;
+use super::{Context, utf8_folder};
 use crate::args::Shelf;
 use crate::error::Error;
 use crate::json;
@@ -10,10 +10,12 @@ use crabtalk_proto::{
     SearchConversationsMsg, SetConversationMsg,
 };
 use serde_json::json;
+use std::path::Path;
 
 pub(super) async fn run(context: &mut Context, command: Shelf) -> Result<(), Error> {
     match command {
         Shelf::Title { title } => set_title(context, title.join(" ")).await,
+        Shelf::Folder { folder } => set_folder(context, &folder).await,
         Shelf::Search { words, limit } => search(context, words.join(" "), limit).await,
         Shelf::Rm => remove(context).await,
         Shelf::Trash => trash(context).await,
@@ -38,6 +40,27 @@ async fn set_title(context: &mut Context, title: String) -> Result<(), Error> {
         title => format!("crabtalk: it is called {}", summary(title)),
     };
     context.done(json!({"title": title}), &said)
+}
+
+async fn set_folder(context: &mut Context, folder: &Path) -> Result<(), Error> {
+    // Of a daemon elsewhere the folders are not here.
+    let cwd = match context.known_client().endpoint().is_local() {
+        true => utf8_folder(folder)?,
+        false => folder.to_string_lossy().into_owned(),
+    };
+    let request = SetConversationMsg {
+        agent: context.agent(),
+        sender: context.sender(),
+        title: None,
+        cwd: Some(cwd.clone()),
+    };
+    context
+        .connection()
+        .await?
+        .set_conversation(request)
+        .await?;
+    let said = format!("crabtalk: it works in {cwd}");
+    context.done(json!({"cwd": cwd}), &said)
 }
 
 async fn search(context: &mut Context, query: String, limit: u32) -> Result<(), Error> {

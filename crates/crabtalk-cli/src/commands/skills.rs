@@ -3,7 +3,10 @@
 use super::Context;
 use crate::args::Skills;
 use crate::error::Error;
-use crabtalk_proto::{Client, ListSkillsMsg, SkillInfo, SkillList, SkillTrust, SourceKind};
+use crabtalk_proto::{
+    Client, ListSkillsMsg, ResourceKind, SetEnabledMsg, SkillInfo, SkillList, SkillTrust,
+    SourceKind,
+};
 use crabtalk_skills::{Finding, ImportReport, Level, Skill, SkillSource};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -12,9 +15,23 @@ pub(super) async fn run(context: &mut Context, command: Skills) -> Result<(), Er
     match command {
         Skills::List => list(context).await,
         Skills::Show { name } => show(context, &name).await,
+        Skills::Enable { name } => switch(context, name, true).await,
+        Skills::Disable { name } => switch(context, name, false).await,
         Skills::Check { folder } => check(context, &folder),
         Skills::Import { folder, replace } => import(context, &folder, replace),
     }
+}
+
+async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
+    let request = SetEnabledMsg {
+        kind: ResourceKind::Skill.into(),
+        name: name.clone(),
+        enabled,
+    };
+    context.connection().await?.set_enabled(request).await?;
+    let how = if enabled { "on" } else { "off" };
+    let said = format!("crabtalk: the skill {name} is switched {how}");
+    context.done(json!({"skill": name, "enabled": enabled}), &said)
 }
 
 /// What the disk says to a skill is a failure of the command.

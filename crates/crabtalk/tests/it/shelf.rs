@@ -34,6 +34,12 @@ async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
         .ok();
     let listed = env.run(&["conversations"]).await.ok();
     assert!(listed.contains("Paint jobs"), "{listed}");
+    env.run(&["--as", "me", "conversations", "folder", "."])
+        .await
+        .ok();
+    let folder = env.work.to_str().unwrap();
+    let listed = env.run(&["--as", "me", "conversations", "--json"]).await;
+    assert_eq!(lines(&listed.ok())[0]["cwd"], folder);
     let search = async |words: &[&str]| {
         let words = [&["--json", "conversations", "search"], words].concat();
         lines(&env.run(&words).await.ok())

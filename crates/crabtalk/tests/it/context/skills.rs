@@ -283,6 +283,14 @@ async fn the_list_shows_the_project_at_hand_and_who_is_trusted() {
             .contains(&"local project yes".to_owned())
     );
 
+    for (word, enabled) in [("disable", false), ("enable", true)] {
+        env.run(&["skills", word, "plain"]).await.ok();
+        let listed = env.run(&["skills", "--json"]).await.ok();
+        let plain = listed.lines().find(|line| line.contains("\"plain\""));
+        let plain: serde_json::Value = serde_json::from_str(plain.unwrap()).unwrap();
+        assert_eq!(plain["enabled"], enabled, "{plain}");
+    }
+
     // A path of a client is looked at before anything is done with it.
     for cwd in ["relative", "../..", "/not/there", "", "/etc/hostname"] {
         let request = ListSkillsMsg {
