@@ -193,7 +193,7 @@ fn last_state(
             Ok(Line::Run(run, stamp)) => {
                 if state.is_open.is_none() {
                     state.is_open = Some(run.phase == RunPhase::Start);
-                    state.failed = is_failure(&run).then(|| *run);
+                    state.failed = is_failure(&run).then_some(*run);
                 }
                 state.before = state.before.or(stamp.messages);
             }

@@ -196,7 +196,7 @@ async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Res
     let mut again = Instant::now() + every;
     loop {
         let (_, height) = size();
-        let mut shown: Vec<Line> = rows.iter().map(|row| Line::plain(row)).collect();
+        let mut shown: Vec<Line> = rows.iter().map(Line::plain).collect();
         shown.truncate(height.saturating_sub(2));
         shown.push(Line::plain(""));
         shown.push(Line::plain("q leaves"));
@@ -241,11 +241,10 @@ fn leaves(event: &Event) -> bool {
     else {
         return false;
     };
-    match code {
-        KeyCode::Char('c' | 'd') => modifiers.contains(KeyModifiers::CONTROL),
-        KeyCode::Char('q') | KeyCode::Esc => true,
-        _ => false,
+    if modifiers.contains(KeyModifiers::CONTROL) {
+        return matches!(code, KeyCode::Char('c' | 'd'));
     }
+    matches!(code, KeyCode::Char('q') | KeyCode::Esc)
 }
 
 #[cfg(test)]

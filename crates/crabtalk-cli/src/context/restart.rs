@@ -81,7 +81,9 @@ impl Context {
         system::terminate(pid)
             .map_err(|e| Error::io(format_args!("end the daemon (pid {pid})"), &e))?;
         let deadline = Instant::now() + STOP_TIMEOUT;
-        while system::is_alive(pid) {
+        // A process that was killed is over before the kernel has closed its socket.
+        let endpoint = self.client.endpoint();
+        while system::is_alive(pid) || endpoint.daemon_pid().await == Some(pid) {
             if Instant::now() >= deadline {
                 return Err(Error::Failed(format!(
                     "the daemon (pid {pid}) does not end; `kill -9 {pid}` ends it, and loses nothing that was announced"

@@ -26,6 +26,8 @@ pub(super) fn look(home: &Home) -> Vec<Finding> {
     let mut found = vec![folder(home.root())];
     if !home.root().is_dir() {
         found.push(config(home));
+        // It would be made, and nobody could reach the daemon in it.
+        found.extend(socket(home));
         return found;
     }
     found.extend(secrets(home));
