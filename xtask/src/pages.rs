@@ -1,4 +1,5 @@
-//! What pages of the book name is there: each test of `docs/faults.md`.
+//! What pages of the book name is there: each test of `docs/faults.md` and of
+//! `docs/commands.md`.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -29,9 +30,9 @@ fn functions(folder: &Path, found: &mut HashSet<String>) {
     }
 }
 
-#[test]
-fn every_test_that_the_page_of_faults_names_is_there() {
-    let page = fs::read_to_string(root().join("docs/faults.md")).expect("the page");
+/// The tests that a page names, which are more than so many.
+fn named(page: &str, most: usize) -> BTreeSet<String> {
+    let page = fs::read_to_string(root().join(page)).expect("the page");
     // What stands between two backticks.
     let quoted = page
         .lines()
@@ -40,13 +41,20 @@ fn every_test_that_the_page_of_faults_names_is_there() {
         let lower = |c: char| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit();
         name.chars().all(lower) && name.split('_').count() >= WORDS
     };
-    let named: BTreeSet<&str> = quoted.filter(is_test).collect();
-    assert!(named.len() > 70, "{}", named.len());
+    let named: BTreeSet<String> = quoted.filter(is_test).map(str::to_owned).collect();
+    assert!(named.len() > most, "{}", named.len());
+    named
+}
+
+#[test]
+fn every_test_that_a_page_names_is_there() {
     let mut found = HashSet::new();
     functions(&root().join("crates"), &mut found);
-    let missing: Vec<_> = named
-        .iter()
-        .filter(|name| !found.contains(**name))
-        .collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    for (page, most) in [("docs/faults.md", 70), ("docs/commands.md", 40)] {
+        let missing: Vec<_> = named(page, most)
+            .into_iter()
+            .filter(|name| !found.contains(name))
+            .collect();
+        assert!(missing.is_empty(), "{page}: {missing:?}");
+    }
 }

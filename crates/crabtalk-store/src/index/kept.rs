@@ -358,7 +358,7 @@ mod tests {
             .file_name()
             .and_then(|name| name.to_str())
             .expect("a name");
-        index.lock().discard(gone, &trash).expect("is removed");
+        index.lock().discard(gone, &trash, 1).expect("is removed");
         std::mem::forget(index);
         let (files, index) = home.life();
         let mut latest: Vec<_> = index.latest(3).expect("lists");
