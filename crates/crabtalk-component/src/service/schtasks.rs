@@ -16,6 +16,9 @@ pub(super) fn task(definition: &Definition) -> Vec<u8> {
 pub(super) fn text(definition: &Definition) -> String {
     // Nothing takes the output of a task, so a shell writes it to the log. Its
     // own quoting is the outermost: all of the line stands in one pair of quotes.
+    // A line of `cmd /c` is read as one that a person types: `%` stands for itself
+    // unless two of them enclose the name of a variable that there is, and doubling it,
+    // as in a batch file, would make two.
     let words: Vec<String> = definition
         .command
         .iter()
@@ -23,9 +26,9 @@ pub(super) fn text(definition: &Definition) -> String {
         .collect();
     let line = format!(
         "/d /s /c \"set \"CRABTALK_HOME={home}\" && {command} >> {log} 2>&1\"",
-        home = for_shell(&definition.home.path().display().to_string()),
-        command = for_shell(&words.join(" ")),
-        log = for_shell(&argument(&definition.log())),
+        home = definition.home.path().display(),
+        command = words.join(" "),
+        log = argument(&definition.log()),
     );
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-16\"?>\r\n\
@@ -49,11 +52,6 @@ pub(super) fn text(definition: &Definition) -> String {
         )),
         line = escaped(&line),
     )
-}
-
-/// `%` begins a variable in the shell.
-fn for_shell(text: &str) -> String {
-    text.replace('%', "%%")
 }
 
 /// A word as programs take their command lines apart: backslashes count only

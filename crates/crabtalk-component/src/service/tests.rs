@@ -101,15 +101,152 @@ fn a_task_reads_back() {
             .to_owned()
     };
     assert_eq!(of("Command"), "cmd.exe");
-    assert!(of("Arguments").contains("set \"CRABTALK_HOME=/home/a b/50%%/<crab>\""));
-    assert!(
-        of("Arguments").contains("\"/opt/my apps/100%%/\\\"x\\\"/$HOME\\<&'>é\" serve \"a b\"")
-    );
+    assert!(of("Arguments").contains("set \"CRABTALK_HOME=/home/a b/50%/<crab>\""));
+    assert!(of("Arguments").contains("\"/opt/my apps/100%/\\\"x\\\"/$HOME\\<&'>é\" serve \"a b\""));
     assert_eq!(
         of("Description"),
         "CrabTalk search: Finds 100% of <things> & \"more\""
     );
 }
+
+/// What schema 1.2 of tasks (MS-TSCH 2.5) allows in an element that we write: its
+/// children, or what kind of text. The scheduler refuses a task with any other.
+fn allowed(element: &str) -> Result<&'static [&'static str], &'static str> {
+    Ok(match element {
+        "Task" => &[
+            "RegistrationInfo",
+            "Triggers",
+            "Settings",
+            "Data",
+            "Principals",
+            "Actions",
+        ],
+        "RegistrationInfo" => &[
+            "URI",
+            "SecurityDescriptor",
+            "Source",
+            "Date",
+            "Author",
+            "Version",
+            "Description",
+            "Documentation",
+        ],
+        "Triggers" => &[
+            "BootTrigger",
+            "RegistrationTrigger",
+            "IdleTrigger",
+            "TimeTrigger",
+            "EventTrigger",
+            "LogonTrigger",
+            "SessionStateChangeTrigger",
+            "CalendarTrigger",
+        ],
+        // A sequence: what stands here has to be in this order.
+        "LogonTrigger" => &[
+            "Enabled",
+            "StartBoundary",
+            "EndBoundary",
+            "Repetition",
+            "ExecutionTimeLimit",
+            "UserId",
+            "Delay",
+        ],
+        "Principals" => &["Principal"],
+        "Principal" => &[
+            "UserId",
+            "LogonType",
+            "GroupId",
+            "DisplayName",
+            "RunLevel",
+            "ProcessTokenSidType",
+            "RequiredPrivileges",
+        ],
+        "Settings" => &[
+            "AllowStartOnDemand",
+            "RestartOnFailure",
+            "MultipleInstancesPolicy",
+            "DisallowStartIfOnBatteries",
+            "StopIfGoingOnBatteries",
+            "AllowHardTerminate",
+            "StartWhenAvailable",
+            "NetworkProfileName",
+            "RunOnlyIfNetworkAvailable",
+            "NetworkSettings",
+            "WakeToRun",
+            "Enabled",
+            "Hidden",
+            "DeleteExpiredTaskAfter",
+            "IdleSettings",
+            "ExecutionTimeLimit",
+            "Priority",
+            "RunOnlyIfIdle",
+        ],
+        "RestartOnFailure" => &["Interval", "Count"],
+        "Actions" => &["Exec", "ComHandler", "SendEmail", "ShowMessage"],
+        "Exec" => &["Command", "Arguments", "WorkingDirectory"],
+        "Enabled" | "DisallowStartIfOnBatteries" | "StopIfGoingOnBatteries" => {
+            return Err("true false");
+        }
+        "LogonType" => return Err("S4U Password InteractiveToken"),
+        "RunLevel" => return Err("LeastPrivilege HighestAvailable"),
+        "MultipleInstancesPolicy" => return Err("Parallel Queue IgnoreNew StopExisting"),
+        "ExecutionTimeLimit" | "Interval" => return Err("PT0S PT1M"),
+        "Count" => return Err("10"),
+        "Command" | "Arguments" | "Description" => return Err(""),
+        other => panic!("{other} is not in the schema"),
+    })
+}
+
+#[test]
+fn a_task_is_one_of_its_schema() {
+    let text = schtasks::text(&odd());
+    let task = roxmltree::Document::parse(&text).expect("XML");
+    let root = task.root_element();
+    assert_eq!(root.attribute("version"), Some("1.2"));
+    let author = |name: &str| {
+        let mut all = root.descendants();
+        all.find(|node| node.has_tag_name((NAMESPACE, name)))
+    };
+    // Whose actions they are is one of the principals.
+    let of = author("Actions").and_then(|node| node.attribute("Context"));
+    assert_eq!(
+        of,
+        author("Principal").and_then(|node| node.attribute("id"))
+    );
+    for node in root.descendants().filter(roxmltree::Node::is_element) {
+        let name = node.tag_name();
+        assert_eq!(name.namespace(), Some(NAMESPACE), "{}", name.name());
+        let children: Vec<&str> = node
+            .children()
+            .filter(roxmltree::Node::is_element)
+            .map(|child| child.tag_name().name())
+            .collect();
+        match allowed(name.name()) {
+            Ok(allowed) => {
+                let places = children.iter().map(|child| {
+                    let place = allowed.iter().position(|known| known == child);
+                    place.unwrap_or_else(|| panic!("{child} in {}", name.name()))
+                });
+                let mut places: Vec<usize> = places.collect();
+                if matches!(name.name(), "LogonTrigger" | "Exec" | "RestartOnFailure") {
+                    assert!(places.is_sorted(), "{} in order", name.name());
+                }
+                let count = places.len();
+                places.sort_unstable();
+                places.dedup();
+                assert_eq!(places.len(), count, "each once in {}", name.name());
+                assert!(count > 0, "{} is empty", name.name());
+            }
+            Err(values) => {
+                let said = node.text().unwrap_or_default();
+                let known = values.is_empty() || values.split(' ').any(|value| value == said);
+                assert!(known && children.is_empty(), "{}: {said}", name.name());
+            }
+        }
+    }
+}
+
+const NAMESPACE: &str = "http://schemas.microsoft.com/windows/2004/02/mit/task";
 
 #[test]
 fn what_no_definition_can_hold_is_refused() {
