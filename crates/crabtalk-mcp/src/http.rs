@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Longest answer that is no stream: the longest frame of our own protocol.
 const MAX_BODY: usize = 16 << 20;
@@ -81,6 +82,9 @@ pub(crate) struct Streamable {
     pub(crate) doubt: Arc<Notify>,
     /// Where somebody may have logged in.
     pub(crate) tokens: Option<Arc<Tokens>>,
+    /// Cancelled when nobody waits for this connection any more: the library's task
+    /// would wait for a handshake's answer for as long as the server keeps silent.
+    pub(crate) over: CancellationToken,
 }
 
 type Failure = StreamableHttpError<HttpError>;
@@ -122,7 +126,16 @@ impl Streamable {
     }
 
     async fn send_as_it_is(&self, request: Request) -> Result<Answer, Failure> {
-        let answered = self.http.send(request).await;
+        let over = self.over.clone();
+        let answered = tokio::select! {
+            biased;
+            () = over.cancelled() => return Err(StreamableHttpError::TransportChannelClosed),
+            answered = self.http.send(request) => answered,
+        };
+        let answered = answered.map(|answer| Answer {
+            body: answer.body.take_until(over.cancelled_owned()).boxed(),
+            ..answer
+        });
         if answered.is_err() {
             self.doubt.notify_one();
         }

@@ -34,7 +34,7 @@ mod test;
 
 pub use http::{Answer, Http, HttpError, Request};
 pub use names::{MAX_SERVER_NAME, check_server_name};
-pub use oauth::{Client as OAuthClient, Secret};
+pub use oauth::{Client as OAuthClient, LoggedOut, Secret};
 pub use output::Outputs;
 pub use owner::Listener;
 pub use program::Programs;

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 /// Longest message of a program, as over HTTP.
@@ -86,6 +86,8 @@ pub(crate) struct Connection {
     pub(crate) changed: Arc<Notify>,
     /// Something hints at the server's end.
     pub(crate) doubt: Arc<Notify>,
+    /// Ends what is still under way over HTTP, when this goes.
+    _ends: DropGuard,
 }
 
 /// What connections are made with.
@@ -130,9 +132,9 @@ impl Means {
         Some(tokens)
     }
 
-    /// The file of a login is another one by now.
-    pub(crate) fn forget_tokens(&self, name: &str) {
-        self.all_tokens().remove(name);
+    /// The file of a login is another one by now; the tokens of the one before.
+    pub(crate) fn forget_tokens(&self, name: &str) -> Option<Arc<Tokens>> {
+        self.all_tokens().remove(name)
     }
 }
 
@@ -143,6 +145,8 @@ struct Attempt {
     complaints: Complaints,
     tokens: Option<Arc<Tokens>>,
     doubt: Arc<Notify>,
+    /// Ends what is under way over HTTP.
+    over: CancellationToken,
 }
 
 /// What the library makes of a handshake.
@@ -176,6 +180,7 @@ impl Attempt {
             http,
             doubt: Arc::clone(&self.doubt),
             tokens,
+            over: self.over.clone(),
         };
         let transport = HttpTransport::with_client(client, transport(&url, headers));
         Ok(serve_client_with_ct(handler, transport, stop).await)
@@ -234,11 +239,14 @@ impl Connection {
         let stop = CancellationToken::new();
         // Of a handshake that is given up nothing stays.
         let guard = stop.clone().drop_guard();
+        let over = CancellationToken::new();
+        let ends = over.clone().drop_guard();
         let mut attempt = Attempt {
             child: None,
             complaints: Complaints::default(),
             tokens: means.tokens(settings),
             doubt: Arc::clone(&doubt),
+            over,
         };
         let running = match attempt.shake_hands(means, settings, handler, stop).await? {
             Ok(running) => running,
@@ -272,6 +280,7 @@ impl Connection {
             complaints: attempt.complaints,
             changed,
             doubt,
+            _ends: ends,
         })
     }
 

@@ -12,6 +12,7 @@
 mod calls;
 mod kept;
 mod login;
+mod revoke;
 mod tokens;
 
 pub(crate) use kept::Logins;
@@ -49,6 +50,22 @@ impl std::fmt::Debug for Secret {
 /// Which command mends that a server wants a login.
 pub(crate) fn wanted(name: &str) -> String {
     format!("it wants a login: `crabtalk mcps login {name}`")
+}
+
+/// What came of a logout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoggedOut {
+    /// Nobody was logged in.
+    Nobody,
+    /// The login is forgotten here, and the server has taken its tokens back if it
+    /// says that it can.
+    Done,
+    /// The login is forgotten here, and the server has not taken its tokens back
+    /// though it says that it can.
+    HereAlone {
+        /// What may still count there, and why.
+        why: String,
+    },
 }
 
 /// Says what went wrong, with its causes.

@@ -8,7 +8,7 @@ use crate::http::Http;
 use crate::link::Means;
 use crate::list::Tools;
 use crate::names::check_server_name;
-use crate::oauth::{Logins, Pending};
+use crate::oauth::{LoggedOut, Logins, Pending};
 use crate::output::Outputs;
 use crate::owner;
 use crate::program::Programs;
@@ -336,18 +336,24 @@ impl Servers {
         Ok(())
     }
 
-    /// Forgets a login; whether there was one.
+    /// Forgets a login, and takes its tokens back at the server if it says that it
+    /// can.
     ///
     /// # Errors
     /// Why it stays.
-    pub async fn log_out(&self, name: &str) -> Result<bool, String> {
+    pub async fn log_out(&self, name: &str) -> Result<LoggedOut, String> {
         self.pending().remove(name);
-        let was = self.0.means.logins.forget(name).await?;
-        self.0.means.forget_tokens(name);
-        if was {
+        let means = &self.0.means;
+        if let Some(tokens) = means.forget_tokens(name) {
+            tokens.close().await;
+        }
+        let ended = means.logins.end(name, Arc::clone(&means.http)).await;
+        // Whoever called meanwhile has read what is there no more.
+        means.forget_tokens(name);
+        if ended != Ok(LoggedOut::Nobody) {
             self.restart(name);
         }
-        Ok(was)
+        ended
     }
 
     /// Lets a server begin anew, with what is known by now.

@@ -60,7 +60,9 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
         Mcps::Logout { name } => {
             let request = LogoutMcpMsg { name: name.clone() };
             context.connection().await?.logout_mcp(request).await?;
-            let said = format!("crabtalk: the login to {name} is forgotten here");
+            let said = format!(
+                "crabtalk: the login to {name} is forgotten here, and taken back there if it offers that"
+            );
             context.done(json!({"logged_out": name}), &said)
         }
         Mcps::Enable { name } => switch(context, name, true).await,

@@ -4,6 +4,7 @@
 //! to the loopback of that machine, and nowhere else.
 
 use super::Session;
+use crabtalk_mcp::LoggedOut;
 use crabtalk_proto::*;
 
 impl Session {
@@ -38,8 +39,14 @@ impl Session {
             return Err(Status::bad_request(format!("{name:?} is no server's name")));
         }
         match self.node.mcps().servers.log_out(&name).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Status::not_found(format!("nobody is logged in to {name}"))),
+            Ok(LoggedOut::Done) => Ok(()),
+            Ok(LoggedOut::Nobody) => {
+                Err(Status::not_found(format!("nobody is logged in to {name}")))
+            }
+            Ok(LoggedOut::HereAlone { why }) => Err(Status::new(
+                code::PROVIDER,
+                format!("the login to {name} is forgotten here; {why}"),
+            )),
             Err(why) => Err(Status::internal(why)),
         }
     }

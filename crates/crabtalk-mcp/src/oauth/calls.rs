@@ -43,7 +43,7 @@ impl OAuthHttpClient for Calls {
 }
 
 impl Calls {
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         mut request: http::Request<Bytes>,
         follows: bool,

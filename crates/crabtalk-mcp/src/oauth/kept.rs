@@ -2,6 +2,9 @@
 //!
 //! Invariant: what was kept for one address is nothing to another one.
 
+use super::LoggedOut;
+use super::revoke::Revocation;
+use crate::http::Http;
 use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,6 +30,9 @@ pub(super) struct Kept {
     /// The client's secret, where it was given one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) client_secret: String,
+    /// Where the tokens can be taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) revocation: Option<Revocation>,
     pub(super) credentials: StoredCredentials,
 }
 
@@ -45,8 +51,8 @@ impl Logins {
         self.folder.join(format!("{name}.json"))
     }
 
-    /// What is kept for a server at this address. Blocks.
-    fn load(&self, name: &str, url: &str) -> Result<Option<Kept>, String> {
+    /// What is kept for a server, wherever it was. Blocks.
+    fn read(&self, name: &str) -> Result<Option<Kept>, String> {
         let path = self.path(name);
         let bytes = match crabtalk_files::read(&path, MAX_FILE) {
             Ok(bytes) => bytes,
@@ -54,9 +60,15 @@ impl Logins {
             Err(error) => return Err(format!("its login {}: {error}", path.display())),
         };
         // The library's words on a broken file might show what is in it.
-        let kept: Kept = serde_json::from_slice(&bytes)
-            .map_err(|_| format!("its login {} cannot be read", path.display()))?;
-        Ok((kept.url == url).then_some(kept))
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|_| format!("its login {} cannot be read", path.display()))
+    }
+
+    /// What is kept for a server at this address. Blocks.
+    fn load(&self, name: &str, url: &str) -> Result<Option<Kept>, String> {
+        let kept = self.read(name)?;
+        Ok(kept.filter(|kept| kept.url == url))
     }
 
     /// Blocks.
@@ -78,8 +90,34 @@ impl Logins {
         }
     }
 
+    /// Forgets a login, and takes its tokens back where they were given.
+    ///
+    /// # Errors
+    /// Why it stays.
+    pub(crate) async fn end(
+        self: &Arc<Self>,
+        name: &str,
+        http: Arc<dyn Http>,
+    ) -> Result<LoggedOut, String> {
+        let (logins, named) = (Arc::clone(self), name.to_owned());
+        // What cannot be read is forgotten all the same.
+        let read = blocking(move || logins.read(&named)).await;
+        if !self.forget(name).await? {
+            return Ok(LoggedOut::Nobody);
+        }
+        let Ok(Some(kept)) = read else {
+            let why = "its file could not be read, so that nothing was taken back there".into();
+            return Ok(LoggedOut::HereAlone { why });
+        };
+        let Some(revocation) = &kept.revocation else {
+            return Ok(LoggedOut::Done);
+        };
+        let taken = revocation.take_back(&kept, http).await;
+        Ok(taken.map_or_else(|why| LoggedOut::HereAlone { why }, |()| LoggedOut::Done))
+    }
+
     /// The same from a task.
-    pub(crate) async fn forget(self: &Arc<Self>, name: &str) -> Result<bool, String> {
+    async fn forget(self: &Arc<Self>, name: &str) -> Result<bool, String> {
         let (logins, name) = (Arc::clone(self), name.to_owned());
         blocking(move || logins.remove(&name)).await
     }
@@ -99,8 +137,17 @@ pub(super) struct Place {
     url: String,
     /// What the file says, once it was read.
     known: Mutex<Option<Option<Kept>>>,
-    /// The client's secret, for what is saved next.
-    secret: Mutex<String>,
+    /// What is saved next beside the tokens.
+    beside: Mutex<Beside>,
+    /// Held while the file is written; `true` once nothing may be written any more.
+    closed: Arc<Mutex<bool>>,
+}
+
+/// What is kept beside the tokens.
+#[derive(Clone, Default)]
+pub(super) struct Beside {
+    pub(super) client_secret: String,
+    pub(super) revocation: Option<Revocation>,
 }
 
 impl Place {
@@ -110,7 +157,8 @@ impl Place {
             name: name.to_owned(),
             url: url.to_owned(),
             known: Mutex::default(),
-            secret: Mutex::default(),
+            beside: Mutex::default(),
+            closed: Arc::default(),
         }
     }
 
@@ -134,23 +182,52 @@ impl Place {
         Ok(kept)
     }
 
-    pub(super) fn set_secret(&self, secret: String) {
-        *self.secret.lock().unwrap_or_else(PoisonError::into_inner) = secret;
+    pub(super) fn set_beside(&self, beside: Beside) {
+        *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = beside;
+    }
+
+    /// Lets nothing be kept any more. Blocks while something is.
+    fn close(&self) {
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// The same from a task.
+    pub(super) async fn closed(self: &Arc<Self>) {
+        let place = Arc::clone(self);
+        // It cannot fail.
+        let _ = blocking(move || {
+            place.close();
+            Ok(())
+        })
+        .await;
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), String> {
-        let secret = self
-            .secret
+        let Beside {
+            client_secret,
+            revocation,
+        } = self
+            .beside
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let kept = Kept {
             url: self.url.clone(),
-            client_secret: secret,
+            client_secret,
+            revocation,
             credentials,
         };
         let (logins, name, written) = (Arc::clone(&self.logins), self.name.clone(), kept.clone());
-        blocking(move || logins.save(&name, &written)).await?;
+        let closed = Arc::clone(&self.closed);
+        blocking(move || {
+            // Held over the write, so that a logout finds the file whole or finds none.
+            let closed = closed.lock().unwrap_or_else(PoisonError::into_inner);
+            match *closed {
+                true => Err("somebody has logged out meanwhile".into()),
+                false => logins.save(&name, &written),
+            }
+        })
+        .await?;
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Some(kept));
         Ok(())
     }
@@ -230,7 +307,10 @@ mod tests {
         let place = |url: &str| Place::new(Arc::clone(&logins), "tickets", url);
         let one = place("https://one/mcp");
         assert!(one.kept().await.expect("nothing yet").is_none());
-        one.set_secret("client's".into());
+        one.set_beside(Beside {
+            client_secret: "client's".into(),
+            revocation: None,
+        });
         one.save(credentials()).await.expect("saved");
         let again = place("https://one/mcp").kept().await.expect("read");
         let again = again.expect("it is kept");
@@ -251,6 +331,11 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600);
         }
         assert_eq!(logins.forget("tickets").await, Ok(true));
+        assert_eq!(logins.forget("tickets").await, Ok(false));
+        // A renewal that ends after the logout brings nothing back.
+        let late = Arc::new(place("https://one/mcp"));
+        late.closed().await;
+        late.save(credentials()).await.expect_err("it is over");
         assert_eq!(logins.forget("tickets").await, Ok(false));
         std::fs::write(folder.path().join("oauth/tickets.json"), "{s3cret").expect("written");
         let why = place("https://one/mcp")

@@ -1,5 +1,7 @@
 //! A login: from the address that a person opens to the tokens in the file.
 
+use super::kept::Beside;
+use super::revoke::Revocation;
 use super::{Client, Tokens, words};
 use crate::http::Request;
 use bytes::Bytes;
@@ -38,7 +40,9 @@ impl Pending {
         let found = manager
             .resolve_metadata_from_challenge(challenge.as_deref())
             .await;
-        manager.set_metadata(found.map_err(|e| words(&e))?.metadata);
+        let found = found.map_err(|e| words(&e))?.metadata;
+        let revocation = Revocation::of(&found);
+        manager.set_metadata(found);
         let scopes = match client.scopes.is_empty() {
             true => manager.select_initial_scopes(&[]).await,
             false => client.scopes.clone(),
@@ -62,7 +66,10 @@ impl Pending {
             }
             manager.configure_client(known).map_err(|e| words(&e))?;
         }
-        tokens.place.set_secret(secret);
+        tokens.place.set_beside(Beside {
+            client_secret: secret,
+            revocation,
+        });
         let address = manager.get_authorization_url(&scopes).await;
         Ok(Self {
             address: address.map_err(|e| words(&e))?,

@@ -2,7 +2,7 @@
 //! renew it.
 
 use super::calls::Calls;
-use super::kept::{Logins, Place, Store};
+use super::kept::{Beside, Logins, Place, Store};
 use super::{wanted, words};
 use crate::http::Http;
 use futures_util::future::{FutureExt, Shared};
@@ -10,11 +10,14 @@ use oauth2::TokenResponse;
 use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::task::TaskTracker;
 
 /// A token that ends so soon is renewed before it is sent.
 const ALMOST_OVER_SECS: u64 = 30;
+
+/// How long a logout waits for a renewal that has begun.
+const RENEWAL_WITHIN: Duration = Duration::from_secs(10);
 
 /// What comes of a renewal: the new token.
 type Renewal = Shared<Pin<Box<dyn Future<Output = Result<String, NoToken>> + Send>>>;
@@ -147,7 +150,10 @@ impl Tokens {
         if !is_known.map_err(|e| broken(&e))? {
             return Err(NoToken::Login);
         }
-        self.place.set_secret(kept.client_secret.clone());
+        self.place.set_beside(Beside {
+            client_secret: kept.client_secret.clone(),
+            revocation: kept.revocation.clone(),
+        });
         if !kept.client_secret.is_empty() {
             let client = OAuthClientConfig::new(kept.credentials.client_id, self.url.clone())
                 .with_client_secret(kept.client_secret);
@@ -164,6 +170,16 @@ impl Tokens {
             }
             Err(error) => Err(broken(&error)),
         }
+    }
+
+    /// Waits for a renewal that has begun, and lets none be kept that comes later.
+    pub(crate) async fn close(&self) {
+        let under_way = self.state().renewal.clone();
+        if let Some(renewal) = under_way {
+            // One that takes longer is told that it came too late.
+            let _ = tokio::time::timeout(RENEWAL_WITHIN, renewal).await;
+        }
+        self.place.closed().await;
     }
 
     /// What speaks to the authorization server, with what is kept.

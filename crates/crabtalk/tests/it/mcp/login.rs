@@ -308,3 +308,50 @@ async fn a_login_that_nobody_began_or_that_was_refused_changes_nothing() {
     );
     assert!(!kept(&env).exists());
 }
+
+#[tokio::test]
+async fn a_logout_takes_the_tokens_back_at_a_server_that_offers_it() {
+    if !has_tools("login", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    allowing(&env);
+    let tickets = Tickets::start(&env).await;
+    tickets.control("revocation=on").await;
+    // One that registers on the fly, one that somebody has registered, and one that
+    // describes itself at an address.
+    let by_hand = "[mcp.tickets.oauth]\nclient_id = \"by:hand\"\nclient_secret = \"s3cret/+\"";
+    let described = "[mcp.tickets.oauth]\nclient_id = \"https://me.example/crabtalk.json\"";
+    let mut revoked = 0;
+    for client in ["", by_hand, described] {
+        env.config(&tickets.config(client));
+        let daemon = env.daemon().await;
+        comes_to_be(&env, "tickets", "failed").await;
+        log_in(&env).await;
+        comes_to_be(&env, "tickets", "connected").await;
+        assert_eq!(call(&env, "hello").await.output, "hello");
+        // What was renewed is taken back, not what it was renewed from.
+        tickets.control("revoke=access").await;
+        assert_eq!(call(&env, "again").await.output, "again");
+        let out = env.run(&["mcps", "logout", "tickets"]).await;
+        assert_eq!(out.code, Some(0), "{client}: {}", out.stderr);
+        assert!(!kept(&env).exists());
+        revoked += 2;
+        let counts = tickets.control("state").await;
+        assert_eq!(counts["revoked"], revoked, "{client}: {counts}");
+        daemon.kill().await;
+    }
+
+    // It is forgotten here whatever the server says, and the person hears of it.
+    let _daemon = env.daemon().await;
+    comes_to_be(&env, "tickets", "failed").await;
+    log_in(&env).await;
+    tickets.control("revocation=broken").await;
+    let out = env.run(&["mcps", "logout", "tickets"]).await;
+    assert_ne!(out.code, Some(0));
+    for word in ["forgotten here", "may still count there", "503"] {
+        assert!(out.stderr.contains(word), "{word}: {}", out.stderr);
+    }
+    assert!(!out.stderr.contains("rt-"), "{}", out.stderr);
+    assert!(!kept(&env).exists());
+}

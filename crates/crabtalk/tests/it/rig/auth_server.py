@@ -4,7 +4,9 @@ server that gives it: `auth_server.py FILE` writes its port to FILE.
 It is stricter than most: a code counts once, for one client, address and challenge;
 a token is renewed with the newest refresh token alone, and an old one revokes all.
 What tests ask of it is at /control: `/control?revoke=access`, `revoke=all`,
-`lasts=SECONDS`, `scope=SCOPE`, `state`.
+`lasts=SECONDS`, `scope=SCOPE`, `revocation=on|broken`, `state`. A client that was
+registered by hand is `by:hand`, with the secret `s3cret/+`; one that describes itself
+at an address is `https://me.example/crabtalk.json`.
 """
 
 import base64
@@ -22,12 +24,16 @@ WELL_KNOWN = "/.well-known/oauth-"
 class State:
     lasts = 3600
     scope = "tools"
-    clients = {}
+    revocation = ""
+    clients = {
+        "by:hand": {"secret": "s3cret/+"},
+        "https://me.example/crabtalk.json": {},
+    }
     codes = {}
     access = {}
     refresh = {}
     spent = set()
-    counts = {"registered": 0, "exchanged": 0, "renewed": 0, "refused": 0, "reused": 0}
+    counts = {"registered": 0, "exchanged": 0, "renewed": 0, "refused": 0, "reused": 0, "revoked": 0}
 
 
 class Handler(mcp_server.Handler):
@@ -54,7 +60,8 @@ class Handler(mcp_server.Handler):
                 "scopes_supported": [State.scope],
             })
         elif path == WELL_KNOWN + "authorization-server":
-            self.say(200, {
+            more = {"revocation_endpoint": self.base() + "/revoke"} if State.revocation else {}
+            self.say(200, more | {
                 "issuer": self.base(),
                 "authorization_endpoint": self.base() + "/authorize",
                 "token_endpoint": self.base() + "/token",
@@ -62,7 +69,7 @@ class Handler(mcp_server.Handler):
                 "response_types_supported": ["code"],
                 "grant_types_supported": ["authorization_code", "refresh_token"],
                 "code_challenge_methods_supported": ["S256"],
-                "token_endpoint_auth_methods_supported": ["none"],
+                "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
                 "authorization_response_iss_parameter_supported": True,
             })
         elif path == "/authorize":
@@ -78,7 +85,8 @@ class Handler(mcp_server.Handler):
         client = State.clients.get(asked.get("client_id"))
         wrong = (
             client is None
-            or asked.get("redirect_uri") not in client["redirect_uris"]
+            # Of one that is known otherwise any port of the loopback is.
+            or asked.get("redirect_uri") not in client.get("redirect_uris", [asked.get("redirect_uri")])
             or asked.get("response_type") != "code"
             or asked.get("code_challenge_method") != "S256"
             or asked.get("resource") != self.base() + "/mcp"
@@ -99,6 +107,8 @@ class Handler(mcp_server.Handler):
             State.lasts = int(asked["lasts"])
         if "scope" in asked:
             State.scope = asked["scope"]
+        if "revocation" in asked:
+            State.revocation = asked["revocation"]
         if "revoke" in asked:
             State.access.clear()
             if asked["revoke"] == "all":
@@ -131,8 +141,30 @@ class Handler(mcp_server.Handler):
             State.clients[name] = wanted
             return self.say(201, {"client_id": name, **wanted})
         if self.path == "/token":
-            return self.token(dict(urllib.parse.parse_qsl(body.decode())))
+            return self.token(self.proven(body))
+        if self.path == "/revoke":
+            return self.revoke(self.proven(body))
         self.say(404, {})
+
+    def proven(self, body):
+        """What a form asks for, with the client that it is from; None: it is not."""
+        asked = dict(urllib.parse.parse_qsl(body.decode()))
+        how, _, pair = self.headers.get("Authorization", "").partition(" ")
+        if how == "Basic":
+            name, _, secret = base64.b64decode(pair).decode().partition(":")
+            asked["client_id"] = urllib.parse.unquote_plus(name)
+            asked["client_secret"] = urllib.parse.unquote_plus(secret)
+        client = State.clients.get(asked.get("client_id"), {})
+        return asked if asked.get("client_secret") == client.get("secret") else {}
+
+    def revoke(self, asked):
+        if State.revocation == "broken":
+            return self.say(503, {"error": "temporarily_unavailable"})
+        if asked.get("client_id") not in State.clients or "token" not in asked:
+            return self.say(401, {"error": "invalid_client"})
+        was = State.refresh.pop(asked["token"], None) or State.access.pop(asked["token"], None)
+        State.counts["revoked"] += 1 if was else 0
+        self.say(200, {})
 
     def token(self, asked):
         if asked.get("resource") != self.base() + "/mcp":
