@@ -1,4 +1,4 @@
-//! `cargo xtask torture`, `cargo xtask crash` and `cargo xtask soak`: the endurance tests of the
+//! `cargo xtask torture`, `crash`, `chaos` and `soak`: the endurance tests of the
 //! binary, for longer, against a release build.
 
 mod picture;
@@ -12,6 +12,9 @@ const KILLS: u64 = 200;
 
 /// Minutes unless told otherwise.
 const MINUTES: f64 = 10.0;
+
+/// The same for components, of which each minute ends with a look at what is left.
+const CHAOS_MINUTES: u64 = 20;
 
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -70,6 +73,22 @@ pub(crate) fn crash(points: Option<&str>, seed: Option<&str>) -> anyhow::Result<
         &[
             ("CRABTALK_CRASH_POINTS", points.to_string()),
             ("CRABTALK_CRASH_SEED", seed.to_string()),
+        ],
+    )
+}
+
+/// Lets components die, hang and be replaced for so many minutes, and writes what each
+/// minute left.
+pub(crate) fn chaos(minutes: Option<&str>, seed: Option<&str>) -> anyhow::Result<()> {
+    let minutes: u64 = minutes.map_or(Ok(CHAOS_MINUTES), str::parse)?;
+    let seed: u64 = seed.map_or(Ok(1), str::parse)?;
+    let csv = docs()?.join("chaos.csv");
+    run(
+        "chaos",
+        &[
+            ("CRABTALK_CHAOS_SECS", (minutes * 60).to_string()),
+            ("CRABTALK_CHAOS_SEED", seed.to_string()),
+            ("CRABTALK_CHAOS_CSV", csv.display().to_string()),
         ],
     )
 }

@@ -24,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask CHORE
                             measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
   crash [POINTS [SEED]]     kill it at every call that changes a file
+  chaos [MINUTES] [SEED]    let components die and hang, and write what that leaves
   soak [MINUTES]            let clients misbehave, and draw what that costs
   attack [MINUTES [SEED]]   run what rules allow beside a canary
   draw                      draw docs/soak.csv again
@@ -57,6 +58,9 @@ fn main() -> anyhow::Result<()> {
         ("crash", []) => endurance::crash(None, None),
         ("crash", [points]) => endurance::crash(Some(points), None),
         ("crash", [points, seed]) => endurance::crash(Some(points), Some(seed)),
+        ("chaos", []) => endurance::chaos(None, None),
+        ("chaos", [minutes]) => endurance::chaos(Some(minutes), None),
+        ("chaos", [minutes, seed]) => endurance::chaos(Some(minutes), Some(seed)),
         ("soak", []) => endurance::soak(None),
         ("soak", [minutes]) => endurance::soak(Some(minutes)),
         ("attack", []) => attack::run(None, None),

@@ -27,6 +27,10 @@ pub(crate) async fn give_back(runtime: &Runtime) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         runtime.tidy_events();
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let in_use = tokio::task::spawn_blocking(crabtalk_heap::in_use).await;
+            tracing::debug!(in_use = in_use.ok().flatten(), "the heap");
+        }
         let (conversations, _) = runtime.load();
         most = most.max(conversations);
         looks += 1;

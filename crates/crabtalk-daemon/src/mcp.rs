@@ -163,13 +163,18 @@ impl Mcps {
     }
 }
 
-/// The beats of servers' lives. Tests make them faster.
+/// The beats of servers' lives. Tests have others.
 fn pace() -> Pace {
     let mut pace = Pace::default();
-    let faster = std::env::var("CRABTALK_MCP_PING_MS").ok();
-    if let Some(ms) = faster.and_then(|ms| ms.parse().ok()) {
-        let beat = Duration::from_millis(ms);
+    let other = |name: &str| {
+        let ms = std::env::var(name).ok()?.parse().ok()?;
+        Some(Duration::from_millis(ms))
+    };
+    if let Some(beat) = other("CRABTALK_MCP_PING_MS") {
         (pace.ping, pace.answer, pace.hanging) = (beat, beat, beat);
+    }
+    if let Some(apart) = other("CRABTALK_MCP_CHANGES_MS") {
+        pace.changes = apart;
     }
     pace
 }

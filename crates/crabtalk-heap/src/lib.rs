@@ -4,8 +4,9 @@
 //! what was freed below anything that still lives, so that a daemon would stay
 //! as large as its busiest moment. Two calls change that. The kernel keeps mapped
 //! what code a process has run once, 64 KiB around each function; a third call
-//! ends that. They are the only foreign functions that CrabTalk names itself: hence
-//! a crate of its own, with nothing else in it. Elsewhere than with glibc on Linux
+//! ends that. A fourth tells what is in use, so that what was lost can be told from
+//! what is only scattered. They are the only foreign functions that CrabTalk names
+//! itself: hence a crate of its own, with nothing else in it. Elsewhere than with glibc on Linux
 //! they do nothing.
 
 /// Makes all threads share one heap. For a process whose threads hand over
@@ -24,6 +25,24 @@ pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // The result says whether anything was given back, which is no failure.
     let _ = glibc::malloc_trim(0);
+}
+
+/// Bytes that the heap has handed out and not got back; `None` where that is not
+/// known. It walks the free parts of the heap, as [`give_back`] does.
+#[must_use]
+pub fn in_use() -> Option<u64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let heap = glibc::mallinfo();
+        // What each number means beyond two gibibytes nobody knows.
+        let known = [heap.hblkhd, heap.uordblks].map(u64::try_from);
+        let [Ok(mapped), Ok(used)] = known else {
+            return None;
+        };
+        Some(mapped + used)
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    None
 }
 
 /// Unmaps the pages of this program's code and constants. What runs again is
@@ -65,7 +84,7 @@ fn code<'a>(maps: &'a str, own: &'a str) -> impl Iterator<Item = (usize, usize)>
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(
     unsafe_code,
-    reason = "declares functions that may be called by any thread; two take any number and touch free memory and settings alone, one is called with what the kernel says is this program's code"
+    reason = "declares functions that may be called by any thread; two take any number and touch free memory and settings alone, one counts, one is called with what the kernel says is this program's code"
 )]
 mod glibc {
     use std::ffi::c_int;
@@ -84,7 +103,23 @@ mod glibc {
         let _ = unsafe { madvise(from, length, MADV_DONTNEED) };
     }
 
+    /// `struct mallinfo`, as malloc.h has it: ten numbers, of which those with a
+    /// letter are read. The newer form with wider numbers is missing from older
+    /// libraries.
+    #[repr(C)]
+    pub(super) struct Mallinfo {
+        _before: [c_int; 4],
+        /// Bytes in mappings of their own.
+        pub(super) hblkhd: c_int,
+        _between: [c_int; 2],
+        /// Bytes handed out of the heap.
+        pub(super) uordblks: c_int,
+        _after: [c_int; 2],
+    }
+
     unsafe extern "C" {
+        /// `struct mallinfo mallinfo(void)`, as malloc.h has it.
+        pub(super) safe fn mallinfo() -> Mallinfo;
         /// `int mallopt(int param, int value)`, as malloc.h has it.
         pub(super) safe fn mallopt(param: c_int, value: c_int) -> c_int;
         /// `int malloc_trim(size_t pad)`, as malloc.h has it.
@@ -113,6 +148,16 @@ mod tests {
         let after = mapped_kib();
         assert!(after < before, "{before} KiB, then {after} KiB");
         assert!(text.len() <= format!("{text}{text:?}").len());
+    }
+
+    #[test]
+    fn what_is_held_is_counted() {
+        let before = super::in_use().unwrap();
+        let held = vec![1_u8; 1 << 20];
+        let after = super::in_use().unwrap();
+        // Other tests free meanwhile what they held.
+        assert!(after + (1 << 19) > before, "{before}, then {after}");
+        assert!(held.len() as u64 <= after, "{after}");
     }
 
     #[test]

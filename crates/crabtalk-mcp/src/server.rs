@@ -35,6 +35,9 @@ pub struct Pace {
     pub answer: Duration,
     /// How often one that hangs is asked.
     pub hanging: Duration,
+    /// Between two lists of a server that says again and again that its tools
+    /// changed.
+    pub changes: Duration,
     /// The first pause after a failure, and the longest.
     pub pause: (Duration, Duration),
 }
@@ -48,6 +51,7 @@ impl Default for Pace {
             ping: Duration::from_secs(30),
             answer: Duration::from_secs(10),
             hanging: Duration::from_secs(5),
+            changes: Duration::from_secs(1),
             pause: (Duration::from_millis(250), Duration::from_secs(60)),
         }
     }
@@ -496,13 +500,23 @@ impl Work {
         );
         let link = Arc::clone(&connection.link);
         let mut next_ping = Instant::now() + self.pace.ping;
+        let mut next_list = Instant::now();
         loop {
+            // Announced a thousand times, it is looked at once, a little later; pings
+            // go on meanwhile.
+            let announced = async {
+                sleep_until(next_list).await;
+                changed.notified().await;
+            };
             tokio::select! {
                 biased;
                 () = server.cancel.cancelled() => return Over::Cancelled,
                 why = connection.ended() => return Over::Died(why.into()),
                 () = self.at_rest(&link) => return Over::Idle,
-                () = changed.notified() => self.changed(&link).await,
+                () = announced => {
+                    self.changed(&link).await;
+                    next_list = Instant::now() + self.pace.changes;
+                }
                 () = doubt.notified() => {
                     if let Some(not) = self.gone(&link).await {
                         return Over::Died(not);

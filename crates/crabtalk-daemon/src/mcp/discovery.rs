@@ -83,8 +83,12 @@ fn scan(home: &Home) -> Vec<Found> {
 }
 
 fn read(path: &Path) -> Result<PortFile, String> {
-    let bytes = crabtalk_files::read(path, MAX_PORT_FILE_BYTES);
     let wrong = |why: &dyn std::fmt::Display| format!("its port file {}: {why}", path.display());
+    // What another place says may change without a sign in this folder.
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        return Err(wrong(&"is a link, not a regular file"));
+    }
+    let bytes = crabtalk_files::read(path, MAX_PORT_FILE_BYTES);
     let bytes = bytes.map_err(|e| wrong(&e))?;
     PortFile::parse(&bytes).map_err(|e| wrong(&e))
 }

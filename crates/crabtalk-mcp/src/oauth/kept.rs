@@ -112,7 +112,9 @@ impl Logins {
         let Some(revocation) = &kept.revocation else {
             return Ok(LoggedOut::Done);
         };
-        let taken = revocation.take_back(&kept, http).await;
+        let taken = revocation
+            .take_back(&kept.credentials, &kept.client_secret, http)
+            .await;
         Ok(taken.map_or_else(|why| LoggedOut::HereAlone { why }, |()| LoggedOut::Done))
     }
 

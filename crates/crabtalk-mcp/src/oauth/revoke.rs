@@ -5,7 +5,6 @@
 //! followed; it takes a bounded time.
 
 use super::calls::Calls;
-use super::kept::Kept;
 use crate::http::{Http, Request};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +12,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
 use oauth2::TokenResponse;
-use rmcp::transport::auth::AuthorizationMetadata;
+use rmcp::transport::auth::{AuthorizationMetadata, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,13 +49,19 @@ impl Revocation {
         })
     }
 
-    /// Takes back what was kept.
+    /// Takes back what was kept, as the client with this secret.
     ///
     /// # Errors
     /// What may still count there, and why.
-    pub(super) async fn take_back(&self, kept: &Kept, http: Arc<dyn Http>) -> Result<(), String> {
+    pub(super) async fn take_back(
+        &self,
+        kept: &StoredCredentials,
+        secret: &str,
+        http: Arc<dyn Http>,
+    ) -> Result<(), String> {
         self.check()?;
-        let Some(tokens) = &kept.credentials.token_response else {
+        let client = (kept.client_id.as_str(), secret);
+        let Some(tokens) = &kept.token_response else {
             return Ok(());
         };
         let calls = Calls(http);
@@ -64,12 +69,12 @@ impl Revocation {
         // minutes, and not every server can end it.
         if let Some(token) = tokens.refresh_token() {
             let said = self
-                .send(&calls, kept, token.secret(), "refresh_token")
+                .send(&calls, client, token.secret(), "refresh_token")
                 .await;
             said.map_err(|why| format!("its tokens may still count there: {why}"))?;
         }
         let token = tokens.access_token().secret();
-        match self.send(&calls, kept, token, "access_token").await {
+        match self.send(&calls, client, token, "access_token").await {
             Err(why) if !why.contains(UNSUPPORTED) => {
                 Err(format!("its last token may count until it ends: {why}"))
             }
@@ -96,11 +101,11 @@ impl Revocation {
     async fn send(
         &self,
         calls: &Calls,
-        kept: &Kept,
+        client: (&str, &str),
         token: &str,
         kind: &str,
     ) -> Result<(), String> {
-        let request = self.request(kept, token, kind)?;
+        let request = self.request(client, token, kind)?;
         let answered = tokio::time::timeout(WITHIN, calls.answer(request, false)).await;
         let late = |_| format!("no answer within {} s", WITHIN.as_secs());
         let answer = answered.map_err(late)?.map_err(|e| e.to_string())?;
@@ -116,8 +121,12 @@ impl Revocation {
         }
     }
 
-    fn request(&self, kept: &Kept, token: &str, kind: &str) -> Result<Request, String> {
-        let (id, secret) = (&kept.credentials.client_id, &kept.client_secret);
+    fn request(
+        &self,
+        (id, secret): (&str, &str),
+        token: &str,
+        kind: &str,
+    ) -> Result<Request, String> {
         let mut form = Serializer::new(String::new());
         form.append_pair("token", token)
             .append_pair("token_type_hint", kind);

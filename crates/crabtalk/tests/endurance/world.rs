@@ -21,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(2);
 
 pub(crate) struct World {
     dir: TempDir,
+    /// What the daemon logs.
+    log: &'static str,
 }
 
 pub(crate) struct Daemon {
@@ -39,7 +41,7 @@ impl World {
     /// A home whose agent may do what it likes and asks the model at `url`.
     pub(crate) fn new(url: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("cte").tempdir().unwrap();
-        let world = Self { dir };
+        let world = Self { dir, log: "error" };
         fs::create_dir_all(world.home().join("config/agents")).unwrap();
         fs::write(
             world.home().join("config/config.toml"),
@@ -55,6 +57,21 @@ impl World {
         )
         .unwrap();
         world
+    }
+
+    /// The same, where the daemon tells now and then what its heap has handed out.
+    pub(crate) fn telling_of_its_heap(self) -> Self {
+        let log = "error,crabtalk_daemon::heap=debug";
+        Self { log, ..self }
+    }
+
+    /// What the daemon's heap has handed out, each time that it told so, in KiB;
+    /// nothing where the system does not say.
+    pub(crate) fn heap_kib(&self) -> Vec<u64> {
+        let log = fs::read_to_string(self.home().join("logs/daemon.log")).unwrap_or_default();
+        let told = log.lines().filter_map(|line| line.rsplit_once("in_use="));
+        let bytes = told.filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok());
+        bytes.map(|bytes| bytes / 1024).collect()
     }
 
     /// Writes a file below the home.
@@ -83,7 +100,10 @@ impl World {
             .env("HOME", self.dir.path())
             .env("CRABTALK_HOME", self.home())
             .env("CRABTALK_DETECT", "0")
-            .env("CRABTALK_LOG", "error")
+            .env("CRABTALK_LOG", self.log)
+            // As long as a call may be silent: on a crowded machine a component to
+            // which nothing happens may be as slow with a ping.
+            .env("CRABTALK_MCP_PING_MS", "60000")
             .current_dir(self.dir.path());
         command
     }
@@ -173,6 +193,7 @@ impl Daemon {
         Usage {
             rss_kib: number("VmRSS:"),
             own_kib: number("RssAnon:"),
+            heap_kib: 0,
             threads: number("Threads:"),
             descriptors: fs::read_dir(format!("{proc}/fd")).unwrap().count() as u64,
         }
@@ -185,6 +206,8 @@ pub(crate) struct Usage {
     pub(crate) rss_kib: u64,
     /// Of these what is no file's: a program's code counts as soon as it ran once.
     pub(crate) own_kib: u64,
+    /// Of these what the heap has handed out, where that was asked for.
+    pub(crate) heap_kib: u64,
     pub(crate) threads: u64,
     pub(crate) descriptors: u64,
 }

@@ -3,6 +3,7 @@
 mod components;
 mod everything;
 mod gate;
+mod hostile;
 mod import;
 mod login;
 mod memory;

@@ -230,6 +230,9 @@ Handler.caller = Caller(None)
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
+    # Many call at once; beyond the usual five the kernel would let them wait for
+    # seconds each time.
+    request_queue_size = 128
 
 
 def serve(path, handler=Handler):
