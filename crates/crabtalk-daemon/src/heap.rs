@@ -39,6 +39,10 @@ pub(crate) async fn give_back(runtime: &Runtime) {
             // Beside the clients, who may allocate again at any moment; it
             // does not fail.
             let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back).await;
+            if conversations == 0 {
+                // Nobody is there who would need the code of a turn soon.
+                let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back_code).await;
+            }
         }
     }
 }

@@ -27,6 +27,10 @@ const LISTS: usize = 25;
 /// Daemons whose memory is looked at.
 const IDLE: usize = 5;
 
+/// A conversation leaves memory five seconds after its last word, and three later at
+/// most the daemon looks whether what it needed can go back.
+const REST_SECS: u64 = 12;
+
 pub(super) fn start(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
     let empty = Home::new(server, "step", &[("crab", SHORT)])?;
     let full = Home::new(server, "step", &[("crab", SHORT)])?;
@@ -133,25 +137,35 @@ fn crowd(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
 }
 
 pub(super) fn memory(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
-    let rest = || std::thread::sleep(std::time::Duration::from_secs(1));
-    let (mut idle, mut rested) = (Vec::new(), Vec::new());
-    let (mut after, mut own) = (Vec::new(), Vec::new());
+    let wait = |seconds| std::thread::sleep(std::time::Duration::from_secs(seconds));
+    let (mut idle, mut later, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut after, mut at_rest) = (Vec::new(), Vec::new());
     for _ in 0..IDLE {
         let home = Home::new(server, "step", &[("crab", SHORT)])?;
         let daemon = home.start()?;
         idle.push(daemon.rss_mib()?);
-        rest();
-        rested.push(daemon.rss_mib()?);
         daemon.client()?.turn("crab", "user")?;
-        rest();
+        wait(1);
         after.push(daemon.rss_mib()?);
         own.push(daemon.own_mib()?);
+        wait(REST_SECS);
+        at_rest.push(daemon.rss_mib()?);
+        daemon.stop()?;
+        let daemon = home.start()?;
+        wait(1);
+        later.push(daemon.rss_mib()?);
         daemon.stop()?;
     }
     Ok(vec![
         Row::at_most("idle memory, after the first Pong", "MiB", 10.0, idle),
-        Row::at_most("idle memory, a second later", "MiB", 10.0, rested),
+        Row::at_most("idle memory, a second later", "MiB", 10.0, later),
         Row::at_most("idle memory, a second after a run", "MiB", 10.0, after),
         Row::beside("of it the daemon's own data", "MiB", own),
+        Row::at_most(
+            "idle memory, once the conversation rests",
+            "MiB",
+            10.0,
+            at_rest,
+        ),
     ])
 }
