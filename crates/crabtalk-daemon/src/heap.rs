@@ -34,12 +34,15 @@ pub(crate) async fn give_back(runtime: &Runtime) {
         let (conversations, _) = runtime.load();
         most = most.max(conversations);
         looks += 1;
-        if most > 0 && (conversations <= most / PART_LEFT || looks >= LOOKS_AT_MOST) {
+        let crowd_left = most > 0 && conversations <= most / PART_LEFT;
+        let turns_are_over = most > 0 && conversations == 0;
+        // Components and clients leave something behind, too.
+        if crowd_left || looks >= LOOKS_AT_MOST {
             (most, looks) = (conversations, 0);
             // Beside the clients, who may allocate again at any moment; it
             // does not fail.
             let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back).await;
-            if conversations == 0 {
+            if turns_are_over {
                 // Nobody is there who would need the code of a turn soon.
                 let _ = tokio::task::spawn_blocking(crabtalk_heap::give_back_code).await;
             }
