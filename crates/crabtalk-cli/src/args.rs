@@ -274,6 +274,9 @@ pub(crate) struct Ask {
     /// Another agent that answers this once, in the same conversation.
     #[arg(long, value_name = "AGENT")]
     pub(crate) guest: Option<String>,
+    /// An image that the model is shown (PNG, JPEG, GIF, WebP); may be given again.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) image: Vec<std::path::PathBuf>,
     /// Leave questions and approvals to other clients, and wait.
     #[arg(long)]
     pub(crate) wait: bool,

@@ -4,8 +4,10 @@ use crate::args::{Ask, Attach};
 use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Ended, Follow, OnInterrupt};
+use crate::shown::{OLDER, Shown};
 use crate::stdin;
 use crabtalk_proto::{AttachMsg, StreamMsg};
+use std::path::PathBuf;
 
 /// Asks one question and prints the answer.
 pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
@@ -25,10 +27,18 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
             "there is nothing to ask: write the question behind `ask`, or pipe it in".to_owned(),
         ));
     }
+    let shown = shown(&args.image)?;
     let client = context.client().await?;
+    if !shown.images.is_empty() {
+        let connection = context.connection().await?;
+        if !connection.welcome().is_some_and(|w| w.takes_images) {
+            return Err(Error::Failed(OLDER.to_owned()));
+        }
+    }
     let request = StreamMsg {
         agent: context.agent(),
         content,
+        images: shown.images,
         sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
         guest: args.guest,
@@ -49,6 +59,17 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
             .run(client.stream(request), &mut context.console)
             .await?,
     )
+}
+
+/// The images that go with the question: all of them, or none is asked.
+fn shown(paths: &[PathBuf]) -> Result<Shown, Error> {
+    let mut shown = Shown::default();
+    for path in paths {
+        shown
+            .add(path)
+            .map_err(|why| Error::Usage(format!("cannot show {}: {why}", path.display())))?;
+    }
+    Ok(shown)
 }
 
 /// Follows the run in flight.

@@ -21,9 +21,9 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     if entry.compact {
         return screen.line(&format!("--- older messages: {}", summary(&entry.content)));
     }
+    let mut images = entry.images.iter();
     if entry.role == "tool" {
         screen.line(&format!("    < {}", summary(&entry.content)))?;
-        let mut images = entry.images.iter();
         return images.try_for_each(|image| screen.line(&format!("      {}", image_note(image))));
     }
     if !entry.content.trim().is_empty() {
@@ -33,6 +33,7 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
         };
         screen.line(&format!("{speaker}> {}", entry.content.trim_end()))?;
     }
+    images.try_for_each(|image| screen.line(&format!("    {}", image_note(image))))?;
     entry.tool_calls.iter().try_for_each(|call| {
         screen.line(&format!(
             "    > {} {}",
@@ -61,6 +62,9 @@ pub(crate) fn markdown(entry: &HistoryEntry) -> String {
     } else if !entry.content.trim().is_empty() {
         text.push_str(entry.content.trim_end());
         text.push('\n');
+    }
+    for image in &entry.images {
+        text.push_str(&format!("\n{}\n", image_note(image)));
     }
     for call in &entry.tool_calls {
         text.push_str(&format!(

@@ -11,6 +11,7 @@
 //! follow    a run's events as they come, questions answered meanwhile
 //! prompt    a question or approval as people see and answer it
 //! view      a run's events on the screen; history the messages of before
+//! shown     images that a person shows with a message
 //! editor    text that a person writes in an editor, or gives as a file
 //! screen    standard output and error; terminal the controlling terminal
 //! system    what one kind of system has of its own
@@ -45,6 +46,7 @@ mod json;
 mod programs;
 mod project;
 mod screen;
+mod shown;
 mod stdin;
 mod switch;
 mod system;

@@ -129,23 +129,31 @@ pub(crate) fn sender_in(home: &Home, folder: &Path, keep: bool) -> Result<Option
     Ok(Some(sender_of(&name)))
 }
 
-/// Whether the configuration wants no projects. A file that cannot be read
+/// How the command line shall behave.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Wishes {
+    project: Option<String>,
+    pub(crate) theme: Option<String>,
+    pub(crate) keys: Option<String>,
+}
+
+/// What the configuration says of the command line. A file that cannot be read
 /// says nothing here; the daemon names what is wrong with it.
-pub(crate) fn is_off(home: &Home) -> bool {
+pub(crate) fn wishes(home: &Home) -> Wishes {
     #[derive(Deserialize)]
     struct Found {
-        cli: Option<Section>,
-    }
-    #[derive(Deserialize)]
-    struct Section {
-        project: Option<String>,
+        cli: Option<Wishes>,
     }
     let Ok(text) = files::read_text(&home.config_file(), MAX_BYTES) else {
-        return false;
+        return Wishes::default();
     };
     let found = toml::from_str::<Found>(&text).ok();
-    let project = found.and_then(|found| found.cli?.project);
-    project.is_some_and(|project| project == "off")
+    found.and_then(|found| found.cli).unwrap_or_default()
+}
+
+/// Whether the configuration wants no projects.
+pub(crate) fn is_off(home: &Home) -> bool {
+    wishes(home).project.is_some_and(|project| project == "off")
 }
 
 /// The sender of a project by name.

@@ -67,6 +67,10 @@ pub struct Config {
 pub struct Cli {
     /// Whose conversation a person is in (CONV-11).
     pub project: ProjectMode,
+    /// What the chat's terminal writes on.
+    pub theme: Theme,
+    /// Which keys edit in the chat.
+    pub keys: Keys,
 }
 
 /// Whether the folder decides which conversation a person is in.
@@ -77,6 +81,30 @@ pub enum ProjectMode {
     Auto,
     /// They speak as `user` everywhere.
     Off,
+}
+
+/// What the chat's terminal writes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// As the terminal says.
+    Auto,
+    /// Dark letters on light.
+    Light,
+    /// Light letters on dark.
+    Dark,
+    /// Whatever it is, the terminal's own colours.
+    Plain,
+}
+
+/// Which keys edit in the chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keys {
+    /// As in most shells.
+    Emacs,
+    /// Commands of vi behind Esc.
+    Vi,
 }
 
 /// How cron entries run (CRON-1).

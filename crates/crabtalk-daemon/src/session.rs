@@ -23,6 +23,7 @@ mod recorded;
 mod remote;
 mod rights;
 mod runs;
+mod shown;
 mod stats;
 mod tokens;
 mod trash;
@@ -197,6 +198,7 @@ impl Server for Session {
             daemon_version: self.version().to_owned(),
             default_sender: self.default_sender().to_owned(),
             role: self.role().name().into(),
+            takes_images: true,
         })
     }
 

@@ -1,4 +1,4 @@
-//! Images that belong to the result of a tool call.
+//! Images that a person shows with a message, or a tool with its result.
 //!
 //! Invariant: an [`Image`] is within [`MAX_IMAGE_BYTES`] and its text is sound
 //! base64, so that it goes into a log and into a request as it is.
@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// takes.
 pub const MAX_IMAGE_BYTES: usize = 3840 * 1024;
 
-/// Images of one result; more is no answer to look at but a collection, whose
-/// rest the tool can be asked for.
+/// Images of one message or result; more is nothing to look at but a
+/// collection, whose rest the person or the tool can be asked for.
 pub const MAX_IMAGES: usize = 8;
 
-/// Bytes of a result's images together: two of the largest, so that a result
-/// fits one frame of the protocol beside its text.
+/// Bytes of a message's images together: two of the largest, so that they
+/// fit one frame of the protocol beside the text.
 pub const MAX_IMAGES_BYTES: usize = 2 * MAX_IMAGE_BYTES;
 
 /// Tokens that an image counts with in estimates: about what the providers
@@ -164,8 +164,13 @@ impl fmt::Debug for Image {
     }
 }
 
-/// The images of a result that are within the limits, and notes for the rest.
-pub(crate) fn within_limits(images: Vec<Image>, is_error: bool) -> (Vec<Image>, Vec<String>) {
+/// The images of a message that are within the limits, and notes for the rest.
+/// `what` shows them.
+pub(crate) fn within_limits(
+    images: Vec<Image>,
+    what: &str,
+    is_error: bool,
+) -> (Vec<Image>, Vec<String>) {
     let (mut kept, mut notes) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     for image in images {
@@ -174,10 +179,10 @@ pub(crate) fn within_limits(images: Vec<Image>, is_error: bool) -> (Vec<Image>, 
             // Some providers take nothing but words of a failure.
             notes.push(image.note_why("the call failed"));
         } else if kept.len() == MAX_IMAGES {
-            notes.push(image.note_why(&format!("a result shows {MAX_IMAGES} images at most")));
+            notes.push(image.note_why(&format!("{what} shows {MAX_IMAGES} images at most")));
         } else if bytes + size > MAX_IMAGES_BYTES {
             let most = size_text(MAX_IMAGES_BYTES);
-            notes.push(image.note_why(&format!("a result shows {most} of images at most")));
+            notes.push(image.note_why(&format!("{what} shows {most} of images at most")));
         } else {
             bytes += size;
             kept.push(image);
@@ -278,11 +283,11 @@ mod tests {
         let text = BASE64.encode(&bytes);
         Image::from_base64("image/png", text.into()).expect_err("one too many");
 
-        let (kept, notes) = within_limits(vec![largest.clone(), largest, image(1)], false);
+        let (kept, notes) = within_limits(vec![largest.clone(), largest, image(1)], "it", false);
         assert_eq!((kept.len(), notes.len()), (2, 1));
-        let (kept, notes) = within_limits(vec![image(1); MAX_IMAGES + 2], false);
+        let (kept, notes) = within_limits(vec![image(1); MAX_IMAGES + 2], "it", false);
         assert_eq!((kept.len(), notes.len()), (MAX_IMAGES, 2));
-        let (kept, notes) = within_limits(vec![image(1)], true);
+        let (kept, notes) = within_limits(vec![image(1)], "it", true);
         assert_eq!(kept, []);
         assert_eq!(notes, ["[image/png, 1 bytes, not shown: the call failed]"]);
     }

@@ -117,8 +117,8 @@ pub struct Message {
     pub tool_call_id: String,
     /// For a tool message: whether the tool failed.
     pub is_error: bool,
-    /// For a tool message: what the tool shows beside the text, within the
-    /// limits of [`Message::with_images`].
+    /// What a person or a tool shows beside the text, within the limits of
+    /// [`Message::with_images`].
     pub images: Vec<Image>,
     /// Reasoning of an assistant message.
     pub thinking: Vec<Thinking>,
@@ -173,14 +173,14 @@ impl Message {
         Self::tool(call_id, output.content, output.is_error).with_images(output.images)
     }
 
-    /// The same with images, where it is the result of a tool call. What is
-    /// beyond the limits, or belongs to no result, becomes a note in the text.
+    /// The same with images, where a person or a tool speaks. What is beyond the
+    /// limits, or belongs to neither, becomes a note in the text.
     #[must_use]
     pub fn with_images(mut self, images: Vec<Image>) -> Self {
-        let (kept, notes) = if self.role == Role::Tool {
-            image::within_limits(images, self.is_error)
-        } else {
-            (Vec::new(), images.iter().map(Image::note).collect())
+        let (kept, notes) = match self.role {
+            Role::Tool => image::within_limits(images, "a result", self.is_error),
+            Role::User => image::within_limits(images, "a message", false),
+            Role::Assistant => (Vec::new(), images.iter().map(Image::note).collect()),
         };
         self.images = kept;
         notes.iter().for_each(|note| self.push_note(note));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn images_belong_to_results_and_are_never_lost_silently() {
+    fn images_belong_to_people_and_tools_and_are_never_lost_silently() {
         let image = Image::new(ImageType::Png, b"x").expect("small");
         let result = Message::result(
             "c",
@@ -302,8 +302,14 @@ mod tests {
         let blind = result.with_notes(|image| Some(image.note_why("y")));
         assert_eq!(blind.images, []);
         assert_eq!(blind.content.matches("not shown: y]").count(), 8);
+        let shown = Message::user("hi").with_images(vec![image.clone(); 9]);
+        assert_eq!(shown.images.len(), 8);
         assert_eq!(
-            Message::user("hi").with_images(vec![image]).content,
+            shown.content,
+            "hi\n[image/png, 1 bytes, not shown: a message shows 8 images at most]"
+        );
+        assert_eq!(
+            Message::assistant("hi").with_images(vec![image]).content,
             "hi\n[image/png, 1 bytes]"
         );
     }

@@ -41,10 +41,14 @@ pub(crate) fn blocks<'a, B: Block<'a>>(
     }
     // What a guest thought is nothing that the speaker could prove.
     let own = message.agent.is_empty();
+    let shown = message.images.iter().map(B::image);
     let thoughts = message.thinking.iter().filter(|_| own);
     let mut blocks: Vec<B> = thoughts
         .filter_map(|thought| B::thought(&thought.text, Signature::read(&thought.signature)))
         .collect();
+    // What a person shows stands before the words about it, and a mark of the
+    // cache on the words.
+    blocks.extend(shown);
     if !content.trim().is_empty() {
         blocks.push(B::text(content));
     }

@@ -4,6 +4,7 @@
 //! a line's direction or ends it, and none that frames are drawn with.
 
 use crate::clean::{PLAIN_TAB, clean};
+use crate::theme::{self, Ground};
 use anstyle::Style;
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
@@ -111,10 +112,16 @@ impl Line {
 
     /// Adds the line's text, with its styles as escape sequences if wanted.
     pub fn write(&self, out: &mut String, styles: bool) {
+        self.write_on(out, styles, Ground::Unknown);
+    }
+
+    /// The same on a ground that is known.
+    pub fn write_on(&self, out: &mut String, styles: bool, ground: Ground) {
         for span in &self.spans {
             if styles && span.style != Style::new() {
+                let style = theme::on(span.style, ground);
                 // Writing to a string does not fail.
-                let _ = write!(out, "{}{}{:#}", span.style, span.text, span.style);
+                let _ = write!(out, "{style}{}{style:#}", span.text);
             } else {
                 out.push_str(&span.text);
             }

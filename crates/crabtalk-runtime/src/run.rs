@@ -28,7 +28,8 @@ pub(crate) use announce::Publisher;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{
-    AgentConfig, ContextUse, ConversationKey, Message, Origin, ToolCall, Usage, model, storage,
+    AgentConfig, ContextUse, ConversationKey, Image, Message, Origin, ToolCall, Usage, model,
+    storage,
 };
 pub(crate) use ends::Ends;
 pub(crate) use facts::Facts;
@@ -47,6 +48,8 @@ pub struct RunRequest {
     pub key: ConversationKey,
     /// What the sender says.
     pub content: String,
+    /// What the sender shows with it.
+    pub images: Vec<Image>,
     /// The agent that answers in the conversation's own agent's place (RUN-2).
     pub guest: Option<String>,
     /// Working directory of this run only (CONV-6).
@@ -70,6 +73,7 @@ impl RunRequest {
         Self {
             key,
             content: content.into(),
+            images: Vec::new(),
             guest: None,
             cwd: None,
             tool_choice: ToolChoice::Auto,

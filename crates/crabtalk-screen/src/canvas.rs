@@ -7,6 +7,7 @@
 //! is wider than the terminal, and one that is does not wrap.
 
 use crabtalk_render::Line;
+use crabtalk_render::theme::Ground;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
@@ -33,6 +34,7 @@ pub struct Drawing {
 pub struct Canvas {
     out: Box<dyn Write + Send>,
     styles: bool,
+    ground: Ground,
     columns: usize,
     /// Rows as they stand on the terminal.
     shown: Vec<String>,
@@ -54,6 +56,7 @@ impl Canvas {
         Self {
             out,
             styles,
+            ground: Ground::Unknown,
             columns,
             shown: Vec::new(),
             widths: Vec::new(),
@@ -74,6 +77,14 @@ impl Canvas {
         // What stands there is not known any more.
         self.shown = vec![String::from("\0"); all];
         self.widths = vec![0; all];
+    }
+
+    /// The terminal's ground is known from now on.
+    pub fn set_ground(&mut self, ground: Ground) {
+        if self.ground != ground {
+            self.ground = ground;
+            self.redraw();
+        }
     }
 
     /// What stands there is not known any more.
@@ -160,7 +171,7 @@ impl Canvas {
 
     fn text(&self, line: &Line) -> String {
         let mut text = String::new();
-        line.write(&mut text, self.styles);
+        line.write_on(&mut text, self.styles, self.ground);
         debug_assert!(line.text().width() < 10_000, "a row is bounded");
         text
     }

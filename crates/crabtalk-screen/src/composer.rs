@@ -9,11 +9,14 @@
     reason = "keys that mean nothing here change nothing"
 )]
 
+mod vi;
+
 use crabtalk_render::{Line, Span, clean, theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use reedline::LineBuffer;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
+use vi::Vi;
 
 /// Lines of a paste that are shown as they are.
 const PASTE_LINES: usize = 4;
@@ -29,6 +32,9 @@ const UNDO_STEPS: usize = 100;
 
 /// What stands before the text.
 pub const PROMPT: &str = "\u{203a} ";
+
+/// The same while keys are commands of vi.
+const NORMAL_PROMPT: &str = "\u{2039} ";
 
 /// What a key came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,10 +57,12 @@ pub struct Composer {
     history: Vec<String>,
     /// Where in the history one is, and what was being written before.
     recalled: Option<(usize, String)>,
-    /// Whether the last key walked there.
+    /// Whether the last key walked there, or took something back.
     walked: bool,
     /// What is searched for in the history, and how many matches were passed.
     search: Option<(String, usize)>,
+    /// The keys of vi, where they are wanted.
+    vi: Option<Vi>,
 }
 
 impl Composer {
@@ -64,6 +72,18 @@ impl Composer {
             history,
             ..Self::default()
         }
+    }
+
+    /// The same with the keys of vi.
+    #[must_use]
+    pub fn with_vi(mut self, vi: bool) -> Self {
+        self.vi = vi.then(Vi::default);
+        self
+    }
+
+    /// Whether Esc is a key of the composer now.
+    pub fn takes_escape(&self) -> bool {
+        self.vi.as_ref().is_some_and(|vi| !vi.is_normal())
     }
 
     /// The text as it stands, labels included.
@@ -107,6 +127,9 @@ impl Composer {
         self.undo.clear();
         self.recalled = None;
         self.search = None;
+        if let Some(vi) = &mut self.vi {
+            vi.begin();
+        }
         if !shown.trim().is_empty() && self.history.last() != Some(&whole) {
             self.history.push(whole.clone());
         }
@@ -144,7 +167,13 @@ impl Composer {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let before = (self.text().to_owned(), self.buffer.insertion_point());
+        let inserting = self.takes_escape();
+        let by_vi = match self.vi {
+            Some(_) => self.vi_key(key),
+            None => None,
+        };
         let known = match key.code {
+            _ if by_vi.is_some() => by_vi == Some(true),
             KeyCode::Char(c) if control => self.control(c),
             KeyCode::Char(c) if alt => self.alt(c),
             KeyCode::Char(c) => {
@@ -162,7 +191,10 @@ impl Composer {
         }
         if !std::mem::take(&mut self.walked) && self.text() != before.0 {
             self.recalled = None;
-            self.keep(before);
+            // What is inserted in one go is taken back in one go.
+            if !inserting && !self.takes_escape() {
+                self.keep(before);
+            }
         }
         Typed::Edited
     }
@@ -289,6 +321,8 @@ impl Composer {
     }
 
     fn undo(&mut self) {
+        // Going back is nothing to go back from.
+        self.walked = true;
         if let Some((text, at)) = self.undo.pop() {
             self.buffer.set_buffer(text);
             self.buffer.set_insertion_point(at);
@@ -371,6 +405,7 @@ impl Composer {
     pub fn rows(&self, width: usize, hint: &str) -> (Vec<Line>, (usize, usize)) {
         let prompt = match &self.search {
             Some((term, _)) => format!("search {}{PROMPT}", clean(term)),
+            None if self.vi.as_ref().is_some_and(Vi::is_normal) => NORMAL_PROMPT.to_owned(),
             None => PROMPT.to_owned(),
         };
         let indent = prompt.width();

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! canvas    lines that stay, rows that are drawn again
+//! ground    whether the terminal is light or dark
 //! raw       the terminal, key by key; all of it, for a while
 //! composer  the text that a person writes
 //! ```
@@ -15,8 +16,9 @@
 
 mod canvas;
 mod composer;
+mod ground;
 mod raw;
 
 pub use canvas::{Canvas, Drawing};
 pub use composer::{Composer, PROMPT, Typed};
-pub use raw::{Page, Raw, is_plain, settle_colors, size, styles};
+pub use raw::{Heard, Page, Raw, ground, is_plain, settle_colors, size, styles};

@@ -2,13 +2,15 @@
 //!
 //! Invariant: whatever ends the program, the terminal is as it was before.
 
+use crate::ground::{self, Listener};
+use crabtalk_render::theme::Ground;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, EventStream};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, terminal};
 use futures_util::StreamExt;
 use std::fmt;
 use std::future::poll_fn;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::task::Poll;
 
 /// Events that are taken between two drawings.
@@ -17,6 +19,16 @@ const MAX_EVENTS: usize = 1_024;
 /// A terminal in raw mode; as it was, once dropped.
 pub struct Raw {
     events: Option<EventStream>,
+    listener: Listener,
+}
+
+/// What came from the terminal.
+#[derive(Debug)]
+pub struct Heard {
+    /// What was typed.
+    pub events: Vec<Event>,
+    /// What the terminal says of its ground, once it does.
+    pub ground: Option<Ground>,
 }
 
 impl fmt::Debug for Raw {
@@ -31,9 +43,25 @@ impl Raw {
         terminal::enable_raw_mode()?;
         let raw = Self {
             events: Some(EventStream::new()),
+            listener: Listener::default(),
         };
         execute!(io::stdout(), EnableBracketedPaste)?;
         Ok(raw)
+    }
+
+    /// Asks the terminal for its ground. The answer comes among what is typed, if
+    /// it comes.
+    pub fn ask_ground(&self) -> io::Result<()> {
+        let mut out = io::stdout();
+        out.write_all(ground::ASK.as_bytes())?;
+        out.flush()
+    }
+
+    /// The same as [`Self::next`], with what the terminal says of itself.
+    pub async fn hear(&mut self) -> Option<Heard> {
+        let events = self.next().await?;
+        let (events, ground) = self.listener.hear(events);
+        Some(Heard { events, ground })
     }
 
     /// The events that are there, once there are any; `None` when nobody sits
@@ -108,6 +136,21 @@ pub fn size() -> (usize, usize) {
 /// Whether colours and other styles are wanted.
 pub fn styles() -> bool {
     !is_dumb() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The ground as far as it is known: `theme` may be `light`, `dark` or `plain`, else
+/// `COLORFGBG` tells it. The second is whether the terminal is to be asked.
+pub fn ground(theme: &str) -> (Ground, bool) {
+    match theme {
+        "light" => (Ground::Light, false),
+        "dark" => (Ground::Dark, false),
+        "plain" => (Ground::Unknown, false),
+        _ => {
+            let told = std::env::var("COLORFGBG").unwrap_or_default();
+            let told = ground::of_variable(&told);
+            (told.unwrap_or_default(), true)
+        }
+    }
 }
 
 /// Whether the terminal, by its name, shows an escape sequence as it is. The

@@ -16,5 +16,5 @@ mod specs;
 pub use bash::CommandWatch;
 pub use changes::{FileChange, Kind as ChangeKind, RunChanges, UndoRefused, Undone};
 pub use file_work::FileWork;
-pub use files::unified_diff;
+pub use files::{image, unified_diff};
 pub use provider::{OpenPaths, OsTools, OsToolsConfig, outputs_of};

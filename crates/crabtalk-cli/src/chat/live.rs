@@ -43,8 +43,7 @@ use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
-use crabtalk_screen::{Canvas, Composer, Drawing, Raw, size};
-use crossterm::event::Event;
+use crabtalk_screen::{Canvas, Composer, Drawing, Heard, Raw, size};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use outage::Outage;
@@ -163,14 +162,24 @@ impl<'a> Live<'a> {
             agent: context.agent(),
             sender: context.sender(),
         };
+        let wishes = crate::project::wishes(&context.home);
+        let vi = chosen("CRABTALK_KEYS", wishes.keys) == "vi";
+        let (ground, ask) = crabtalk_screen::ground(&chosen("CRABTALK_THEME", wishes.theme));
+        let mut canvas = Canvas::new(Box::new(io::stdout()), styles, size.0);
+        canvas.set_ground(ground);
+        let raw = Raw::begin().map_err(|e| Error::io("use the terminal", &e))?;
+        if styles && ask {
+            raw.ask_ground()
+                .map_err(|e| Error::io("write to the terminal", &e))?;
+        }
         let mut transcript = Transcript::new(size.0);
         transcript.tools.cwd.clone_from(&cwd);
         Ok(Self {
             client,
-            raw: Raw::begin().map_err(|e| Error::io("use the terminal", &e))?,
-            canvas: Canvas::new(Box::new(io::stdout()), styles, size.0),
+            raw,
+            canvas,
             size,
-            composer: Composer::with_history(remembered(history.as_ref())),
+            composer: Composer::with_history(remembered(history.as_ref())).with_vi(vi),
             history,
             popup: None,
             picker: None,
@@ -233,7 +242,7 @@ impl<'a> Live<'a> {
             let go = tokio::select! {
                 biased;
                 () = ended.next() => Go::Leave,
-                event = self.raw.next() => {
+                event = self.raw.hear() => {
                     typed = true;
                     self.typed(event)?
                 }
@@ -318,11 +327,14 @@ impl<'a> Live<'a> {
     }
 
     /// Takes what the keyboard says.
-    fn typed(&mut self, events: Option<Vec<Event>>) -> Result<Go, Error> {
+    fn typed(&mut self, heard: Option<Heard>) -> Result<Go, Error> {
         // Nobody sits there any more.
-        let Some(events) = events else {
+        let Some(Heard { events, ground }) = heard else {
             return Ok(Go::Leave);
         };
+        if let Some(ground) = ground {
+            self.canvas.set_ground(ground);
+        }
         for event in events {
             if self.event(event)? == Go::Leave {
                 return Ok(Go::Leave);
@@ -399,6 +411,12 @@ fn remembered(history: Option<&FileBackedHistory>) -> Vec<String> {
     let items = history.and_then(|history| history.search(all).ok());
     let items = items.unwrap_or_default().into_iter();
     items.map(|item| item.command_line).collect()
+}
+
+/// What the person chose: a variable beats the configuration.
+fn chosen(variable: &str, configured: Option<String>) -> String {
+    let said = std::env::var(variable).ok().filter(|said| !said.is_empty());
+    said.or(configured).unwrap_or_default()
 }
 
 /// The branch of the repository in which a folder is, as its file says.

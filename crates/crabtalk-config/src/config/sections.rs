@@ -1,7 +1,8 @@
 //! The sections with a fixed set of keys, and their defaults.
 
 use super::{
-    Cli, Cron, Limits, Memory, ProjectMode, RecallScope, Resume, Runs, Skills, Storage, SyncPolicy,
+    Cli, Cron, Keys, Limits, Memory, ProjectMode, RecallScope, Resume, Runs, Skills, Storage,
+    SyncPolicy, Theme,
 };
 use crate::Error;
 use crate::reader::Section;
@@ -85,11 +86,22 @@ pub(super) fn storage(mut section: Section<'_>) -> Result<Storage, Error> {
 
 pub(super) fn cli(mut section: Section<'_>) -> Result<Cli, Error> {
     let modes = [("auto", ProjectMode::Auto), ("off", ProjectMode::Off)];
-    let project = section.choice("project", &modes)?;
+    let themes = [
+        ("auto", Theme::Auto),
+        ("light", Theme::Light),
+        ("dark", Theme::Dark),
+        ("plain", Theme::Plain),
+    ];
+    let keys = [("emacs", Keys::Emacs), ("vi", Keys::Vi)];
+    let cli = Cli {
+        project: section
+            .choice("project", &modes)?
+            .unwrap_or(ProjectMode::Auto),
+        theme: section.choice("theme", &themes)?.unwrap_or(Theme::Auto),
+        keys: section.choice("keys", &keys)?.unwrap_or(Keys::Emacs),
+    };
     section.finish();
-    Ok(Cli {
-        project: project.unwrap_or(ProjectMode::Auto),
-    })
+    Ok(cli)
 }
 
 pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {

@@ -1,7 +1,7 @@
 //! Send, stream and attach.
 
 use super::wire::{Reader, to_wire};
-use super::{Session, status};
+use super::{Session, shown, status};
 use crate::remote::Grant;
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
@@ -28,6 +28,7 @@ struct Said {
     guest: Option<String>,
     tool_choice: Option<String>,
     request_id: Option<String>,
+    images: Vec<Image>,
     model: Option<String>,
 }
 
@@ -41,6 +42,7 @@ macro_rules! said {
             guest: $message.guest,
             tool_choice: $message.tool_choice,
             request_id: $message.request_id,
+            images: $message.images,
             model: $message.model,
         }
     };
@@ -71,6 +73,7 @@ impl Session {
             model: self.check_model(said.model)?,
             request_id,
             origin: self.origin(said.sender.as_deref().unwrap_or_default()),
+            images: shown::images(said.images)?,
             ..RunRequest::new(key, said.content)
         };
         self.node.runtime().submit(request).map_err(|e| status(&e))
@@ -118,13 +121,14 @@ impl Session {
                 true => self.node.open_walls(&request.agent).await,
                 false => None,
             };
+            let blind = self.blindness(&request);
             let run = match self.submit(said!(request)).await {
                 Ok(run) => run,
                 Err(status) => return Reader::refused(status),
             };
             let modern = self.is_modern();
             let chosen = modern.then(|| self.node.models().take_notice()).flatten();
-            let notices: Vec<String> = chosen.into_iter().chain(open).collect();
+            let notices: Vec<String> = chosen.into_iter().chain(open).chain(blind).collect();
             let notice = (!notices.is_empty()).then(|| notices.join("; "));
             // A client does not get its own words back.
             Reader::new(run, modern)

@@ -10,7 +10,7 @@ use crate::signature::Signature;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Message, Role, ToolCall};
+use crabtalk_domain::{Image, Message, Role, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -134,6 +134,16 @@ struct Picture<'a> {
 }
 
 impl<'a> Part<'a> {
+    fn image(image: &'a Image) -> Self {
+        Self {
+            inline_data: Some(Picture {
+                mime_type: image.media_type().as_str(),
+                data: image.base64(),
+            }),
+            ..Self::default()
+        }
+    }
+
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
             text: Some(text.into()),
@@ -242,7 +252,7 @@ impl<'a> Proofs<'a> {
 /// parts are refused. `with_proofs`: calls have to prove who made them.
 fn parts<'a>(message: &'a Message, content: Cow<'a, str>, with_proofs: bool) -> Vec<Part<'a>> {
     let proofs = Proofs::of(message);
-    let mut parts = Vec::new();
+    let mut parts: Vec<Part<'a>> = message.images.iter().map(Part::image).collect();
     if !content.trim().is_empty() {
         parts.push(Part {
             thought_signature: proofs.text,
@@ -277,13 +287,7 @@ fn result<'a>(
     content: Cow<'a, str>,
     nested: bool,
 ) -> Vec<Part<'a>> {
-    let mut images = message.images.iter().map(|image| Part {
-        inline_data: Some(Picture {
-            mime_type: image.media_type().as_str(),
-            data: image.base64(),
-        }),
-        ..Part::default()
-    });
+    let mut images = message.images.iter().map(Part::image);
     let answer = match calls.iter().find(|call| call.id == message.tool_call_id) {
         // No call, no name: it can only be told.
         None => Part::text(format!("[a tool answered: {content}]")),

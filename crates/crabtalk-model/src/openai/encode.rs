@@ -6,7 +6,7 @@ use crate::known;
 use crate::sight::Sight;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Message, Role};
+use crabtalk_domain::{Image, Message, Role};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -201,7 +201,9 @@ fn push_messages<'a>(
         }
         follows_results = message.role == Role::Tool;
         out.push(said(message, has_guests));
-        push_images(&mut images, message);
+        if message.role == Role::Tool {
+            push_images(&mut images, message);
+        }
     }
     show(out, &mut images);
 }
@@ -209,9 +211,19 @@ fn push_messages<'a>(
 fn said(message: &Message, has_guests: bool) -> Said<'_> {
     let content = message.rendered(has_guests);
     match message.role {
-        Role::User => Said::User {
+        Role::User if message.images.is_empty() => Said::User {
             content: Content::Text(content),
         },
+        Role::User => {
+            let text = Part::Text {
+                text: content.into_owned(),
+            };
+            let text = (!message.content.trim().is_empty()).then_some(text);
+            let parts = text.into_iter().chain(message.images.iter().map(shown));
+            Said::User {
+                content: Content::Parts(parts.collect()),
+            }
+        }
         Role::Assistant => Said::Assistant {
             content: (!content.is_empty() || message.tool_calls.is_empty()).then_some(content),
             tool_calls: message.tool_calls.iter().map(call).collect(),
@@ -243,10 +255,12 @@ fn push_images(out: &mut Vec<Part>, message: &Message) {
     out.push(Part::Text {
         text: format!("[what the tool call {id} shows]"),
     });
-    out.extend(message.images.iter().map(|image| {
-        let url = format!("data:{};base64,{}", image.media_type(), image.base64());
-        Part::ImageUrl {
-            image_url: ImageUrl { url },
-        }
-    }));
+    out.extend(message.images.iter().map(shown));
+}
+
+fn shown(image: &Image) -> Part {
+    let url = format!("data:{};base64,{}", image.media_type(), image.base64());
+    Part::ImageUrl {
+        image_url: ImageUrl { url },
+    }
 }

@@ -1,4 +1,4 @@
-//! Images in results of tools, as each provider takes them.
+//! Images of people and of tools, as each provider takes them.
 
 use crate::dialect::{Dialect, with_tools};
 use crate::requests::without_marks;
@@ -10,7 +10,8 @@ use crabtalk_domain::{Image, ImageType, Message};
 use crabtalk_testkit::scripted::Format;
 use std::sync::Arc;
 
-pub(crate) const CASES: [Case; 7] = [
+pub(crate) const CASES: [Case; 8] = [
+    Case::new("an image in a person's message", |d| Box::pin(of_person(d))),
     Case::new("an image in a tool result", |d| Box::pin(shown(d))),
     Case::new("images in results of parallel calls", |d| {
         Box::pin(parallel(d))
@@ -117,6 +118,42 @@ async fn shown(dialect: Dialect) -> Cell {
         Format::OpenAi => Cell::Absent("in a message behind the results"),
         Format::Anthropic | Format::Google | Format::Bedrock => Cell::Holds,
     }
+}
+
+async fn of_person(dialect: Dialect) -> Cell {
+    let images = [
+        image(ImageType::Png, b"one"),
+        image(ImageType::Jpeg, b"two"),
+    ];
+    let asked = with_tools(vec![
+        Message::user("what is this?").with_images(images.to_vec()),
+        calling(&[("c1", "read", "{\"path\":\"a\"}")]),
+        result("c1", "x", &[]),
+        // Right behind a result, as after a run that was cut off.
+        Message::user("and that?").with_images(images[..1].to_vec()),
+    ]);
+    let body = without_marks(&bodies(dialect, true, std::slice::from_ref(&asked)).await[0]);
+    let [one, two] = images.each_ref().map(|image| part(dialect, image));
+    let words = |text: &str| match dialect.format() {
+        Format::OpenAi | Format::Anthropic => {
+            format!("{{\"type\":\"text\",\"text\":\"{text}\"}}")
+        }
+        Format::Google | Format::Bedrock => format!("{{\"text\":\"{text}\"}}"),
+    };
+    let shown = |images: &str, text: &str| match dialect.format() {
+        Format::OpenAi => format!("{},{images}", words(text)),
+        Format::Anthropic | Format::Google | Format::Bedrock => {
+            format!("{images},{}", words(text))
+        }
+    };
+    let first = shown(&format!("{one},{two}"), "what is this?");
+    let second = shown(&one, "and that?");
+    assert!(body.contains(&first), "{first}\n{body}");
+    assert!(body.contains(&second), "{second}\n{body}");
+    let blind = &bodies(dialect, false, &[asked]).await[0];
+    let note = "and that?\\n[image/png, 3 bytes, not shown: the model m takes no images]";
+    assert!(blind.contains(note), "{blind}");
+    Cell::Holds
 }
 
 async fn parallel(dialect: Dialect) -> Cell {

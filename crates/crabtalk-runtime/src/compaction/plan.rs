@@ -113,6 +113,7 @@ impl Plan {
     /// The open question's text, if it is not among what is kept.
     pub(crate) fn open_question(&self, history: &[Arc<Message>]) -> Option<String> {
         let at = self.question.filter(|at| *at < history.len() - self.keep)?;
-        Some(history[at].content.clone())
+        // What was shown with it is in the archive.
+        Some(history[at].with_notes(|image| Some(image.note())).content)
     }
 }

@@ -252,7 +252,8 @@ fn with_model(agent: &Arc<AgentConfig>, request: &RunRequest) -> Arc<AgentConfig
 /// What other clients are told of the message that a run answers.
 fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
     AgentEvent::UserMessage {
-        content: said.content.clone(),
+        // They find what was shown in the history.
+        content: said.with_notes(|image| Some(image.note())).content,
         guest: started_as.guest.clone(),
         origin: started_as.origin.clone(),
     }
@@ -327,7 +328,7 @@ async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Erro
         () = job.cancel.cancelled() => content,
         content = facts.preprocess(rt, content.clone()) => content?,
     };
-    let mut message = Message::user(content);
+    let mut message = Message::user(content).with_images(job.request.images.clone());
     message.at = rt.now();
     Ok(Arc::new(message))
 }

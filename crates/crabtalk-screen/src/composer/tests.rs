@@ -98,3 +98,97 @@ fn nothing_in_the_text_drives_the_terminal() {
     assert_eq!(rows[0].text(), "\u{203a} a<U+001B>[2Jb");
     assert_eq!(composer.take(), "a\x1b[2Jb");
 }
+
+/// Types with the keys of vi: `~` is Esc.
+fn vi(keys: &str) -> Composer {
+    let mut composer = Composer::with_history(vec!["before".to_owned()]).with_vi(true);
+    for c in keys.chars() {
+        let code = match c {
+            '~' => KeyCode::Esc,
+            '\n' => KeyCode::Enter,
+            c => KeyCode::Char(c),
+        };
+        let modifiers = match c {
+            '\n' => KeyModifiers::ALT,
+            _ => KeyModifiers::NONE,
+        };
+        composer.key(key(code, modifiers));
+    }
+    composer
+}
+
+#[test]
+fn keys_of_vi_do_what_they_do_there() {
+    // `|` stands where the cursor is.
+    for (keys, want) in [
+        ("hello~", "hell|o"),
+        ("hello~0iX", "X|hello"),
+        ("hello~IX", "X|hello"),
+        ("hello~0aX", "hX|ello"),
+        ("hello~0AX", "helloX|"),
+        ("one\ntwo~kox", "one\nx|\ntwo"),
+        ("one~Ox", "x|\none"),
+        ("one two three~0w", "one |two three"),
+        ("one two three~02w", "one two |three"),
+        ("one two three~b", "one two |three"),
+        ("one two three~bb", "one |two three"),
+        ("one two~0e", "on|e two"),
+        ("one, two~0ww", "one, |two"),
+        ("one two~0$", "one tw|o"),
+        ("one two~hh", "one |two"),
+        ("one two~0ll", "on|e two"),
+        ("one two~0x", "|ne two"),
+        ("one two~03x", "| two"),
+        ("one two~0dw", "|two"),
+        ("one two three~0d2w", "|three"),
+        ("one two~0cwX", "X| two"),
+        ("one two~02lcwX", "onX| two"),
+        ("one\ntwo~k0dw", "|\ntwo"),
+        ("one two~bdb", "|two"),
+        ("one two~0D", "|"),
+        ("one two~bC!", "one !|"),
+        ("one\ntwo\nthree~kdd", "one\n|three"),
+        ("one\ntwo~dd", "|one"),
+        ("one\ntwo~ddp", "one\n|two"),
+        ("one\ntwo~yyP", "one\n|two\ntwo"),
+        ("one\ntwo~ccX", "one\nX|"),
+        ("ab~0xp", "b|a"),
+        ("one two~0ywP", "one| one two"),
+        ("one two~0dwu", "|one two"),
+        ("one~a two~u", "one|"),
+        ("one~uu", "|"),
+        ("one~dq", "on|e"),
+        ("one~q", "on|e"),
+        ("one~d~x", "o|n"),
+        ("~k", "befor|e"),
+        ("new~kj", "ne|w"),
+        (
+            "\u{6f22}\u{5b57} \u{e9}t\u{e9}~0wx",
+            "\u{6f22}\u{5b57} |t\u{e9}",
+        ),
+        ("~dwxpuXDdd", "|"),
+    ] {
+        let composer = vi(keys);
+        let shown = format!(
+            "{}|{}",
+            composer.before_cursor(),
+            &composer.text()[composer.before_cursor().len()..]
+        );
+        assert_eq!(shown, want, "{keys:?}");
+    }
+}
+
+#[test]
+fn a_message_that_was_sent_leaves_vi_inserting() {
+    let mut composer = vi("one~");
+    assert!(!composer.takes_escape(), "another Esc interrupts");
+    assert_eq!(composer.rows(20, "").0[0].text(), "\u{2039} one");
+    assert_eq!(composer.take(), "one");
+    assert!(composer.takes_escape());
+    typed(&mut composer, "two^u^y");
+    assert_eq!(
+        composer.text(),
+        "two",
+        "keys of everybody hold while inserting"
+    );
+}

@@ -16,6 +16,7 @@ mod resolve;
 mod write;
 
 pub use change::unified_diff;
+pub use picture::image;
 
 pub(crate) use change::Change;
 pub(crate) use open::open_folder;

@@ -3,7 +3,31 @@
 //! Invariant: what is called an image here is whole as far as its structure
 //! tells, since a provider that finds it broken refuses the conversation.
 
-use crabtalk_domain::ImageType;
+use crabtalk_domain::{Image, ImageType};
+
+/// Longest side of an image that is shown, in pixels: providers refuse longer
+/// ones, and with them the conversation.
+pub(super) const MAX_SIDE: u32 = 8000;
+
+/// Takes the bytes of an image, whatever it is called.
+///
+/// # Errors
+/// Why it cannot be shown to a model, for people.
+pub fn image(bytes: &[u8]) -> Result<Image, String> {
+    let kind = sniff(&bytes[..bytes.len().min(SNIFFED)])
+        .ok_or("it is no image that models read: PNG, JPEG, GIF or WebP")?;
+    let (width, height) =
+        measure(kind, bytes).ok_or_else(|| format!("this {kind} is cut off or damaged"))?;
+    if width.max(height) > MAX_SIDE {
+        return Err(format!(
+            "it has {width} x {height} pixels; {MAX_SIDE} a side can be shown"
+        ));
+    }
+    Image::new(kind, bytes)
+}
+
+/// Bytes that tell an image from a text.
+const SNIFFED: usize = 8 << 10;
 
 /// What the first bytes say that the file is.
 pub(super) fn sniff(start: &[u8]) -> Option<ImageType> {

@@ -24,10 +24,6 @@ const MAX_LINE_BYTES: usize = 2000;
 /// Bytes looked at to tell text from binary.
 const SNIFF_BYTES: usize = 8 << 10;
 
-/// Longest side of an image that is shown, in pixels: providers refuse longer
-/// ones, and with them the conversation.
-const MAX_SIDE: u32 = 8000;
-
 /// Names shown of a folder.
 const MAX_NAMES: usize = 500;
 
@@ -98,9 +94,10 @@ fn look(
     let Some((width, height)) = picture::measure(kind, &bytes) else {
         return Ok(None);
     };
-    if width.max(height) > MAX_SIDE {
+    if width.max(height) > picture::MAX_SIDE {
         return refused(format!(
-            "of {width} x {height} pixels, and {MAX_SIDE} a side can be shown"
+            "of {width} x {height} pixels, and {} a side can be shown",
+            picture::MAX_SIDE
         ));
     }
     // It may have grown since.

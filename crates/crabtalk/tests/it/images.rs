@@ -1,6 +1,6 @@
 //! An image that an agent reads: at the provider, in the log, at clients.
 
-use crate::rig::{ModelServer, TestEnv, end_of, entries, stream_to_end};
+use crate::rig::{ModelServer, TestEnv, Tmux, end_of, entries, has_tools, stream_to_end};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{Client, GetConversationHistoryMsg, StreamMsg};
 use crabtalk_testkit::scripted::{End, Format, Part, Reply, Script, answer};
@@ -123,4 +123,137 @@ async fn a_model_that_takes_no_images_reads_so() {
     assert!(text.ends_with(note), "{text}");
     let models = env.run(&["models", "--json"]).await.ok();
     assert!(models.contains("\"images\":false"), "{models}");
+}
+
+/// What the last message of a person holds in a request; marks for the cache move.
+fn asked(body: &Value) -> Value {
+    let messages = body["messages"].as_array().unwrap();
+    let mut content = messages.last().unwrap()["content"].clone();
+    let blocks = content.as_array_mut().unwrap();
+    for block in &mut *blocks {
+        block.as_object_mut().unwrap().remove("cache_control");
+    }
+    // What the daemon says of the run stands before it.
+    blocks.retain(|block| !block.to_string().contains("<environment>"));
+    content
+}
+
+fn picture() -> Value {
+    json!({
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": BASE64},
+    })
+}
+
+#[tokio::test]
+async fn an_image_that_a_person_shows_reaches_the_provider_and_stays() {
+    let replies = vec![says("A pixel."), says("The same."), says("I know.")];
+    let (server, env) = env(replies, "\"eyes\"").await;
+    let daemon = env.daemon().await;
+    let answer = env
+        .run(&["ask", "--image", "shot.png", "what is this?"])
+        .await;
+    assert_eq!(answer.ok(), "A pixel.\n");
+    let want = json!([picture(), {"type": "text", "text": "what is this?"}]);
+    assert_eq!(asked(&server.requests().await[0]), want);
+    let history = entries(&env, "crab", "user").await;
+    assert_eq!(history[0].images[0].data, PIXEL);
+    let shown = env.run(&["history"]).await.ok();
+    assert!(
+        shown.contains("what is this?\n    [image/png, 69 bytes]\n"),
+        "{shown}"
+    );
+
+    daemon.kill().await;
+    let _daemon = env.daemon().await;
+    // What was shown stays, and a summary is of words.
+    env.run(&["ask", "and now?"]).await.ok();
+    let messages = server.requests().await[1]["messages"].clone();
+    assert_eq!(messages[0]["content"][0], picture());
+    env.run(&["compact"]).await.ok();
+    let summarised = server.requests().await[2].to_string();
+    assert!(!summarised.contains(BASE64), "{summarised}");
+    assert!(
+        summarised.contains("what is this?\\n[image/png, 69 bytes]"),
+        "{summarised}"
+    );
+    let archive = env.run(&["archives", "show", "1"]).await.ok();
+    assert!(archive.contains("[image/png, 69 bytes]"), "{archive}");
+}
+
+#[tokio::test]
+async fn who_shows_an_image_to_a_model_that_takes_none_is_told() {
+    let model = "{ name = \"eyes\", images = false }";
+    let (server, env) = env(vec![says("I read of it.")], model).await;
+    let _daemon = env.daemon().await;
+    let answer = env
+        .run(&["ask", "what is this?", "--image", "shot.png"])
+        .await;
+    let told = "the model eyes takes no images: it is told in words what was shown";
+    assert!(answer.stderr.contains(told), "{answer:?}");
+    answer.ok();
+    let content = asked(&server.requests().await[0]);
+    let text = content[0]["text"].as_str().unwrap();
+    assert!(
+        text.ends_with("not shown: the model eyes takes no images]"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_image_or_too_large_is_refused_before_anybody_is_asked() {
+    let (server, env) = env(vec![], "\"eyes\"").await;
+    let _daemon = env.daemon().await;
+    fs::write(env.work.join("words.png"), "words").unwrap();
+    let mut large = PIXEL.to_vec();
+    large.resize(4 << 20, 0);
+    fs::write(env.work.join("large.png"), large).unwrap();
+    fs::write(env.work.join("torn.png"), &PIXEL[..40]).unwrap();
+    for (name, code, why) in [
+        ("words.png", 2, "no image that models read"),
+        ("large.png", 2, "3840 KB"),
+        ("none.png", 2, "none.png"),
+        ("torn.png", 1, "cut off or damaged"),
+    ] {
+        let answer = env.run(&["ask", "look", "--image", name]).await;
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert!(answer.stderr.contains(why), "{answer:?}");
+    }
+    assert!(server.requests().await.is_empty());
+    assert!(env.logs().is_empty(), "no conversation begins");
+}
+
+#[tokio::test]
+async fn an_image_is_shown_in_the_chat_by_its_path_and_from_the_clipboard() {
+    if !has_tools("an_image_is_shown_in_the_chat", &["tmux"]) {
+        return;
+    }
+    let replies = vec![says("A pixel."), says("The same pixel.")];
+    let (server, mut env) = env(replies, "\"eyes\"").await;
+    env.script("wl-paste", "#!/bin/sh\ncat \"$SHOTS/shot.png\"\n");
+    let work = env.work.display().to_string();
+    let path = std::env::var("PATH").unwrap_or_default();
+    env.set("PATH", &format!("{work}:{path}"));
+    env.set("SHOTS", &work);
+    env.set("WAYLAND_DISPLAY", "none");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, "\"$CRABTALK\"", 80, 24);
+    terminal.shows("say something", 1).await;
+    terminal.types("what is in @shot.png?");
+    terminal.shows("A pixel.", 1).await;
+    let screen = terminal
+        .shows("shot.png is shown [image/png, 69 bytes]", 1)
+        .await;
+    assert!(
+        screen.contains("\u{203a} what is in @shot.png?"),
+        "{screen}"
+    );
+    terminal.key("C-v");
+    terminal.shows("crabtalk-clipboard-", 1).await;
+    terminal.types("and here?");
+    terminal.shows("The same pixel.", 1).await;
+    let sent = server.requests().await;
+    let want = json!([picture(), {"type": "text", "text": "what is in @shot.png?"}]);
+    assert_eq!(asked(&sent[0]), want);
+    assert_eq!(asked(&sent[1])[0], picture());
 }

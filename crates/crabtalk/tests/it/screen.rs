@@ -455,3 +455,137 @@ async fn without_colors_there_is_not_one() {
         assert_ne!(&escape[end..=end], "m", "{escape:?}");
     }
 }
+
+/// The composer's rule, dimmed as on a ground of which nothing is known, and on a light one.
+const RULE: &str = "\x1b[2m\u{2500}";
+const RULE_ON_LIGHT: &str = "\x1b[38;5;242m\u{2500}";
+
+#[tokio::test]
+async fn a_terminal_that_says_late_that_it_is_light_is_read_and_nothing_of_it_is_typed() {
+    if !has_tools("a_terminal_that_says_late_that_it_is_light", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let said = env.root().join("said");
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.record(&said);
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("be");
+    terminal.shows("\u{203a} be\n", 1).await;
+    terminal.answers("\x1b]11;rgb:ffff/fafa/f0f0\x1b\\");
+    terminal.types_half("fore");
+    terminal.shows("\u{203a} before\n", 1).await;
+    let drawn = terminal.recorded(&said, RULE_ON_LIGHT).await;
+    assert!(!drawn.contains("11;rgb"), "{drawn:?}");
+    // Another answer, ended by a bell, which is no Ctrl-G either.
+    terminal.answers("\x1b]11;rgb:1e/1e/2e\x07");
+    terminal.types(" noon");
+    terminal.shows("told me: before noon", 1).await;
+}
+
+#[tokio::test]
+async fn light_is_told_by_a_variable_or_chosen_and_not_asked_for_then() {
+    if !has_tools("light_is_told_by_a_variable_or_chosen", &["tmux"]) {
+        return;
+    }
+    for (name, value, want) in [
+        ("COLORFGBG", "0;15", RULE_ON_LIGHT),
+        ("CRABTALK_THEME", "light", RULE_ON_LIGHT),
+        ("CRABTALK_THEME", "plain", RULE),
+        ("", "", RULE_ON_LIGHT),
+    ] {
+        let mut env = TestEnv::new();
+        match name {
+            "" => env.config("[cli]\ntheme = \"light\"\n"),
+            name => env.set(name, value),
+        }
+        let _daemon = env.daemon().await;
+        let said = env.root().join("said");
+        let line = format!("read begin; {CHAT}");
+        let terminal = Tmux::sized(&env, &line, 80, 24);
+        terminal.record(&said);
+        terminal.key("Enter");
+        terminal.shows(IDLE, 1).await;
+        let drawn = terminal.recorded(&said, want).await;
+        let asked = drawn.contains("\x1b]11;?");
+        assert_eq!(asked, name == "COLORFGBG", "{name} {value}: {drawn:?}");
+    }
+}
+
+#[tokio::test]
+async fn keys_of_vi_edit_where_they_are_wanted() {
+    if !has_tools("keys_of_vi_edit_where_they_are_wanted", &["tmux"]) {
+        return;
+    }
+    let mut env = TestEnv::new();
+    env.set("CRABTALK_KEYS", "vi");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("good mourning day");
+    terminal.shows("\u{203a} good mourning day\n", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{2039} good mourning day\n", 1).await;
+    terminal.types_half("bbcw");
+    terminal.shows("\u{203a} good  day\n", 1).await;
+    terminal.types_half("morning");
+    terminal.key("Escape");
+    terminal.shows("\u{2039} good morning day\n", 1).await;
+    terminal.types_half("dd");
+    terminal.shows("\u{2039} say something", 1).await;
+    terminal.types_half("u");
+    terminal.shows("\u{2039} good morning day\n", 1).await;
+    terminal.key("Enter");
+    terminal.shows("told me: good morning day", 1).await;
+    terminal.shows(IDLE, 1).await;
+    // A run is interrupted by an Esc that ends no inserting.
+    terminal.types("/slow 60000 a b");
+    terminal.shows("Enter steers", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{2039} Enter steers", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{b7} cancelled", 1).await;
+}
+
+#[tokio::test]
+async fn every_command_of_the_help_answers() {
+    if !has_tools("every_command_of_the_help_answers", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 100, 40);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("good day");
+    terminal.shows("told me: good day", 1).await;
+    terminal.shows("offline \u{b7}", 1).await;
+    for (command, answer) in [
+        ("/model", "use another one"),
+        ("/agent", "You talk to crab"),
+        ("/context", "The context holds"),
+        ("/cost", "The daemon has been up"),
+        ("/permissions", "What crab may do here"),
+        ("/tools", "ask_user"),
+        ("/skills", "skills"),
+        ("/mcp", "no servers of tools"),
+        ("/memory", "Nothing is remembered yet"),
+        ("/asks", "nothing is asked in other conversations"),
+        ("/diff", "run"),
+        ("/export out.md", "messages are in"),
+        ("/copy", "copied"),
+        ("/title A day", "A day"),
+        ("/history 1", "told me"),
+        ("/compact", "The history is now:"),
+        ("/new", "put away as"),
+    ] {
+        let before = terminal.screen().matches(answer).count();
+        terminal.types(command);
+        let typed = usize::from(command.contains(answer));
+        terminal.shows(answer, before + typed + 1).await;
+        terminal.shows(IDLE, 1).await;
+    }
+    assert!(env.work.join("out.md").exists());
+    terminal.types("/quit");
+    terminal.shows("ended with 0", 1).await;
+}

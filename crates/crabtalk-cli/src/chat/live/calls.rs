@@ -10,9 +10,9 @@ use crate::text::{duration, money};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
     ArchiveContent, ChangeList, CompactMsg, GetArchiveMsg, GetHistoryMsg, GetMemoryMsg,
-    GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg, ListMemoryMsg,
-    ListModelsMsg, ListSkillsMsg, ModelInfo, PendingAsk, ReplyToAsk, SetActiveModelMsg,
-    SetConversationMsg, SteerSessionMsg, UndoReport,
+    GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg, ListMcpsMsg,
+    ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo, PendingAsk, ReplyToAsk,
+    SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
 };
 use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
@@ -70,6 +70,8 @@ pub(super) struct Learned {
     pub(super) agent: String,
     pub(super) sender: String,
     pub(super) models: Vec<ModelInfo>,
+    /// Whether the daemon would lose images of a message.
+    pub(super) is_older: bool,
 }
 
 /// Whose conversation it is.
@@ -93,7 +95,9 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     let models = models.map(|list| list.models).unwrap_or_default();
     let skills = skills.map(|list| list.skills).unwrap_or_default();
     let agents = agents.map(|list| list.agents).unwrap_or_default();
+    let connection_said = connection.is_ok();
     let welcome = connection.ok().and_then(|c| c.welcome().cloned());
+    let is_older = connection_said && !welcome.as_ref().is_some_and(|w| w.takes_images);
     let own = welcome.map(|welcome| welcome.default_sender);
     let offline = |model: &ModelInfo| model.name == "offline" || model.provider == "offline";
     let active = models.iter().find(|model| model.active);
@@ -115,6 +119,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
             sender => sender.to_owned(),
         },
         models,
+        is_older,
     }))
 }
 
@@ -293,6 +298,33 @@ pub(super) async fn memory(client: Client, pair: Pair, name: String) -> Done {
             ""
         };
         format!("| name | about |\n|---|---|\n{rows}{more}")
+    }))
+}
+
+/// The servers of tools.
+pub(super) async fn mcps(client: Client) -> Done {
+    let answer = client.call(ListMcpsMsg {}).await;
+    Done::Shown(answer.map(|list| {
+        if list.mcps.is_empty() {
+            return "There are no servers of tools; `crabtalk mcps add` adds one.".to_owned();
+        }
+        let row = |mcp: &McpInfo| {
+            let off = match mcp.enabled {
+                true => mcp.state.as_str(),
+                false => "off",
+            };
+            let state = match (mcp.error.as_str(), mcp.shadowed) {
+                ("", false) => cell(off),
+                ("", true) => format!("{}, shadowed", cell(off)),
+                (error, _) => format!("{}: {}", cell(off), cell(error)),
+            };
+            let (name, source) = (cell(&mcp.name), cell(&mcp.source));
+            format!("| {name} | {state} | {} | {source} |\n", mcp.tool_count)
+        };
+        let rows: String = list.mcps.iter().map(row).collect();
+        format!(
+            "| server | state | tools | from |\n|---|---|--:|---|\n{rows}\n`crabtalk mcps test NAME` connects step by step."
+        )
     }))
 }
 

@@ -6,6 +6,7 @@ use super::outage::Heard;
 use super::runs::Next;
 use super::transcript::MARGIN;
 use super::{Live, message};
+use crate::shown::Shown;
 use crate::text::{call_summary, summary};
 use crabtalk_client::{Error, Replied, RunNews, WatchNews};
 use crabtalk_proto::{
@@ -311,7 +312,9 @@ impl Live<'_> {
     fn not_steered(&mut self, text: &str, error: &Error) {
         self.steers.retain(|waiting| waiting != text);
         match error.code() {
-            Some(code::NOT_FOUND) => self.send(text.to_owned(), None, text.to_owned()),
+            Some(code::NOT_FOUND) => {
+                self.send(text.to_owned(), None, Shown::default(), text.to_owned());
+            }
             _ => self.transcript.problem(&error.to_string()),
         }
     }
@@ -350,7 +353,12 @@ impl Live<'_> {
                     let said = format!("older messages, in short: {}", summary(&entry.content));
                     self.transcript.note(&said);
                 }
-                "user" => self.transcript.person(&entry.content, None),
+                "user" => {
+                    self.transcript.person(&entry.content, None);
+                    for image in &entry.images {
+                        self.transcript.shown(image);
+                    }
+                }
                 "tool" => {}
                 _ if entry.content.trim().is_empty() => {}
                 _ => self.transcript.said(&entry.agent, &entry.content),

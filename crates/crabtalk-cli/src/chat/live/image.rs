@@ -1,42 +1,18 @@
 //! Images that a person shows: by their path, pasted, or from the clipboard.
 //!
-//! Invariants: an image is told by its first bytes, never by its name alone; a
-//! program that gives the clipboard gets a moment and a limit, and holds up
-//! nothing; what it gave lies in a file of the person's own.
+//! Invariants: a program that gives the clipboard gets a moment and a limit, and
+//! holds up nothing; what it gave lies in a file of the person's own.
 
 use super::calls::Done;
+use crate::shown::{MAX_IMAGE, is_image, media_type};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// Largest image: what an agent's `read` shows a model.
-const MAX_IMAGE: u64 = 8 << 20;
-
 /// How long a program may take to give the clipboard.
 const GIVE_WITHIN: Duration = Duration::from_secs(3);
-
-/// First bytes of images that models read.
-const MAGIC: &[&[u8]] = &[b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"RIFF"];
-
-/// Whether a file is an image.
-pub(super) fn is_image(path: &Path) -> bool {
-    let begin = || {
-        use std::io::Read;
-        let mut begin = Vec::new();
-        let file = crabtalk_files::open(path).ok()?;
-        file.take(16).read_to_end(&mut begin).ok()?;
-        Some(begin)
-    };
-    begin().is_some_and(|begin| is_magic(&begin))
-}
-
-fn is_magic(bytes: &[u8]) -> bool {
-    let known = MAGIC.iter().any(|magic| bytes.starts_with(magic));
-    // Other files begin with RIFF, too.
-    known && (!bytes.starts_with(b"RIFF") || bytes.get(8..12) == Some(b"WEBP"))
-}
 
 /// What a pasted text becomes: of an image's path, as terminals paste files that
 /// are dropped on them, one that goes in.
@@ -47,8 +23,13 @@ pub(super) fn pasted(text: &str, cwd: &Path) -> Option<String> {
     }
     let line = line.strip_prefix("file://").unwrap_or(line);
     let line = line.trim_matches(['\'', '"']);
-    let may = !line.contains(char::is_whitespace) && !line.starts_with('@');
-    (may && is_image(&cwd.join(line))).then(|| format!("@{line} "))
+    // A space is written behind a backslash by terminals that drop files.
+    let line = line.replace("\\ ", " ");
+    let may = !line.starts_with('@') && !line.contains('"');
+    (may && is_image(&cwd.join(&line))).then(|| match line.contains(char::is_whitespace) {
+        true => format!("@\"{line}\" "),
+        false => format!("@{line} "),
+    })
 }
 
 /// Programs that give an image of the clipboard, by what has to be set.
@@ -71,7 +52,7 @@ pub(super) async fn clipboard() -> Done {
         }
         tried.push(*program);
         if let Some(bytes) = given(program, arguments).await
-            && is_magic(&bytes)
+            && media_type(&bytes).is_some()
         {
             return Done::Clipboard(keep(&bytes));
         }
@@ -126,6 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let png = b"\x89PNG\r\n\x1a\n...";
         std::fs::write(folder.path().join("shot.png"), png).unwrap();
+        std::fs::write(folder.path().join("a shot.png"), png).unwrap();
         std::fs::write(folder.path().join("words.png"), "no image").unwrap();
         let at = folder.path().join("shot.png");
         let at = at.to_str().unwrap();
@@ -133,6 +115,7 @@ mod tests {
             ("shot.png", Some("@shot.png ".to_owned())),
             (&format!("'{at}'\n"), Some(format!("@{at} "))),
             (&format!("file://{at}"), Some(format!("@{at} "))),
+            ("a\\ shot.png", Some("@\"a shot.png\" ".to_owned())),
             ("words.png", None),
             ("none.png", None),
             ("shot.png and more", None),
@@ -140,13 +123,5 @@ mod tests {
         ] {
             assert_eq!(pasted(text, folder.path()), want, "{text}");
         }
-    }
-
-    #[test]
-    fn an_image_is_told_by_its_first_bytes() {
-        assert!(is_magic(b"\xff\xd8\xff\xe0"));
-        assert!(is_magic(b"RIFF....WEBPVP8 "));
-        assert!(!is_magic(b"RIFF....WAVEfmt "));
-        assert!(!is_magic(b""));
     }
 }

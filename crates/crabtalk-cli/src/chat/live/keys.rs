@@ -92,7 +92,9 @@ impl Live<'_> {
         }
         let plain = key.modifiers.is_empty();
         match key.code {
-            KeyCode::Esc if !self.composer.is_searching() => self.stop(),
+            KeyCode::Esc if !self.composer.is_searching() && !self.composer.takes_escape() => {
+                self.stop()
+            }
             KeyCode::Enter if plain && !self.composer.is_searching() => return self.submit(false),
             KeyCode::Tab if plain => return self.submit(true),
             _ => {

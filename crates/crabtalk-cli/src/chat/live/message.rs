@@ -1,9 +1,10 @@
 //! From what was typed to what is sent: files that are named, a guest, and
-//! what commands of the person's own said.
+//! what commands of the person's own said; images that are named are shown.
 //!
 //! Invariants: a file goes in whole or not at all, and is told either way; what
 //! is no regular text file is a word like any other.
 
+use crate::shown::{Shown, is_image};
 use std::path::Path;
 
 /// Bytes of a file that goes in: what a person would paste.
@@ -13,17 +14,25 @@ const MAX_FILE: u64 = 128 * 1024;
 const MAX_FILES: usize = 512 * 1024;
 
 /// A message as it is sent.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Message {
     pub(super) content: String,
     /// The agent that answers this once.
     pub(super) guest: Option<String>,
+    /// What is shown with it.
+    pub(super) shown: Shown,
     /// What the person should know: files that went in, or could not.
     pub(super) notes: Vec<String>,
 }
 
-/// Makes a message of what was typed.
-pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, shown: &[String]) -> Message {
+/// Makes a message of what was typed. `takes_images`: whether the daemon does.
+pub(super) fn message(
+    typed: &str,
+    agents: &[String],
+    cwd: &Path,
+    said: &[String],
+    takes_images: bool,
+) -> Message {
     let mut message = Message::default();
     let mut text = typed.trim();
     if let Some(rest) = text.strip_prefix('@') {
@@ -33,32 +42,35 @@ pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, shown: &[Strin
             text = rest.trim();
         }
     }
-    for said in shown {
+    for said in said {
         message.content.push_str(said);
         message.content.push_str("\n\n");
     }
     message.content.push_str(text);
     let (mut taken, mut bytes) = (Vec::new(), 0);
-    for word in text.split_whitespace() {
-        let Some(path) = word.strip_prefix('@') else {
-            continue;
-        };
-        let path = path.trim_end_matches([',', ';', ':', ')', '?', '!']);
-        let path = match path.strip_suffix('.') {
-            Some(shorter) if !cwd.join(path).exists() => shorter,
-            _ => path,
-        };
+    for path in paths(text, cwd) {
         if path.is_empty() || taken.contains(&path) || !cwd.join(path).is_file() {
             continue;
         }
         taken.push(path);
-        if super::image::is_image(&cwd.join(path)) {
-            let whole = cwd.join(path);
+        let whole = cwd.join(path);
+        if is_image(&whole) && !takes_images {
+            // The path leads the agent there.
             message
                 .content
                 .push_str(&format!("\n\n<image path=\"{}\"/>", whole.display()));
-            let note = format!("{path} is an image: the agent looks at it with its read tool");
+            let note = format!(
+                "{path} is told by its path, for the agent's read tool: {}",
+                crate::shown::OLDER
+            );
             message.notes.push(note);
+            continue;
+        }
+        if is_image(&whole) {
+            message.notes.push(match message.shown.add(&whole) {
+                Ok(note) => format!("{path} is shown {note}"),
+                Err(why) => format!("{path} stays out: {why}"),
+            });
             continue;
         }
         match crabtalk_files::read_text(&cwd.join(path), MAX_FILE) {
@@ -87,6 +99,36 @@ pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, shown: &[Strin
     message
 }
 
+/// The paths that a text names, by `@path` or `@"a path"`.
+fn paths<'a>(text: &'a str, cwd: &Path) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        if let Some(quoted) = rest.strip_prefix("@\"")
+            && let Some((path, behind)) = quoted.split_once('"')
+        {
+            found.push(path);
+            rest = behind;
+            continue;
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        if word.is_empty() {
+            return found;
+        }
+        rest = behind;
+        let Some(path) = word.strip_prefix('@') else {
+            continue;
+        };
+        let path = path.trim_end_matches([',', ';', ':', ')', '?', '!']);
+        found.push(match path.strip_suffix('.') {
+            Some(shorter) if !cwd.join(path).exists() => shorter,
+            _ => path,
+        });
+    }
+}
+
 /// What a command of the person's own said, for the agent.
 pub(super) fn shell(command: &str, status: &str, output: &str) -> String {
     format!(
@@ -109,32 +151,53 @@ mod tests {
             &[],
             folder.path(),
             &[],
+            true,
         );
         assert_eq!(
             made.content,
             "look at @a.txt, and @none and a@b.c\n\n<file path=\"a.txt\">\none\ntwo\n</file>"
         );
         assert_eq!(made.notes, ["a.txt goes in (2 lines)"]);
-        let made = message("@big", &[], folder.path(), &[]);
+        let made = message("@big", &[], folder.path(), &[], true);
         assert_eq!(made.content, "@big");
         assert!(made.notes[0].starts_with("big stays out: "), "{made:?}");
     }
 
     #[test]
-    fn an_image_is_named_for_the_agent_to_look_at() {
+    fn an_image_that_is_named_is_shown_and_its_path_is_told_to_older_daemons() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("a.png"), b"\x89PNG\r\n\x1a\n.").unwrap();
-        let made = message("what is in @a.png?", &[], folder.path(), &[]);
+        for name in ["a.png", "a b.png"] {
+            std::fs::write(folder.path().join(name), b"\x89PNG\r\n\x1a\n.").unwrap();
+        }
+        let typed = "what is in @a.png? And in @\"a b.png\"? And again @a.png.";
+        let made = message(typed, &[], folder.path(), &[], true);
+        assert_eq!(made.content, typed);
+        assert_eq!(made.shown.images.len(), 2);
+        assert_eq!(
+            made.notes,
+            [
+                "a.png is shown [image/png, 9 bytes]",
+                "a b.png is shown [image/png, 9 bytes]"
+            ]
+        );
+        let made = message("what is in @a.png?", &[], folder.path(), &[], false);
         let path = folder.path().join("a.png");
         let want = format!("what is in @a.png?\n\n<image path=\"{}\"/>", path.display());
         assert_eq!(made.content, want);
-        assert!(made.notes[0].contains("read tool"), "{made:?}");
+        assert_eq!(made.shown, Shown::default());
+        assert!(made.notes[0].contains("daemon restart"), "{made:?}");
     }
 
     #[test]
     fn an_agent_that_is_named_first_is_a_guest() {
         let agents = ["reviewer".to_owned()];
-        let made = message("@reviewer is this right?", &agents, Path::new("/"), &[]);
+        let made = message(
+            "@reviewer is this right?",
+            &agents,
+            Path::new("/"),
+            &[],
+            true,
+        );
         assert_eq!(made.guest.as_deref(), Some("reviewer"));
         assert_eq!(made.content, "is this right?");
         let made = message(
@@ -142,6 +205,7 @@ mod tests {
             &agents,
             Path::new("/"),
             &["I ran x".into()],
+            true,
         );
         assert_eq!(made.guest, None);
         assert_eq!(made.content, "I ran x\n\nask @reviewer");

@@ -5,6 +5,7 @@ use super::message::{Message, message};
 use super::slash::{COMMANDS, Meaning};
 use super::{Go, Live};
 use crate::error::Error;
+use crate::shown::Shown;
 use crabtalk_proto::StreamMsg;
 use std::time::Instant;
 
@@ -61,16 +62,28 @@ impl Live<'_> {
     }
 
     fn say(&mut self, text: &str, queue: bool) {
-        let shown = std::mem::take(&mut self.shown);
+        let said = std::mem::take(&mut self.shown);
         let Message {
             content,
             guest,
+            shown,
             notes,
-        } = message(text, &self.learned.known.agents, &self.cwd, &shown);
+        } = message(
+            text,
+            &self.learned.known.agents,
+            &self.cwd,
+            &said,
+            !self.learned.is_older,
+        );
         for note in notes {
             self.transcript.note(&note);
         }
-        if self.runs.is_running() && !queue && guest.is_none() {
+        let shows = !shown.images.is_empty();
+        if self.runs.is_running() && !queue && shows {
+            self.transcript
+                .note("what shows images waits for the end of the run");
+        }
+        if self.runs.is_running() && !queue && guest.is_none() && !shows {
             self.steers.push_back(content.clone());
             self.sending.push(content.clone());
             self.call(calls::steer(
@@ -80,11 +93,17 @@ impl Live<'_> {
             ));
             return;
         }
-        self.send(content, guest, text.to_owned());
+        self.send(content, guest, shown, text.to_owned());
     }
 
     /// Sends a message; the daemon runs it behind those before.
-    pub(super) fn send(&mut self, content: String, guest: Option<String>, said: String) {
+    pub(super) fn send(
+        &mut self,
+        content: String,
+        guest: Option<String>,
+        shown: Shown,
+        said: String,
+    ) {
         let request = StreamMsg {
             agent: self.pair.agent.clone(),
             content,
@@ -94,6 +113,7 @@ impl Live<'_> {
                 Err(error) => return self.transcript.problem(&error.to_string()),
             },
             guest,
+            images: shown.images,
             model: self.context.global.model.clone(),
             ..StreamMsg::default()
         };
@@ -147,6 +167,7 @@ impl Live<'_> {
                 let cwd = self.cwd.to_str().map(str::to_owned);
                 self.call(calls::skills(client, cwd));
             }
+            "mcp" => self.call(calls::mcps(client)),
             "memory" => self.call(calls::memory(client, pair, arguments.to_owned())),
             "asks" => match self.others.len() {
                 0 => self

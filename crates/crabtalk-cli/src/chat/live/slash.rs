@@ -36,6 +36,7 @@ pub(super) const COMMANDS: &[Slash] = &[
     slash("permissions", "", "what the agent may do without asking"),
     slash("tools", "", "the tools in scope"),
     slash("skills", "", "the skills that there are"),
+    slash("mcp", "", "servers of tools, and how they are"),
     slash("memory", "[NAME]", "what is remembered"),
     slash("asks", "", "what other conversations wait for"),
     slash("history", "[COUNT]", "the last messages again"),

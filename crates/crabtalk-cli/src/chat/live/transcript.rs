@@ -6,10 +6,11 @@
 
 mod tools;
 
-use crate::text::{ago_secs, money, summary};
+use crate::text::{ago_secs, image_note, money, summary};
 use crate::view;
 use crabtalk_proto::{
-    CompactedEvent, StreamEnd, StreamEvent, StreamStart, UserMessageEvent, code, stream_event,
+    CompactedEvent, Image, StreamEnd, StreamEvent, StreamStart, UserMessageEvent, code,
+    stream_event,
 };
 use crabtalk_render::{Line, Markdown, Span, shorten, theme, tokens};
 use std::time::Instant;
@@ -134,6 +135,12 @@ impl Transcript {
             let from = format!("{MARGIN}({from})");
             self.above.push(Line::styled(from, theme::DIM));
         }
+    }
+
+    /// What a person showed with it.
+    pub(super) fn shown(&mut self, image: &Image) {
+        let line = format!("{MARGIN}{}", image_note(image));
+        self.above.push(Line::styled(line, theme::DIM));
     }
 
     /// A remark beside the conversation.

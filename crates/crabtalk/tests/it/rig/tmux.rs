@@ -90,6 +90,14 @@ impl Tmux {
     pub(crate) fn types_half(&self, text: &str) {
         self.0.types(text);
     }
+
+    /// Writes bytes to the program as the terminal itself would, such as an answer.
+    pub(crate) fn answers(&self, bytes: &str) {
+        let bytes: Vec<String> = bytes.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let bytes = bytes.iter().map(String::as_str);
+        let all: Vec<&str> = ["send-keys", "-H"].into_iter().chain(bytes).collect();
+        self.tmux(&all);
+    }
 }
 
 impl Deref for Tmux {

@@ -1,0 +1,125 @@
+//! Images that a person shows with a message.
+//!
+//! Invariants: an image is told by its first bytes, never by its name; one that
+//! is too large stays out and is told, before anything is sent. The daemon looks
+//! at what is sent again, and closer.
+
+use crate::text::image_note;
+use crabtalk_proto::Image;
+use std::io::Read;
+use std::path::Path;
+
+/// Largest image, as the daemon takes it.
+pub(crate) const MAX_IMAGE: u64 = 3840 * 1024;
+
+/// Images of a message, as the daemon takes them.
+const MAX_IMAGES: usize = 8;
+
+/// Bytes of a message's images together, as the daemon takes them.
+const MAX_IMAGES_BYTES: usize = 2 * MAX_IMAGE as usize;
+
+/// First bytes of images that models read.
+const MAGIC: &[(&[u8], &str)] = &[
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"RIFF", "image/webp"),
+];
+
+/// What a daemon is told that would lose what is shown.
+pub(crate) const OLDER: &str = "the daemon is older than this client and takes no images in \
+    messages; `crabtalk daemon restart` starts it anew";
+
+/// What is shown with one message.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Shown {
+    pub(crate) images: Vec<Image>,
+}
+
+impl Shown {
+    /// Takes an image's file in; what a person should know of it, either way.
+    pub(crate) fn add(&mut self, path: &Path) -> Result<String, String> {
+        if self.images.len() == MAX_IMAGES {
+            return Err(format!("a message shows {MAX_IMAGES} images at most"));
+        }
+        let data = crabtalk_files::read(path, MAX_IMAGE)
+            .map_err(|error| format!("{error}; an image may have {} KB", MAX_IMAGE / 1024))?;
+        let Some(media_type) = media_type(&data) else {
+            return Err("it is no image that models read: PNG, JPEG, GIF or WebP".to_owned());
+        };
+        let bytes: usize = self.images.iter().map(|image| image.data.len()).sum();
+        if bytes + data.len() > MAX_IMAGES_BYTES {
+            let most = MAX_IMAGES_BYTES / 1024;
+            return Err(format!("all images of a message have {most} KB at most"));
+        }
+        let image = Image {
+            media_type: media_type.to_owned(),
+            data: data.into(),
+        };
+        let note = image_note(&image);
+        self.images.push(image);
+        Ok(note)
+    }
+}
+
+/// Whether a file is an image.
+pub(crate) fn is_image(path: &Path) -> bool {
+    let begin = || {
+        let mut begin = Vec::new();
+        let file = crabtalk_files::open(path).ok()?;
+        file.take(16).read_to_end(&mut begin).ok()?;
+        Some(begin)
+    };
+    begin().is_some_and(|begin| media_type(&begin).is_some())
+}
+
+/// What kind of image begins so.
+pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    let (magic, media_type) = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic))?;
+    // Other files begin with RIFF, too.
+    let is_whole = *magic != b"RIFF" || bytes.get(8..12) == Some(b"WEBP");
+    is_whole.then_some(media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_told_by_its_first_bytes() {
+        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(media_type(b"RIFF....WEBPVP8 "), Some("image/webp"));
+        assert_eq!(media_type(b"RIFF....WAVEfmt "), None);
+        assert_eq!(media_type(b""), None);
+    }
+
+    #[test]
+    fn what_is_too_large_or_too_many_stays_out_and_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, size: usize| {
+            let path = folder.path().join(name);
+            let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+            bytes.resize(size, 0);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let mut shown = Shown::default();
+        let largest = MAX_IMAGE as usize;
+        assert!(shown.add(&file("a", largest + 1)).is_err());
+        assert_eq!(
+            shown.add(&file("b", largest)).unwrap(),
+            "[image/png, 3.9 MB]"
+        );
+        shown.add(&file("c", largest)).unwrap();
+        let why = shown.add(&file("d", 9)).unwrap_err();
+        assert!(why.contains("7680 KB at most"), "{why}");
+        let mut shown = Shown::default();
+        for _ in 0..MAX_IMAGES {
+            shown.add(&file("e", 9)).unwrap();
+        }
+        let why = shown.add(&file("e", 9)).unwrap_err();
+        assert!(why.contains("8 images at most"), "{why}");
+        let why = Shown::default().add(Path::new("/dev/null")).unwrap_err();
+        assert!(!why.is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! Images that a person shows with a message.
+//!
+//! Invariant: what goes into a history is an image by what it holds, whole, and
+//! within the limits of a message; whatever else is refused by name, since a
+//! provider that finds it broken refuses the conversation.
+
+use super::Session;
+use crabtalk_domain::{Image as Shown, MAX_IMAGES, MAX_IMAGES_BYTES};
+use crabtalk_proto::{Image, Status, StreamMsg, code};
+
+/// The images of a message.
+pub(super) fn images(sent: Vec<Image>) -> Result<Vec<Shown>, Status> {
+    let too_large = |message: String| Err(Status::new(code::TOO_LARGE, message));
+    if sent.len() > MAX_IMAGES {
+        return too_large(format!(
+            "{} images are shown at once; a message shows {MAX_IMAGES} at most",
+            sent.len()
+        ));
+    }
+    let bytes: usize = sent.iter().map(|image| image.data.len()).sum();
+    if bytes > MAX_IMAGES_BYTES {
+        return too_large(format!(
+            "the images have {bytes} bytes together; a message shows {MAX_IMAGES_BYTES} at most"
+        ));
+    }
+    let image = |(number, image): (usize, Image)| {
+        crabtalk_tools::image(&image.data)
+            .map_err(|why| Status::bad_request(format!("image {number}: {why}")))
+    };
+    (1..).zip(sent).map(image).collect()
+}
+
+impl Session {
+    /// What a person is told who shows images to a model that takes none.
+    pub(super) fn blindness(&self, message: &StreamMsg) -> Option<String> {
+        if message.images.is_empty() {
+            return None;
+        }
+        let key = self
+            .key(
+                &message.agent,
+                message.sender.as_deref().unwrap_or_default(),
+            )
+            .ok()?;
+        let guest = message.guest.as_deref().filter(|guest| !guest.is_empty());
+        let catalog = self.node.runtime().catalog();
+        let speaker = catalog.agent(guest.unwrap_or(key.agent.as_str())).ok()?;
+        let asked = message.model.as_deref().filter(|model| !model.is_empty());
+        let model = match asked.unwrap_or(speaker.model.as_str()) {
+            "" => self.node.models().active(),
+            model => model.to_owned(),
+        };
+        let models = self.node.models().list();
+        let found = models.iter().find(|known| known.name == model)?;
+        (!found.images).then(|| {
+            format!("the model {model} takes no images: it is told in words what was shown")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(data: &[u8]) -> Image {
+        Image {
+            media_type: "image/png".into(),
+            data: data.to_vec().into(),
+        }
+    }
+
+    #[test]
+    fn what_is_no_image_or_too_much_is_refused_by_name() {
+        let words = images(vec![sent(b"words")]).unwrap_err();
+        assert_eq!(words.code, code::BAD_REQUEST);
+        assert!(words.message.starts_with("image 1: "), "{words}");
+        let torn = images(vec![sent(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")]).unwrap_err();
+        assert!(torn.message.contains("cut off or damaged"), "{torn}");
+        let many = images(vec![sent(b"x"); MAX_IMAGES + 1]).unwrap_err();
+        assert_eq!(many.code, code::TOO_LARGE);
+        let large = images(vec![sent(&vec![0; MAX_IMAGES_BYTES + 1])]).unwrap_err();
+        assert_eq!(large.code, code::TOO_LARGE);
+    }
+}
