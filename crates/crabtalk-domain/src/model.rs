@@ -102,6 +102,9 @@ pub enum Chunk {
         /// The model's configured name.
         model: String,
     },
+    /// Something to know while nobody answers yet: that it is tried again, or that
+    /// another model is asked. No part of the answer.
+    Notice(String),
     /// Text.
     Text(String),
     /// Reasoning.
@@ -157,6 +160,7 @@ impl Response {
                 self.provider = provider;
                 self.model = model;
             }
+            Chunk::Notice(_) => {}
             Chunk::Text(text) => self.content.push_str(&text),
             Chunk::Thinking(text) => match self.thinking.last_mut() {
                 Some(block) if block.signature.is_empty() => block.text.push_str(&text),

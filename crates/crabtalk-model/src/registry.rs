@@ -159,6 +159,7 @@ impl Table {
         Plan {
             candidates,
             known: self.known(),
+            news: Default::default(),
             request,
             shared,
         }

@@ -10,7 +10,7 @@ use futures_core::Stream;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -21,6 +21,13 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// A provider that wants a longer pause is not waited for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// A wait that a person is told of; shorter ones are over before they are read.
+const TOLD_WAIT: Duration = Duration::from_secs(1);
+
+/// What is to be told while nobody answers yet: a few lines for each attempt,
+/// whose number is bounded.
+pub(crate) type News = Arc<Mutex<VecDeque<String>>>;
 
 /// A model to try.
 #[derive(Clone)]
@@ -37,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) shared: Arc<Shared>,
     /// Names of the configured models, for messages.
     pub(crate) known: String,
+    /// What is told meanwhile.
+    pub(crate) news: News,
 }
 
 /// An answer whose first content is there.
@@ -48,7 +57,7 @@ pub(crate) struct Begun {
 impl Plan {
     async fn run(self) -> Result<Begun, Error> {
         let mut failed: Option<Error> = None;
-        for candidate in &self.candidates {
+        for (at, candidate) in self.candidates.iter().enumerate() {
             let error = match candidate {
                 Ok(candidate) => match self.ask(candidate).await {
                     Ok(begun) => return Ok(begun),
@@ -69,6 +78,10 @@ impl Plan {
             if is_final {
                 break;
             }
+            if let (Some(failed), Some(Ok(next))) = (&failed, self.candidates.get(at + 1)) {
+                let next = &next.model.name;
+                self.tell(format!("{}; {next} is asked instead", failed.message));
+            }
         }
         Err(failed.unwrap_or_else(|| {
             Error::new(
@@ -76,6 +89,11 @@ impl Plan {
                 "no model is configured; see [provider.NAME]",
             )
         }))
+    }
+
+    fn tell(&self, what: String) {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.push_back(what);
     }
 
     /// Asks one model, again while that may help.
@@ -112,6 +130,10 @@ impl Plan {
                 return Err(Error::new(error.kind, format!("{}{note}", error.message)));
             }
             tracing::debug!(?wait, error = %error, "trying again");
+            if wait >= TOLD_WAIT {
+                let secs = wait.as_secs_f64().ceil();
+                self.tell(format!("{}; again in {secs} s", error.message));
+            }
             sleep(wait).await;
             attempt += 1;
             backoff = (backoff * 2).min(MAX_BACKOFF);
@@ -170,10 +192,16 @@ fn wait_for(kind: ErrorKind) -> Wait {
     }
 }
 
+/// The next thing to tell.
+fn told(news: &News) -> Option<String> {
+    let mut news = news.lock().unwrap_or_else(PoisonError::into_inner);
+    news.pop_front()
+}
+
 /// The stream that a caller holds.
 pub(crate) enum Reply {
     /// Nobody has said anything yet.
-    Opening(BoxFuture<'static, Result<Begun, Error>>),
+    Opening(BoxFuture<'static, Result<Begun, Error>>, News),
     /// Somebody speaks.
     Speaking(Begun),
     /// It is over.
@@ -183,7 +211,8 @@ pub(crate) enum Reply {
 impl Reply {
     /// Makes the plan a stream. Nothing happens before it is polled.
     pub(crate) fn new(plan: Plan) -> Self {
-        Self::Opening(Box::pin(plan.run()))
+        let news = Arc::clone(&plan.news);
+        Self::Opening(Box::pin(plan.run()), news)
     }
 }
 
@@ -194,13 +223,30 @@ impl Stream for Reply {
         let this = self.get_mut();
         loop {
             match this {
-                Self::Opening(opening) => match std::task::ready!(opening.as_mut().poll(cx)) {
-                    Ok(begun) => *this = Self::Speaking(begun),
-                    Err(error) => {
-                        *this = Self::Over;
-                        return Poll::Ready(Some(Err(error)));
+                Self::Opening(opening, news) => {
+                    let polled = match told(news) {
+                        Some(what) => return Poll::Ready(Some(Ok(Chunk::Notice(what)))),
+                        None => opening.as_mut().poll(cx),
+                    };
+                    let news = Arc::clone(news);
+                    match polled {
+                        Poll::Pending => {
+                            let what = told(&news).map(|what| Ok(Chunk::Notice(what)));
+                            return what.map_or(Poll::Pending, |what| Poll::Ready(Some(what)));
+                        }
+                        Poll::Ready(Ok(mut begun)) => {
+                            let all: Vec<String> = std::iter::from_fn(|| told(&news)).collect();
+                            for what in all.into_iter().rev() {
+                                begun.chunks.push_front(Chunk::Notice(what));
+                            }
+                            *this = Self::Speaking(begun);
+                        }
+                        Poll::Ready(Err(error)) => {
+                            *this = Self::Over;
+                            return Poll::Ready(Some(Err(error)));
+                        }
                     }
-                },
+                }
                 Self::Speaking(begun) => {
                     if let Some(chunk) = begun.chunks.pop_front() {
                         return Poll::Ready(Some(Ok(chunk)));

@@ -56,6 +56,7 @@ impl Template {
             Chunk::Text(text) => (text, false),
             Chunk::Thinking(text) => (text, true),
             Chunk::Answering { .. }
+            | Chunk::Notice(_)
             | Chunk::ThinkingSignature(_)
             | Chunk::ToolCallStart { .. }
             | Chunk::ToolCallArguments { .. }

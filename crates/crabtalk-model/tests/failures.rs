@@ -136,6 +136,63 @@ async fn retry_after_is_honoured() {
     );
 }
 
+/// What is told while nobody answers yet.
+fn notices(chunks: &[Chunk]) -> Vec<&str> {
+    let notice = |chunk: &Chunk| matches!(chunk, Chunk::Notice(_));
+    assert!(chunks.iter().is_sorted_by_key(|chunk| !notice(chunk)));
+    let all = chunks.iter();
+    all.filter_map(|chunk| {
+        let Chunk::Notice(what) = chunk else {
+            return None;
+        };
+        Some(what.as_str())
+    })
+    .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_a_person_notices_is_told_before_it_begins() {
+    let bench = bench([Reply::rate_limited("8"), openai::text("ok")]).await;
+    let mut stream = bench.registry.stream(request("hi"));
+    let (told, took) = timed(stream.next()).await;
+    let Some(Ok(Chunk::Notice(told))) = told else {
+        panic!("{told:?}")
+    };
+    assert!(
+        told.contains("429") && told.ends_with("; again in 8 s"),
+        "{told}"
+    );
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    let rest: Vec<_> = stream.collect().await;
+    assert!(rest.contains(&Ok(Chunk::Text("ok".into()))), "{rest:?}");
+    // Nobody reads of a tenth of a second.
+    let bench = self::bench([Reply::error(500, "x", "oops"), openai::text("ok")]).await;
+    let chunks = bench
+        .chunks(&request("hi"))
+        .await
+        .expect("the second attempt");
+    assert_eq!(notices(&chunks), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_another_model_is_asked_is_told() {
+    let first = Server::start(Script::openai([Reply::error(401, "x", "bad key")])).await;
+    let second = Server::start(Script::openai([openai::text("here")])).await;
+    let providers = vec![
+        provider("a", Kind::OpenAi, &first.url(), &["one"]),
+        provider("b", Kind::OpenAi, &second.url(), &["two"]),
+    ];
+    let registry = Registry::with_seed(providers, None, 1).expect("a good configuration");
+    let mut asked = request("hi");
+    asked.fallback = vec!["two".into()];
+    let chunks: Vec<_> = registry.stream(asked).map(Result::unwrap).collect().await;
+    let [told] = notices(&chunks)[..] else {
+        panic!("{chunks:?}")
+    };
+    assert!(told.contains("bad key"), "{told}");
+    assert!(told.ends_with("; two is asked instead"), "{told}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn waits_double_within_their_upper_half() {
     let script = Script::openai([Reply::error(500, "x", "oops")]).repeating();

@@ -42,6 +42,9 @@ pub struct Markdown {
     gap: bool,
     /// Of an ordered list that goes on: the number of the pending item.
     goes_on: Option<u64>,
+    /// Bytes that were parsed so far.
+    #[cfg(test)]
+    parsed: usize,
 }
 
 /// A fenced code block that is open.
@@ -81,6 +84,8 @@ impl Markdown {
             fence: None,
             gap: false,
             goes_on: None,
+            #[cfg(test)]
+            parsed: 0,
         }
     }
 
@@ -179,8 +184,20 @@ impl Markdown {
         }
     }
 
+    /// Counts what is parsed, for the test that it stays small.
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "a test counts"))]
+    fn count(&mut self, bytes: usize) {
+        #[cfg(test)]
+        {
+            self.parsed += bytes;
+        }
+        #[cfg(not(test))]
+        let _ = bytes;
+    }
+
     /// Says what the line that begins at `begins` made final.
     fn settle(&mut self, begins: usize, blank: bool, lines: &mut Vec<Line>) {
+        self.count(self.pending.len());
         let blocks = top_level(&self.pending);
         let Some(last) = blocks.last() else {
             return;
@@ -231,6 +248,7 @@ impl Markdown {
     fn emit(&mut self, until: usize, within: bool, lines: &mut Vec<Line>) {
         let rest = self.pending.split_off(until);
         let source = std::mem::replace(&mut self.pending, rest);
+        self.count(source.len());
         let written = Writer::new(&source, self.width, self.gap, self.goes_on).write();
         lines.extend(written.lines);
         // Within a list an empty line stands where the source has one.

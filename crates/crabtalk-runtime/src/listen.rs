@@ -140,6 +140,7 @@ impl Measure {
                 }
             }
             Chunk::Text(_)
+            | Chunk::Notice(_)
             | Chunk::Thinking(_)
             | Chunk::ToolCallArguments { .. }
             | Chunk::Usage(_)
@@ -171,7 +172,7 @@ fn said(chunk: &Chunk) -> usize {
         }
         Chunk::ToolCallStart { id, name, .. } => piece(id.len() + name.len()),
         Chunk::ToolCallArguments { fragment, .. } => piece(fragment.len()),
-        Chunk::Answering { .. } | Chunk::Usage(_) | Chunk::Stop(_) => 0,
+        Chunk::Answering { .. } | Chunk::Notice(_) | Chunk::Usage(_) | Chunk::Stop(_) => 0,
     }
 }
 

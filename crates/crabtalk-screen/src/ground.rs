@@ -71,10 +71,10 @@ fn is_key(event: &Event, c: char, alt: bool) -> bool {
 fn character(event: &Event) -> Option<char> {
     let Event::Key(key) = event else { return None };
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-    match key.code {
-        KeyCode::Char(c) if plain => Some(c),
-        _ => None,
-    }
+    let KeyCode::Char(c) = key.code else {
+        return None;
+    };
+    plain.then_some(c)
 }
 
 /// The ground of `rgb:RRRR/GGGG/BBBB`, each of one to four digits.

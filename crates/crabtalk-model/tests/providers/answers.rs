@@ -50,6 +50,7 @@ async fn pieces(dialect: Dialect) -> Cell {
         .filter_map(|chunk| match chunk {
             Chunk::Text(text) => Some(text.as_str()),
             Chunk::Answering { .. }
+            | Chunk::Notice(_)
             | Chunk::Thinking(_)
             | Chunk::ThinkingSignature(_)
             | Chunk::ToolCallStart { .. }

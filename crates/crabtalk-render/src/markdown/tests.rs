@@ -216,3 +216,37 @@ proptest! {
         }
     }
 }
+
+/// Bytes that are parsed for an answer of so many parts, drawn at each piece.
+fn parsed(part: &str, parts: usize) -> usize {
+    let mut markdown = Markdown::new(80);
+    let mut open = 0;
+    for _ in 0..parts {
+        for piece in part.split_inclusive(' ') {
+            markdown.push(piece);
+            // What a drawing parses anew.
+            open += markdown.pending.len() + markdown.partial.len();
+        }
+    }
+    markdown.parsed + open
+}
+
+#[test]
+fn what_a_piece_costs_does_not_grow_with_the_answer() {
+    let page = "## A heading\n\nSome **bold** words and `code`, and\nanother line of them.\n\n- an item\n  - below it\n- another one\n\n\
+                1. first\n2. second\n\n| a | b |\n|---|---|\n| one | two |\n\n```rust\nfn main() {}\n```\n\n> said\n\n";
+    let (short, long) = (parsed(page, 10), parsed(page, 200));
+    assert!(long <= 21 * short, "{short} and {long}");
+    // What has no end is cut into blocks.
+    for endless in [
+        "| a row | of one table |\n",
+        "words of one paragraph\n",
+        "on one line ",
+    ] {
+        let most = 2 * MAX_BLOCK_BYTES + MAX_LINE_BYTES;
+        let parts = 8 * MAX_BLOCK_BYTES / endless.len();
+        let pieces = parts * endless.split_inclusive(' ').count();
+        let all = parsed(endless, parts);
+        assert!(all <= pieces * most, "{endless:?}: {}", all / pieces);
+    }
+}

@@ -66,6 +66,7 @@ impl<'a> AnswerStream<'a> {
 
     fn take(&mut self, chunk: Chunk) {
         match &chunk {
+            Chunk::Notice(text) => self.publisher.publish(AgentEvent::Notice(text.clone())),
             Chunk::Text(text) if !text.is_empty() => {
                 self.enter(Block::Text);
                 self.publisher.publish(AgentEvent::Text(text.clone()));

@@ -561,28 +561,26 @@ async fn every_command_of_the_help_answers() {
     terminal.shows("told me: good day", 1).await;
     terminal.shows("offline \u{b7}", 1).await;
     for (command, answer) in [
-        ("/model", "use another one"),
+        ("/model", "built-in demonstration answers;"),
         ("/agent", "You talk to crab"),
         ("/context", "The context holds"),
         ("/cost", "The daemon has been up"),
         ("/permissions", "What crab may do here"),
-        ("/tools", "ask_user"),
-        ("/skills", "skills"),
+        ("/tools", "In scope of crab:"),
+        ("/skills", "There are no skills."),
         ("/mcp", "no servers of tools"),
         ("/memory", "Nothing is remembered yet"),
         ("/asks", "nothing is asked in other conversations"),
-        ("/diff", "run"),
+        ("/diff", "no run changed files here"),
         ("/export out.md", "messages are in"),
         ("/copy", "copied"),
-        ("/title A day", "A day"),
-        ("/history 1", "told me"),
+        ("/title A day", "the conversation is called"),
+        ("/history 1", "older messages: /history 50"),
         ("/compact", "The history is now:"),
         ("/new", "put away as"),
     ] {
-        let before = terminal.screen().matches(answer).count();
         terminal.types(command);
-        let typed = usize::from(command.contains(answer));
-        terminal.shows(answer, before + typed + 1).await;
+        terminal.shows(answer, 1).await;
         terminal.shows(IDLE, 1).await;
     }
     assert!(env.work.join("out.md").exists());

@@ -332,14 +332,14 @@ pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
     let answer = client.call(GetStats { days: 1 }).await;
     Done::Shown(answer.map(|stats| {
         let mut text = format!(
-            "This chat: **{}** tokens, {} in money.\n\nToday: **{}** tokens{}, {} in money{}.\n",
+            "This chat: **{}** tokens{}.\n\nToday: **{}** tokens{}{}{}.\n",
             tokens(session.0),
-            money(session.1),
+            in_money(session.1),
             tokens(stats.tokens_today),
             stats
                 .tokens_per_day
                 .map_or_else(String::new, |limit| format!(" of {}", tokens(limit))),
-            money(stats.money_today),
+            in_money(stats.money_today),
             stats
                 .money_per_day
                 .map_or_else(String::new, |limit| format!(" of {limit}")),
@@ -368,6 +368,14 @@ pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
             duration(stats.uptime_secs)
         )
     }))
+}
+
+/// Money that was spent, where any was.
+fn in_money(spent: f64) -> String {
+    match spent > 0.0 {
+        true => format!(", {} in money", money(spent)),
+        false => String::new(),
+    }
 }
 
 /// Writes the working history to a file that does not exist yet.

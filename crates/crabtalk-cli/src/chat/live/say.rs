@@ -229,11 +229,17 @@ impl Live<'_> {
         let agents = &self.learned.known.agents;
         if name.is_empty() {
             let list: Vec<String> = agents.iter().map(|agent| format!("`{agent}`")).collect();
-            let text = format!(
-                "You talk to **{}**. There are {}. `/agent NAME` talks to another one, `@NAME text` lets it answer once.",
-                self.learned.agent,
-                list.join(", ")
-            );
+            let text = match list.len() {
+                0 | 1 => format!(
+                    "You talk to **{}**, the only agent. `crabtalk agents new` makes another one.",
+                    self.learned.agent
+                ),
+                _ => format!(
+                    "You talk to **{}**. The agents are {}. `/agent NAME` talks to another one, `@NAME text` lets it answer once.",
+                    self.learned.agent,
+                    list.join(", ")
+                ),
+            };
             return self.show(&text);
         }
         if !agents.iter().any(|agent| agent == name) {

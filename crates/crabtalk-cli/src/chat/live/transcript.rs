@@ -166,8 +166,7 @@ impl Transcript {
 
     /// Lines of an answer to the person's own command.
     pub(super) fn lines(&mut self, lines: Vec<Line>) {
-        self.begin(Kind::Note);
-        self.last = Kind::Text;
+        self.begin(Kind::Text);
         for line in lines {
             self.indented(line);
         }

@@ -1,7 +1,7 @@
 use super::*;
 use crabtalk_proto::{
-    StreamChunk, TextEndEvent, TextStartEvent, TokenUsage, ToolCallInfo, ToolResultEvent,
-    ToolStartEvent,
+    NoticeEvent, StreamChunk, TextEndEvent, TextStartEvent, TokenUsage, ToolCallInfo,
+    ToolResultEvent, ToolStartEvent, WaitingEvent,
 };
 
 fn told(transcript: &mut Transcript, events: Vec<stream_event::Event>) -> String {
@@ -145,4 +145,120 @@ fn what_is_open_fits_its_rows() {
     transcript.event(&chunk.into(), now);
     assert_eq!(transcript.open(5, now, "*").len(), 5);
     assert!(transcript.take().is_empty(), "a paragraph may still change");
+}
+
+#[test]
+fn what_a_run_waits_for_or_fails_of_is_said() {
+    use stream_event::Event;
+    let notice = |text: &str| Event::Notice(NoticeEvent { text: text.into() });
+    let end = |code: u32, error: &str| {
+        Event::End(StreamEnd {
+            code,
+            error: error.into(),
+            ..StreamEnd::default()
+        })
+    };
+    for (event, want) in [
+        (
+            notice("openai: 429; again in 8 s"),
+            "\u{b7} openai: 429; again in 8 s\n",
+        ),
+        (
+            notice("bad key; two is asked instead"),
+            "\u{b7} bad key; two is asked instead\n",
+        ),
+        (
+            Event::Compacted(CompactedEvent {
+                tokens_before: 90_000,
+                tokens_after: 4_000,
+                title: "The plan".into(),
+                failed: String::new(),
+            }),
+            "\u{b7} made room: 90000 tokens became 4000 (archive: The plan)\n",
+        ),
+        (
+            Event::Compacted(CompactedEvent {
+                failed: "nobody answered".into(),
+                ..CompactedEvent::default()
+            }),
+            "! could not make room: nobody answered\n",
+        ),
+        (
+            Event::Waiting(WaitingEvent {
+                whom: "user".into(),
+                timeout_secs: 86_400,
+            }),
+            "\u{b7} the run waits for user to approve a tool call, for 1 d 0 h at most\n",
+        ),
+        (
+            end(402, "the day's tokens are spent"),
+            "! the run failed: the day's tokens are spent (402)\n",
+        ),
+    ] {
+        let mut transcript = Transcript::new(90);
+        assert_eq!(told(&mut transcript, vec![event]), want);
+    }
+}
+
+#[test]
+fn thoughts_are_dimmed_in_a_few_rows_while_they_come_and_one_line_after() {
+    use stream_event::Event;
+    let mut transcript = Transcript::new(60);
+    let now = Instant::now();
+    let thought = "first\nsecond\nthird\nfourth\nthe last one";
+    for event in [
+        Event::ThinkingStart(Default::default()),
+        Event::Thinking(crabtalk_proto::StreamThinking {
+            content: thought.into(),
+        }),
+    ] {
+        transcript.event(&event.into(), now);
+    }
+    let open = transcript.open(20, now, "*");
+    let texts: Vec<String> = open.iter().map(Line::text).collect();
+    assert_eq!(
+        texts,
+        [
+            "* thinking \u{b7} 0s",
+            "  third",
+            "  fourth",
+            "  the last one"
+        ]
+    );
+    let dim = |line: &Line| {
+        let mut spans = line
+            .spans()
+            .iter()
+            .filter(|span| !span.text().trim().is_empty());
+        spans.all(|span| span.style() == theme::DIM)
+    };
+    assert!(open.iter().all(dim), "{open:?}");
+    let after = told(
+        &mut transcript,
+        vec![Event::ThinkingEnd(Default::default())],
+    );
+    assert_eq!(after, "\u{b7} thought for 0s (Ctrl-T shows it)\n");
+    assert_eq!(transcript.thought, thought, "it unfolds whole");
+}
+
+#[test]
+fn wide_characters_and_emoji_stay_within_forty_columns() {
+    let mut transcript = Transcript::new(40);
+    transcript.person(&"\u{6f22}\u{5b57}".repeat(30), None);
+    let mut events = vec![start("crab")];
+    let said =
+        "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} caf\u{e9} \u{1f980} \u{65e5}\u{672c}\u{8a9e} "
+            .repeat(20);
+    events.extend(text(
+        "crab",
+        &format!("{said}\n\n| \u{540d}\u{524d} | a |\n|---|---|\n| \u{1f980} crab | 1 |\n"),
+    ));
+    for event in events {
+        transcript.event(&event.into(), Instant::now());
+    }
+    let lines = transcript.take();
+    assert!(lines.len() > 8);
+    for line in &lines {
+        assert!(line.width() <= 40, "{}: {:?}", line.width(), line.text());
+    }
 }
