@@ -25,6 +25,10 @@ const OWN: Duration = Duration::from_secs(2);
 /// Runs that are followed at once: one of others, and the letter behind it.
 const RUNS: usize = 4;
 
+/// Runs that are remembered once they were told: word that one began may come when
+/// it is over, and the few behind it, too.
+const OVER: usize = 16;
+
 /// What is known of the conversation for probes.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -76,6 +80,8 @@ pub(super) struct Follower {
     /// A run that may be of others (0: whichever is in flight), and when that is
     /// decided.
     unknown: Option<(u64, Instant)>,
+    /// The numbers of the last runs that were told to their end.
+    over: VecDeque<u64>,
     ready: VecDeque<Event>,
     was_silent: bool,
 }
@@ -99,6 +105,7 @@ impl Follower {
             seen,
             runs: Vec::new(),
             unknown: None,
+            over: VecDeque::new(),
             ready: VecDeque::new(),
             was_silent: false,
         }
@@ -185,7 +192,7 @@ impl Follower {
 
     fn is_known(&self, run: u64) -> bool {
         let mut numbers = self.runs.iter().filter_map(|followed| followed.number);
-        numbers.any(|number| run == 0 || number == run)
+        numbers.any(|number| run == 0 || number == run) || self.over.contains(&run)
     }
 
     fn decide(&mut self) {
@@ -233,7 +240,7 @@ impl Follower {
     /// The run cannot be followed: it was refused, or the daemon is gone.
     fn broken(&mut self, at: usize, error: &Error) {
         let followed = self.runs.remove(at);
-        self.over();
+        self.nothing_in_flight();
         let said = error.to_string();
         let id = followed.letter;
         let is_refused = error.code().is_some();
@@ -262,7 +269,7 @@ impl Follower {
     }
 
     /// A run is over: nothing is in flight unless another one is.
-    fn over(&mut self) {
+    fn nothing_in_flight(&mut self) {
         if self.runs.is_empty() {
             self.seen(|seen| {
                 seen.busy = false;
@@ -276,6 +283,11 @@ impl Follower {
     fn starts(&mut self, at: usize, number: u64) -> Option<usize> {
         self.unknown = self.unknown.filter(|(run, _)| *run > 0 && *run != number);
         let of_others = self.runs[at].letter.is_empty();
+        if of_others && self.over.contains(&number) {
+            self.runs.remove(at);
+            self.nothing_in_flight();
+            return None;
+        }
         let is_other = |(index, followed): (usize, &Followed)| {
             index != at && (!of_others || followed.number == Some(number))
         };
@@ -347,7 +359,11 @@ impl Follower {
             }
             E::End(end) => {
                 let followed = self.runs.remove(at);
-                self.over();
+                self.over.push_back(end.run);
+                if self.over.len() > OVER {
+                    self.over.pop_front();
+                }
+                self.nothing_in_flight();
                 let detail = format!("StreamEnd with code {} of run {}", end.code, end.run);
                 let failed = (end.code != 0 || !end.error.is_empty()).then(|| end.error.clone());
                 let turn = Turn {
@@ -387,5 +403,69 @@ async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crabtalk_client::{Endpoint, StreamEnd, StreamMsg, StreamStart};
+
+    fn event(event: stream_event::Event) -> StreamEvent {
+        StreamEvent {
+            event: Some(event),
+            ..StreamEvent::default()
+        }
+    }
+
+    fn start(run: u64) -> StreamEvent {
+        event(stream_event::Event::Start(StreamStart {
+            run,
+            ..StreamStart::default()
+        }))
+    }
+
+    fn end(run: u64) -> StreamEvent {
+        event(stream_event::Event::End(StreamEnd {
+            run,
+            ..StreamEnd::default()
+        }))
+    }
+
+    /// A follower whose daemon is nowhere, and what tells it which runs begin.
+    fn follower() -> (Follower, watch::Sender<u64>) {
+        let (tell, begun) = watch::channel(0);
+        let client = Client::new(Endpoint::of_home("/nowhere"), "test/1");
+        let (_, told) = mpsc::channel(1);
+        let silent = Duration::from_secs(60);
+        let seen = Arc::default();
+        let follower = Follower::new(client, "crab".into(), Some(told), begun, silent, seen);
+        (follower, tell)
+    }
+
+    #[tokio::test]
+    async fn a_letters_run_that_is_over_before_word_of_its_begin_comes_is_told_once() {
+        let (mut follower, tell) = follower();
+        let run = Box::new(follower.client.stream(StreamMsg::default()));
+        follower.begin("letter".into(), run);
+        follower.take(0, start(7));
+        follower.take(0, end(7));
+        assert_eq!(follower.ready.len(), 3, "{:?}", follower.ready);
+
+        tell.send(7).unwrap();
+        follower.began();
+        assert!(follower.runs.is_empty(), "nobody's run is followed");
+        // What was found in flight at the start, and says late that it was this one.
+        follower.attach(0);
+        follower.take(0, start(7));
+        assert!(follower.runs.is_empty());
+        assert_eq!(follower.ready.len(), 3, "{:?}", follower.ready);
+
+        // The next one is somebody else's.
+        tell.send(8).unwrap();
+        follower.began();
+        assert_eq!(follower.runs.len(), 1);
+        follower.take(0, start(8));
+        assert_eq!(follower.ready.len(), 4, "{:?}", follower.ready);
     }
 }

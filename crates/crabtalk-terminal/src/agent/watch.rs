@@ -432,6 +432,7 @@ impl Watcher {
             if window.as_ref().is_none_or(is_told) || Instant::now() > deadline {
                 break window;
             }
+            self.shared.tmux.remind_of_children().await;
             tokio::time::sleep(BUSY_PAUSE).await;
         };
         let said = match &window {

@@ -71,6 +71,14 @@ impl Tmux {
         Ok(is_new)
     }
 
+    /// Has tmux look which of its children ended. While it writes down that a window
+    /// was left (by libutempter, as Debian builds it) it hears of no other child's
+    /// end, and of those that ended meanwhile only with the next one: this is one.
+    pub(crate) async fn remind_of_children(&self) {
+        // A server that is gone has nothing to tell.
+        let _ = self.run(&["run-shell", "-b", "true"]).await;
+    }
+
     /// The window of an agent, if there is one.
     pub(crate) async fn window_of(&self, agent: &str) -> Result<Option<Window>, Error> {
         let arguments = ["list-panes", "-a", "-f", "#{@nexus_agent}", "-F", PANES];
