@@ -65,10 +65,20 @@ fn archived(home: &Home, sender: &str) -> anyhow::Result<()> {
         bytes += pair.len() as u64;
         number += 1;
     }
+    log.flush()?;
+    let marker = log.get_ref().metadata()?.len();
     writeln!(
         log,
         "{{\"compact\":\"Much was said.\",\"title\":\"talk\",\
          \"archived_at\":\"2026-01-01T00:00:00Z\",\"prev\":0,\"messages\":{}}}",
+        2 * number
+    )?;
+    // As a compaction leaves it: without its state behind it a marker is one that a
+    // crash cut off, and whatever lies before is searched for that state.
+    writeln!(
+        log,
+        "{{\"meta\":{{\"title\":\"talk\",\"cwd\":\"\",\"uptime_secs\":0,\"last_run\":0,\
+         \"requests\":[]}},\"prev\":{marker},\"messages\":{}}}",
         2 * number
     )?;
     log.write_all(pair(0).as_bytes())?;
