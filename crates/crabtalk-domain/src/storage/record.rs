@@ -1,0 +1,119 @@
+//! The lines of a conversation's log.
+
+use crate::{ContextUse, Message, Usage};
+use std::sync::Arc;
+
+/// What a conversation is called and where it works; changes by appending.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// RFC 3339 instant of its creation.
+    pub created_at: String,
+    /// Shown to people; empty until `set_title`.
+    pub title: String,
+    /// Where it works unless its agent has a folder (CONV-6): what the message
+    /// that created it said. Empty in old logs.
+    pub cwd: String,
+    /// Whether `cwd` was set for this conversation, and comes before the agent's
+    /// folder.
+    pub own_cwd: bool,
+    /// Seconds that its runs took together.
+    pub uptime_secs: u64,
+    /// How full its context is, as far as it is known.
+    pub context: Option<ContextUse>,
+}
+
+/// Highest number of a run: whatever claims more was not written by us. Far
+/// more than anybody runs, and a number that every reader of JSON keeps.
+pub const MAX_RUN: u64 = 1 << 53;
+
+/// What happened to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RunPhase {
+    /// It began.
+    #[default]
+    Start,
+    /// It ended.
+    End,
+    /// It was found cut off after a crash.
+    Interrupted,
+}
+
+/// A `{"run":{..}}` line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunRecord {
+    /// Number within the conversation, from 1 to [`MAX_RUN`].
+    pub id: u64,
+    /// What happened.
+    pub phase: RunPhase,
+    /// Where it came from, as text.
+    pub origin: String,
+    /// The client's id for it; empty where none was given (CONV-9).
+    pub request_id: String,
+    /// For a start: the guest that answers, if any (RUN-2).
+    pub guest: String,
+    /// For a start: the run's own working directory, if it has one (CONV-6).
+    pub cwd: String,
+    /// How it ended; 0 is success.
+    pub code: u32,
+    /// Why it failed; empty on success, and in old logs.
+    pub error: String,
+    /// For a start: how often the work was carried on before and with this run
+    /// (STORE-7).
+    pub tries: u32,
+    /// For an end: tokens of all its model calls; `None` in old logs.
+    pub usage: Option<Usage>,
+    /// For an end: how long it took; `None` in old logs.
+    pub duration_ms: Option<u64>,
+    /// RFC 3339 instant.
+    pub at: String,
+}
+
+/// State that a reader would otherwise have to look for before a marker;
+/// written whole after each marker and in parts on change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MetaRecord {
+    /// New title.
+    pub title: Option<String>,
+    /// New working directory.
+    pub cwd: Option<String>,
+    /// Whether that is the conversation's own.
+    pub own_cwd: Option<bool>,
+    /// New total.
+    pub uptime_secs: Option<u64>,
+    /// How full the context is now.
+    pub context: Option<ContextUse>,
+    /// Number of the last run so far.
+    pub last_run: Option<u64>,
+    /// A run that is still going on.
+    pub open_run: Option<RunRecord>,
+    /// Request ids with their runs, oldest first (CONV-9).
+    pub requests: Option<Vec<(String, u64)>>,
+    /// Calls that wait for an approval, by id: they have not begun (RUN-7).
+    pub waiting: Option<Vec<String>>,
+    /// What was accepted for the run that goes on and waits for its next step
+    /// (RUN-8), beside what waits already. Each message of a user that is written behind it
+    /// takes the oldest, so that none is lost between the two and none counts twice.
+    pub steers: Option<Vec<String>>,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A message.
+    Message(Arc<Message>),
+    /// Everything before is archived (RUN-4).
+    Compact {
+        /// Replaces what is archived.
+        summary: String,
+        /// The archive's title.
+        title: String,
+        /// RFC 3339 instant.
+        archived_at: String,
+        /// Message lines just before the marker that follow the summary.
+        keep: usize,
+    },
+    /// Changed state.
+    Meta(MetaRecord),
+    /// A run began or ended.
+    Run(RunRecord),
+}

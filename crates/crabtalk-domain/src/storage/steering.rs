@@ -1,0 +1,63 @@
+//! Which messages were accepted for a run and wait for its next step, found out
+//! from the lines of a log, newest first.
+
+use super::{RunPhase, RunRecord};
+use std::collections::VecDeque;
+
+/// Finds out what waits for a step from the lines of a log, newest first.
+#[derive(Debug, Default)]
+pub struct Steering {
+    lines: Vec<Steered>,
+    is_known: bool,
+}
+
+#[derive(Debug)]
+enum Steered {
+    /// What a line at that index put in.
+    Accepted(u64, Vec<String>),
+    /// One of them, or what a run answers, was written.
+    Taken,
+}
+
+impl Steering {
+    /// Takes a message of a user.
+    pub fn said(&mut self) {
+        if !self.is_known {
+            self.lines.push(Steered::Taken);
+        }
+    }
+
+    /// Takes a line that says what was accepted.
+    pub fn accepted(&mut self, index: u64, steers: Vec<String>) {
+        if !self.is_known {
+            self.lines.push(Steered::Accepted(index, steers));
+        }
+    }
+
+    /// Takes a line of a run. Before one begins nothing waits, unless it carries on
+    /// another, which hands it what waited.
+    pub fn run(&mut self, run: &RunRecord) {
+        self.is_known |= run.phase == RunPhase::Start && run.tries == 0;
+    }
+
+    /// Takes a marker: what waits before it is repeated behind it.
+    pub fn compacted(&mut self) {
+        self.is_known = true;
+    }
+
+    /// What waits, oldest first, with the index of the line that says so.
+    pub fn waiting(self) -> Vec<(u64, String)> {
+        let mut waiting = VecDeque::new();
+        for line in self.lines.into_iter().rev() {
+            match line {
+                Steered::Accepted(index, steers) => {
+                    waiting.extend(steers.into_iter().map(|steer| (index, steer)));
+                }
+                Steered::Taken => {
+                    waiting.pop_front();
+                }
+            }
+        }
+        waiting.into()
+    }
+}

@@ -1,0 +1,70 @@
+//! What a log says of one run, found out from its lines, newest first.
+
+use super::{RunPhase, RunRecord};
+use crate::{Message, Role};
+use std::ops::ControlFlow;
+
+/// What a log says of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunTrace {
+    /// The guest that answered, if one did.
+    pub guest: String,
+    /// Its last text, unless it went on with calls.
+    pub answer: Option<String>,
+    /// How it ended or was cut off; `None` while nobody has said.
+    pub end: Option<RunRecord>,
+}
+
+/// Gathers what a log says of one run from its lines, newest first.
+#[derive(Debug, Default)]
+pub struct Tracing {
+    run: u64,
+    trace: RunTrace,
+    /// The last that was said between the lines of runs, and whether it was an
+    /// answer.
+    said: Option<Option<String>>,
+}
+
+impl Tracing {
+    /// For a run of this number.
+    pub fn of(run: u64) -> Self {
+        Self {
+            run,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a message.
+    pub fn message(&mut self, message: &Message) {
+        if self.said.is_none() && message.role == Role::Assistant {
+            let is_answer = message.tool_calls.is_empty();
+            self.said = Some(is_answer.then(|| message.content.clone()));
+        }
+    }
+
+    /// Takes a line of a run. `Break`: nothing further back can matter.
+    pub fn run(&mut self, run: &RunRecord) -> ControlFlow<Option<RunTrace>> {
+        if run.phase != RunPhase::Start {
+            if run.id == self.run && self.trace.end.is_none() {
+                self.trace.end = Some(run.clone());
+            }
+            return ControlFlow::Continue(());
+        }
+        let said = self.said.take();
+        if run.id > self.run {
+            return ControlFlow::Continue(());
+        }
+        if run.id < self.run {
+            return ControlFlow::Break(None);
+        }
+        self.trace.guest.clone_from(&run.guest);
+        let answered = said.is_some();
+        self.trace.answer = said.flatten();
+        if answered || run.tries == 0 {
+            return ControlFlow::Break(Some(std::mem::take(&mut self.trace)));
+        }
+        // It carried on one that had said everything but its end.
+        self.run -= 1;
+        ControlFlow::Continue(())
+    }
+}

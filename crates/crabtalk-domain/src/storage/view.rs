@@ -1,0 +1,130 @@
+//! What lists and pages show of logs: summaries, entries, archives.
+
+use super::{Meta, RunRecord};
+use crate::{ConversationKey, Message};
+use std::time::SystemTime;
+
+/// One entry of a page, with its opaque, ordered index.
+#[derive(Debug, Clone)]
+pub struct LogEntry {
+    /// Grows along the log.
+    pub index: u64,
+    /// The message, or the summary of a marker as a user message.
+    pub message: Message,
+    /// Whether it stands for a compact marker.
+    pub compact: bool,
+}
+
+/// Part of a log, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// The entries.
+    pub entries: Vec<LogEntry>,
+    /// How runs ended that failed, were cancelled or were cut off, with their
+    /// indexes among those of the entries.
+    pub failed: Vec<(u64, RunRecord)>,
+    /// On the newest page: what was accepted for a run and waits for its next step.
+    pub waiting: Vec<LogEntry>,
+    /// Whether older ones exist.
+    pub more: bool,
+}
+
+/// A file of the store as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Whose conversation.
+    pub key: ConversationKey,
+    /// Of several files of a pair the highest is the conversation.
+    pub seq: u32,
+    /// Whether a higher one exists.
+    pub superseded: bool,
+    /// What it is called.
+    pub meta: Meta,
+    /// Bare file name.
+    pub file: String,
+    /// Messages in the file, archived ones included.
+    pub message_count: u64,
+    /// Whether its last run never ended, as a crash leaves it (STORE-7).
+    pub has_open_run: bool,
+    /// How its last run ended, if it failed, was cancelled or was cut off.
+    pub failed: Option<RunRecord>,
+    /// When it was last written to.
+    pub modified: SystemTime,
+}
+
+/// An archived segment (RUN-6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveInfo {
+    /// From 1, oldest first.
+    pub index: u32,
+    /// First sentence of the summary.
+    pub title: String,
+    /// RFC 3339 instant; empty in old logs.
+    pub archived_at: String,
+    /// Messages in it.
+    pub message_count: u64,
+    /// The summary.
+    pub summary: String,
+}
+
+/// Which part of which log a page is cut from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogPart {
+    /// The whole conversation of a pair.
+    Conversation(ConversationKey),
+    /// One archive of it.
+    Archive(ConversationKey, u32),
+    /// A file by the bare name that a list gave.
+    File(String),
+}
+
+/// Longest title of an archive, in characters (CONV-7).
+const MAX_ARCHIVE_TITLE_CHARS: usize = 60;
+
+/// The title of an archive: the first sentence of its summary (CONV-7).
+pub fn archive_title(summary: &str) -> String {
+    let line = summary
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty())
+        .unwrap_or_default();
+    let line = line.trim_start_matches(['#', '*', '-', '>', ' ']);
+    let end = line
+        .char_indices()
+        .find(|(at, c)| match c {
+            '.' | '!' | '?' => line[at + 1..]
+                .chars()
+                .next()
+                .is_none_or(|next| next.is_whitespace()),
+            _ => matches!(c, '。' | '！' | '？'),
+        })
+        .map_or(line.len(), |(at, c)| at + c.len_utf8());
+    let sentence = &line[..end];
+    if sentence.chars().count() <= MAX_ARCHIVE_TITLE_CHARS {
+        return sentence.to_owned();
+    }
+    let kept: String = sentence.chars().take(MAX_ARCHIVE_TITLE_CHARS - 1).collect();
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::archive_title;
+
+    #[test]
+    fn an_archive_is_titled_by_its_first_sentence() {
+        for (summary, title) in [
+            (
+                "Pricing of v1.2 tools. Then more.",
+                "Pricing of v1.2 tools.",
+            ),
+            ("\n## Plan\nrest", "Plan"),
+            ("価格の話。次", "価格の話。"),
+            ("", ""),
+        ] {
+            assert_eq!(archive_title(summary), title);
+        }
+        let long = archive_title(&"é".repeat(200));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (60, true));
+    }
+}
