@@ -1,0 +1,227 @@
+//! The life of one server: it is connected, looked after, and connected again
+//! after a pause that grows.
+//!
+//! Invariants: only this task changes what is known of its server; when the task
+//! ends, so have the connection and the program.
+
+use super::{Pace, Phase, Server};
+use crate::link::{Connection, Link, Means, NotOpened};
+use crate::list::{self, Tools};
+use crate::seen::Seen;
+use crate::settings::Reach;
+use std::sync::Arc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Tells what happened to a server.
+pub(crate) type Tell = dyn Fn(&Server, &str) + Send + Sync;
+
+/// What the task of a server works with.
+pub(crate) struct Work {
+    pub(crate) server: Arc<Server>,
+    pub(crate) means: Arc<Means>,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) pace: Pace,
+    /// Hears what is worth telling.
+    pub(crate) tell: Arc<Tell>,
+}
+
+/// Says so if a server wants a login that only a person can give.
+pub(super) fn refused(link: &Link) -> Option<NotOpened> {
+    let tokens = link.tokens.as_ref()?;
+    tokens.is_refused().then(|| NotOpened {
+        why: tokens.wanted(),
+        wants_login: true,
+    })
+}
+
+/// Why a connection is given up.
+pub(super) enum Over {
+    Cancelled,
+    Idle,
+    Died(NotOpened),
+}
+
+impl Work {
+    /// Lives the server's life, until it is cancelled.
+    pub(crate) async fn run(self) {
+        let server = &self.server;
+        if !server.settings.enabled || !server.settings.unusable.is_empty() {
+            return server.cancel.cancelled().await;
+        }
+        let (first, longest) = self.pace.pause;
+        let mut pause = first;
+        let mut ready_at = Instant::now();
+        loop {
+            if !self.is_wanted(ready_at).await {
+                return;
+            }
+            let opened = tokio::select! {
+                () = server.cancel.cancelled() => return,
+                opened = self.open() => opened,
+            };
+            let connection = match opened {
+                Ok(connection) => connection,
+                Err(not) => {
+                    self.failed(&not);
+                    ready_at = Instant::now() + pause;
+                    pause = (pause * 2).min(longest);
+                    continue;
+                }
+            };
+            let begun = Instant::now();
+            match self.serve(connection).await {
+                Over::Cancelled => return,
+                Over::Idle => {
+                    ready_at = Instant::now();
+                    server.change(|now| {
+                        now.phase = Phase::Idle;
+                        now.link = None;
+                    });
+                }
+                Over::Died(not) => {
+                    // One that lived for a while is worth an immediate try.
+                    if begun.elapsed() > longest {
+                        pause = first;
+                    }
+                    ready_at = Instant::now() + pause;
+                    pause = (pause * 2).min(longest);
+                    if !self.died(&not) {
+                        return server.cancel.cancelled().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until it shall be connected; `false` when it is cancelled.
+    async fn is_wanted(&self, ready_at: Instant) -> bool {
+        let server = &self.server;
+        let wait = async {
+            sleep_until(ready_at).await;
+            if server.settings.is_lazy() {
+                server.wanted.notified().await;
+            }
+        };
+        tokio::select! {
+            () = server.cancel.cancelled() => false,
+            () = wait => true,
+        }
+    }
+
+    /// Connects, and learns the tools.
+    async fn open(&self) -> Result<Connection, NotOpened> {
+        let (server, settings) = (&self.server, &self.server.settings);
+        server.change(|now| now.phase = Phase::Connecting);
+        let within = match settings.reach {
+            Reach::Program { .. } => self.pace.start,
+            Reach::Url { .. } | Reach::Port(_) => self.pace.connect,
+        };
+        let opened = timeout(within, Connection::open(&self.means, settings)).await;
+        let late = || format!("no handshake within {} s", within.as_secs());
+        let connection = opened.map_err(|_| late())??;
+        match self.learn(&connection.link).await {
+            Ok(tools) => {
+                self.connected(&connection, tools);
+                Ok(connection)
+            }
+            Err(why) => {
+                // Some servers shake hands with anybody.
+                let refused = refused(&connection.link);
+                connection.close().await;
+                Err(refused.unwrap_or_else(|| why.into()))
+            }
+        }
+    }
+
+    pub(super) async fn learn(&self, link: &Link) -> Result<Tools, String> {
+        let listed = timeout(self.pace.list, list::fetch(&link.peer)).await;
+        let late = || format!("no list of tools within {} s", self.pace.list.as_secs());
+        let listed = listed.map_err(|_| late())??;
+        let settings = &self.server.settings;
+        if settings.is_lazy() {
+            let (seen, name, print) = (
+                Arc::clone(&self.seen),
+                settings.name.clone(),
+                settings.print(),
+            );
+            let all = listed.clone();
+            let kept = tokio::task::spawn_blocking(move || {
+                if seen.note_tools(&name, &print, all) {
+                    seen.save();
+                }
+            });
+            // It is known again at the next start, or not.
+            let _ = kept.await;
+        }
+        let tools = Tools::new(settings, listed);
+        for left_out in &tools.left_out {
+            tracing::warn!(server = %settings.name, tool = %left_out, "a tool is left out");
+        }
+        Ok(tools)
+    }
+
+    fn connected(&self, connection: &Connection, tools: Tools) {
+        let server = &self.server;
+        let count = tools.known.len();
+        let mut is_news = false;
+        server.change(|now| {
+            is_news =
+                !server.settings.is_lazy() || !now.tools.same(&tools) || !now.error.is_empty();
+            now.phase = Phase::Connected;
+            now.error.clear();
+            now.wants_login = false;
+            now.link = Some(Arc::clone(&connection.link));
+            now.server.clone_from(&connection.link.server);
+            now.protocol.clone_from(&connection.link.protocol);
+            now.connected += 1;
+            now.tried += 1;
+            now.tools = Arc::new(tools);
+        });
+        tracing::info!(server = %server.settings.name, tools = count, "connected to an MCP server");
+        if is_news {
+            (self.tell)(server, &format!("is connected, with {count} tools"));
+        }
+    }
+
+    /// It could not be connected.
+    fn failed(&self, not: &NotOpened) {
+        let (server, why) = (&self.server, not.why.as_str());
+        let mut is_news = false;
+        server.change(|now| {
+            is_news = now.error != why;
+            now.phase = Phase::Failed;
+            why.clone_into(&mut now.error);
+            now.wants_login = not.wants_login;
+            now.link = None;
+            now.tried += 1;
+            if !server.settings.is_lazy() {
+                now.tools = Arc::default();
+            }
+        });
+        if is_news {
+            tracing::warn!(server = %server.settings.name, %why, "an MCP server cannot be connected");
+            (self.tell)(server, &format!("cannot be connected: {why}"));
+        }
+    }
+
+    /// It was connected and is no more; whether it is tried again.
+    fn died(&self, not: &NotOpened) -> bool {
+        let (server, why) = (&self.server, not.why.as_str());
+        let again = server.settings.auto_restart;
+        server.change(|now| {
+            now.phase = match (again, server.settings.is_lazy()) {
+                (true, true) => Phase::Idle,
+                (true, false) | (false, _) => Phase::Failed,
+            };
+            why.clone_into(&mut now.error);
+            now.wants_login = not.wants_login;
+            now.link = None;
+            if !again || !server.settings.is_lazy() {
+                now.tools = Arc::default();
+            }
+        });
+        tracing::warn!(server = %server.settings.name, %why, "an MCP server has gone");
+        (self.tell)(server, &format!("has gone: {why}"));
+        again
+    }
+}

@@ -1,0 +1,166 @@
+//! What is done about a connection while it is there: pings, lists of tools that
+//! changed, and noticing that it is over.
+
+use super::Phase;
+use super::life::{Over, Work, refused};
+use crate::link::{Connection, Link, NotOpened};
+use crate::loopback;
+use crate::settings::Reach;
+use rmcp::model::{ClientRequest, PingRequest};
+use std::sync::Arc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+impl Work {
+    /// Looks after a connection until it is over.
+    pub(super) async fn serve(&self, mut connection: Connection) -> Over {
+        // Whoever wanted it has waited for as long as its start took, and calls now.
+        self.server.use_now();
+        let over = self.watch(&mut connection).await;
+        // Whoever calls from this moment on waits for what comes next; what was
+        // wanted before was had.
+        self.server.forget_wishes();
+        self.server.change(|now| {
+            now.link = None;
+            now.phase = Phase::Connecting;
+        });
+        connection.close().await;
+        over
+    }
+
+    async fn watch(&self, connection: &mut Connection) -> Over {
+        let server = &self.server;
+        let (changed, doubt) = (
+            Arc::clone(&connection.changed),
+            Arc::clone(&connection.doubt),
+        );
+        let link = Arc::clone(&connection.link);
+        let mut next_ping = Instant::now() + self.pace.ping;
+        let mut next_list = Instant::now();
+        loop {
+            // Announced a thousand times, it is looked at once, a little later; pings
+            // go on meanwhile.
+            let announced = async {
+                sleep_until(next_list).await;
+                changed.notified().await;
+            };
+            tokio::select! {
+                biased;
+                () = server.cancel.cancelled() => return Over::Cancelled,
+                why = connection.ended() => return Over::Died(why.into()),
+                () = self.at_rest(&link) => return Over::Idle,
+                () = announced => {
+                    self.changed(&link).await;
+                    next_list = Instant::now() + self.pace.changes;
+                }
+                () = doubt.notified() => {
+                    if let Some(not) = self.gone(&link).await {
+                        return Over::Died(not);
+                    }
+                }
+                () = sleep_until(next_ping) => {
+                    let answers = self.ping(&link).await;
+                    if !answers && let Some(not) = self.gone(&link).await {
+                        return Over::Died(not);
+                    }
+                    self.answers(answers);
+                    let every = if answers { self.pace.ping } else { self.pace.hanging };
+                    next_ping = Instant::now() + every;
+                }
+            }
+        }
+    }
+
+    /// Resolves when nobody has called a program for long.
+    async fn at_rest(&self, link: &Link) {
+        if !self.server.settings.is_lazy() {
+            return std::future::pending().await;
+        }
+        let idle = self.server.settings.idle;
+        loop {
+            sleep_until(self.server.used() + idle).await;
+            if link.calls.count() == 0 && self.server.used().elapsed() >= idle {
+                return;
+            }
+            if link.calls.count() > 0 {
+                self.server.use_now();
+            }
+        }
+    }
+
+    /// Whether nobody listens at a component's port any more, or a server wants
+    /// another login.
+    async fn gone(&self, link: &Link) -> Option<NotOpened> {
+        if let Some(refused) = refused(link) {
+            return Some(refused);
+        }
+        let Reach::Port(port) = &self.server.settings.reach else {
+            return None;
+        };
+        let looked = timeout(self.pace.answer, loopback::connect(port.port)).await;
+        match looked {
+            Ok(Err(why)) => Some(why.to_string().into()),
+            Ok(Ok(_)) | Err(_) => None,
+        }
+    }
+
+    async fn ping(&self, link: &Link) -> bool {
+        let request = ClientRequest::PingRequest(PingRequest::default());
+        let asked = timeout(self.pace.answer, link.peer.send_request(request)).await;
+        match asked {
+            // One that refuses pings is alive.
+            Ok(Ok(_) | Err(rmcp::ServiceError::McpError(_))) => true,
+            Ok(Err(_)) | Err(_) => false,
+        }
+    }
+
+    fn answers(&self, answers: bool) {
+        let server = &self.server;
+        let want = if answers {
+            Phase::Connected
+        } else {
+            Phase::Hanging
+        };
+        let mut is_news = false;
+        server.change(|now| {
+            is_news = now.phase != want;
+            now.phase = want;
+            if is_news && answers {
+                now.error.clear();
+            } else if is_news {
+                now.error = "it does not answer pings".into();
+            }
+        });
+        if is_news && answers {
+            tracing::info!(server = %server.settings.name, "an MCP server answers again");
+            (self.tell)(server, "answers again");
+        } else if is_news {
+            tracing::warn!(server = %server.settings.name, "an MCP server hangs");
+            (self.tell)(server, "hangs: it does not answer pings");
+        }
+    }
+
+    /// The list of tools changed.
+    async fn changed(&self, link: &Link) {
+        match self.learn(link).await {
+            Ok(tools) => {
+                let count = tools.known.len();
+                let mut is_news = false;
+                self.server.change(|now| {
+                    is_news = !now.tools.same(&tools);
+                    now.tools = Arc::new(tools);
+                });
+                if is_news {
+                    (self.tell)(
+                        &self.server,
+                        &format!("changed its tools; there are {count}"),
+                    );
+                }
+            }
+            // A ping finds out whether it hangs; the old list stays till then.
+            Err(why) => {
+                tracing::warn!(server = %self.server.settings.name, %why, "the changed list of tools could not be read");
+                sleep(self.pace.pause.0).await;
+            }
+        }
+    }
+}
