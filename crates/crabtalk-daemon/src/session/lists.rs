@@ -1,12 +1,12 @@
-//! Lists of conversations and asks.
+//! Lists of conversations.
 
 use super::trash::failure;
-use super::{Session, legacy, status, wire};
+use super::{Session, legacy, status};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
 use crabtalk_files::local_zone;
 use crabtalk_proto::*;
-use crabtalk_runtime::{Error, LiveInfo, PendingAsk as Waiting};
+use crabtalk_runtime::{Error, LiveInfo};
 use jiff::Timestamp;
 use std::collections::{HashMap, HashSet};
 
@@ -156,37 +156,5 @@ impl Session {
             .filter(|live| self.reaches_key(&live.key))
             .map(|live| (live.key.clone(), live))
             .collect()
-    }
-
-    fn asks_by_conversation(&self) -> HashMap<ConversationKey, Vec<AskUserEvent>> {
-        let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
-        let asks = self.node.runtime().asks(None, None).into_iter();
-        for pending in asks.filter(|pending| self.sees_ask(pending)) {
-            by_key
-                .entry(pending.key)
-                .or_default()
-                .push(wire::ask(&pending.ask));
-        }
-        by_key
-    }
-
-    pub(super) fn asks(&self, request: &ListAsksMsg) -> AskList {
-        let agent = request.agent.as_deref().and_then(wanted);
-        let sender = request.sender.as_deref().and_then(wanted);
-        let pending = |pending: Waiting| PendingAsk {
-            agent: pending.key.agent.to_string(),
-            sender: pending.key.sender.to_string(),
-            ask: Some(wire::ask(&pending.ask)),
-            asked_at: pending.asked_at,
-            inbox: pending.inbox,
-        };
-        let asks = self.node.runtime().asks(agent, sender);
-        AskList {
-            asks: asks
-                .into_iter()
-                .filter(|pending| self.sees_ask(pending))
-                .map(pending)
-                .collect(),
-        }
     }
 }

@@ -8,7 +8,7 @@ use crate::audit::entry;
 use crate::node::Node;
 use crate::remote::{Grant, Shown};
 use crabtalk_domain::Principal;
-use crabtalk_proto::{HelloMsg, Role, Status};
+use crabtalk_proto::{HelloMsg, PROTOCOL_VERSION, Role, Server, Status, WelcomeMsg};
 use crabtalk_transport::Source;
 use std::future::{Future, pending};
 use std::net::SocketAddr;
@@ -95,8 +95,31 @@ impl Session {
         }
     }
 
+    /// Lets in who says who it is: a token is checked, a component is entered
+    /// among those that are present.
+    pub(super) async fn welcome(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
+        if request.protocol_version == 0 {
+            return Err(Status::bad_request("protocol_version counts from 1"));
+        }
+        self.show_token(&request).await?;
+        self.mark_modern();
+        if request.component && self.present.get().is_none() {
+            let gateways = &self.node.mcps().gateways;
+            let present = gateways.enter(&request.client, &self.owner_of_client())?;
+            // Another Hello of this connection may have been faster.
+            let _ = self.present.set(present);
+        }
+        Ok(WelcomeMsg {
+            protocol_version: PROTOCOL_VERSION.min(request.protocol_version),
+            daemon_version: self.version().to_owned(),
+            default_sender: self.default_sender().to_owned(),
+            role: self.role().name().into(),
+            takes_images: true,
+        })
+    }
+
     /// Finds the token that a client shows. A wrong one costs time.
-    pub(super) async fn show_token(&self, hello: &HelloMsg) -> Result<(), Status> {
+    async fn show_token(&self, hello: &HelloMsg) -> Result<(), Status> {
         let Who::Remote(remote) = &self.who else {
             return Ok(());
         };

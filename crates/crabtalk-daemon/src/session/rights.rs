@@ -1,16 +1,11 @@
 //! Agents, what they may do, and what was allowed for good.
 
-use super::{Session, status};
+use super::{Session, narrowed, status};
 use crate::agents::Change;
 use crate::compose::{BUILT_IN, DEFAULT_PROMPT};
 use crabtalk_domain::{AgentConfig, Sandbox};
 use crabtalk_proto::*;
 use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
-
-/// An absent or empty name means any.
-fn narrowed(name: &Option<String>) -> Option<&str> {
-    name.as_deref().filter(|name| !name.is_empty())
-}
 
 impl Session {
     pub(super) async fn agents(&self) -> Result<AgentList, Status> {

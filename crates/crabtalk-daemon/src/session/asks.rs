@@ -1,0 +1,82 @@
+//! What is asked of people: lists of it, and their replies.
+
+use super::{Session, legacy, narrowed, status, wire};
+use crabtalk_domain::ConversationKey;
+use crabtalk_proto::*;
+use crabtalk_runtime::PendingAsk as Waiting;
+use std::collections::HashMap;
+
+impl Session {
+    pub(super) fn asks(&self, request: &ListAsksMsg) -> AskList {
+        let agent = narrowed(&request.agent);
+        let sender = narrowed(&request.sender);
+        let pending = |pending: Waiting| PendingAsk {
+            agent: pending.key.agent.to_string(),
+            sender: pending.key.sender.to_string(),
+            ask: Some(wire::ask(&pending.ask)),
+            asked_at: pending.asked_at,
+            inbox: pending.inbox,
+        };
+        let asks = self.node.runtime().asks(agent, sender);
+        AskList {
+            asks: asks
+                .into_iter()
+                .filter(|pending| self.sees_ask(pending))
+                .map(pending)
+                .collect(),
+        }
+    }
+
+    /// What waits for an answer and this client may see, by conversation.
+    pub(super) fn asks_by_conversation(&self) -> HashMap<ConversationKey, Vec<AskUserEvent>> {
+        let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
+        let asks = self.node.runtime().asks(None, None).into_iter();
+        for pending in asks.filter(|pending| self.sees_ask(pending)) {
+            by_key
+                .entry(pending.key)
+                .or_default()
+                .push(wire::ask(&pending.ask));
+        }
+        by_key
+    }
+
+    /// Answers what is asked, or one question of it.
+    pub(super) async fn reply(&self, request: ReplyToAsk) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
+        self.check_ask(id)?;
+        let Some(content) = self.reply_in_words(&key, id, request.content) else {
+            return Ok(());
+        };
+        self.node
+            .runtime()
+            .reply_from(&key, id, &content, &self.answering())
+            .await
+            .map_err(|e| status(&e))
+    }
+
+    /// A reply as the runtime takes it. `None`: it answers one question of
+    /// several, as older clients do, and the others are waited for.
+    fn reply_in_words(
+        &self,
+        key: &ConversationKey,
+        id: Option<&str>,
+        content: String,
+    ) -> Option<String> {
+        let asks = self.node.runtime().asks(None, None);
+        let asked = asks.iter().find(|pending| match id {
+            Some(id) => pending.ask.id == id && self.sees_ask(pending),
+            None => pending.key == *key && !pending.inbox,
+        });
+        let Some(asked) = asked else {
+            return Some(content);
+        };
+        if let Some(words) = legacy::approval_words(asked, &content) {
+            return Some(words);
+        }
+        if self.is_modern() || id.is_some() {
+            return Some(content);
+        }
+        self.node.partial_answers().take(&asks, asked, &content)
+    }
+}

@@ -1,0 +1,73 @@
+//! Folders that a client names: whether they are there, and where they lead.
+
+use super::Session;
+use crate::remote::Grant;
+use crabtalk_proto::{Status, code};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+impl Session {
+    /// A working directory has to be there, and be named from the root. Its links
+    /// are followed here, once: from then on it is told by a path that has none,
+    /// and whoever puts one there is refused.
+    pub(super) async fn check_cwd(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, Status> {
+        let Some(cwd) = cwd else {
+            return Ok(None);
+        };
+        if let Some(grant) = self.grant() {
+            return self.granted_cwd(Arc::clone(grant), cwd).await.map(Some);
+        }
+        let resolved = self.resolve_folder("cwd", cwd).await?;
+        resolved
+            .map(Some)
+            .map_err(|e| Status::bad_request(format!("the cwd {cwd:?} cannot be used: {e}")))
+    }
+
+    /// As [`Session::check_cwd`], below a token's own folders. Beyond them nothing
+    /// is told of what is there.
+    async fn granted_cwd(&self, grant: Arc<Grant>, cwd: &str) -> Result<PathBuf, Status> {
+        let path = PathBuf::from(cwd);
+        let found = self.look_at(cwd, move || {
+            let resolved = path.is_absolute().then(|| path.canonicalize().ok())??;
+            (grant.folder(&resolved) && resolved.is_dir()).then_some(resolved)
+        });
+        found.await?.ok_or_else(|| {
+            Status::forbidden(format!("{cwd:?} is no folder within this token's reach"))
+        })
+    }
+
+    /// A folder that a client names has to be there, and be named from the root.
+    pub(super) async fn check_folder(&self, what: &str, folder: &str) -> Result<PathBuf, Status> {
+        // Whether its links can be followed by the daemon is not asked here.
+        let _ = self.resolve_folder(what, folder).await?;
+        Ok(PathBuf::from(folder))
+    }
+
+    /// Both at one look: whether it is a folder, and where it leads.
+    async fn resolve_folder(
+        &self,
+        what: &str,
+        folder: &str,
+    ) -> Result<std::io::Result<PathBuf>, Status> {
+        let path = PathBuf::from(folder);
+        if !path.is_absolute() {
+            return Err(Status::bad_request(format!(
+                "the {what} {folder:?} is not absolute"
+            )));
+        }
+        let look = move || path.is_dir().then(|| path.canonicalize());
+        let found = self.look_at(folder, look).await?;
+        found.ok_or_else(|| Status::bad_request(format!("the {what} {folder:?} is not a folder")))
+    }
+
+    /// Looks at a path of a client's, which may lie anywhere.
+    async fn look_at<T: Send + 'static>(
+        &self,
+        path: &str,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        let files = self.node.skills().files();
+        let looked = files.look_at(path.as_ref(), look).await;
+        looked.map_err(|why| Status::new(code::TIMEOUT, format!("{path:?}: {why}")))
+    }
+}
