@@ -7,7 +7,7 @@ use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::audit::Audit;
 use crate::bus::Bus;
-use crate::compose::{Composed, sandbox, sync_policy};
+use crate::compose::{Composed, Report, sandbox, sync_policy};
 use crate::context::Context;
 use crate::cron::{Cron, ScheduleTool};
 use crate::delegates::DelegateFile;
@@ -32,6 +32,7 @@ use crabtalk_domain::tool::{Invocation, ToolProvider};
 use crabtalk_guardian::{Children, Guardian, GuardianCommand, child_environment};
 use crabtalk_memory::ArchiveIndex;
 use crabtalk_model::detect;
+use crabtalk_runtime::gate::Approval;
 use crabtalk_runtime::{Parts, Runtime};
 use crabtalk_skills::{Library, TrustFile};
 use crabtalk_store::FileStore;
@@ -57,102 +58,185 @@ impl Node {
             source,
             mut report,
         } = composed;
-        let options = detection(&config);
-        let models = Models::new(models, options).map_err(anyhow::Error::msg)?;
+        let models = Models::new(models, detection(&config)).map_err(anyhow::Error::msg)?;
         let crowd = crowd(&config);
         let settings = Settings::new(config);
-        let config = settings.config();
         let files = FileWork::default();
-        let skills = skills(&home, &settings, &files);
-        let file = home.approvals_file();
-        let (grants, accept) = (Arc::clone(&skills), accepted.clone());
-        let approvals = ApprovalFile::new(file, approvals, grants, accept, &mut report);
-        let approvals = Arc::new(approvals);
-        report.log();
-        let children = adopted();
-        let store: Arc<dyn Storage> = Arc::new(store(&home, &config));
-        let tools = Arc::new(os_tools(
-            &home, &children, &skills, &settings, &accepted, open_files,
-        )?);
-        let archives = ArchiveIndex::new(home.state_dir().join("recall"), Arc::clone(&store));
-        let memory = memory(&home, &settings, &store, archives);
-        let memory = Arc::new(ArcSwap::from_pointee(memory));
-        let delegates = DelegateFile::new(home.state_dir().join("delegates"), Arc::clone(&store));
-        let ledger = ledger(&home, &settings, &models);
-        let cron = Cron::new(&home, accepted.clone(), Arc::clone(&settings));
-        let notifier = Notifier::new(Arc::clone(&settings), guardian(&children)?, open_files);
-        let mcps = mcps(&home, &children, &tools, open_files)?;
-        let context = Context {
-            memory: Arc::clone(&memory),
-            skills: Arc::clone(&skills),
-            accepted: accepted.clone(),
-            surroundings: Surroundings::new(Arc::clone(&skills), home.user_home().map(Into::into)),
-            cron: cron.clone(),
-            notifier: notifier.clone(),
-            mcps: Arc::clone(&mcps),
-            settings: Arc::clone(&settings),
+        let ground = Ground {
+            skills: skills(&home, &settings, &files),
+            children: adopted(),
+            home,
+            settings,
+            accepted,
+            open_files,
         };
-        let remote = Remote::new(&home, &config);
-        let bus = Bus::new(&home, accepted.clone(), Arc::clone(&settings));
-        let offered = tools_on_offer(&context, Arc::clone(&tools) as _);
+        let approvals = ground.approvals(approvals, &mut report);
+        report.log();
+        let store: Arc<dyn Storage> = Arc::new(ground.store());
+        let tools = Arc::new(ground.os_tools()?);
+        let ledger = ground.ledger(&models);
+        let (bus, remote) = (ground.bus(), ground.remote());
+        let context = Arc::new(ground.context(&store, &tools)?);
         let runtime = Runtime::new(
             Parts {
                 model: Arc::new(Asked(Arc::clone(&models))),
+                delegates: Arc::new(ground.delegates(&store)),
                 storage: store,
-                tools: offered,
-                hook: Arc::new(context),
+                tools: tools_on_offer(&context, Arc::clone(&tools) as _),
+                hook: Arc::clone(&context) as _,
                 ledger: Arc::clone(&ledger) as _,
                 ends: vec![Arc::clone(&ledger) as _, Arc::new(bus.clone())],
                 clock: Arc::new(SystemClock),
                 approvals: Arc::clone(&approvals) as _,
                 disk: Arc::new(LocalDisk(files)),
-                delegates: Arc::new(delegates),
             },
             catalog,
         );
         Ok(Self {
-            audit: Audit::new(&home.state_dir()),
-            agents: AgentFiles::new(home.agents_dir()),
-            accepted,
-            home,
+            audit: Audit::new(&ground.home.state_dir()),
+            agents: AgentFiles::new(ground.home.agents_dir()),
             runtime,
             models,
             ledger,
             approvals,
-            children,
             tools,
-            mcps,
-            memory,
-            skills,
-            settings,
+            mcps: Arc::clone(&context.mcps),
+            memory: Arc::clone(&context.memory),
             in_force: tokio::sync::Mutex::new(source),
             started: Instant::now(),
             partial_answers: PartialAnswers::default(),
             crowd,
             services: Services::new(Arc::new(SystemClock)),
-            cron,
-            notifier,
+            cron: context.cron.clone(),
+            notifier: context.notifier.clone(),
             bus,
             remote,
+            accepted: ground.accepted,
+            home: ground.home,
+            children: ground.children,
+            skills: ground.skills,
+            settings: ground.settings,
         })
     }
 }
 
-fn mcps(
-    home: &Home,
-    children: &Children,
-    tools: &Arc<OsTools>,
+/// What the parts of a node are made of.
+struct Ground {
+    home: Home,
+    settings: Arc<Settings>,
+    accepted: Accepted,
+    skills: Arc<Skills>,
+    children: Children,
+    /// The limit of open files that commands get.
     open_files: Option<u64>,
-) -> anyhow::Result<Arc<Mcps>> {
-    let environment = child_environment(std::env::vars_os());
-    let guardian = guardian(children)?;
-    Ok(Mcps::new(
-        home,
-        guardian,
-        environment,
-        open_files,
-        Arc::clone(tools),
-    ))
+}
+
+impl Ground {
+    fn guardian(&self) -> anyhow::Result<Guardian> {
+        let command = GuardianCommand::new(std::env::current_exe()?);
+        Ok(Guardian::new(command, self.children.clone()))
+    }
+
+    fn approvals(
+        &self,
+        found: Result<Vec<Approval>, String>,
+        report: &mut Report,
+    ) -> Arc<ApprovalFile> {
+        let file = self.home.approvals_file();
+        let (grants, accept) = (Arc::clone(&self.skills), self.accepted.clone());
+        Arc::new(ApprovalFile::new(file, found, grants, accept, report))
+    }
+
+    /// Conversations as files, and with each the outputs of its tools.
+    fn store(&self) -> FileStore {
+        let policy = sync_policy(self.settings.config().storage.sync);
+        let (sessions, trash) = (self.home.sessions_dir(), self.home.trash_dir());
+        let outputs = self.home.state_dir().join("outputs");
+        let changes = self.home.state_dir().join("changes");
+        FileStore::open(sessions, trash, policy, Arc::new(OsFiles))
+            .with_belongings("outputs", move |key| {
+                crabtalk_tools::outputs_of(&outputs, key)
+            })
+            .with_belongings("changes", move |key| {
+                crabtalk_tools::outputs_of(&changes, key)
+            })
+    }
+
+    fn os_tools(&self) -> anyhow::Result<OsTools> {
+        let guardian = GuardianCommand::new(std::env::current_exe()?);
+        let outputs = self.home.state_dir().join("outputs");
+        let environment = child_environment(std::env::vars_os());
+        let mut config = OsToolsConfig::new(guardian, self.home.root(), outputs, environment);
+        config.children = self.children.clone();
+        config.watch = Arc::new(self.accepted.clone());
+        config.open_files = self.open_files;
+        config.files = self.skills.files().clone();
+        config.sandbox = sandbox(&self.settings.config());
+        let skills = Arc::clone(&self.skills);
+        config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));
+        let (settings, identity) = (Arc::clone(&self.settings), self.home.identity_file());
+        config.writable = Arc::new(move |_: &Invocation| {
+            let editable = settings.config().memory.soul_editable;
+            editable.then(|| identity.clone()).into_iter().collect()
+        });
+        Ok(OsTools::new(config))
+    }
+
+    fn ledger(&self, models: &Arc<Models>) -> Arc<DayLedger> {
+        let models = Arc::clone(models);
+        Arc::new(DayLedger::new(
+            self.home.state_dir().join("ledger"),
+            Arc::clone(&self.settings),
+            Arc::new(SystemClock),
+            crabtalk_files::local_zone,
+            move |model, usage| models.cost(model, usage),
+        ))
+    }
+
+    fn bus(&self) -> Bus {
+        Bus::new(
+            &self.home,
+            self.accepted.clone(),
+            Arc::clone(&self.settings),
+        )
+    }
+
+    fn remote(&self) -> Remote {
+        Remote::new(&self.home, &self.settings.config())
+    }
+
+    fn delegates(&self, store: &Arc<dyn Storage>) -> DelegateFile {
+        DelegateFile::new(self.home.state_dir().join("delegates"), Arc::clone(store))
+    }
+
+    fn mcps(&self, tools: &Arc<OsTools>) -> anyhow::Result<Arc<Mcps>> {
+        let environment = child_environment(std::env::vars_os());
+        Ok(Mcps::new(
+            &self.home,
+            self.guardian()?,
+            environment,
+            self.open_files,
+            Arc::clone(tools),
+        ))
+    }
+
+    /// What runs are given beside what was said, and whom it is taken from.
+    fn context(&self, store: &Arc<dyn Storage>, tools: &Arc<OsTools>) -> anyhow::Result<Context> {
+        let settings = || Arc::clone(&self.settings);
+        let skills = || Arc::clone(&self.skills);
+        let archives = ArchiveIndex::new(self.home.state_dir().join("recall"), Arc::clone(store));
+        let memory = memory(&self.home, &self.settings, store, archives);
+        Ok(Context {
+            memory: Arc::new(ArcSwap::from_pointee(memory)),
+            skills: skills(),
+            accepted: self.accepted.clone(),
+            surroundings: Surroundings::new(skills(), self.home.user_home().map(Into::into)),
+            cron: Cron::new(&self.home, self.accepted.clone(), settings()),
+            notifier: Notifier::new(settings(), self.guardian()?, self.open_files),
+            mcps: self.mcps(tools)?,
+            settings: settings(),
+        })
+    }
 }
 
 /// Every tool that the daemon itself offers; what hooks add comes on top.
@@ -189,69 +273,11 @@ fn adopted() -> Children {
     })
 }
 
-fn guardian(children: &Children) -> anyhow::Result<Guardian> {
-    let command = GuardianCommand::new(std::env::current_exe()?);
-    Ok(Guardian::new(command, children.clone()))
-}
-
 fn skills(home: &Home, settings: &Arc<Settings>, files: &FileWork) -> Arc<Skills> {
     let folders = folders(home, &settings.config());
     let trust = TrustFile::new(home.trust_file());
     let library = Library::new(folders);
     Skills::new(Arc::clone(settings), library, trust, files.clone())
-}
-
-/// Conversations as files, and with each the outputs of its tools.
-fn store(home: &Home, config: &Config) -> FileStore {
-    let policy = sync_policy(config.storage.sync);
-    let (sessions, trash) = (home.sessions_dir(), home.trash_dir());
-    let outputs = home.state_dir().join("outputs");
-    let changes = home.state_dir().join("changes");
-    FileStore::open(sessions, trash, policy, Arc::new(OsFiles))
-        .with_belongings("outputs", move |key| {
-            crabtalk_tools::outputs_of(&outputs, key)
-        })
-        .with_belongings("changes", move |key| {
-            crabtalk_tools::outputs_of(&changes, key)
-        })
-}
-
-fn os_tools(
-    home: &Home,
-    children: &Children,
-    skills: &Arc<Skills>,
-    settings: &Arc<Settings>,
-    accepted: &Accepted,
-    open_files: Option<u64>,
-) -> anyhow::Result<OsTools> {
-    let guardian = GuardianCommand::new(std::env::current_exe()?);
-    let outputs = home.state_dir().join("outputs");
-    let environment = child_environment(std::env::vars_os());
-    let mut config = OsToolsConfig::new(guardian, home.root(), outputs, environment);
-    config.children = children.clone();
-    config.watch = Arc::new(accepted.clone());
-    config.open_files = open_files;
-    config.files = skills.files().clone();
-    config.sandbox = sandbox(&settings.config());
-    let skills = Arc::clone(skills);
-    config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));
-    let (settings, identity) = (Arc::clone(settings), home.identity_file());
-    config.writable = Arc::new(move |_: &Invocation| {
-        let editable = settings.config().memory.soul_editable;
-        editable.then(|| identity.clone()).into_iter().collect()
-    });
-    Ok(OsTools::new(config))
-}
-
-fn ledger(home: &Home, settings: &Arc<Settings>, models: &Arc<Models>) -> Arc<DayLedger> {
-    let models = Arc::clone(models);
-    Arc::new(DayLedger::new(
-        home.state_dir().join("ledger"),
-        Arc::clone(settings),
-        Arc::new(SystemClock),
-        crabtalk_files::local_zone,
-        move |model, usage| models.cost(model, usage),
-    ))
 }
 
 /// MODEL-6: what may be looked at when no provider is configured.
