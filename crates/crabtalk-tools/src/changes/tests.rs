@@ -1,3 +1,5 @@
+use super::found::Found;
+use super::room::make_room;
 use super::*;
 use journal::sum;
 

@@ -1,0 +1,262 @@
+//! What a command changed in the work tree that it ran in: a look before it, and
+//! one after it.
+
+use super::found::Found;
+use super::journal::{Journal, Line};
+use super::tree::{Before, Changed, Tree};
+use super::{Changes, Inner};
+use crabtalk_domain::ConversationKey;
+use crabtalk_domain::tool::Invocation;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A look that took longer than this holds commands up: for a while the tree is
+/// not looked at.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// For how long.
+const LEFT_ALONE: Duration = Duration::from_secs(600);
+
+/// Trees that are remembered to be slow; the oldest is forgotten.
+const MAX_SLOW: usize = 64;
+
+/// Characters of a command that a note tells.
+const MAX_COMMAND_CHARS: usize = 80;
+
+/// A command in a work tree.
+pub(super) struct Running {
+    pub(super) id: u64,
+    pub(super) top: PathBuf,
+    pub(super) run: (ConversationKey, u64),
+    /// Another run's command ran in the same tree.
+    pub(super) overlapped: bool,
+    /// What tools of other runs wrote meanwhile.
+    pub(super) foreign: HashMap<PathBuf, Found>,
+}
+
+/// A command that is about to run.
+pub(crate) struct Seen {
+    inner: Arc<Inner>,
+    journal: Journal,
+    id: u64,
+    top: PathBuf,
+    before: Option<Before>,
+}
+
+/// The command that a call wants to run, and where.
+pub(crate) struct Around {
+    inner: Arc<Inner>,
+    run: (ConversationKey, u64),
+    cwd: PathBuf,
+    what: String,
+}
+
+impl Changes {
+    /// What is needed to look around a command.
+    pub(crate) fn around(&self, call: &Invocation, cwd: &Path, command: &str) -> Around {
+        let mut what: String = command.chars().take(MAX_COMMAND_CHARS).collect();
+        if what.len() < command.len() {
+            what.push('\u{2026}');
+        }
+        Around {
+            inner: Arc::clone(&self.0),
+            run: call.root.clone(),
+            cwd: cwd.to_owned(),
+            what: what.replace('\n', " "),
+        }
+    }
+}
+
+impl Around {
+    /// Looks at the work tree before the command.
+    pub(crate) async fn before(self) -> Option<Seen> {
+        let journal = self.inner.journal(&self.run);
+        let tree = match self.tree().await {
+            Ok(tree) => tree,
+            Err(text) => {
+                // Nothing hangs on it.
+                let _ = written(&journal, vec![Line::Note { text }]).await;
+                return None;
+            }
+        };
+        let inner = self.inner;
+        let id = inner.next.fetch_add(1, Ordering::Relaxed);
+        let top = tree.top.clone();
+        let folder = journal.folder().join(format!("before-{id}"));
+        inner.begin(id, &top, &self.run);
+        let began = Instant::now();
+        let before = Before::look(&inner.git, tree, folder).await;
+        if began.elapsed() > SLOW {
+            inner.note_slow(&top);
+        }
+        let mut seen = Seen {
+            inner,
+            journal,
+            id,
+            top,
+            before: None,
+        };
+        let line = match before {
+            Ok(before) => {
+                seen.before = Some(before);
+                Line::Began {
+                    id,
+                    what: self.what,
+                    top: seen.top.clone().into(),
+                }
+            }
+            Err(why) => Line::Note {
+                text: format!(
+                    "what `{}` changed in {} is not known: {why}",
+                    self.what,
+                    seen.top.display()
+                ),
+            },
+        };
+        written(&seen.journal, vec![line]).await.ok()?;
+        Some(seen)
+    }
+
+    /// The work tree in which the command runs; else why what it changes is not
+    /// known.
+    async fn tree(&self) -> Result<Tree, String> {
+        let (inner, cwd) = (Arc::clone(&self.inner), self.cwd.clone());
+        let tree = tokio::task::spawn_blocking(move || {
+            inner
+                .has_room()
+                .map(|()| Tree::of(&cwd, inner.user_home.as_deref()))
+        });
+        let Some(tree) = tree.await.map_err(|e| e.to_string())?? else {
+            return Err(format!(
+                "what commands changed in {}, which is no git repository, is not known",
+                self.cwd.display()
+            ));
+        };
+        if self.inner.is_slow(&tree.top) {
+            return Err(format!(
+                "what commands changed in {} is not known: looking takes too long there",
+                tree.top.display()
+            ));
+        }
+        Ok(tree)
+    }
+}
+
+/// Appends to a journal, on a thread that may wait for the disk.
+async fn written(journal: &Journal, lines: Vec<Line>) -> Result<(), String> {
+    let journal = journal.clone();
+    let written = tokio::task::spawn_blocking(move || journal.write(&lines));
+    written.await.map_err(|e| e.to_string())?
+}
+
+impl Seen {
+    /// Looks at the work tree after the command.
+    pub(crate) async fn after(mut self) {
+        let Some(before) = self.before.take() else {
+            return;
+        };
+        let changed = before
+            .changed(&self.inner.git, self.journal.objects())
+            .await;
+        let running = self.inner.end(self.id);
+        let mut lines = match changed {
+            Ok(changed) => changed
+                .into_iter()
+                .filter_map(|file| self.line(file, running.as_ref()))
+                .collect(),
+            Err(why) => vec![Line::Note {
+                text: format!(
+                    "what a command changed in {} is not known: {why}",
+                    self.top.display()
+                ),
+            }],
+        };
+        lines.push(Line::Ended { id: self.id });
+        if let Err(why) = written(&self.journal, lines).await {
+            tracing::warn!(why, "what a command changed cannot be taken back");
+        }
+    }
+
+    /// What is noted of a file that is not as it was before; nothing where another
+    /// run's tool changed it, and noted it.
+    fn line(&self, file: Changed, running: Option<&Running>) -> Option<Line> {
+        let wrote = running.and_then(|running| running.foreign.get(&file.path));
+        if wrote.is_some_and(|wrote| wrote.is(&file.after)) {
+            return None;
+        }
+        if let Some(running) = running {
+            self.inner.count(&file.before, &running.run);
+            self.inner.count(&file.after, &running.run);
+        }
+        let doubt = match wrote {
+            Some(_) => "another run changed it at the same time",
+            None if running.is_some_and(|running| running.overlapped) => {
+                "another run's command ran in the same folder at the same time"
+            }
+            None => "",
+        };
+        Some(Line::Changed {
+            id: self.id,
+            path: file.path.into(),
+            before: file.before,
+            after: file.after,
+            top: self.top.clone().into(),
+            doubt: doubt.to_owned(),
+        })
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        self.inner.end(self.id);
+    }
+}
+
+impl Inner {
+    fn slow(&self) -> MutexGuard<'_, Vec<(PathBuf, Instant)>> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether looking at a tree took long a while ago.
+    fn is_slow(&self, top: &Path) -> bool {
+        let mut slow = self.slow();
+        slow.retain(|(_, since)| since.elapsed() < LEFT_ALONE);
+        slow.iter().any(|(known, _)| known == top)
+    }
+
+    fn note_slow(&self, top: &Path) {
+        let mut slow = self.slow();
+        if slow.len() == MAX_SLOW {
+            slow.remove(0);
+        }
+        slow.push((top.to_owned(), Instant::now()));
+    }
+
+    fn begin(&self, id: u64, top: &Path, run: &(ConversationKey, u64)) {
+        let mut all = self.running();
+        let mut overlapped = false;
+        for other in &mut *all {
+            let same_files = other.top.starts_with(top) || top.starts_with(&other.top);
+            if same_files && other.run != *run {
+                other.overlapped = true;
+                overlapped = true;
+            }
+        }
+        all.push(Running {
+            id,
+            top: top.to_owned(),
+            run: run.clone(),
+            overlapped,
+            foreign: HashMap::new(),
+        });
+    }
+
+    fn end(&self, id: u64) -> Option<Running> {
+        let mut all = self.running();
+        let at = all.iter().position(|running| running.id == id)?;
+        Some(all.swap_remove(at))
+    }
+}

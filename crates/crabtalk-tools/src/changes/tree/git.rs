@@ -1,0 +1,293 @@
+//! Asks git about a work tree, in a process whose settings are ours.
+
+use super::Tree;
+use crabtalk_guardian::Children;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// How long git may look: longer than it takes in a tree of a hundred thousand
+/// files, and a moment beside the command.
+const LOOK_FOR: Duration = Duration::from_secs(10);
+
+/// Bytes of what git lists: some ten thousand names.
+const MAX_LIST_BYTES: u64 = 4 << 20;
+
+/// Bytes of the contents of one command's files from the repository.
+const MAX_CONTENT_BYTES: u64 = 128 << 20;
+
+/// Names in one call of git.
+const NAMES_AT_ONCE: usize = 200;
+
+/// Runs git beside a repository.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    pub(crate) children: Children,
+    /// Variables of a command: its `PATH` and `HOME` count.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// Where git finds its settings, and nothing else.
+    pub(crate) folder: PathBuf,
+}
+
+impl Git {
+    /// Makes the folder of settings for one kind of repository.
+    fn settings(&self, sha256: bool) -> Result<PathBuf, String> {
+        let (name, config) = match sha256 {
+            false => ("git", "[core]\n\trepositoryformatversion = 0\n"),
+            true => (
+                "git-sha256",
+                "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n",
+            ),
+        };
+        let folder = self.folder.join(name);
+        if folder.join("HEAD").exists() {
+            return Ok(folder);
+        }
+        let write = |file: &str, text: &str| {
+            let path = folder.join(file);
+            crabtalk_files::write(&path, text.as_bytes(), crabtalk_files::Existing::Replace)
+        };
+        let made = crabtalk_files::create_folder(&folder.join("objects"))
+            .and_then(|()| crabtalk_files::create_folder(&folder.join("refs")))
+            .and_then(|()| {
+                let rest = "\tfsmonitor = false\n\tuntrackedCache = false\n\tquotePath = false\n";
+                let core = config.replacen('\n', &format!("\n{rest}"), 1);
+                write("config", &core)
+            })
+            // Bytes as they are, whatever the tree's own attributes say.
+            .and_then(|()| {
+                write(
+                    "info/attributes",
+                    "* -text -eol -filter -ident -working-tree-encoding\n",
+                )
+            })
+            // Last: with it, the folder is whole.
+            .and_then(|()| write("HEAD", "ref: refs/heads/none\n"));
+        made.map(|()| folder)
+            .map_err(|e| format!("cannot make git's settings: {e}"))
+    }
+
+    /// What git says.
+    async fn run(
+        &self,
+        tree: &Tree,
+        index: &Path,
+        arguments: &[&OsStr],
+        input: &[u8],
+        most: u64,
+    ) -> Result<Vec<u8>, String> {
+        let (of, here) = (tree.clone(), self.clone());
+        let settings = move || here.settings(of.is_sha256());
+        let settings = tokio::task::spawn_blocking(settings).await;
+        let settings = settings.map_err(|e| e.to_string())??;
+        let mut command = tokio::process::Command::new("git");
+        let inherited = ["PATH", "HOME", "XDG_CONFIG_HOME"];
+        let environment = self.environment.iter();
+        command
+            .env_clear()
+            .envs(
+                environment
+                    .filter(|(name, _)| inherited.iter().any(|i| name == i))
+                    .map(|(name, value)| (name, value)),
+            )
+            .envs([
+                ("LC_ALL", "C"),
+                ("GIT_CONFIG_NOSYSTEM", "1"),
+                ("GIT_CONFIG_GLOBAL", "/dev/null"),
+                ("GIT_CONFIG_SYSTEM", "/dev/null"),
+                ("GIT_ATTR_NOSYSTEM", "1"),
+                ("GIT_OPTIONAL_LOCKS", "0"),
+                ("GIT_NO_LAZY_FETCH", "1"),
+                ("GIT_NO_REPLACE_OBJECTS", "1"),
+                ("GIT_LITERAL_PATHSPECS", "1"),
+                ("GIT_TERMINAL_PROMPT", "0"),
+            ])
+            .env("GIT_DIR", settings)
+            .env("GIT_WORK_TREE", &tree.top)
+            .env("GIT_OBJECT_DIRECTORY", tree.common.join("objects"))
+            .env("GIT_INDEX_FILE", index)
+            .args(arguments)
+            .current_dir(&tree.top)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        let (mut child, _known) = self
+            .children
+            .spawn(&mut command)
+            .map_err(|e| format!("git cannot be run: {e}"))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let told = async {
+            let feed = async {
+                if let Some(mut stdin) = stdin {
+                    // One that ends early says so by how it ended.
+                    let _ = stdin.write_all(input).await;
+                }
+            };
+            let mut said = Vec::new();
+            let hear = async {
+                if let Some(stdout) = stdout {
+                    // What is cut off fails below.
+                    let _ = stdout.take(most + 1).read_to_end(&mut said).await;
+                }
+            };
+            tokio::join!(feed, hear);
+            if said.len() as u64 > most {
+                return Err("there is more than is looked at".to_owned());
+            }
+            let ended = child.wait().await.map_err(|e| e.to_string())?;
+            match ended.success() {
+                true => Ok(said),
+                false => Err(format!("git ended with {ended}")),
+            }
+        };
+        tokio::time::timeout(LOOK_FOR, told)
+            .await
+            .unwrap_or_else(|_| Err(format!("git took more than {} s", LOOK_FOR.as_secs())))
+    }
+
+    /// What differs from an index, and what it does not have.
+    pub(super) async fn differs(&self, tree: &Tree, index: &Path) -> Result<Listed, String> {
+        let mut arguments: Vec<OsString> = ["ls-files", "-z", "-t", "-m", "-d", "-o"]
+            .map(OsString::from)
+            .into();
+        arguments.push("--exclude-standard".into());
+        let exclude = tree.common.join("info/exclude");
+        if exclude.is_file() {
+            let mut argument = OsString::from("--exclude-from=");
+            argument.push(exclude);
+            arguments.push(argument);
+        }
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+        let said = self
+            .run(tree, index, &arguments, b"", MAX_LIST_BYTES)
+            .await?;
+        let mut listed = Listed::default();
+        for item in said.split(|byte| *byte == 0) {
+            let (Some(tag), Some(name)) = (item.first(), item.get(2..)) else {
+                continue;
+            };
+            let name = OsString::from_vec(name.to_vec());
+            match tag {
+                b'?' => listed.others.insert(name),
+                _ => listed.tracked.insert(name),
+            };
+        }
+        Ok(listed)
+    }
+
+    /// What an index has for some names.
+    pub(super) async fn staged(
+        &self,
+        tree: &Tree,
+        index: &Path,
+        names: &[&OsString],
+    ) -> Result<BTreeMap<OsString, Staged>, String> {
+        let mut staged = BTreeMap::new();
+        for names in names.chunks(NAMES_AT_ONCE) {
+            let mut arguments: Vec<&OsStr> = ["ls-files", "-z", "-s", "--debug", "--"]
+                .map(OsStr::new)
+                .into();
+            arguments.extend(names.iter().map(|name| name.as_os_str()));
+            let said = self
+                .run(tree, index, &arguments, b"", MAX_LIST_BYTES)
+                .await?;
+            read_staged(&said, &mut staged);
+        }
+        Ok(staged)
+    }
+
+    /// Contents by the names of objects, in order; `None` for one that is not
+    /// there.
+    pub(super) async fn contents(
+        &self,
+        tree: &Tree,
+        index: &Path,
+        objects: &[&str],
+    ) -> Result<Vec<Option<Vec<u8>>>, String> {
+        let mut input = objects.join("\n");
+        input.push('\n');
+        let arguments = ["cat-file", "--batch"].map(OsStr::new);
+        let said = self
+            .run(tree, index, &arguments, input.as_bytes(), MAX_CONTENT_BYTES)
+            .await?;
+        let mut rest = said.as_slice();
+        let mut contents = Vec::new();
+        for _ in objects {
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            let (head, tail) = rest.split_at(end.ok_or("git said less than was asked")?);
+            let head = String::from_utf8_lossy(head);
+            let mut words = head.split(' ').skip(1);
+            rest = &tail[1..];
+            let (Some("blob"), Some(size)) = (words.next(), words.next()) else {
+                contents.push(None);
+                continue;
+            };
+            let size: usize = size.parse().map_err(|_| "git said no size")?;
+            let content = rest.get(..size).ok_or("git said less than it announced")?;
+            contents.push(Some(content.to_vec()));
+            rest = rest
+                .get(size + 1..)
+                .ok_or("git said less than it announced")?;
+        }
+        Ok(contents)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Files of the index that are not as it has them.
+    pub(super) tracked: BTreeSet<OsString>,
+    /// Files that it does not have.
+    pub(super) others: BTreeSet<OsString>,
+}
+
+/// A file as an index has it.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) mode: String,
+    pub(super) object: String,
+    /// Bytes that the file had in the work tree; 0 where git compares contents.
+    pub(super) size: u64,
+}
+
+/// Reads `MODE OBJECT STAGE<TAB>NAME<NUL>` with the lines about it that follow.
+fn read_staged(said: &[u8], staged: &mut BTreeMap<OsString, Staged>) {
+    let mut rest = said;
+    while let Some(nul) = rest.iter().position(|byte| *byte == 0) {
+        let (entry, tail) = rest.split_at(nul);
+        let tail = &tail[1..];
+        // Five lines, each with two columns of space before it.
+        let about: usize = tail
+            .split_inclusive(|byte| *byte == b'\n')
+            .take_while(|line| line.starts_with(b"  "))
+            .map(<[u8]>::len)
+            .sum();
+        let (about, after) = tail.split_at(about);
+        rest = after;
+        let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&entry[..tab]);
+        let mut words = head.split(' ');
+        let (Some(mode), Some(object), Some("0")) = (words.next(), words.next(), words.next())
+        else {
+            // In the middle of a merge: it differs, and was looked at itself.
+            continue;
+        };
+        let about = String::from_utf8_lossy(about);
+        let size = about.split("size: ").nth(1);
+        let size = size.and_then(|size| size.split_whitespace().next()?.parse().ok());
+        let name = OsString::from_vec(entry[tab + 1..].to_vec());
+        let is = Staged {
+            mode: mode.to_owned(),
+            object: object.to_owned(),
+            size: size.unwrap_or(0),
+        };
+        staged.insert(name, is);
+    }
+}
