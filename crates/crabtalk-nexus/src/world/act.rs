@@ -43,7 +43,7 @@ impl World {
         let cause = entry.n;
         for act in acts {
             let did = self.act(name, act, cause);
-            entry.did.extend(did);
+            entry.did.push(did);
         }
         self.out.entries.push(entry);
         if to == State::Failed && from != State::Failed {
@@ -60,13 +60,12 @@ impl World {
     }
 
     /// Carries one act out, and says so in words.
-    fn act(&mut self, name: &Name, act: Act, cause: u64) -> Option<String> {
-        Some(match act {
+    fn act(&mut self, name: &Name, act: Act, cause: u64) -> String {
+        match act {
             Act::Launch => {
                 let launch = self.launch_of(name);
                 let said = format!("launch: {launch:?}");
-                self.order(name, cause, Deed::Launch(launch));
-                said
+                self.plain(name, cause, Deed::Launch(launch), said)
             }
             Act::Bootstrap => {
                 let body = texts::bootstrap(name);
@@ -103,66 +102,68 @@ impl World {
             }
             Act::Allow(prompt) => {
                 let said = format!("allow {}", short(&prompt));
-                self.order(name, cause, Deed::Allow(prompt));
-                said
+                self.plain(name, cause, Deed::Allow(prompt), said)
             }
             Act::AllowAlways(prompt) => {
                 let said = format!("allow for good {}", short(&prompt));
-                self.order(name, cause, Deed::AllowAlways(prompt));
-                said
+                self.plain(name, cause, Deed::AllowAlways(prompt), said)
             }
             Act::Answer(prompt, text) => {
                 let said = format!("answer {}: {text}", short(&prompt));
-                self.order(name, cause, Deed::Answer(prompt, text));
-                said
+                self.plain(name, cause, Deed::Answer(prompt, text), said)
             }
             Act::Deny(prompt, reason) => {
                 let said = format!("deny {}", short(&prompt));
-                self.order(name, cause, Deed::Deny(prompt, reason));
-                said
+                self.plain(name, cause, Deed::Deny(prompt, reason), said)
             }
-            Act::AskAdmin(prompt) => {
-                let lower = name.folder();
-                let text = format!(
-                    "it asks {}:\n{}\n{}",
-                    short(&prompt),
-                    prompt.text,
-                    texts::how_to_answer(&lower, &prompt)
-                );
-                self.tell_admin(name, Topic::own("APPROVAL"), Priority::Urgent, text)
-            }
+            Act::AskAdmin(prompt) => self.ask_admin(name, &prompt),
             Act::Probe => self.plain(name, cause, Deed::Probe, "look"),
             Act::Nudge(draft) => self.plain(name, cause, Deed::Nudge(draft), "one Enter"),
-            Act::Verify => {
-                let noticed = self.agents.get(name).and_then(|a| a.plan.as_ref());
-                let noticed = noticed.map_or(self.now, |plan| plan.noticed_at);
-                self.plain(name, cause, Deed::Verify(noticed), "check its readiness")
-            }
-            Act::Compress => {
-                let plan = self.agents.get(name).and_then(|agent| agent.plan.as_ref());
-                match plan.and_then(|plan| plan.mark.clone()) {
-                    // What was under way when NEXUS ended may be done.
-                    Some(mark) => {
-                        let deed = Deed::Compress(self.compression_of(name), Some(mark));
-                        self.plain(name, cause, deed, "compress, unless that is done")
-                    }
-                    None => self.plain(name, cause, Deed::MarkCompression, "compress"),
-                }
-            }
+            Act::Verify => self.verify(name, cause),
+            Act::Compress => self.compress(name, cause),
             Act::CancelTurn => self.plain(name, cause, Deed::Cancel, "cancel its turn"),
             Act::StopAgent => self.plain(name, cause, Deed::Stop, "end it"),
             Act::Checkpoint(why) => {
                 let said = format!("commit its files: {why}");
-                self.order(name, cause, Deed::Checkpoint(format!("{name}: {why}")));
-                said
+                let deed = Deed::Checkpoint(format!("{name}: {why}"));
+                self.plain(name, cause, deed, said)
             }
             Act::Tell(text) => self.tell_admin(name, Topic::own("NEXUS"), Priority::Normal, text),
-        })
+        }
     }
 
-    fn plain(&mut self, name: &Name, cause: u64, deed: Deed, said: &str) -> String {
+    fn ask_admin(&mut self, name: &Name, prompt: &Prompt) -> String {
+        let text = format!(
+            "it asks {}:\n{}\n{}",
+            short(prompt),
+            prompt.text,
+            texts::how_to_answer(&name.folder(), prompt)
+        );
+        self.tell_admin(name, Topic::own("APPROVAL"), Priority::Urgent, text)
+    }
+
+    fn verify(&mut self, name: &Name, cause: u64) -> String {
+        let noticed = self.agents.get(name).and_then(|a| a.plan.as_ref());
+        let noticed = noticed.map_or(self.now, |plan| plan.noticed_at);
+        self.plain(name, cause, Deed::Verify(noticed), "check its readiness")
+    }
+
+    fn compress(&mut self, name: &Name, cause: u64) -> String {
+        let plan = self.agents.get(name).and_then(|agent| agent.plan.as_ref());
+        match plan.and_then(|plan| plan.mark.clone()) {
+            // What was under way when NEXUS ended may be done.
+            Some(mark) => {
+                let deed = Deed::Compress(self.compression_of(name), Some(mark));
+                self.plain(name, cause, deed, "compress, unless that is done")
+            }
+            None => self.plain(name, cause, Deed::MarkCompression, "compress"),
+        }
+    }
+
+    /// Orders a deed that these words tell.
+    fn plain(&mut self, name: &Name, cause: u64, deed: Deed, said: impl Into<String>) -> String {
         self.order(name, cause, deed);
-        said.to_owned()
+        said.into()
     }
 
     fn launch_of(&self, name: &Name) -> Launch {

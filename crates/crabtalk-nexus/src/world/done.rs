@@ -5,7 +5,7 @@ use crate::agent::Step;
 use crate::machine::{Ending, Finding, Trigger};
 use crate::mail::Fate;
 use crate::name::Name;
-use crabtalk_backend::{Answered, Evidence, Failure, Mark, Probe, Source, Submitted};
+use crabtalk_backend::{Answered, Compressed, Evidence, Failure, Mark, Probe, Source, Submitted};
 
 /// Deliveries that fail, until a letter is given up.
 const TRIES: u32 = 3;
@@ -20,26 +20,8 @@ impl World {
     pub(super) fn done(&mut self, name: &Name, cause: u64, done: Done) {
         let cause = Some(cause);
         match done {
-            Done::Launched(Ok(())) => {}
-            Done::Launched(Err(Failure::Missing(why))) => {
-                let said = format!("it cannot be started: {why}");
-                self.trigger(name, Trigger::Impossible(why), &said, None, cause);
-            }
-            Done::Launched(Err(failure)) => {
-                let why = failure.to_string();
-                let said = format!("it cannot be started: {why}");
-                self.trigger(name, Trigger::LaunchFailed(why), &said, None, cause);
-            }
-            Done::Marked(letter, Ok(mark)) => {
-                if !self.is_with(name, letter) {
-                    return;
-                }
-                self.mail.change(letter, |course| course.mark = Some(mark));
-                let n = self.last_entry + 1;
-                self.deliver(name, letter, n);
-                let why = format!("the transcript's end before m{letter} is kept; it is submitted");
-                self.note(Some(name), why, None);
-            }
+            Done::Launched(result) => self.launched(name, result, cause),
+            Done::Marked(letter, Ok(mark)) => self.marked(name, letter, mark),
             Done::Marked(letter, Err(failure)) | Done::Submitted(letter, Err(failure)) => {
                 self.not_delivered(name, letter, &failure, cause);
             }
@@ -48,16 +30,7 @@ impl World {
             }
             Done::Pressed(id, result) => self.pressed(name, id, result, cause),
             Done::Probed(Ok(probe)) => self.probed(name, *probe, cause),
-            Done::Probed(Err(failure)) => {
-                let alive = !matches!(failure, Failure::NotRunning(_));
-                let finding = Finding {
-                    alive,
-                    digest: failure.to_string(),
-                    ..Finding::default()
-                };
-                let why = format!("it cannot be looked at: {failure}");
-                self.trigger(name, Trigger::Probed(finding), &why, None, cause);
-            }
+            Done::Probed(Err(failure)) => self.not_probed(name, &failure, cause),
             Done::Nudged(result) => self.told(name, "one Enter", result, cause),
             Done::Verified(result) => {
                 let why = match &result {
@@ -67,39 +40,9 @@ impl World {
                 self.trigger(name, Trigger::Verified(result), &why, None, cause);
             }
             Done::CompressionMarked(Ok(mark)) => self.compression_marked(name, mark),
-            Done::CompressionMarked(Err(failure)) => {
-                let why = format!("it is not compressed: {failure}");
-                let trigger = Trigger::Compressed(Err(failure.to_string()));
-                self.trigger(name, trigger, &why, None, cause);
-            }
-            Done::Compressed(result) => {
-                let (result, why, evidence) = match result {
-                    Ok(done) => (
-                        Ok(done.session),
-                        "it is compressed".into(),
-                        Some(done.evidence),
-                    ),
-                    Err(failure) => {
-                        let why = format!("it is not compressed: {failure}");
-                        (Err(failure.to_string()), why, None)
-                    }
-                };
-                self.trigger(name, Trigger::Compressed(result), &why, evidence, cause);
-            }
-            Done::Cancelled(result) => {
-                let why = match result {
-                    Ok(()) => "its turn is being cancelled".to_owned(),
-                    Err(failure) => format!("its turn cannot be cancelled: {failure}"),
-                };
-                self.note_caused(name, why, None, cause);
-                // Where no turn was in flight no end will be told.
-                let n = self.last_entry;
-                self.out.orders.push(Order {
-                    agent: name.clone(),
-                    cause: n,
-                    deed: Deed::Probe,
-                });
-            }
+            Done::CompressionMarked(Err(failure)) => self.compressed(name, Err(failure), cause),
+            Done::Compressed(result) => self.compressed(name, result, cause),
+            Done::Cancelled(result) => self.cancelled(name, result, cause),
             Done::Stopped(result) => {
                 let why = match result {
                     Ok(()) => "it is ended".to_owned(),
@@ -122,6 +65,71 @@ impl World {
                 }
             }
         }
+    }
+
+    fn launched(&mut self, name: &Name, result: Result<(), Failure>, cause: Option<u64>) {
+        let Err(failure) = result else { return };
+        let why = failure.to_string();
+        let (trigger, why) = match failure {
+            Failure::Missing(why) => (Trigger::Impossible(why.clone()), why),
+            Failure::NotRunning(_) | Failure::Timeout(_) | Failure::Failed(_) => {
+                (Trigger::LaunchFailed(why.clone()), why)
+            }
+        };
+        let said = format!("it cannot be started: {why}");
+        self.trigger(name, trigger, &said, None, cause);
+    }
+
+    /// Submits a letter, now that it is known where the transcript ended before.
+    fn marked(&mut self, name: &Name, letter: u64, mark: Mark) {
+        if !self.is_with(name, letter) {
+            return;
+        }
+        self.mail.change(letter, |course| course.mark = Some(mark));
+        let n = self.last_entry + 1;
+        self.deliver(name, letter, n);
+        let why = format!("the transcript's end before m{letter} is kept; it is submitted");
+        self.note(Some(name), why, None);
+    }
+
+    fn not_probed(&mut self, name: &Name, failure: &Failure, cause: Option<u64>) {
+        let finding = Finding {
+            alive: !matches!(failure, Failure::NotRunning(_)),
+            digest: failure.to_string(),
+            ..Finding::default()
+        };
+        let why = format!("it cannot be looked at: {failure}");
+        self.trigger(name, Trigger::Probed(finding), &why, None, cause);
+    }
+
+    fn compressed(&mut self, name: &Name, result: Result<Compressed, Failure>, cause: Option<u64>) {
+        let (result, why, evidence) = match result {
+            Ok(done) => (
+                Ok(done.session),
+                "it is compressed".to_owned(),
+                Some(done.evidence),
+            ),
+            Err(failure) => {
+                let why = format!("it is not compressed: {failure}");
+                (Err(failure.to_string()), why, None)
+            }
+        };
+        self.trigger(name, Trigger::Compressed(result), &why, evidence, cause);
+    }
+
+    fn cancelled(&mut self, name: &Name, result: Result<(), Failure>, cause: Option<u64>) {
+        let why = match result {
+            Ok(()) => "its turn is being cancelled".to_owned(),
+            Err(failure) => format!("its turn cannot be cancelled: {failure}"),
+        };
+        self.note_caused(name, why, None, cause);
+        // Where no turn was in flight no end will be told.
+        let n = self.last_entry;
+        self.out.orders.push(Order {
+            agent: name.clone(),
+            cause: n,
+            deed: Deed::Probe,
+        });
     }
 
     /// From here on it may have been done.

@@ -1,0 +1,102 @@
+//! Compression goes by its phases, each of which can fail.
+
+use super::*;
+
+#[test]
+fn pre_compression_ready_is_verified_then_waits_for_admin() {
+    let mut driven = Driven::noticed();
+    assert_eq!(driven.on(ended(false, true)), [Act::Verify]);
+    driven.is(State::PreCompression);
+    driven.on(Trigger::Verified(Ok(())));
+    driven.is(State::AwaitAdmin);
+    assert!(driven.told());
+}
+
+#[test]
+fn check_28_ready_with_a_dirty_tree_is_refused() {
+    let mut driven = Driven::noticed();
+    driven.on(ended(false, true));
+    let acts = driven.on(Trigger::Verified(Err("a.md is not committed".into())));
+    assert_eq!(acts, [Act::NotReady("a.md is not committed".into())]);
+    driven.is(State::PreCompression);
+    assert_eq!(
+        driven.on(Trigger::Approve(None)),
+        [],
+        "there is nothing to approve"
+    );
+}
+
+#[test]
+fn pre_compression_timeout_reminds_once_then_tells_admin() {
+    let mut driven = Driven::noticed();
+    driven.on(ended(false, false));
+    assert_eq!(driven.after(600), [Act::Remind]);
+    driven.on(ended(false, false));
+    driven.after(300);
+    assert!(driven.told());
+    driven.is(State::Idle);
+}
+
+#[test]
+fn prompts_while_consolidating_lead_back_to_it() {
+    let mut driven = Driven::noticed();
+    driven.on(Trigger::Prompted(prompt("p"), Verdict::Allow));
+    driven.is(State::Approval);
+    driven.on(Trigger::Pressed("p".into(), true));
+    driven.is(State::PreCompression);
+    assert_eq!(driven.on(ended(false, true)), [Act::Verify]);
+}
+
+#[test]
+fn await_admin_approve_compresses_and_proves_identity_again() {
+    let mut driven = Driven::awaiting();
+    let acts = driven.on(Trigger::Approve(None));
+    assert!(
+        matches!(acts, [Act::Checkpoint(_), Act::Compress]),
+        "{acts:?}"
+    );
+    let acts = driven.on(Trigger::Compressed(Ok("s2".into())));
+    assert!(
+        matches!(acts, [Act::Checkpoint(_), Act::Bootstrap]),
+        "{acts:?}"
+    );
+    driven.is(State::Initialization);
+    driven.on(ended(true, false));
+    driven.is(State::Idle);
+    assert_eq!(driven.agent.plan, None);
+}
+
+#[test]
+fn check_29_admin_cancels_and_nothing_is_compressed() {
+    for mut driven in [Driven::awaiting(), Driven::noticed()] {
+        assert_eq!(driven.on(Trigger::Cancel), [Act::CalledOff]);
+        assert_eq!(driven.on(Trigger::Approve(None)), []);
+        driven.on(ended(false, true));
+        driven.is(State::Idle);
+    }
+}
+
+#[test]
+fn a_compression_that_fails_leaves_the_agent_working() {
+    let mut driven = Driven::awaiting();
+    driven.on(Trigger::Approve(None));
+    driven.on(Trigger::Compressed(Err("no".into())));
+    driven.is(State::Idle);
+    assert!(driven.told());
+}
+
+#[test]
+fn compress_waits_for_the_end_of_the_turn_unless_forced() {
+    let mut driven = Driven::active();
+    assert_eq!(driven.on(Trigger::Compress { forced: false }), []);
+    assert!(driven.agent.compress_wanted);
+    assert_eq!(
+        driven.on(Trigger::Compress { forced: true }),
+        [Act::CancelTurn]
+    );
+    let mut driven = Driven::idle();
+    assert_eq!(
+        driven.on(Trigger::Compress { forced: false }),
+        [Act::Notice]
+    );
+}

@@ -1,0 +1,107 @@
+//! An agent is started, ended, and started again.
+
+use super::*;
+
+#[test]
+fn offline_start_launches_and_bootstraps_when_ready() {
+    for start in [Trigger::Start, Trigger::Resume] {
+        let mut driven = Driven::new();
+        assert_eq!(driven.on(start), [Act::Launch]);
+        driven.is(State::Initialization);
+        assert_eq!(driven.on(ready()), [Act::Bootstrap]);
+        driven.is(State::Initialization);
+    }
+}
+
+#[test]
+fn initialization_right_identity_checkpoints_and_idles() {
+    let mut driven = Driven::new();
+    driven.on(Trigger::Start);
+    driven.on(ready());
+    let acts = driven.on(ended(true, false));
+    assert!(matches!(acts, [Act::Checkpoint(_)]), "{acts:?}");
+    driven.is(State::Idle);
+}
+
+#[test]
+fn initialization_wrong_identity_or_timeout_bootstraps_twice_again_then_fails() {
+    let mut driven = Driven::new();
+    driven.on(Trigger::Start);
+    driven.on(ready());
+    assert_eq!(driven.on(ended(false, false)), [Act::Bootstrap]);
+    assert_eq!(driven.after(180), [Act::Bootstrap]);
+    driven.is(State::Initialization);
+    driven.on(ended(false, false));
+    driven.is(State::Failed);
+    assert!(driven.told());
+}
+
+#[test]
+fn check_27_a_dead_agent_is_started_again_three_times_and_its_mail_kept() {
+    let mut driven = Driven::active();
+    assert_eq!(driven.on(Trigger::Died("9".into())), [Act::Requeue(1)]);
+    for pause in [1, 5, 25] {
+        driven.is(State::Initialization);
+        assert_eq!(driven.after(pause), [Act::Launch]);
+        driven.on(Trigger::Died("9".into()));
+    }
+    driven.is(State::Failed);
+    assert!(driven.told());
+    assert_eq!(driven.on(Trigger::Start), [], "only `restart` leaves it");
+    driven.on(Trigger::Restart);
+    driven.is(State::Offline);
+    assert_eq!(driven.on(Trigger::Stopped), [Act::Launch]);
+}
+
+#[test]
+fn check_31_what_is_missing_is_told_at_once() {
+    let mut driven = Driven::new();
+    driven.on(Trigger::Start);
+    driven.on(Trigger::Impossible("there is no tmux".into()));
+    driven.is(State::Failed);
+    assert!(driven.told());
+}
+
+#[test]
+fn deaths_long_ago_do_not_count() {
+    let mut driven = Driven::active();
+    for _ in 0..10 {
+        driven.on(Trigger::Died("9".into()));
+        assert_eq!(driven.after(25), [Act::Launch]);
+        driven.now += RESTART_WINDOW_MS;
+    }
+}
+
+#[test]
+fn pause_stop_and_restart_are_obeyed_anywhere() {
+    for mut driven in [Driven::idle(), Driven::active(), Driven::awaiting()] {
+        driven.on(Trigger::Pause);
+        assert_eq!(driven.on(Trigger::Offered(Offer::Letter(7))), []);
+        assert!(driven.on(Trigger::Stop).contains(&Act::StopAgent));
+        driven.on(Trigger::Stopped);
+        driven.is(State::Offline);
+        assert_eq!(driven.on(Trigger::Start), [Act::Launch]);
+    }
+}
+
+#[test]
+fn a_supervisor_that_comes_back_finds_its_agents() {
+    let mut driven = Driven::active();
+    assert_eq!(driven.on(Trigger::Recover), [Act::Launch]);
+    assert_eq!(driven.on(ready()), [Act::SendAgain(1)]);
+    driven.is(State::Active);
+    let mut driven = Driven::idle();
+    driven.on(Trigger::Recover);
+    assert_eq!(driven.on(Trigger::Offered(Offer::Letter(1))), [], "not yet");
+    assert_eq!(driven.on(ready()), []);
+    driven.is(State::Idle);
+    let mut driven = Driven::active();
+    driven.on(Trigger::Recover);
+    let acts = driven.on(Trigger::LaunchFailed("gone".into()));
+    assert_eq!(acts, [Act::Requeue(1)]);
+    assert_eq!(
+        driven.after(0),
+        [Act::Launch],
+        "at once: it is no crash loop"
+    );
+}

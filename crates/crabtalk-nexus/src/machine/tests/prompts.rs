@@ -1,0 +1,94 @@
+//! An approval is answered once, for a reason, or waits for a person.
+
+use super::*;
+
+#[test]
+fn check_6_an_allowed_prompt_is_pressed_exactly_once() {
+    let mut driven = Driven::active();
+    let asked = Trigger::Prompted(prompt("p1"), Verdict::Allow);
+    assert_eq!(driven.on(asked.clone()), [Act::Allow(prompt("p1"))]);
+    assert_eq!(driven.on(asked), []);
+    assert_eq!(driven.on(Trigger::Approve(None)), []);
+    assert_eq!(driven.on(Trigger::Held(false)), []);
+    assert_eq!(driven.on(Trigger::Pressed("p1".into(), true)), []);
+    driven.is(State::Active);
+}
+
+#[test]
+fn check_7_a_denied_command_is_refused() {
+    let mut driven = Driven::active();
+    let asked = Trigger::Prompted(prompt("p1"), Verdict::Deny("no".into()));
+    assert_eq!(driven.on(asked), [Act::Deny(prompt("p1"), "no".into())]);
+    driven.on(Trigger::Pressed("p1".into(), true));
+    driven.is(State::Active);
+}
+
+#[test]
+fn check_8_without_a_rule_admin_is_asked_and_no_key_pressed() {
+    let mut driven = Driven::approval(Verdict::Ask);
+    assert_eq!(driven.acts, [Act::AskAdmin(prompt("p1"))]);
+    let approve = Trigger::Approve(Some("another".into()));
+    assert_eq!(driven.on(approve), []);
+    assert_eq!(
+        driven.on(Trigger::Approve(None)),
+        [Act::Allow(prompt("p1"))]
+    );
+    let mut driven = Driven::approval(Verdict::Ask);
+    let deny = Trigger::Deny(Some("p1".into()), "wait".into());
+    assert_eq!(driven.on(deny), [Act::Deny(prompt("p1"), "wait".into())]);
+}
+
+#[test]
+fn approval_a_prompt_that_is_gone_is_looked_at_again() {
+    let mut driven = Driven::approval(Verdict::Allow);
+    assert_eq!(
+        driven.on(Trigger::Pressed("p1".into(), false)),
+        [Act::Probe]
+    );
+    driven.is(State::Active);
+    let mut driven = Driven::approval(Verdict::Ask);
+    driven.on(Trigger::PromptGone("p1".into()));
+    driven.is(State::Active);
+    assert_eq!(driven.on(Trigger::Approve(None)), [], "nothing waits");
+}
+
+#[test]
+fn late_word_of_a_prompt_that_is_over_is_no_prompt() {
+    let asked = || Trigger::Prompted(prompt("p1"), Verdict::Allow);
+    // Its turn ended, it was answered, it went away: then a bell names it.
+    for over in [
+        ended(false, false),
+        Trigger::Pressed("p1".into(), true),
+        Trigger::PromptGone("p1".into()),
+    ] {
+        let mut driven = Driven::approval(Verdict::Allow);
+        driven.on(over);
+        let state = driven.agent.state;
+        assert_eq!(driven.on(asked()), []);
+        driven.is(state);
+    }
+    // One that did not hold still waits, and is answered then.
+    let mut driven = Driven::approval(Verdict::Allow);
+    driven.on(Trigger::Pressed("p1".into(), false));
+    assert_eq!(driven.on(asked()), [Act::Allow(prompt("p1"))]);
+}
+
+#[test]
+fn approval_keys_wait_while_the_window_is_held() {
+    let mut driven = Driven::active();
+    driven.on(Trigger::Held(true));
+    let asked = Trigger::Prompted(prompt("p1"), Verdict::Allow);
+    assert_eq!(driven.on(asked), []);
+    assert_eq!(driven.on(Trigger::Held(false)), [Act::Allow(prompt("p1"))]);
+}
+
+#[test]
+fn approval_several_prompts_wait_at_once() {
+    let mut driven = Driven::approval(Verdict::Ask);
+    let second = Trigger::Prompted(prompt("p2"), Verdict::Allow);
+    assert_eq!(driven.on(second), [Act::Allow(prompt("p2"))]);
+    driven.on(Trigger::Pressed("p2".into(), true));
+    driven.is(State::Approval);
+    driven.on(Trigger::PromptGone("p1".into()));
+    driven.is(State::Active);
+}

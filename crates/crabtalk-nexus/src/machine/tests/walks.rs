@@ -1,0 +1,171 @@
+//! Whatever happens to an agent, in whatever order, no key is pressed without its
+//! reason and no state is one that nothing leads out of.
+
+use super::*;
+use crate::agent::Standing;
+use proptest::prelude::*;
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "only keys are looked at")]
+fn keys_have_reasons(
+    before: &Agent,
+    after: &Agent,
+    acts: &[Act],
+    asked: Option<&str>,
+    drafted: bool,
+) {
+    for act in acts {
+        match act {
+            Act::Allow(prompt)
+            | Act::AllowAlways(prompt)
+            | Act::Answer(prompt, _)
+            | Act::Deny(prompt, _) => {
+                let known = before.waiting.iter().find(|w| w.prompt.id == prompt.id);
+                let lives = known.map_or(asked == Some(&prompt.id), |waiting| {
+                    waiting.standing != Standing::Pressed
+                });
+                assert!(lives && !after.held, "{before:?}");
+            }
+            Act::Nudge(_) => assert!(drafted && !after.held),
+            Act::Send(_) | Act::Reflect => assert!(before.is_free()),
+            Act::Compress => {
+                assert!(after.plan.as_ref().is_some_and(|plan| plan.approved) && !after.busy);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn any_trigger() -> impl Strategy<Value = Trigger> {
+    let id = || prop::sample::select(vec!["p1", "p2", "p3"]).prop_map(str::to_owned);
+    let letter = || 100_u64..104;
+    let text = || Just("x".to_owned());
+    prop_oneof![
+        Just(Trigger::Start),
+        Just(Trigger::Stop),
+        Just(Trigger::Restart),
+        Just(Trigger::Pause),
+        Just(Trigger::Resume),
+        any::<bool>().prop_map(Trigger::Monitor),
+        any::<bool>().prop_map(|forced| Trigger::Compress { forced }),
+        prop::option::of(id()).prop_map(Trigger::Approve),
+        prop::option::of(id()).prop_map(Trigger::ApproveAlways),
+        prop::option::of(id()).prop_map(|id| Trigger::Answer(id, "tabs".into())),
+        prop::option::of(id()).prop_map(|id| Trigger::Deny(id, "no".into())),
+        Just(Trigger::Cancel),
+        Just(Trigger::Recover),
+        text().prop_map(Trigger::LaunchFailed),
+        text().prop_map(Trigger::Impossible),
+        any::<bool>().prop_map(|busy| Trigger::Ready {
+            session: "s".into(),
+            busy
+        }),
+        text().prop_map(Trigger::Session),
+        Just(Trigger::TurnBegan),
+        letter().prop_map(Trigger::Seen),
+        Just(Trigger::Progress),
+        Just(Trigger::Bell),
+        (id(), 0..3_u8).prop_map(|(id, verdict)| Trigger::Prompted(
+            prompt(&id),
+            match verdict {
+                0 => Verdict::Allow,
+                1 => Verdict::Deny("no".into()),
+                _ => Verdict::Ask,
+            }
+        )),
+        id().prop_map(Trigger::PromptGone),
+        (any::<bool>(), any::<bool>()).prop_map(|(a, b)| ended(a, b)),
+        Just(Trigger::Silent),
+        any::<bool>().prop_map(Trigger::Held),
+        text().prop_map(Trigger::Died),
+        Just(Trigger::Stopped),
+        (id(), any::<bool>()).prop_map(|(id, live)| Trigger::Pressed(id, live)),
+        id().prop_map(Trigger::PressFailed),
+        (any::<bool>(), 0..2_u8, any::<bool>(), any::<bool>()).prop_map(
+            |(alive, digest, draft, over)| {
+                Trigger::Probed(Finding {
+                    alive,
+                    digest: digest.to_string(),
+                    draft: draft.then(|| "draft".into()),
+                    over,
+                })
+            }
+        ),
+        any::<bool>().prop_map(|ok| Trigger::Verified(if ok { Ok(()) } else { Err("x".into()) })),
+        any::<bool>().prop_map(|ok| Trigger::Compressed(if ok {
+            Ok("s".into())
+        } else {
+            Err("x".into())
+        })),
+        letter().prop_map(Trigger::Undeliverable),
+        Just(Trigger::Routed),
+        letter().prop_map(|id| Trigger::Offered(Offer::Letter(id))),
+        Just(Trigger::Offered(Offer::Reflection)),
+        Just(Trigger::Offered(Offer::Compression("why".into()))),
+        Just(Trigger::Due),
+    ]
+}
+
+/// A world in which everything works leads any agent to IDLE.
+fn leads_home(mut driven: Driven) {
+    driven.agent.paused = false;
+    driven.on(Trigger::Held(false));
+    for _ in 0..60 {
+        if driven.agent.is_free() {
+            return;
+        }
+        let trigger = match (driven.agent.state, driven.agent.step) {
+            (State::Failed, _) => Trigger::Restart,
+            (State::Offline, Step::Stopping) => Trigger::Stopped,
+            (State::Offline, _) => Trigger::Start,
+            (_, Step::Launching) => ready(),
+            _ if driven.agent.adopting => ready(),
+            (_, Step::Backoff) => {
+                driven.now = driven.agent.deadline.expect("a pause ends");
+                Trigger::Due
+            }
+            (State::Approval, _) => {
+                let waiting = &driven.agent.waiting[0];
+                match waiting.standing {
+                    Standing::Asked => Trigger::Approve(None),
+                    Standing::Pressed => Trigger::Pressed(waiting.prompt.id.clone(), true),
+                    Standing::Allow | Standing::Always | Standing::Answer | Standing::Deny => {
+                        Trigger::Held(false)
+                    }
+                }
+            }
+            (_, Step::Verifying) => Trigger::Verified(Ok(())),
+            (_, Step::Awaiting) if driven.agent.busy => ended(true, true),
+            (_, Step::Awaiting) => Trigger::Approve(None),
+            (_, Step::Compressing) => Trigger::Compressed(Ok("s".into())),
+            _ => ended(true, true),
+        };
+        driven.on(trigger);
+    }
+    panic!("no way out of {:?}", driven.agent);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #[test]
+    fn walks_press_nothing_without_a_live_prompt_and_end_nowhere(
+        triggers in prop::collection::vec((any_trigger(), 0_u64..400), 1..60),
+    ) {
+        let mut driven = Driven::new();
+        for (trigger, secs) in triggers {
+            let before = driven.agent.clone();
+            driven.now += secs * 1000;
+            let drafted = matches!(&trigger, Trigger::Probed(f) if f.draft.is_some());
+            let asked = if let Trigger::Prompted(prompt, _) = &trigger {
+                Some(prompt.id.clone())
+            } else {
+                None
+            };
+            let acts = driven.on(trigger).to_vec();
+            keys_have_reasons(&before, &driven.agent, &acts, asked.as_deref(), drafted);
+            if driven.agent.state == State::Approval {
+                prop_assert!(!driven.agent.waiting.is_empty(), "{:?}", driven.agent);
+            }
+        }
+        leads_home(driven);
+    }
+}

@@ -1,0 +1,96 @@
+//! Silence is looked into, and an agent that hangs is told.
+
+use super::*;
+
+#[test]
+fn check_15_silence_without_a_bell_is_probed_and_no_more() {
+    let mut driven = Driven::active();
+    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
+    assert_eq!(driven.on(found("same")), []);
+    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
+    assert_eq!(driven.on(found("same")), []);
+    driven.is(State::Active);
+}
+
+#[test]
+fn check_16_silence_after_a_bell_with_nothing_moving_is_stuck() {
+    let mut driven = Driven::active();
+    driven.on(Trigger::Bell);
+    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
+    assert_eq!(driven.on(found("same")), []);
+    assert_eq!(driven.after(5), [Act::Probe], "a second look");
+    driven.on(found("same"));
+    driven.is(State::Stuck);
+    assert!(driven.told());
+    assert!(!driven.agent.monitor);
+    assert_eq!(driven.on(Trigger::Silent), [], "it is not looked after");
+}
+
+#[test]
+fn check_17_a_message_switches_monitoring_on_again() {
+    let mut driven = Driven::active();
+    driven.on(Trigger::Monitor(false));
+    assert_eq!(driven.on(Trigger::Silent), []);
+    driven.on(Trigger::Routed);
+    assert!(driven.agent.monitor);
+    assert_eq!(driven.on(Trigger::Silent), [Act::Probe]);
+}
+
+#[test]
+fn stuck_is_left_by_whatever_moves() {
+    let stuck = || {
+        let mut driven = Driven::active();
+        driven.on(Trigger::Bell);
+        driven.on(Trigger::Silent);
+        driven.on(found("same"));
+        driven.after(5);
+        driven.on(found("same"));
+        driven.is(State::Stuck);
+        driven
+    };
+    let mut driven = stuck();
+    driven.on(Trigger::Progress);
+    driven.is(State::Active);
+    let mut driven = stuck();
+    driven.on(ended(false, false));
+    driven.is(State::Idle);
+    let mut driven = stuck();
+    let acts = driven.on(Trigger::Prompted(prompt("p"), Verdict::Allow));
+    assert_eq!(acts, [Act::Allow(prompt("p"))]);
+    let mut driven = stuck();
+    assert_eq!(driven.on(Trigger::Cancel), [Act::CancelTurn]);
+    let mut driven = stuck();
+    assert_eq!(driven.on(Trigger::Routed), [Act::Probe]);
+}
+
+#[test]
+fn a_forgotten_draft_gets_one_enter() {
+    let mut driven = Driven::active();
+    driven.on(Trigger::Bell);
+    driven.on(Trigger::Silent);
+    let draft = || {
+        Trigger::Probed(Finding {
+            alive: true,
+            digest: "same".into(),
+            draft: Some("@ADMIN".into()),
+            ..Finding::default()
+        })
+    };
+    assert_eq!(driven.on(draft()), [Act::Nudge("@ADMIN".into())]);
+    driven.after(5);
+    driven.on(draft());
+    driven.after(5);
+    driven.on(draft());
+    driven.is(State::Stuck);
+}
+
+#[test]
+fn nothing_moving_for_long_is_stuck_without_a_bell() {
+    let mut driven = Driven::active();
+    for _ in 0..=SAME_PROBES {
+        driven.is(State::Active);
+        assert_eq!(driven.after(120), [Act::Probe]);
+        driven.on(found("same"));
+    }
+    driven.is(State::Stuck);
+}

@@ -1,0 +1,92 @@
+//! Nothing is lost over a crash, and each thing done has its reason in the log.
+
+use super::*;
+
+#[test]
+fn check_27_mail_survives_a_crash_of_the_agent() {
+    let mut bench = Bench::ready(TWO);
+    bench.send("@A [X]: go");
+    bench.tells("A", What::Died(Default::default()));
+    bench.after(1);
+    assert!(bench.last("A").contains("[BOOTSTRAP]"));
+    bench.confirms("A");
+    assert_eq!(
+        bench.last("A"),
+        "@NEXUS → @A [X]: Your session was interrupted while you worked on the message from \
+         @ADMIN above. Please carry on with it and answer it."
+    );
+}
+
+#[test]
+fn each_thing_done_stands_in_the_log_with_its_reason() {
+    let mut bench = Bench::ready(TWO);
+    bench.send("@A [X]: go");
+    bench.prompts("A", "p1", "ls");
+    let entry = bench.log.iter().rfind(|e| e.why.contains("[p1]")).unwrap();
+    assert_eq!(
+        (entry.from, entry.to),
+        (Some(State::Active), Some(State::Approval))
+    );
+    assert_eq!(entry.evidence, Some(proof()));
+    assert!(entry.did[0].contains("tell ADMIN"));
+    let numbers: Vec<u64> = bench.log.iter().map(|entry| entry.n).collect();
+    assert!(numbers.is_sorted(), "{numbers:?}");
+}
+
+#[test]
+fn a_world_that_is_restored_goes_on_where_it_was() {
+    let mut bench = Bench::ready(TWO);
+    bench.task("@A [T]: work");
+    bench.send("@A [X]: more");
+    let (n, patch) = bench.world.whole();
+    let json = serde_json::to_string(&patch).unwrap();
+    let mut world = World::new(bench.world.team.clone());
+    world.restore(n, serde_json::from_str(&json).unwrap());
+    assert_eq!(world.whole(), (n, patch));
+    let out = world.handle(bench.now, Input::Began);
+    let adopt = |order: &&Order| matches!(order.deed, Deed::Launch(Launch::Adopt { .. }));
+    assert_eq!(out.orders.iter().filter(adopt).count(), 2);
+    let letter = world.mail.letters().values().next().unwrap();
+    assert_eq!(letter.course.fate, Fate::Acked);
+}
+
+#[test]
+fn an_end_that_a_look_saw_before_it_was_told_is_taken_once() {
+    let mut bench = Bench::ready(TWO);
+    bench.send("@A [T]: go");
+    let turn = Turn {
+        output: "@A → @B [T]: well".into(),
+        ..Turn::default()
+    };
+    let probe = |bench: &mut Bench| {
+        let probe = Probe {
+            alive: true,
+            digest: "same".into(),
+            busy: Some(false),
+            prompt: None,
+            ended: Some(turn.clone()),
+            draft: None,
+            evidence: proof(),
+        };
+        let done = Done::Probed(Ok(Box::new(probe)));
+        bench.put(Input::Done(name("A"), 0, done));
+    };
+    probe(&mut bench);
+    bench.is("A", State::Active);
+    bench.tells("A", What::TurnEnded(turn.clone()));
+    bench.is("A", State::Idle);
+    let of_b = |bench: &Bench| {
+        let got = bench.got("B").iter();
+        got.filter(|text| text.contains("well")).count()
+    };
+    assert_eq!(of_b(&bench), 1);
+
+    // One that is never told is taken at the second look.
+    bench.says("B", "@B → @ADMIN [T]: heard");
+    bench.send("@A [T]: again");
+    probe(&mut bench);
+    bench.after(5);
+    probe(&mut bench);
+    bench.is("A", State::Idle);
+    assert_eq!(of_b(&bench), 2);
+}

@@ -1,0 +1,58 @@
+//! Prompts are answered by rules, and else by a person.
+
+use super::*;
+
+#[test]
+fn checks_6_7_8_prompts_are_answered_by_rules_and_else_by_admin() {
+    let config = "[agent.A]\nallow = [\"bash(cargo *)\"]\ndeny = [\"bash(rm *)\"]\n";
+    let mut bench = Bench::ready(config);
+    bench.keys.clear();
+    bench.send("@A [X]: work");
+    bench.prompts("A", "p1", "cargo test");
+    bench.prompts("A", "p2", "rm -rf /");
+    bench.prompts("A", "p3", "ls");
+    assert_eq!(bench.keys, ["A 1 p1", "A Esc p2"]);
+    assert!(bench.inbox()[0].contains("[p3] bash ls"));
+    bench.is("A", State::Approval);
+    let approve = Command::Approve {
+        agent: name("a"),
+        prompt: None,
+    };
+    bench.admin(approve.clone());
+    assert_eq!(bench.keys, ["A 1 p1", "A Esc p2", "A 1 p3"]);
+    bench.is("A", State::Active);
+    assert!(matches!(bench.admin(approve), Answer::Refused { .. }));
+}
+
+#[test]
+fn approve_all_presses_at_every_prompt() {
+    let mut bench = Bench::ready("[agent.A]\napprove = \"all\"\n");
+    bench.keys.clear();
+    bench.prompts("A", "p1", "anything");
+    assert_eq!(bench.keys, ["A 1 p1"]);
+}
+
+#[test]
+fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
+    let mut bench = Bench::ready("[rules]\ndeny = [\"bash(rm *)\"]\n[agent.A]\n[agent.B]\n");
+    bench.send("@A [T]: go");
+    bench.prompts("A", "p1", "rm x");
+    bench.says("A", "@A → @B [T]: it was refused");
+    bench.is("A", State::Idle);
+    let prompt = Prompt {
+        id: "p1".into(),
+        tool: "bash".into(),
+        subject: "rm x".into(),
+        ..Prompt::default()
+    };
+    let keys = bench.keys.len();
+    bench.tells(
+        "A",
+        What::Bell {
+            count: 1,
+            prompt: Some(prompt),
+        },
+    );
+    bench.is("A", State::Idle);
+    assert_eq!(bench.keys.len(), keys, "{:?}", bench.keys);
+}

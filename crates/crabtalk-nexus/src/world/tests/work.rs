@@ -1,0 +1,117 @@
+//! Tasks, reflection and compression take their turns among the agents.
+
+use super::*;
+
+#[test]
+fn a_deadlock_is_told_with_its_members() {
+    let mut bench = Bench::ready(&format!("{TWO}[agent.C]\n"));
+    for who in ["A", "B", "C"] {
+        bench.send(&format!("@{who} [X]: go"));
+    }
+    bench.says("A", "@A → @B [Q]!: ?");
+    bench.says("B", "@B → @C [Q]!: ?");
+    assert!(bench.inbox().is_empty());
+    bench.says("C", "@C → @A [Q]!: ?");
+    let inbox = bench.inbox();
+    assert!(inbox[0].contains("C → A → B"), "{inbox:?}");
+}
+
+#[test]
+fn tasks_are_given_one_at_a_time_and_ended_by_their_answer() {
+    let mut bench = Bench::ready(TWO);
+    bench.task("@ANY [T1]: one");
+    bench.task("@ANY [T2]: two");
+    bench.task("@ANY [T3]: three");
+    bench.task("@A [T4]: four");
+    let (a, b) = (bench.last("A").to_owned(), bench.last("B").to_owned());
+    assert_eq!(a, "@NEXUS → @A [T1]: one");
+    assert_eq!(b, "@NEXUS → @B [T2]: two");
+    bench.says("A", "@A → @B [T1]: help me");
+    assert_eq!(bench.last("A"), a, "its task is open");
+    bench.says("A", "@A → @NEXUS [t1]: done");
+    assert_eq!(bench.last("A"), "@NEXUS → @A [T3]: three");
+    let done = |task: &&Task| matches!(task.state, TaskState::Done { .. });
+    assert_eq!(bench.world.tasks.values().filter(done).count(), 1);
+}
+
+#[test]
+fn reflection_comes_once_per_spell_and_after_work_alone() {
+    let mut bench = Bench::ready(TWO);
+    bench.after(1800);
+    assert_eq!(bench.got("A").len(), 1, "nothing to reflect on");
+    bench.send("@A [X]: go");
+    bench.says("A", "@A → @ADMIN [X]: ok");
+    bench.after(1800);
+    assert!(bench.last("A").contains("[REFLECTION]"));
+    bench.says("A", "@A → @NEXUS [REFLECTION]: Consolidated.");
+    let count = bench.got("A").len();
+    bench.after(1800);
+    bench.after(1800);
+    assert_eq!(bench.got("A").len(), count);
+}
+
+#[test]
+fn compression_goes_by_its_phases() {
+    let mut bench = Bench::ready(TWO);
+    bench.keys.clear();
+    bench.send("@A [X]: go");
+    bench.tells(
+        "A",
+        What::TurnEnded(Turn {
+            output: "@A → @ADMIN [X]: ok".into(),
+            tokens: Some(700),
+            window: Some(1000),
+            ..Turn::default()
+        }),
+    );
+    bench.is("A", State::PreCompression);
+    assert!(bench.last("A").contains("External compression scheduled."));
+    bench.says("A", "@A → @NEXUS [COMPRESSION]: Ready for compression.");
+    assert!(bench.keys[0].starts_with("A Verify"), "{:?}", bench.keys);
+    let verified = |result| Input::Done(name("A"), 0, Done::Verified(result));
+    bench.put(verified(Err("x is not committed".into())));
+    assert!(bench.last("A").contains("Not ready for compression: x is"));
+    bench.says("A", "@A → @NEXUS [COMPRESSION]: Ready for compression.");
+    bench.put(verified(Ok(())));
+    bench.is("A", State::AwaitAdmin);
+    bench.inbox();
+    bench.admin(Command::Approve {
+        agent: name("a"),
+        prompt: None,
+    });
+    assert!(bench.keys.last().unwrap().starts_with("A Compress"));
+    let compressed = Compressed {
+        session: "s2".into(),
+        evidence: proof(),
+    };
+    bench.put(Input::Done(name("A"), 0, Done::Compressed(Ok(compressed))));
+    assert!(bench.last("A").contains("[BOOTSTRAP]"));
+    bench.confirms("A");
+    bench.is("A", State::Idle);
+    assert_eq!(bench.world.agents[&name("a")].meters.tokens, None);
+}
+
+#[test]
+fn check_28_and_29_one_agent_at_a_time_and_policy_or_cancel() {
+    let mut bench = Bench::ready(&format!("compress = \"auto\"\n{TWO}"));
+    let compress = |agent: &str| Command::Compress {
+        agent: name(agent),
+        force: false,
+    };
+    bench.send("@B [X]: go");
+    bench.admin(compress("a"));
+    bench.admin(compress("b"));
+    bench.says("B", "@B → @ADMIN [X]: ok");
+    bench.is("B", State::Idle);
+    bench.says("A", "@A → @NEXUS [COMPRESSION]: Ready for compression.");
+    bench.keys.clear();
+    bench.put(Input::Done(name("A"), 0, Done::Verified(Ok(()))));
+    assert!(bench.keys.iter().any(|key| key.starts_with("A Compress")));
+    let failed = crabtalk_backend::Failure::Failed("no".into());
+    bench.put(Input::Done(name("A"), 0, Done::Compressed(Err(failed))));
+    bench.is("A", State::Idle);
+    bench.is("B", State::PreCompression);
+    bench.admin(Command::Cancel { agent: name("b") });
+    bench.says("B", "@B → @NEXUS [COMPRESSION]: Ready for compression.");
+    assert!(!bench.keys.iter().any(|key| key.starts_with("B Compress")));
+}
