@@ -4,58 +4,34 @@
 //! turn; a prompt goes before the turn ends in which it was asked; a file is one
 //! agent's; what is found waits in a bounded list.
 
+mod locate;
 mod past;
+mod read;
+
+use locate::pattern;
 
 use super::Spec;
-use crate::hook::{Hook, Said};
 use crate::kind::{HookNames, Place};
 use crate::terminals::Claims;
 use crate::tmux::control::Window;
-use crate::tmux::text::{cut, squeezed};
 use crate::transcript::place::{self, Found};
 use crate::transcript::tail::{Tail, length};
-use crate::transcript::turns::{Step, Turns};
-use crate::transcript::{Form, Reader, Record};
-use crabtalk_backend::{Event, Evidence, Mark, Prompt, Source, Turn, What};
+use crate::transcript::turns::Turns;
+use crabtalk_backend::{Event, Evidence, Mark, Prompt};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
-
-/// Messages that are known to have arrived: one is asked about at a time.
-const SEEN: usize = 8;
 
 /// Events that wait for the watcher; more are read when it took them.
 const FOUND: usize = 512;
 
-/// How long a submission may take before another transcript than the known one is
-/// looked for: some programs begin a new one.
-const ELSEWHERE_AFTER: Duration = Duration::from_millis(400);
-
-/// Between two looks for a transcript.
-const LOOK_FOR_IT: Duration = Duration::from_millis(300);
-
-/// The same while a message of ours has to appear in it.
-const LOOK_FOR_OURS: Duration = Duration::from_millis(50);
-
-/// The same where it does not appear: something swallowed it, and looking costs
-/// reading what others wrote.
-const LOOK_SELDOM: Duration = Duration::from_secs(5);
-
 /// How long a message is expected any moment.
 const ANY_MOMENT: Duration = Duration::from_secs(20);
-
-/// How long another agent may take to know a transcript as its own, by a message in
-/// it, before one that nobody claims is taken for it.
-const UNCLAIMED: Duration = Duration::from_secs(2);
 
 /// How far before the launch a file may have changed that the launch wrote:
 /// clocks of file systems are coarse.
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
-
-/// How long the transcript may take to say what a hook has said.
-const HOOK_AHEAD: Duration = Duration::from_millis(1500);
 
 /// What is read of a transcript to know where it stands, from its end.
 const REPLAY_BYTES: u64 = 8 << 20;
@@ -220,38 +196,6 @@ impl Session {
         self.life = Some(life);
     }
 
-    /// Follows a file from its end, after reading where it stands.
-    fn take_up(&mut self, path: &Path) {
-        let Some(place) = &self.place else { return };
-        let reader = Reader::new(place.form);
-        let end = length(path);
-        let mut tail = Tail::new(path, end.saturating_sub(REPLAY_BYTES));
-        while tail.at() < end {
-            let (lines, more) = tail.step();
-            for record in lines.iter().flat_map(|line| reader.read(line)) {
-                if self.turns.take(record).contains(&Step::Compacted) {
-                    self.compacted_at = tail.at();
-                }
-            }
-            if !more {
-                break;
-            }
-        }
-        self.claim(path);
-        self.tail = Some(tail);
-    }
-
-    fn claim(&self, path: &Path) {
-        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.retain(|_, agent| *agent != self.agent);
-        claims.insert(path.to_owned(), self.agent.clone());
-    }
-
-    fn is_anothers(&self, path: &Path) -> bool {
-        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.get(path).is_some_and(|agent| *agent != self.agent)
-    }
-
     /// Forgets the transcript: another one begins.
     pub(super) fn forget(&mut self, name: String) {
         if let Some(tail) = self.tail.take() {
@@ -296,254 +240,6 @@ impl Session {
         hooked || moved || self.found.len() != before
     }
 
-    fn read_hooks(&mut self) -> bool {
-        let Some(mut tail) = self.hooks.take() else {
-            return false;
-        };
-        let (lines, _) = tail.step();
-        self.hooks = Some(tail);
-        let hooks: Vec<Hook> = lines
-            .iter()
-            .filter_map(|line| self.names.read(line))
-            .collect();
-        for hook in hooks {
-            if self.tail.is_none()
-                && let Some(path) = hook.transcript.as_deref().map(Path::new)
-                && !self.is_anothers(path)
-                && path.exists()
-            {
-                self.follow(path);
-            }
-            match hook.said {
-                Said::Prompt => {
-                    self.hint = Some(Evidence::new(Source::Hook, hook.name));
-                }
-                Said::Ended => self.ended = Some((hook.name, Instant::now())),
-                Said::Began => self.ended = None,
-                Said::Other => {}
-            }
-        }
-        !lines.is_empty()
-    }
-
-    /// Looks for the transcript where it is not known, or where a message does
-    /// not appear in the one that is.
-    fn find(&mut self) {
-        let Some(place) = self.place.clone() else {
-            return;
-        };
-        let overdue = self
-            .pending
-            .iter()
-            .any(|p| p.since.elapsed() > ELSEWHERE_AFTER);
-        let pause = self.pending.iter().map(|p| p.since.elapsed() / 8).min();
-        let pause = pause.map_or(LOOK_FOR_IT, |pause| pause.clamp(LOOK_FOR_OURS, LOOK_SELDOM));
-        let waited = self.looked.is_none_or(|at| at.elapsed() > pause);
-        if (self.tail.is_some() && !overdue) || !waited {
-            return;
-        }
-        self.looked = Some(Instant::now());
-        let since = self
-            .life
-            .as_ref()
-            .map_or(SystemTime::now(), |life| life.since);
-        let since = since
-            .checked_sub(CLOCK_SLACK)
-            .unwrap_or(SystemTime::UNIX_EPOCH);
-        let mut found = place::candidates(&self.pattern, place.form, since, &self.folder);
-        let current = self.tail.as_ref().map(|tail| tail.path.clone());
-        found.retain(|found| {
-            let grown = length(&found.path) > self.before.get(&found.path).copied().unwrap_or(0);
-            grown && Some(&found.path) != current.as_ref() && !self.is_anothers(&found.path)
-        });
-        let holds = |found: &&Found| {
-            let at = self.before.get(&found.path).copied().unwrap_or(0);
-            let said = past::users(&found.path, at, Reader::new(place.form));
-            let mut pending = self.pending.iter();
-            pending.any(|pending| said.iter().any(|said| is_said(said, &pending.text)))
-        };
-        let choice = found.iter().find(holds).cloned();
-        // Without a message of ours only one that is alone is surely its own, unless
-        // all conversations lie there, whoever has them.
-        let may_be = place.form != Form::Crabtalk && self.tail.is_none() && self.pending.is_empty();
-        let alone = (may_be && found.len() == 1).then(|| found[0].clone());
-        let (seen, since) = self
-            .alone
-            .take()
-            .unwrap_or((PathBuf::new(), Instant::now()));
-        self.alone = alone.as_ref().map(|found| {
-            let is_same = found.path == seen;
-            (
-                found.path.clone(),
-                if is_same { since } else { Instant::now() },
-            )
-        });
-        let waited = self
-            .alone
-            .as_ref()
-            .is_some_and(|(_, since)| since.elapsed() > UNCLAIMED);
-        let alone = alone.filter(|_| waited);
-        if let Some(found) = choice.or(alone) {
-            self.follow(&found.path);
-            self.rename(found.session);
-        }
-    }
-
-    fn follow(&mut self, path: &Path) {
-        self.claim(path);
-        let at = self.before.get(path).copied().unwrap_or(0);
-        self.compacted_at = at;
-        self.tail = Some(Tail::new(path, at));
-    }
-
-    fn rename(&mut self, name: String) {
-        if self.name == name || name.is_empty() {
-            return;
-        }
-        self.name.clone_from(&name);
-        if self.life.as_ref().is_some_and(|life| life.is_ready) {
-            let evidence = Evidence::new(Source::Transcript, "its head names the session");
-            self.tell(What::Session { session: name }, evidence);
-        }
-    }
-
-    fn read_transcript(&mut self) -> bool {
-        let (Some(mut tail), Some(place)) = (self.tail.take(), self.place.as_ref()) else {
-            return false;
-        };
-        let reader = Reader::new(place.form);
-        let (lines, _) = tail.step();
-        let at = tail.at();
-        self.tail = Some(tail);
-        for record in lines.iter().flat_map(|line| reader.read(line)) {
-            if let Record::Head { session, .. } = &record {
-                self.rename(session.clone());
-            }
-            if let Record::Call { tool, .. } = &record {
-                let detail = format!("a call of {tool} without a result");
-                self.hint = Some(Evidence::new(Source::Transcript, detail));
-            }
-            if let Record::Result { id } = &record
-                && self.live.as_ref().and_then(|live| live.call.as_ref()) == Some(id)
-            {
-                self.prompt_gone("its call has a result", Source::Transcript);
-            }
-            for step in self.turns.take(record) {
-                self.step(step, at);
-            }
-        }
-        if !lines.is_empty() && self.turns.is_busy && !self.is_compressing {
-            let evidence = Evidence::new(Source::Transcript, format!("{} lines", lines.len()));
-            self.tell(What::Progress, evidence);
-        }
-        !lines.is_empty()
-    }
-
-    fn step(&mut self, step: Step, at: u64) {
-        match step {
-            Step::Began(name) if !self.is_compressing => {
-                self.cut_short = None;
-                self.ended = None;
-                self.tell(What::TurnBegan, Evidence::new(Source::Transcript, name));
-            }
-            Step::User(text) => self.seen(&text),
-            Step::Ended(turn, name) if !self.is_compressing => self.told_end(turn, name, at),
-            Step::Compacted => {
-                self.compactions += 1;
-                self.compacted_at = at;
-            }
-            Step::Began(_) | Step::Ended(..) => {}
-        }
-    }
-
-    fn seen(&mut self, text: &str) {
-        let said = squeezed(text);
-        let Some(at) = self
-            .pending
-            .iter()
-            .position(|pending| is_said(&said, &pending.text))
-        else {
-            return;
-        };
-        let pending = self.pending.remove(at);
-        self.seen.push_back(pending.id.clone());
-        if self.seen.len() > SEEN {
-            self.seen.pop_front();
-        }
-        let evidence = Evidence::new(Source::Transcript, "a user's turn with this text");
-        self.tell(What::Seen { id: pending.id }, evidence);
-    }
-
-    fn told_end(&mut self, mut turn: Turn, name: &str, at: u64) {
-        turn.transcript_bytes = Some(at.saturating_sub(self.compacted_at));
-        let evidence = match self.ended.take() {
-            Some((hook, _)) => Evidence::new(Source::Hook, format!("{hook}; transcript: {name}")),
-            None => Evidence::new(Source::Transcript, name),
-        };
-        self.cut_short = None;
-        self.prompt_gone("its turn ended", evidence.source);
-        self.tell(What::TurnEnded(turn), evidence);
-    }
-
-    /// Takes the prompt away that waited.
-    pub(crate) fn prompt_gone(&mut self, how: &str, source: Source) {
-        if let Some(live) = self.live.take() {
-            self.gone += 1;
-            let how = live.answer.unwrap_or_else(|| how.to_owned());
-            let id = live.prompt.id;
-            let evidence = Evidence::new(source, how.clone());
-            self.tell(What::PromptGone { id, how }, evidence);
-        }
-    }
-
-    /// Ends a turn of which a hook alone says that it ended.
-    fn end_by_hook(&mut self) {
-        let Some((hook, at)) = &self.ended else {
-            return;
-        };
-        if at.elapsed() < HOOK_AHEAD {
-            return;
-        }
-        let evidence = Evidence::new(Source::Hook, hook.clone());
-        self.ended = None;
-        self.end_turn(None, evidence);
-    }
-
-    /// Ends the turn in flight, if there is one, on other evidence than the
-    /// transcript's.
-    pub(crate) fn end_turn(&mut self, error: Option<String>, evidence: Evidence) {
-        let bytes = self
-            .tail
-            .as_ref()
-            .map(|tail| tail.at().saturating_sub(self.compacted_at));
-        if let Some(mut turn) = self.turns.end(error, None) {
-            turn.transcript_bytes = bytes;
-            self.cut_short = None;
-            self.prompt_gone("its turn ended", evidence.source);
-            self.tell(What::TurnEnded(turn), evidence);
-        }
-    }
-
-    /// Lays an event ready for the watcher.
-    pub(crate) fn tell(&mut self, what: What, mut evidence: Evidence) {
-        const MAX_DETAIL_BYTES: usize = 1 << 10;
-        evidence.detail = cut(&evidence.detail, MAX_DETAIL_BYTES).to_owned();
-        let is_progress = |what: &What| matches!(what, What::Progress);
-        if is_progress(&what) && self.found.iter().any(|event| is_progress(&event.what)) {
-            return;
-        }
-        let of_turn = matches!(what, What::TurnBegan | What::TurnEnded(_));
-        match &mut self.held {
-            Some(held) if of_turn => held.push_back(Event { what, evidence }),
-            _ => self.found.push_back(Event { what, evidence }),
-        }
-    }
-
-    /// Tells what was held back.
-    pub(crate) fn release(&mut self) {
-        self.found.extend(self.held.take().into_iter().flatten());
-    }
-
     pub(super) fn mark(&self) -> Mark {
         let at = match &self.tail {
             Some(tail) => At {
@@ -579,17 +275,6 @@ impl Session {
 /// Whether a user's turn is this message: an agent may put words around it.
 fn is_said(said: &str, message: &str) -> bool {
     !message.is_empty() && said.contains(message)
-}
-
-/// A kind's pattern of files, for this home and folder.
-fn pattern(files: &str, home: &Path, folder: &Path) -> String {
-    let folder = folder.display().to_string();
-    let slashes = folder.trim_start_matches('/').replace(['/', ':'], "-");
-    let dashes = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    files
-        .replace("{home}", &home.display().to_string())
-        .replace("{slashes}", &slashes)
-        .replace("{dashes}", &folder.chars().map(dashes).collect::<String>())
 }
 
 fn now() -> Duration {

@@ -7,23 +7,18 @@
 //! Invariant: the screen is looked at only for a reason: a bell, a hook, a call in
 //! the transcript, a prompt that waits, a launch.
 
+mod ends;
+mod prompts;
+
 use super::Shared;
-use super::session::{Life, Live};
-use crate::kind::PromptRule;
-use crate::kind::screen::Shown;
-use crate::processes;
+use super::session::Life;
 use crate::tmux::control::{Window, Windows};
 use crate::tmux::look::Look;
-use crate::tmux::text::squeezed;
-use crabtalk_backend::{Event, Evidence, Exit, Prompt, Source, What};
+use crabtalk_backend::{Event, Evidence, Source, What};
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-
-/// Until tmux says how a program ended.
-const TOLD_HOW: Duration = Duration::from_secs(2);
 
 /// Between two looks at files while something is expected there.
 const BUSY_PAUSE: Duration = Duration::from_millis(60);
@@ -44,15 +39,9 @@ const OLD_PROMPT: Duration = Duration::from_secs(20);
 /// Between two events that say only that it works.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
-/// A screen that stood so long after its turn was cut short stands.
-const CUT_SHORT: Duration = Duration::from_millis(1500);
-
 /// How long a supervisor has to ask what became of the message that was with an
 /// agent that it found again.
 const ASKED: Duration = Duration::from_secs(10);
-
-/// What of a screen is told of an agent that died.
-const SAID_LINES: usize = 8;
 
 struct Watcher {
     shared: Arc<Shared>,
@@ -332,144 +321,6 @@ impl Watcher {
         }
     }
 
-    async fn never_ready(&mut self, life: &Life, look: &Look) {
-        let said = last_lines(&look.text());
-        {
-            let mut session = self.shared.session();
-            if let Some(life) = &mut session.life {
-                life.is_over = true;
-            }
-            let exit = Exit {
-                status: None,
-                signal: None,
-                said: format!("it did not take input in time; its screen says:\n{said}"),
-            };
-            let evidence = Evidence::new(Source::Screen, "no composer in time");
-            session.tell(What::Died(exit), evidence);
-        }
-        processes::end(&life.window.life, life.window.pid).await;
-    }
-
-    /// Looks for a prompt that came or went.
-    async fn examine(&mut self, pane: &str) {
-        let before = self.shared.session().gone;
-        let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
-            return;
-        };
-        let shared = self.shared.clone();
-        let mut session = shared.session();
-        let shown = shared.spec.kind.prompt(&look);
-        let shown = shown.filter(|shown| may_wait(shown.rule, &session));
-        if session.gone != before {
-            // It was answered meanwhile, and this look may be from before that.
-            self.looks.push_front(Instant::now() + BUSY_PAUSE);
-            return;
-        }
-        let key = session.live.as_ref().map(|live| live.key.clone());
-        match (shown, key) {
-            (Some(shown), Some(key)) if shown.key == key => self.is_missing = false,
-            (Some(shown), key) => {
-                if key.is_some() {
-                    session.prompt_gone("another prompt took its place", Source::Screen);
-                }
-                self.is_missing = false;
-                self.prompt_since = Instant::now();
-                let (prompt, call) = prompt_of(&shown, &mut session);
-                session.live = Some(Live {
-                    prompt: prompt.clone(),
-                    key: shown.key,
-                    call,
-                    answer: None,
-                });
-                let first = prompt.text.lines().next().unwrap_or_default().trim();
-                let detail = format!("{}; screen: {first}", self.why.detail);
-                session.tell(What::Prompt(prompt), Evidence::new(self.why.source, detail));
-                // What follows is looked at for as long as it waits.
-                self.looks.clear();
-            }
-            // A screen may be half drawn: gone is what is missing twice.
-            (None, Some(_)) if !self.is_missing => {
-                self.is_missing = true;
-                self.looks.push_front(Instant::now() + BUSY_PAUSE);
-            }
-            (None, Some(_)) => {
-                self.is_missing = false;
-                session.prompt_gone("it went away", Source::Screen);
-            }
-            (None, None) => {}
-        }
-    }
-
-    /// Ends a turn that was cut short and leaves no record of it: nothing moves
-    /// any more.
-    async fn stands(&mut self, pane: &str, since: Instant) {
-        let Ok(Some(look)) = self.shared.tmux.look(pane).await else {
-            return;
-        };
-        let last = self.last_screen.take();
-        let at = match last {
-            Some((last, at)) if last == look && at >= since => at,
-            _ => Instant::now(),
-        };
-        let is_over = at.elapsed() > CUT_SHORT && self.shared.spec.kind.is_ready(&look);
-        self.last_screen = Some((look, at));
-        let mut session = self.shared.session();
-        if is_over && session.moved.elapsed() > CUT_SHORT && session.live.is_none() {
-            session.cut_short = None;
-            let evidence = Evidence::new(Source::Screen, "nothing moves since it was cut short");
-            session.end_turn(Some("cancelled".into()), evidence);
-        }
-    }
-
-    async fn died(&mut self, life: &Life) {
-        let deadline = Instant::now() + TOLD_HOW;
-        let window = loop {
-            let window = self.shared.tmux.window_of(&self.shared.spec.name).await;
-            let window = window.ok().flatten();
-            let window = window.filter(|w| w.life == life.window.life);
-            // tmux may hear of the end after us.
-            let is_told = |w: &Window| w.status.is_some() || w.signal.is_some();
-            if window.as_ref().is_none_or(is_told) || Instant::now() > deadline {
-                break window;
-            }
-            self.shared.tmux.remind_of_children().await;
-            tokio::time::sleep(BUSY_PAUSE).await;
-        };
-        let said = match &window {
-            Some(window) => self.shared.tmux.history(&window.pane).await.ok(),
-            None => None,
-        };
-        self.shared.catch_up().await;
-        {
-            let mut session = self.shared.session();
-            match &mut session.life {
-                Some(life) if !life.is_over => life.is_over = true,
-                // It was asked to end meanwhile.
-                _ => return,
-            }
-            session.live = None;
-            session.pending.clear();
-            let exit = Exit {
-                status: window.as_ref().and_then(|window| window.status),
-                signal: window.as_ref().and_then(|window| window.signal),
-                said: said.map_or_else(|| "its window is gone".into(), |said| last_lines(&said)),
-            };
-            let detail = match (exit.status, exit.signal) {
-                (_, Some(signal)) => format!("ended by signal {signal}"),
-                (Some(status), None) => format!("ended with status {status}"),
-                (None, None) => "ended".to_owned(),
-            };
-            let evidence = Evidence::new(Source::Process, detail);
-            // Its end is the end of its turn, too.
-            session.turns.drop_turn();
-            session.release();
-            session.tell(What::Died(exit), evidence);
-        }
-        self.flush().await;
-        // What it started must not outlive it; who is left is ended by the launch.
-        processes::end(&life.window.life, life.window.pid).await;
-    }
-
     /// Hands on what was found; whether anybody is there to take it.
     async fn flush(&mut self) -> bool {
         loop {
@@ -502,63 +353,4 @@ impl Watcher {
             }
         }
     }
-}
-
-/// Whether the transcript lets a prompt wait at all: what is still on the screen
-/// of a turn that ended, or of a call that has its result, does not.
-fn may_wait(rule: &PromptRule, session: &super::session::Session) -> bool {
-    match rule {
-        _ if !session.is_followed() => true,
-        rule if rule.call => !session.turns.calls.is_empty(),
-        rule => session.turns.is_busy || rule.allow.is_empty(),
-    }
-}
-
-/// A prompt with all that would be done: the whole subject stands in the
-/// transcript, as the one call without a result that is shown on the screen.
-fn prompt_of(shown: &Shown<'_>, session: &mut super::session::Session) -> (Prompt, Option<String>) {
-    /// So much of a subject tells calls apart, and stands in one line.
-    const PREFIX_CHARS: usize = 24;
-    let screen = squeezed(&shown.text);
-    let on_screen = |subject: &str| {
-        let prefix: String = squeezed(subject).chars().take(PREFIX_CHARS).collect();
-        !prefix.is_empty() && screen.contains(&prefix)
-    };
-    let mut calls = session.turns.calls.iter().filter(|call| {
-        (shown.tool.is_empty() || shown.tool == call.tool) && on_screen(&call.subject)
-    });
-    let call = match (calls.next(), calls.next()) {
-        (Some(call), None) => Some(call),
-        // Two that look alike: nobody knows which is asked.
-        (Some(_), Some(_)) => None,
-        (None, _) => None,
-    };
-    let is_only = session.turns.calls.is_empty();
-    let subject = match call {
-        Some(call) => call.subject.clone(),
-        None if is_only => shown.subject.clone().unwrap_or_default(),
-        None => String::new(),
-    };
-    let tool = call.map_or_else(|| shown.tool.clone(), |call| call.tool.clone());
-    let mut hasher = DefaultHasher::new();
-    (session.epoch, &shown.key, call.map(|call| &call.id)).hash(&mut hasher);
-    let digest = hasher.finish();
-    let id = call.filter(|_| shown.rule.call).map(|call| call.id.clone());
-    session.prompts += 1;
-    let prompt = Prompt {
-        id: format!("{digest:016x}-{}", session.prompts),
-        tool,
-        subject,
-        text: shown.text.clone(),
-        is_question: shown.rule.is_question,
-        options: Vec::new(),
-        always: shown.always.clone().unwrap_or_default(),
-    };
-    (prompt, id)
-}
-
-fn last_lines(text: &str) -> String {
-    let lines = text.lines().map(str::trim_end);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(SAID_LINES)..].join("\n")
 }
