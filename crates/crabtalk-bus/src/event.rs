@@ -41,6 +41,29 @@ pub enum InvalidSource {
     Pattern,
 }
 
+/// A payload that no agent could read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the payload has {0} bytes, the limit is {MAX_PAYLOAD_BYTES}")]
+pub struct TooLong(pub usize);
+
+/// Whether the daemon alone publishes events of this source: those that tell the
+/// end of an agent's run.
+#[must_use]
+pub fn is_of_daemon(source: &str) -> bool {
+    source.starts_with("agent:")
+}
+
+/// Whether a payload is short enough, whether it fires anything or not.
+///
+/// # Errors
+/// Its length, where that is beyond the limit.
+pub fn check_payload(payload: &str) -> Result<(), TooLong> {
+    match payload.len() > MAX_PAYLOAD_BYTES {
+        true => Err(TooLong(payload.len())),
+        false => Ok(()),
+    }
+}
+
 /// Whether a text can be the source of an event, or with `pattern` what
 /// subscriptions name.
 pub fn check_source(source: &str, pattern: bool) -> Result<(), InvalidSource> {

@@ -4,7 +4,7 @@
 //! fires has ended, a line says so. Whoever opens the journal gets what is left,
 //! also after a crash in the middle of a line.
 
-use crate::event::{Event, MAX_PAYLOAD_BYTES};
+use crate::event::{Event, TooLong, check_payload};
 use crabtalk_files::Existing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ const MAX_FILE_BYTES: u64 = 16 * MAX_PENDING_BYTES as u64;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum PublishError {
-    #[error("the payload has {0} bytes, the limit is {MAX_PAYLOAD_BYTES}")]
-    TooLong(usize),
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
     #[error(
         "{MAX_PENDING} events, or {} MiB of them, wait for agents to run: publish again later",
         MAX_PENDING_BYTES / 1024 / 1024
@@ -119,9 +119,7 @@ impl Journal {
     /// # Errors
     /// Too long or too many, and what the disk says; then nothing is kept.
     pub fn publish(&mut self, event: Event) -> Result<Arc<Event>, PublishError> {
-        if event.payload.len() > MAX_PAYLOAD_BYTES {
-            return Err(PublishError::TooLong(event.payload.len()));
-        }
+        check_payload(&event.payload)?;
         let bytes = self.pending_bytes + event.payload.len();
         if self.pending.len() >= MAX_PENDING || bytes > MAX_PENDING_BYTES {
             return Err(PublishError::Full);
@@ -226,6 +224,7 @@ fn append_to(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::MAX_PAYLOAD_BYTES;
     use proptest::prelude::*;
 
     fn event(source: &str) -> Event {

@@ -14,7 +14,10 @@ mod file;
 mod journal;
 mod subscription;
 
-pub use event::{Event, InvalidSource, MAX_PAYLOAD_BYTES, MAX_SOURCE_BYTES, check_source};
+pub use event::{
+    Event, InvalidSource, MAX_PAYLOAD_BYTES, MAX_SOURCE_BYTES, TooLong, check_payload,
+    check_source, is_of_daemon,
+};
 pub use file::{FileError, Finding, Read, SubscriptionFile};
 pub use journal::{Journal, MAX_PENDING, MAX_PENDING_BYTES, PublishError};
 pub use subscription::{Subscription, SubscriptionError};

@@ -14,7 +14,8 @@ use crate::compose::Report;
 use crate::settings::Settings;
 use arc_swap::ArcSwapOption;
 use crabtalk_bus::{
-    Event, FileError, Journal, PublishError, Subscription, SubscriptionFile, check_source,
+    Event, FileError, Journal, PublishError, Subscription, SubscriptionFile, check_payload,
+    check_source, is_of_daemon,
 };
 use crabtalk_config::Home;
 use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
@@ -201,6 +202,13 @@ impl Bus {
     /// Takes an event of a client, which fires what subscribed to its source.
     pub(crate) async fn publish(&self, source: String, payload: String) -> Result<(), Status> {
         check_source(&source, false).map_err(|e| Status::bad_request(e.to_string()))?;
+        if is_of_daemon(&source) {
+            return Err(Status::forbidden(format!(
+                "the source {source:?} is reserved for the daemon, whose `agent:*` tell that a run \
+                 has ended; choose another"
+            )));
+        }
+        check_payload(&payload).map_err(|e| Status::bad_request(e.to_string()))?;
         self.take(Event {
             id: 0,
             source,

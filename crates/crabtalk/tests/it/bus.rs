@@ -283,6 +283,12 @@ async fn bad_input_says_what_is_wrong() {
     for (source, code) in [("", 400), ("a b", 400), ("a:*", 400), ("a\n", 400)] {
         assert_eq!(publish(&env, source, "x").await, Err(code), "{source:?}");
     }
+    // The daemon alone says that an agent is done (CONV-10), whether somebody listens or not.
+    for source in ["agent:crab:done", "agent:x"] {
+        assert_eq!(publish(&env, source, "x").await, Err(403), "{source:?}");
+    }
+    let unheard = "x".repeat(256 * 1024 + 1);
+    assert_eq!(publish(&env, "unheard", &unheard).await, Err(400));
     subscribe(&env, "big", "crab", false).await;
     let long = "x".repeat(256 * 1024 + 1);
     assert_eq!(publish(&env, "big", &long).await, Err(400));
