@@ -79,6 +79,24 @@ pub enum Error {
         /// The key file.
         path: PathBuf,
     },
+    /// A key file that cannot be read.
+    #[error("{owner}.api_key_file")]
+    KeyFile {
+        /// `provider.NAME`.
+        owner: String,
+        /// Why not.
+        #[source]
+        source: Box<Error>,
+    },
+    /// A key that no request can carry, such as one of several lines. It is not
+    /// shown.
+    #[error(
+        "{at}: the key holds a line break or another control character: write one key, in one line"
+    )]
+    BadKey {
+        /// `provider.NAME.api_key`, or `.api_key_file`.
+        at: String,
+    },
     /// There is nowhere to put the home folder.
     #[error("neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home")]
     NoHome,

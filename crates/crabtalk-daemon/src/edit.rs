@@ -52,6 +52,8 @@ impl EditError {
                 ConfigError::Invalid(_)
                 | ConfigError::BadEdit(_)
                 | ConfigError::NoKey { .. }
+                | ConfigError::KeyFile { .. }
+                | ConfigError::BadKey { .. }
                 | ConfigError::NoHome
                 | ConfigError::MissingVariable { .. },
             )

@@ -94,24 +94,48 @@ impl Provider {
     /// read now so that a changed key counts. `None` if none is configured.
     ///
     /// # Errors
-    /// A variable that is not set, or a key file that cannot be read or is
-    /// empty.
+    /// A variable that is not set, a key file that cannot be read or is empty, or
+    /// a key that no request can carry. One provider's key is no other's matter,
+    /// so whoever asks goes on with the rest.
     pub fn key(&self) -> Result<Option<Secret>, Error> {
         if let Some(missing) = &self.missing {
             return Err(missing.to_error());
         }
+        let owner = format!("provider.{}", self.name);
         let Some(path) = &self.api_key_file else {
-            return Ok(self.api_key.clone());
+            let key = self.api_key.clone();
+            return match key {
+                Some(key) if !is_sendable(key.expose()) => Err(Error::BadKey {
+                    at: format!("{owner}.api_key"),
+                }),
+                key => Ok(key),
+            };
         };
-        let text = read_limited(path, MAX_KEY_BYTES)?.unwrap_or_default();
+        let text = match read_limited(path, MAX_KEY_BYTES) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(error) => {
+                return Err(Error::KeyFile {
+                    owner,
+                    source: Box::new(error),
+                });
+            }
+        };
         match text.trim() {
             "" => Err(Error::NoKey {
-                owner: format!("provider.{}", self.name),
+                owner,
                 path: path.clone(),
+            }),
+            key if !is_sendable(key) => Err(Error::BadKey {
+                at: format!("{owner}.api_key_file"),
             }),
             key => Ok(Some(Secret::new(key))),
         }
     }
+}
+
+/// Whether a header can carry a key.
+fn is_sendable(key: &str) -> bool {
+    !key.chars().any(|c| c.is_ascii_control())
 }
 
 /// A model of a provider.

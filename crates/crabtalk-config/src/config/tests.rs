@@ -199,6 +199,36 @@ fn a_key_file_is_read_when_the_key_is_needed() {
     );
     std::fs::write(folder.path().join("key"), " sk-1\n").unwrap();
     assert_eq!(config.provider[0].key().unwrap().unwrap().expose(), "sk-1");
+    // What is wrong names the provider and does not show the key.
+    std::fs::write(folder.path().join("key"), "sk-1\nsk-2\n").unwrap();
+    let error = config.provider[0].key().unwrap_err().with_causes();
+    assert!(
+        error.starts_with("provider.a.api_key_file: the key holds a line break")
+            && !error.contains("sk-"),
+        "{error}"
+    );
+    std::fs::remove_file(folder.path().join("key")).unwrap();
+    std::fs::create_dir(folder.path().join("key")).unwrap();
+    let error = config.provider[0].key().unwrap_err().with_causes();
+    assert!(
+        error.starts_with("provider.a.api_key_file: cannot read ") && error.contains("folder"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_key_of_several_lines_is_told_by_its_provider() {
+    let text = "[provider.a]\nkind = \"openai\"\napi_key = \"sk-1\\nsk-2\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    std::fs::write(&path, text).unwrap();
+    let (config, _) = Config::load(&path, &env).unwrap();
+    let error = config.provider[0].key().unwrap_err().to_string();
+    assert!(
+        error.starts_with("provider.a.api_key: the key holds a line break")
+            && !error.contains("sk-"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -459,4 +489,60 @@ fn a_file_that_is_not_there_means_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let (config, _) = Config::load(&folder.path().join("config.toml"), &env).unwrap();
     assert_eq!(config.default_agent, "crab");
+}
+
+/// Every key that there is, in the words of the page that people read.
+#[test]
+fn the_reference_names_every_key() {
+    let text = r#"
+        [provider.p]
+        kind = "openai"
+        base_url = "http://127.0.0.1:1"
+        api_key = "x"
+        models = [{ name = "m", id = "i", context = 1, price = { input = 1.0, output = 1.0 }, images = true }]
+        headers = { a = "b" }
+        [mcp.program]
+        command = "x"
+        args = ["y"]
+        env = { A = "b" }
+        [mcp.address]
+        url = "https://x.example"
+        headers = { a = "b" }
+        oauth = { client_id = "i", client_secret = "s", scopes = ["r"] }
+        [memory]
+        provider = "address"
+        [tcp]
+        listen = "127.0.0.1:0"
+    "#;
+    // What the tables below hold has names that people choose.
+    const NAMED: [&str; 5] = ["provider", "mcp", "token", "headers", "env"];
+    fn keys(value: &serde_json::Value, named: bool, found: &mut Vec<String>) {
+        let Some(table) = value.as_object() else {
+            if let Some(list) = value.as_array() {
+                list.iter().for_each(|one| keys(one, false, found));
+            }
+            return;
+        };
+        for (key, below) in table {
+            if !named {
+                found.push(key.clone());
+            }
+            keys(below, !named && NAMED.contains(&key.as_str()), found);
+        }
+    }
+    let mut found = Vec::new();
+    keys(&config(text).effective_json(), false, &mut found);
+    assert!(found.len() > 60, "{found:?}");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/configuration.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let is_told = |key: &str| {
+        [format!("`{key}`"), format!("{key} ="), format!("[{key}")]
+            .iter()
+            .any(|form| page.contains(form.as_str()))
+    };
+    let untold: Vec<_> = found.iter().filter(|key| !is_told(key)).collect();
+    assert!(
+        untold.is_empty(),
+        "docs/guide/configuration.md lacks {untold:?}"
+    );
 }

@@ -69,14 +69,20 @@ fn folder(root: &Path) -> Finding {
     Finding::fine("home", format!("{shown}, private"))
 }
 
-/// Files with keys that others may read.
+/// Files with keys that others may read, providers' key files too.
 fn secrets(home: &Home) -> Vec<Finding> {
-    let open = [home.config_file(), home.approvals_file(), home.trust_file()]
-        .into_iter()
-        .filter(|path| {
-            path.metadata()
-                .is_ok_and(|m| system::open_to_others(&m).is_some())
-        });
+    let mut files = vec![home.config_file(), home.approvals_file(), home.trust_file()];
+    // What is wrong with the configuration itself is another look's finding.
+    if let Ok((config, _)) = Config::load(&home.config_file(), &|name| std::env::var_os(name)) {
+        let keys = config.provider.into_iter().filter_map(|p| p.api_key_file);
+        files.extend(keys);
+    }
+    files.sort();
+    files.dedup();
+    let open = files.into_iter().filter(|path| {
+        path.metadata()
+            .is_ok_and(|m| m.is_file() && system::open_to_others(&m).is_some())
+    });
     open.map(|path| {
         let path = path.display();
         Finding::warning(
@@ -245,6 +251,21 @@ mod tests {
         }
         let config = found.iter().find(|finding| finding.what == CONFIG).unwrap();
         assert!(config.said.contains("did you mean model"), "{config:?}");
+        // A key in a file of its own is a secret as well.
+        let key = home.root().join("config/key");
+        let text = "[provider.p]\nkind = \"openai\"\napi_key_file = \"key\"\n";
+        std::fs::write(home.config_file(), text).unwrap();
+        std::fs::write(&key, "sk-planted").unwrap();
+        open(&key, 0o644);
+        let told = |found: &[Finding]| {
+            let key = key.display().to_string();
+            found
+                .iter()
+                .any(|f| f.what == "secrets" && f.said.contains(&key))
+        };
+        assert!(told(&look(&home)));
+        open(&key, 0o600);
+        assert!(!told(&look(&home)));
         std::fs::write(home.config_file(), "model = 5\n").unwrap();
         assert_eq!(state_of(&look(&home), CONFIG), Some(State::Wrong));
     }
