@@ -63,9 +63,13 @@ impl Starter {
 
     /// Starts the daemon and waits until it answers the client.
     pub async fn start(&self, client: &Client) -> Result<(), Error> {
-        let (log, begin) = self.open_log().map_err(|error| {
-            Error::NotStarted(format!("cannot open {}: {error}", self.log.display()))
-        })?;
+        let unheard = |error: &io::Error| format!("cannot open {}: {error}", self.log.display());
+        let (log, begin) = match self.open_log() {
+            Ok((log, begin)) => (Stdio::from(log), Ok(begin)),
+            // What is on such a disk can be read all the same (STORE-5).
+            Err(error) if has_no_room(&error) => (Stdio::null(), Err(unheard(&error))),
+            Err(error) => return Err(Error::NotStarted(unheard(&error))),
+        };
         let mut child = self.spawn(log).map_err(|error| {
             Error::NotStarted(format!("cannot start {}: {error}", self.program.display()))
         })?;
@@ -74,13 +78,16 @@ impl Starter {
             return Ok(());
         };
         let mut message = format!("the daemon {what}");
-        match last_lines(&self.log, begin) {
-            Ok(lines) if !lines.is_empty() => {
+        match begin.map(|begin| last_lines(&self.log, begin)) {
+            Ok(Ok(lines)) if !lines.is_empty() => {
                 message.push_str(":\n");
                 message.push_str(&lines);
             }
-            Ok(_) | Err(_) => {
+            Ok(Ok(_) | Err(_)) => {
                 message.push_str(&format!("; its log {} says nothing", self.log.display()));
+            }
+            Err(why) => {
+                message.push_str(&format!("; {why}; `crabtalk daemon run` says more"));
             }
         }
         Err(Error::NotStarted(message))
@@ -93,7 +100,7 @@ impl Starter {
         Ok((log, begin))
     }
 
-    fn spawn(&self, log: File) -> io::Result<Child> {
+    fn spawn(&self, log: Stdio) -> io::Result<Child> {
         let arguments = ["daemon", "run", "--detached", "--home"].map(OsString::from);
         Command::new(&self.program)
             .args(arguments)
@@ -104,6 +111,16 @@ impl Starter {
             .stderr(log)
             .spawn()
     }
+}
+
+/// Whether nothing can be written where the log is, by anybody.
+fn has_no_room(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+    )
 }
 
 /// Ends our own daemon if a rival answers: it is still on its way, and would

@@ -146,6 +146,12 @@ start; step reads history; step writes ask "$long"
 rm "$home/filler"; step again ask 'the last words'; end
 "#;
 
+/// Nobody starts the daemon but who asks for the history.
+const STARTED_BY_A_CLIENT: &str = r#"
+mount --bind "$home" "$home" && mount -o remount,bind,ro "$home" || exit 8
+step reads history; step ends daemon stop
+"#;
+
 /// What each step said, its name first; `None` where no mounts may be made.
 async fn on_a_disk(test: &str, steps: &str) -> Option<Vec<String>> {
     if !has_tools(test, &["unshare", "mount", "dd"]) {
@@ -191,6 +197,22 @@ async fn a_daemon_starts_on_a_read_only_disk_and_shows_what_is_there() {
     if let Some(told) = on_a_disk(test, READ_ONLY).await {
         check_steps(&told, "crab_user_1.jsonl");
     }
+}
+
+#[tokio::test]
+async fn a_client_starts_the_daemon_on_a_read_only_disk() {
+    let test = "a_client_starts_the_daemon_on_a_read_only_disk";
+    let Some(told) = on_a_disk(test, STARTED_BY_A_CLIENT).await else {
+        return;
+    };
+    let [_, reads, ends] = &told[..] else {
+        panic!("{told:#?}");
+    };
+    assert!(
+        reads.contains("the first words") && reads.ends_with("exit 0\n"),
+        "{reads}"
+    );
+    assert!(ends.ends_with("exit 0\n"), "{ends}");
 }
 
 #[tokio::test]
