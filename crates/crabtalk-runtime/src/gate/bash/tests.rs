@@ -160,6 +160,7 @@ fn wrappers_are_guarded_and_seen_through() {
         ("eval 'rm' \"x\"", "rm x"),
         ("trap 'rm x' EXIT", "rm x"),
         ("alias ls='rm x'", "rm x"),
+        ("alias ls=rm", "rm _"),
         ("find . -exec rm x ';'", "rm x"),
         ("find . -name a -ok rm {} +", "rm _"),
         ("git -c a=b push x", "git push x"),

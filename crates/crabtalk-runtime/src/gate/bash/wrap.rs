@@ -117,9 +117,11 @@ fn stateful(base: &str, args: &[String]) -> Vec<Behind> {
             .map(script)
             .collect(),
         "alias" => {
+            // Whatever is written behind the new name becomes its arguments.
             let meanings = args.iter().filter_map(|a| a.split_once('='));
-            meanings
-                .map(|(_, text)| Behind::Script(text.to_owned()))
+            let texts = meanings.map(|(_, text)| text.to_owned());
+            texts
+                .flat_map(|text| [script(&text)].into_iter().chain(as_program(&text)))
                 .collect()
         }
         // `-p FILE NAME`: the name means that file from now on.
