@@ -126,21 +126,57 @@ impl TablesEdit {
                 why: format!("{key} has to be written as [[{key}]]"),
             });
         };
-        if self.before.is_none() && tables.is_empty() {
+        let is_first = tables.is_empty();
+        if self.before.is_none() && is_first {
             table.decor_mut().set_prefix(self.kind.head);
         }
         tables.push(table);
+        if is_first {
+            self.trailing_above();
+        }
         Ok(())
     }
 
-    /// Removes every table of a number; whether there was one.
+    /// Removes every table of a number with the comment right above it; whether
+    /// there was one. What is written further above is about the file or about
+    /// other tables, and stays, as does all that the file begins with.
     pub fn remove(&mut self, id: u64) -> bool {
         let Some(tables) = self.tables() else {
             return false;
         };
         let before = tables.len();
+        let mut above = String::new();
+        for (index, table) in tables.iter_mut().enumerate() {
+            let prefix = prefix_of(table);
+            if id_of(table) == Some(id) {
+                above.push_str(apart(&prefix, index == 0));
+            } else if !above.is_empty() {
+                let prefix = std::mem::take(&mut above) + &prefix;
+                table.decor_mut().set_prefix(prefix);
+            }
+        }
         tables.retain(|table| id_of(table) != Some(id));
-        before != tables.len()
+        let removed = before != tables.len();
+        if !above.trim().is_empty() {
+            let below = self.document.trailing().as_str().unwrap_or_default();
+            let text = above + below;
+            self.document.set_trailing(text);
+        }
+        removed
+    }
+
+    /// What a file without tables says stays at its beginning.
+    fn trailing_above(&mut self) {
+        let text = self.document.trailing().as_str().unwrap_or_default();
+        if text.trim().is_empty() {
+            return;
+        }
+        let text = text.to_owned();
+        self.document.set_trailing("");
+        if let Some(first) = self.tables().and_then(|tables| tables.get_mut(0)) {
+            let prefix = prefix_of(first);
+            first.decor_mut().set_prefix(text + &prefix);
+        }
     }
 
     /// Every table of a number: more than one where a person copied one and
@@ -193,8 +229,93 @@ fn parse(path: &Path, text: &str) -> Result<Document<String>, TablesError> {
     })
 }
 
+/// What stands above a table.
+fn prefix_of(table: &Table) -> String {
+    let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
+    // What the daemon adds is separated by a blank line, as `toml_edit` does.
+    prefix.unwrap_or("\n").to_owned()
+}
+
+/// The part of what stands above a table that is not about it: everything, if
+/// the file begins so, else what a blank line separates from it.
+fn apart(prefix: &str, is_first: bool) -> &str {
+    if is_first {
+        return prefix;
+    }
+    let end = prefix.rfind("\n\n").map_or(0, |at| at + 1);
+    &prefix[..end]
+}
+
 /// The number of a table.
 #[must_use]
 pub fn id_of(table: &Table) -> Option<u64> {
     u64::try_from(table.get("id")?.as_integer()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toml_edit::value;
+
+    const KIND: Kind = Kind {
+        key: "one",
+        head: "# The head.\n",
+        limit: 4096,
+    };
+
+    /// What a file says once it was changed.
+    fn changed(before: Option<&str>, change: impl FnOnce(&mut TablesEdit)) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.toml");
+        if let Some(text) = before {
+            std::fs::write(&path, text).unwrap();
+        }
+        let mut edit = KIND.edit(&path, before).unwrap();
+        change(&mut edit);
+        edit.save().unwrap()
+    }
+
+    fn table(id: i64) -> Table {
+        let mut table = Table::new();
+        table.insert("id", value(id));
+        table
+    }
+
+    #[test]
+    fn what_is_removed_takes_no_other_comment_along() {
+        let text = "# The head.\n[[one]]\nid = 1\n\n# Of both.\n\n# Of the second.\n[[one]]\nid = 2\n\n\
+             # Of the third.\n[[one]]\nid = 3\n# The end.\n";
+        let without = |id| {
+            changed(Some(text), |edit| {
+                assert!(edit.remove(id));
+            })
+        };
+        let first = without(1);
+        assert!(first.starts_with("# The head.\n") && first.contains("# Of the second."));
+        let second = without(2);
+        assert!(
+            second.contains("# Of both.") && !second.contains("# Of the second."),
+            "{second}"
+        );
+        assert!(second.contains("# Of the third.\n[[one]]"), "{second}");
+        let third = without(3);
+        assert!(!third.contains("# Of the third.") && third.ends_with("# The end.\n"));
+    }
+
+    #[test]
+    fn the_head_stays_where_it_is_when_the_last_goes_and_another_comes() {
+        let made = changed(None, |edit| edit.add(table(1)).unwrap());
+        assert_eq!(made, "# The head.\n[[one]]\nid = 1\n");
+        let empty = changed(Some(&made), |edit| {
+            edit.remove(1);
+        });
+        assert_eq!(empty, "# The head.\n");
+        let again = changed(Some(&empty), |edit| {
+            edit.add(table(2)).unwrap();
+            edit.add(table(3)).unwrap();
+        });
+        assert!(again.starts_with("# The head.\n"), "{again}");
+        assert!(again.find("id = 2") < again.find("id = 3"), "{again}");
+        assert_eq!(again.matches("# The head.").count(), 1, "{again}");
+    }
 }
