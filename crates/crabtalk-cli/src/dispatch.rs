@@ -164,10 +164,10 @@ fn unknown_command(word: &str, more: bool) -> Error {
         Some(command) => format!("; did you mean `{command}`?"),
         None => "; see `crabtalk --help`".to_owned(),
     };
-    let quotes = if more {
-        " A question goes in quotes."
-    } else {
-        ""
+    let quotes = match (more, hint.ends_with('?')) {
+        (true, true) => " A question goes in quotes.",
+        (true, false) => "; a question goes in quotes",
+        (false, _) => "",
     };
     Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
 }
@@ -376,15 +376,15 @@ mod tests {
             ),
             (
                 &["summarize", "this", "file"][..],
-                "there is no command `summarize`; see `crabtalk --help` A question goes in quotes.",
+                "there is no command `summarize`; see `crabtalk --help`; a question goes in quotes",
             ),
             (
                 &["two words", "and more"][..],
-                "there is no command `two words`; see `crabtalk --help` A question goes in quotes.",
+                "there is no command `two words`; see `crabtalk --help`; a question goes in quotes",
             ),
             (
                 &["frobnicate", "-n", "1"][..],
-                "there is no command `frobnicate`; see `crabtalk --help` A question goes in quotes.",
+                "there is no command `frobnicate`; see `crabtalk --help`; a question goes in quotes",
             ),
         ] {
             match resolved(words) {

@@ -254,10 +254,7 @@ async fn a_restart_that_does_not_wait_says_how_many_runs_it_ended() {
 async fn a_mistyped_command_reaches_no_model_and_starts_no_daemon() {
     let env = TestEnv::new();
     for (arguments, says) in [
-        (
-            &["sumarize", "this", "file"][..],
-            "A question goes in quotes",
-        ),
+        (&["sumarize", "this", "file"][..], "question goes in quotes"),
         (&["confg", "get"], "did you mean `config`?"),
         (&["daemon", "restrat"], "restart"),
         (&["config", "sett", "a", "b"], "set"),
