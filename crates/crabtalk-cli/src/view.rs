@@ -5,8 +5,8 @@ use crate::json;
 use crate::screen::Screen;
 use crate::text::{call_summary, duration, image_note, money, summary};
 use crabtalk_proto::{
-    AskOutcome, AskSettledEvent, StreamEnd, StreamEvent, ToolCallInfo, ToolProgressEvent,
-    ToolResultEvent, code, stream_event,
+    AskOutcome, AskSettledEvent, QueuedEvent, StreamEnd, StreamEvent, ToolCallInfo,
+    ToolProgressEvent, ToolResultEvent, code, stream_event,
 };
 use std::collections::HashMap;
 use std::io;
@@ -31,6 +31,8 @@ pub(crate) struct View {
     thinking: String,
     /// For scripts: the text of the last step, which is the answer.
     answer: String,
+    /// Whether it was said that the run waits its turn.
+    waited: bool,
 }
 
 impl View {
@@ -40,6 +42,7 @@ impl View {
             calls: HashMap::new(),
             thinking: String::new(),
             answer: String::new(),
+            waited: false,
         }
     }
 
@@ -72,7 +75,14 @@ impl View {
     fn known(&mut self, screen: &mut Screen, event: &stream_event::Event) -> io::Result<()> {
         use stream_event::Event;
         match event {
+            Event::Queued(e) => {
+                self.waited = true;
+                screen.note(&format!("crabtalk: {}", queued(e)))
+            }
             Event::Start(e) => {
+                if std::mem::take(&mut self.waited) {
+                    screen.note("crabtalk: it is its turn")?;
+                }
                 if !e.notice.is_empty() {
                     screen.note(&format!("crabtalk: {}", e.notice))?;
                 }
@@ -172,6 +182,23 @@ impl View {
         screen.note(&format!("< {name} {secs:.1} s"))?;
         let mut images = result.images.iter();
         images.try_for_each(|image| screen.note(&format!("  {}", image_note(image))))
+    }
+}
+
+/// What a message waits behind, in words.
+pub(crate) fn queued(event: &QueuedEvent) -> String {
+    let kind = event.origin.split([':', '#']).next();
+    let first = match (event.guest.as_str(), kind.unwrap_or_default()) {
+        ("", "compaction") => "a compaction".to_owned(),
+        ("", "cron") => "a run of cron".to_owned(),
+        ("", "event") => "a run that an event began".to_owned(),
+        ("", "delegate") => "a delegated run".to_owned(),
+        ("", _) => "another run".to_owned(),
+        (guest, _) => format!("a turn of the guest {}", summary(guest)),
+    };
+    match event.ahead {
+        0 | 1 => format!("behind {first}"),
+        ahead => format!("behind {first} and {} more", ahead - 1),
     }
 }
 

@@ -358,7 +358,7 @@ impl Conversation {
     async fn compact(&mut self, focus: Option<&str>) -> Result<String, Error> {
         self.carry_on().await?;
         let cancel = CancellationToken::new();
-        self.shared.live().compacting = Some(cancel.clone());
+        self.shared.begin_compaction(cancel.clone());
         let done = self.compact_until(&cancel, focus).await;
         self.shared.live().compacting = None;
         if let Err(Error::Storage(_) | Error::Panicked) = &done {

@@ -5,7 +5,7 @@
 //! blocks nobody, and misses nothing when it comes back.
 //!
 //! Invariants: `seq` counts from 1 without a gap; Start is first; exactly one
-//! End is last; after the End nothing is added.
+//! End is last; after the End nothing is added. A place in the queue is no event.
 
 mod answer;
 mod entry;
@@ -15,7 +15,7 @@ mod log;
 pub use answer::RunAnswer;
 pub(crate) use hub::Hub;
 pub use hub::{HubEvent, HubSubscription, Missed};
-pub use log::{RunLog, Sequenced, Subscription};
+pub use log::{COMPACTION, RunLog, Sequenced, Subscription, Waits};
 
 #[cfg(test)]
 mod tests;

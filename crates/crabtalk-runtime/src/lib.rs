@@ -29,7 +29,10 @@ mod steers;
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};
 pub use error::Error;
-pub use events::{HubEvent, HubSubscription, Missed, RunAnswer, RunLog, Sequenced, Subscription};
+pub use events::{
+    COMPACTION, HubEvent, HubSubscription, Missed, RunAnswer, RunLog, Sequenced, Subscription,
+    Waits,
+};
 pub use registry::LiveInfo;
 pub use router::{ApprovalBook, DelegateNumbers};
 pub use run::RunRequest;

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::conversation::{Command, Job};
-use crate::events::RunLog;
+use crate::events::{COMPACTION, RunLog, Waits};
 use crate::steers::Steers;
 use crabtalk_domain::storage::{ConversationLog, Meta, Position, Record};
 use crabtalk_domain::{BoxFuture, ConversationKey, storage};
@@ -36,6 +36,9 @@ pub(crate) struct Current {
     pub(crate) log: Arc<RunLog>,
     pub(crate) cancel: CancellationToken,
     pub(crate) request_id: String,
+    /// What is told of it to those that wait.
+    origin: String,
+    guest: String,
 }
 
 impl Current {
@@ -44,6 +47,13 @@ impl Current {
             log: Arc::clone(&job.log),
             cancel: job.cancel.clone(),
             request_id: job.request.request_id.clone().unwrap_or_default(),
+            origin: job.request.origin.to_string(),
+            guest: job
+                .request
+                .guest
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
         }
     }
 }
@@ -70,6 +80,26 @@ pub(crate) struct Live {
     pub(crate) meta: Meta,
     pub(crate) message_count: u64,
     pub(crate) is_open: bool,
+}
+
+impl Live {
+    /// Tells the runs that wait what comes before them.
+    fn tell_waiting(&self) {
+        let (in_front, origin, guest) = match (&self.current, &self.compacting) {
+            (Some(current), _) => (1, current.origin.as_str(), current.guest.as_str()),
+            (None, Some(_)) => (1, COMPACTION, ""),
+            (None, None) => (0, "", ""),
+        };
+        for (at, (_, log)) in self.queued.iter().enumerate() {
+            if at + in_front > 0 {
+                log.wait_behind(Waits {
+                    ahead: at + in_front,
+                    origin: origin.to_owned(),
+                    guest: guest.to_owned(),
+                });
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -143,11 +173,21 @@ impl Shared {
         let mut live = self.live();
         live.queued.pop_front();
         live.current = Some(Current::of(job));
+        live.tell_waiting();
     }
 
     /// Takes up a run that waited in no queue.
     pub(crate) fn take_up(&self, job: &Job) {
-        self.live().current = Some(Current::of(job));
+        let mut live = self.live();
+        live.current = Some(Current::of(job));
+        live.tell_waiting();
+    }
+
+    /// A compaction on demand begins, which this cancels.
+    pub(crate) fn begin_compaction(&self, cancel: CancellationToken) {
+        let mut live = self.live();
+        live.compacting = Some(cancel);
+        live.tell_waiting();
     }
 
     /// Another run goes first.
@@ -280,6 +320,7 @@ impl Shared {
         match self.mailbox.try_send(command) {
             Ok(()) => {
                 live.queued.extend(queued);
+                live.tell_waiting();
                 Ok(())
             }
             Err(mpsc::error::TrySendError::Full(_)) => Err(Error::QueueFull {

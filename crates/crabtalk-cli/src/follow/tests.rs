@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{At, Fake, shows};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    AskOutcome, AskQuestion, AskSettledEvent, Image, Status, StreamChunk, StreamStart,
+    AskOutcome, AskQuestion, AskSettledEvent, Image, QueuedEvent, Status, StreamChunk, StreamStart,
     TextEndEvent, TokenUsage, ToolCallInfo, ToolResultEvent, ToolStartEvent, ToolsCompleteEvent,
     WaitingEvent,
 };
@@ -102,6 +102,35 @@ async fn ask(words: &str) -> (Fake, At) {
     let fake = Fake::start().await;
     let at = fake.at(&format!("ask --no-stdin {words}"));
     (fake, at)
+}
+
+#[test]
+fn what_a_message_waits_behind_is_said_in_words() {
+    let said = |ahead, origin: &str, guest: &str| {
+        view::queued(&QueuedEvent {
+            ahead,
+            origin: origin.into(),
+            guest: guest.into(),
+        })
+    };
+    for (ahead, origin, guest, want) in [
+        (1, "client:local", "", "behind another run"),
+        (1, "", "", "behind another run"),
+        (1, "cron:7:user", "", "behind a run of cron"),
+        (1, "event:ci", "", "behind a run that an event began"),
+        (1, "event#2:a", "", "behind a run that an event began"),
+        (1, "delegate:a/b#1", "", "behind a delegated run"),
+        (1, "compaction", "", "behind a compaction"),
+        (
+            1,
+            "client:local",
+            "reviewer",
+            "behind a turn of the guest reviewer",
+        ),
+        (3, "cron:7", "", "behind a run of cron and 2 more"),
+    ] {
+        assert_eq!(said(ahead, origin, guest), want);
+    }
 }
 
 #[tokio::test]

@@ -63,7 +63,13 @@ fn settled() -> AskSettledEvent {
 /// One of each event of a run, in the order in which they may come.
 fn events() -> Vec<String> {
     let agent = || "crab".to_owned();
+    let queued = Event::Queued(QueuedEvent {
+        ahead: 2,
+        origin: "cron:7".into(),
+        guest: String::new(),
+    });
     let events = [
+        queued,
         Event::Start(StreamStart {
             agent: agent(),
             run: 4,
@@ -147,7 +153,8 @@ fn events() -> Vec<String> {
     ];
     let (out, mut view) = (Shared::default(), View::new(Style::Json));
     let mut screen = Screen::test(out.clone(), Shared::default(), false);
-    for (event, seq) in events.into_iter().zip(1..) {
+    // What comes before the Start has no number.
+    for (event, seq) in events.into_iter().zip(0..) {
         let event = StreamEvent {
             event: Some(event),
             seq,

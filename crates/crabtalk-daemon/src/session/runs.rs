@@ -128,6 +128,7 @@ impl Session {
             // A client does not get its own words back.
             Reader::new(run, modern)
                 .without_user_message()
+                .telling_its_place()
                 .with_notice(notice)
         };
         stream::once(reader).map(Reader::into_stream).flatten()

@@ -7,7 +7,7 @@ use crabtalk_domain::{
 };
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
-use crabtalk_runtime::Subscription;
+use crabtalk_runtime::{Subscription, Waits};
 use futures_core::Stream;
 use futures_util::stream;
 use std::collections::VecDeque;
@@ -33,6 +33,8 @@ pub(super) struct Reader {
     speaker: Arc<str>,
     /// What its Start says beside.
     notice: Option<String>,
+    /// Whether the run may not have begun, and its place is told until then.
+    waits: bool,
     ready: VecDeque<Result<StreamEvent, Status>>,
 }
 
@@ -44,6 +46,7 @@ impl Reader {
             with_user_message: true,
             speaker: Arc::default(),
             notice: None,
+            waits: false,
             ready: VecDeque::new(),
         }
     }
@@ -59,6 +62,12 @@ impl Reader {
         self
     }
 
+    /// Says what the run waits behind, to a client that can show it.
+    pub(super) fn telling_its_place(mut self) -> Self {
+        self.waits = self.modern;
+        self
+    }
+
     pub(super) fn refused(status: Status) -> Self {
         Self {
             run: None,
@@ -66,6 +75,7 @@ impl Reader {
             with_user_message: true,
             speaker: Arc::default(),
             notice: None,
+            waits: false,
             ready: [Err(status)].into(),
         }
     }
@@ -77,6 +87,7 @@ impl Reader {
             with_user_message: true,
             speaker: Arc::default(),
             notice: None,
+            waits: false,
             ready: [Ok(event)].into(),
         }
     }
@@ -95,6 +106,12 @@ impl Reader {
                 return Some(ready);
             }
             let run = self.run.as_mut()?;
+            if self.waits {
+                match run.waits().await {
+                    Some(waits) => return Some(Ok(queued(&waits))),
+                    None => self.waits = false,
+                }
+            }
             match run.next().await {
                 Ok(Some(next)) => self.take(next.seq, next.event),
                 Ok(None) => self.run = None,
@@ -171,6 +188,18 @@ impl Reader {
             }
             push(event);
         }
+    }
+}
+
+/// What a run waits behind. It is no event of the run, and has no number.
+fn queued(waits: &Waits) -> StreamEvent {
+    StreamEvent {
+        seq: 0,
+        event: Some(Event::Queued(QueuedEvent {
+            ahead: u32::try_from(waits.ahead).unwrap_or(u32::MAX),
+            origin: waits.origin.clone(),
+            guest: waits.guest.clone(),
+        })),
     }
 }
 

@@ -384,6 +384,7 @@ impl Follower {
             | E::Compacted(_)
             | E::Interrupted(_)
             | E::Waiting(_)
+            | E::Queued(_)
             | E::Notice(_) => {}
         }
     }

@@ -4,6 +4,8 @@
 //! beyond [`MAX_BYTES`], texts, calls and results of its earlier steps are let
 //! go here and read from there when somebody wants the replay.
 
+mod waits;
+
 use super::entry::{Body, Entry};
 use crate::Error;
 use crabtalk_domain::storage::{LogPart, Position, Storage};
@@ -11,6 +13,7 @@ use crabtalk_domain::{AgentEvent, ConversationKey, End};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::Notify;
+pub use waits::{COMPACTION, Waits};
 
 /// Texts of one run that are held in memory (WIRE-9): the replay of all but
 /// very long runs, and little enough for a thousand conversations.
@@ -67,6 +70,8 @@ struct State {
     results_at: HashMap<String, Position>,
     /// What the gate refused, the first ones.
     denied: Vec<String>,
+    /// Its place in the queue, until it begins.
+    waits: Option<Arc<Waits>>,
 }
 
 /// Refusals that are told of a run: enough to see what it lacks.
@@ -214,6 +219,7 @@ impl RunLog {
             seen: after,
             replay_upto: state.last,
             views: true,
+            told: None,
         }
     }
 
@@ -282,6 +288,8 @@ pub struct Subscription {
     replay_upto: u64,
     /// Whether what it reads is shown to anybody.
     views: bool,
+    /// The place in the queue that it was told last.
+    told: Option<Arc<Waits>>,
 }
 
 impl Drop for Subscription {

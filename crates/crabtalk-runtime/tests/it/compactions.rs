@@ -1,7 +1,7 @@
 //! Compactions that hang, are killed, or have nothing to do.
 
 use crate::rig::*;
-use crabtalk_runtime::Error;
+use crabtalk_runtime::{COMPACTION, Error};
 use crabtalk_testkit::{Reply, ScriptedModel};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -25,7 +25,9 @@ async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
     rig.run("hello").await;
     let mut compacting = compacting(&rig);
     rig.model.until(|p| p.hung == 1).await;
-    let behind = rig.submit("and now?");
+    let mut behind = rig.submit("and now?");
+    let waits = behind.waits().await.expect("it waits");
+    assert_eq!((waits.ahead, &*waits.origin), (1, COMPACTION));
     let crab = key();
     let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
     assert_eq!(busy.expect("at once").expect_err("busy").code(), 409);

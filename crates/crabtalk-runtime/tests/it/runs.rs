@@ -3,7 +3,7 @@
 use crate::rig::*;
 use crabtalk_domain::model::{Error as ModelError, ErrorKind};
 use crabtalk_domain::{Permission, Role};
-use crabtalk_runtime::RunRequest;
+use crabtalk_runtime::{RunRequest, Waits};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
 use std::sync::Arc;
@@ -221,6 +221,35 @@ async fn runs_of_a_conversation_queue_and_others_do_not_wait() {
     rig.model.release();
     assert_eq!(read(first).await.last().map(String::as_str), Some("end 0"));
     assert_eq!(read(second).await[..2], ["start crab 2", "user two"]);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_told_its_place_whenever_it_changes() {
+    let rig = rig(vec![Reply::hang(), Reply::hang(), Reply::text("third")]);
+    let mut first = rig.submit("one");
+    assert_eq!(first.waits().await, None, "nothing is in front");
+    rig.model.until(|p| p.hung == 2).await;
+    let guest = RunRequest {
+        guest: Some("ada".into()),
+        ..RunRequest::new(key(), "two")
+    };
+    let mut second = rig.try_submit(guest).expect("accepted");
+    let mut third = rig.submit("three");
+    let place = |waits: Option<Arc<Waits>>| {
+        let waits = waits.expect("it waits");
+        (waits.ahead, waits.origin.clone(), waits.guest.clone())
+    };
+    let local = || "client:local".to_owned();
+    assert_eq!(place(second.waits().await), (1, local(), String::new()));
+    assert_eq!(place(third.waits().await), (2, local(), String::new()));
+    rig.model.release();
+    assert_eq!(second.waits().await, None, "it has begun");
+    rig.model.until(|p| p.hung == 1).await;
+    let guest = (1, local(), "ada".to_owned());
+    assert_eq!(place(third.waits().await), guest);
+    rig.model.release();
+    assert_eq!(third.waits().await, None);
+    assert_eq!(read(third).await[0], "start crab 3");
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ mod no_threads;
 mod offline;
 mod processes;
 mod projects;
+mod queue;
 mod remote;
 mod rights;
 mod screen;

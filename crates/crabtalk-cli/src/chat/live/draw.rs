@@ -8,6 +8,7 @@ use super::Live;
 use super::slash::SHOWN;
 use super::transcript::MARGIN;
 use crate::text::{money, summary};
+use crate::view;
 use crabtalk_render::{Line, Span, shorten, theme, tokens};
 use crabtalk_screen::Drawing;
 use std::io;
@@ -122,25 +123,29 @@ impl Live<'_> {
 
     /// Messages that the run has not read yet.
     fn waiting(&self, width: usize) -> Vec<Line> {
-        let steers = self
-            .steers
-            .iter()
-            .map(|text| match self.sending.contains(text) {
-                true => ("\u{21b3} sending: ", text.as_str()),
-                false => ("\u{21b3} steering: ", text.as_str()),
-            });
-        let begun = self.runs.is_running() || self.runs.waiting().count() > 1;
-        let queued = self
-            .runs
-            .waiting()
-            .filter(|_| begun)
-            .map(|text| ("\u{22ef} next: ", text));
-        let all: Vec<(&str, &str)> = steers.chain(queued).collect();
+        let steers = self.steers.iter().map(|text| {
+            let mark = match self.sending.contains(text) {
+                true => "\u{21b3} sending: ",
+                false => "\u{21b3} steering: ",
+            };
+            (mark.to_owned(), text.as_str())
+        });
+        let alone = self.runs.place();
+        let begun = alone.is_some() || self.runs.is_running() || self.runs.waiting().count() > 1;
+        let queued = self.runs.waiting().filter(|_| begun).map(|(text, place)| {
+            let mark = match place {
+                Some(place) if alone == Some(place) => view::queued(place),
+                Some(place) if place.ahead > 1 => format!("next, {} in front", place.ahead),
+                Some(_) | None => "next".to_owned(),
+            };
+            (format!("\u{22ef} {mark}: "), text)
+        });
+        let all: Vec<(String, &str)> = steers.chain(queued).collect();
         let mut rows: Vec<Line> = all
             .iter()
             .take(MAX_WAITING)
             .map(|(mark, text)| {
-                let line = Line::styled(mark, theme::DIM).with(summary(text), theme::DIM);
+                let line = Line::styled(mark.as_str(), theme::DIM).with(summary(text), theme::DIM);
                 shorten(&line, width.saturating_sub(1))
             })
             .collect();
@@ -162,6 +167,7 @@ impl Live<'_> {
             (Some((command, _)), ..) => format!("$ {} \u{b7} {since}", summary(command)),
             (None, _, true) => format!("cancelling \u{b7} {since}"),
             (None, true, _) => format!("working \u{b7} {since}"),
+            (None, false, _) if self.runs.place().is_some() => format!("waiting \u{b7} {since}"),
             // Sent, and not begun.
             (None, false, _) => format!("asking \u{b7} {since}"),
         }

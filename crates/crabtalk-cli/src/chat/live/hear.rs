@@ -122,6 +122,8 @@ impl Live<'_> {
                 self.dirty = true;
             }
             Some(Event::AskSettled(settled)) => return self.settled(event, settled, now),
+            // Of any run that is followed.
+            Some(Event::Queued(_)) => return,
             Some(_) | None => {}
         }
         self.transcript.event(event, now);

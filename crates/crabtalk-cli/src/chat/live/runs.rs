@@ -5,7 +5,7 @@
 //! followed to its end is known from then on, since word of its begin comes on
 //! another connection and may come later.
 
-use crabtalk_client::{Error, Run, RunNews};
+use crabtalk_client::{Error, QueuedEvent, Run, RunNews, stream_event::Event};
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -25,6 +25,8 @@ pub(super) struct Followed {
     pub(super) said: Option<String>,
     /// Its number, from its Start on.
     pub(super) number: Option<u64>,
+    /// Its place in the queue, as the daemon said last.
+    place: Option<QueuedEvent>,
     held: Option<Next>,
 }
 
@@ -43,6 +45,7 @@ impl Runs {
             run,
             said: Some(said),
             number: None,
+            place: None,
             held: None,
         });
     }
@@ -53,6 +56,7 @@ impl Runs {
             run,
             said: None,
             number,
+            place: None,
             held: None,
         });
     }
@@ -99,10 +103,18 @@ impl Runs {
         self.followed.front()?.number
     }
 
-    /// What waits for its turn.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+    /// What waits for its turn, each with its place in the queue where that is
+    /// known.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (&str, Option<&QueuedEvent>)> {
         let own = self.followed.iter().filter(|run| run.number.is_none());
-        own.filter_map(|run| run.said.as_deref())
+        own.filter_map(|run| Some((run.said.as_deref()?, run.place.as_ref())))
+    }
+
+    /// The place in the queue of the run in front, if what comes before it is not
+    /// followed here.
+    pub(super) fn place(&self) -> Option<&QueuedEvent> {
+        let front = self.followed.front()?;
+        front.place.as_ref().filter(|_| front.number.is_none())
     }
 
     /// The next news of the run in front; never, if there is none.
@@ -113,6 +125,13 @@ impl Runs {
                 if followed.held.is_none()
                     && let Poll::Ready(next) = Pin::new(&mut followed.run).poll_next(context)
                 {
+                    // A place is no news of the run, and held up by none.
+                    if let Some(Ok(RunNews::Event(event))) = &next
+                        && let Some(Event::Queued(place)) = &event.event
+                    {
+                        followed.place = Some(place.clone());
+                        return Poll::Ready(next);
+                    }
                     followed.held = Some(next);
                 }
                 if index == 0 {

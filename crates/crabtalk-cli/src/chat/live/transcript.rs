@@ -208,7 +208,8 @@ impl Transcript {
                 }
             }
             Event::ToolProgress(e) => self.tools.progress(e),
-            Event::ToolsComplete(_) | Event::AskUser(_) => {}
+            // Where the message stands that waits.
+            Event::Queued(_) | Event::ToolsComplete(_) | Event::AskUser(_) => {}
             Event::End(e) => self.end(e, now),
             Event::UserSteered(e) => self.person(&e.content, None),
             Event::UserMessage(e) => self.other(e),

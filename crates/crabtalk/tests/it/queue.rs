@@ -1,0 +1,133 @@
+//! Messages that wait behind another run, and what is said of it (CONV-3).
+
+use crate::rig::{ModelServer, TestEnv, Tmux, eventually, has_tools, within};
+use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use serde_json::Value;
+
+const CHAT: &str = "\"$CRABTALK\"";
+
+/// What the composer says while nothing runs.
+const IDLE: &str = "say something";
+
+/// An answer that begins and waits to be released.
+fn held(text: &str) -> Reply {
+    let mut reply = openai::pieces(&["It begins ", text]);
+    reply.actions.insert(2, Action::Stall);
+    reply
+}
+
+/// Waits until a file below the work folder holds a text.
+async fn holds(env: &TestEnv, file: &str, text: &str) -> String {
+    let path = env.work.join(file);
+    eventually(&format!("{text:?} in {file}"), async || {
+        let said = std::fs::read_to_string(&path).ok()?;
+        said.contains(text).then_some(said)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_message_behind_another_run_says_so_at_once_and_when_it_begins() {
+    let model = ModelServer::start(Script::openai([
+        held("and ends."),
+        openai::text("The second."),
+        openai::text("The third."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let first = env.shell("exec \"$CRABTALK\" ask one > out1 2> err1");
+    let others = async {
+        holds(&env, "out1", "It begins").await;
+        let second = env.shell("exec \"$CRABTALK\" ask two > out2 2> err2");
+        let rest = async {
+            let waits = holds(&env, "err2", "behind another run").await;
+            assert!(!waits.contains("answers with"), "{waits}");
+            assert_eq!(std::fs::read_to_string(env.work.join("out2")).unwrap(), "");
+            let third = env.shell("exec \"$CRABTALK\" --json ask three > out3 2> err3");
+            let release = async {
+                holds(&env, "out3", "\"type\":\"queued\"").await;
+                model.release().await;
+            };
+            tokio::join!(third, release).0
+        };
+        tokio::join!(second, rest)
+    };
+    let (first, (second, third)) =
+        within("three answers", async { tokio::join!(first, others) }).await;
+    for ended in [&first, &second, &third] {
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let read = |file: &str| std::fs::read_to_string(env.work.join(file)).unwrap();
+    assert!(!read("err1").contains("behind"), "{}", read("err1"));
+    let said = read("err2");
+    let waits = said.find("crabtalk: behind another run");
+    let begins = said.find("crabtalk: it is its turn");
+    assert!(waits.is_some() && waits < begins, "{said}");
+    assert!(begins < said.find("answers with"), "{said}");
+    assert_eq!(read("out2"), "The second.\n");
+    let lines: Vec<Value> = read("out3")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let queued: Vec<u64> = lines
+        .iter()
+        .filter(|line| line["type"] == "queued")
+        .map(|line| line["ahead"].as_u64().unwrap())
+        .collect();
+    assert_eq!(queued, [2, 1], "{lines:?}");
+    assert_eq!(lines[0]["origin"], "client:local", "{lines:?}");
+    assert_eq!(lines[queued.len()]["type"], "start", "{lines:?}");
+    assert_eq!(lines.last().unwrap()["text"], "The third.", "{lines:?}");
+    assert!(!read("err3").contains("behind"), "{}", read("err3"));
+}
+
+#[tokio::test]
+async fn the_chat_shows_the_place_of_a_message_in_the_queue() {
+    if !has_tools("the_chat_shows_the_place_of_a_message", &["tmux"]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([
+        held("and ends."),
+        held("and is the second."),
+        openai::text("The third."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let first = env.shell("exec \"$CRABTALK\" ask one > out1 2> err1");
+    let others = async {
+        holds(&env, "out1", "It begins").await;
+        let second = env.shell("exec \"$CRABTALK\" ask two > out2 2> err2");
+        let rest = async {
+            holds(&env, "err2", "behind another run").await;
+            let terminal = Tmux::sized(&env, CHAT, 80, 24);
+            terminal.shows("It begins", 1).await;
+            terminal.types_half("three");
+            terminal.key("Tab");
+            terminal.shows("next, 2 in front: three", 1).await;
+            model.release().await;
+            terminal.shows("next: three", 1).await;
+            terminal.shows("\u{203a} two", 1).await;
+            terminal.shows("It begins", 2).await;
+            model.release().await;
+            let screen = terminal.shows("The third.", 1).await;
+            assert!(!screen.contains("in front"), "{screen}");
+            let order = [
+                "It begins and ends.",
+                "\u{203a} two",
+                "and is the second.",
+                "\u{203a} three",
+            ];
+            let places: Vec<Option<usize>> = order.iter().map(|text| screen.find(text)).collect();
+            assert!(
+                places.iter().all(Option::is_some) && places.is_sorted(),
+                "{places:?}\n{screen}"
+            );
+            terminal.shows(IDLE, 1).await;
+        };
+        tokio::join!(second, rest).0
+    };
+    let (first, second) = within("both answers", async { tokio::join!(first, others) }).await;
+    assert_eq!((first.code, second.code), (Some(0), Some(0)));
+}
