@@ -4,7 +4,9 @@
 //! Invariant: a failed turn ends the turn, never the chat.
 
 mod input;
+mod lines;
 mod live;
+mod message;
 
 use crate::args::Chat;
 use crate::context::Context;
@@ -17,6 +19,7 @@ use crabtalk_client::RunNews;
 use crabtalk_proto::{AttachMsg, Client, ClientError, GetHistoryMsg, KillMsg, StreamMsg, code};
 use futures_util::{FutureExt, StreamExt};
 pub(crate) use input::{Input, Typed};
+use message::Message;
 
 /// Messages shown when a chat begins: enough to remember what it was about.
 const SHOWN_AT_START: u32 = 10;
@@ -27,6 +30,7 @@ const HELP: &str = "In a chat:
   /kill      cancel what runs in this conversation
   /help      this
   /quit      leave (also Ctrl-D)
+@path puts a file or an image in, @agent lets an agent answer once: where a person types.
 Ctrl-C cancels the answer. Other words that begin with / are the agent's skills.";
 
 /// What a typed line means.
@@ -206,10 +210,21 @@ async fn switch(context: &mut Context, what: &str, bell: bool) -> Result<(), Err
 }
 
 async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error> {
+    let Message {
+        content,
+        guest,
+        shown,
+        notes,
+    } = lines::read(context, text).await?;
+    for note in notes {
+        context.console.screen.note(&format!("crabtalk: {note}"))?;
+    }
     let client = context.client().await?;
     let request = StreamMsg {
         agent: context.agent(),
-        content: text.to_owned(),
+        content,
+        guest,
+        images: shown.images,
         sender: Some(context.sender()).filter(|sender| !sender.is_empty()),
         cwd: context.cwd()?,
         model: context.global.model.clone(),

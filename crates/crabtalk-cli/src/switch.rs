@@ -3,7 +3,7 @@
 //! Invariant: what cannot be learned of one conversation stays empty; the
 //! others are listed all the same.
 
-use crate::text::{ago, summary};
+use crate::text::{ago, counted, summary};
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{
     ArchiveInfo, ConversationInfo, GetHistoryMsg, HistoryEntry, ListArchivesMsg,
@@ -80,7 +80,7 @@ impl Place {
     /// What it is about: its title, else how it begins.
     pub(crate) fn about(&self) -> String {
         match (self.title.as_str(), self.first.as_str()) {
-            ("", "") => format!("{} messages", self.messages),
+            ("", "") => counted(self.messages, "message"),
             ("", first) => summary(first),
             (title, _) => summary(title),
         }

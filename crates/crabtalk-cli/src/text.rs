@@ -3,6 +3,7 @@
 use crabtalk_proto::{Image, visible, visible_prose};
 use jiff::Timestamp;
 use std::borrow::Cow;
+use std::path::Path;
 
 /// Characters of a one-line summary: fits a narrow terminal beside its label.
 const SUMMARY_CHARS: usize = 100;
@@ -54,6 +55,24 @@ pub(crate) fn image_note(image: &Image) -> String {
         bytes => format!("{:.1} MB", bytes as f64 / 1e6),
     };
     format!("[{}, {size}]", summary(&image.media_type))
+}
+
+/// How many there are of something whose plural has an `s`.
+pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
+    match count.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// That messages were written to a file.
+pub(crate) fn written(messages: usize, file: &Path) -> String {
+    let are = if messages == 1 { "is" } else { "are" };
+    format!(
+        "{} {are} in {}",
+        counted(messages, "message"),
+        file.display()
+    )
 }
 
 /// A number of seconds as people say it.
@@ -160,6 +179,12 @@ mod tests {
             "ls -l (2 lines)"
         );
         assert_eq!(call_summary("not json"), "not json");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let said = [0_usize, 1, 2].map(|count| counted(count, "message"));
+        assert_eq!(said, ["0 messages", "1 message", "2 messages"]);
     }
 
     #[test]

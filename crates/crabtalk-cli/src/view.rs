@@ -99,7 +99,9 @@ impl View {
             Event::TextEnd(_) => screen.end_line(),
             Event::ThinkingEnd(_) => self.end_thinking(screen),
             Event::UserSteered(e) => screen.note(&format!("steered: {}", summary(&e.content))),
-            Event::UserMessage(e) => screen.note(&format!("{}> {}", e.origin, summary(&e.content))),
+            Event::UserMessage(e) => {
+                screen.note(&format!("{}: {}", origin(&e.origin), summary(&e.content)))
+            }
             Event::Compacted(e) if e.failed.is_empty() => screen.note(&format!(
                 "made room: {} tokens became {} (archive: {})",
                 e.tokens_before, e.tokens_after, e.title
@@ -182,6 +184,26 @@ impl View {
         screen.note(&format!("< {name} {secs:.1} s"))?;
         let mut images = result.images.iter();
         images.try_for_each(|image| screen.note(&format!("  {}", image_note(image))))
+    }
+}
+
+/// Whose message it is, in words.
+pub(crate) fn origin(origin: &str) -> String {
+    let (kind, rest) = origin.split_once(':').unwrap_or((origin, ""));
+    let rest = summary(rest);
+    match kind {
+        "client" => match rest.strip_prefix("token/") {
+            Some(token) => format!("from a client with the token {token}"),
+            None => "from another client".to_owned(),
+        },
+        "cron" => format!(
+            "from cron, entry {}",
+            rest.split(':').next().unwrap_or_default()
+        ),
+        "delegate" => "from another agent".to_owned(),
+        "" => "from somebody".to_owned(),
+        _ if kind.starts_with("event") => format!("from the event {rest}"),
+        _ => format!("from {}", summary(origin)),
     }
 }
 

@@ -118,13 +118,20 @@ fn repeat(request: &Request, messages: &[&Message], told: &str) -> String {
         }
     };
     format!(
-        "{WHO} You told me: {told}\n\nI can see {} messages, {} tools{} and {} guests{}.",
-        messages.len(),
-        tools.len(),
+        "{WHO} You told me: {told}\n\nI can see {}, {}{} and {}{}.",
+        counted(messages.len(), "message"),
+        counted(tools.len(), "tool"),
         list(tools),
-        guests.len(),
+        counted(guests.len(), "guest"),
         list(guests.into_iter().collect()),
     )
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
 }
 
 /// What the calls since the last user message brought.

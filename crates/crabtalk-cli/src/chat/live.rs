@@ -7,7 +7,6 @@
 //! slash       commands and completion
 //! picker      conversations to switch to
 //! image       images that are shown to the agent
-//! message     what is sent of what was written
 //! runs        the runs that are followed
 //! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
@@ -27,7 +26,6 @@ mod draw;
 mod hear;
 mod image;
 mod keys;
-mod message;
 mod outage;
 mod picker;
 mod runs;

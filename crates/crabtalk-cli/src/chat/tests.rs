@@ -1,6 +1,8 @@
 use super::*;
 use crate::testing::Fake;
-use crabtalk_proto::{HistoryEntry, StreamChunk, StreamEnd, StreamStart, stream_event::Event};
+use crabtalk_proto::{
+    HistoryEntry, SkillInfo, StreamChunk, StreamEnd, StreamStart, stream_event::Event,
+};
 use input::Reading;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -47,6 +49,11 @@ async fn a_chat_shows_what_was_said_and_survives_a_failed_turn() {
         content: "earlier".into(),
         ..HistoryEntry::default()
     });
+    let skill = SkillInfo {
+        name: "skill".into(),
+        ..SkillInfo::default()
+    };
+    fake.script.skills.lock().unwrap().push(skill);
     fake.script.runs.store(false, Ordering::SeqCst);
     let mut at = fake.at("chat");
     fake.send(Event::Start(StreamStart::default())).await;
@@ -56,13 +63,16 @@ async fn a_chat_shows_what_was_said_and_survives_a_failed_turn() {
         ..StreamEnd::default()
     };
     fake.send(Event::End(end)).await;
-    let mut input = lines(&["/skill hi", "", "/help"]);
+    let mut input = lines(&["/skil hi", "/skill hi", "", "/help"]);
     talk(&mut at.context, &mut input, true).await.unwrap();
     assert_eq!(fake.next_told().await, "stream \"\" /skill hi");
     assert_eq!(at.out.text(), "user> earlier\n");
     let err = at.err.text();
     assert!(
-        err.starts_with("crabtalk: the run failed: down (502)\n\x07In a chat:\n  /history"),
+        err.starts_with(
+            "crabtalk: there is no command or skill /skil here; did you mean /skill?\n\
+             crabtalk: the run failed: down (502)\n\x07In a chat:\n  /history"
+        ),
         "{err:?}"
     );
 }

@@ -5,6 +5,7 @@ use crate::args::Archives;
 use crate::error::Error;
 use crate::history::show_entry;
 use crate::json;
+use crate::text::counted;
 use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, HistoryEntry, ListArchivesMsg};
 
 /// Messages asked for at a time; the daemon may give fewer.
@@ -71,10 +72,10 @@ async fn show(
         return Ok(());
     }
     screen.line(&format!(
-        "archive {} of {}, {} messages: {}",
+        "archive {} of {}, {}: {}",
         info.index,
         day(&info.archived_at),
-        info.message_count,
+        counted(info.message_count, "message"),
         info.title
     ))?;
     for entry in &entries {

@@ -70,7 +70,10 @@ fn told(context: &mut Context, check: &Check) -> Result<(), Error> {
             check.lines
         ))),
         None => {
-            let said = format!("crabtalk: {} entries, and all of them fit", check.lines);
+            let said = match check.lines {
+                1 => "crabtalk: 1 entry, and it fits".to_owned(),
+                lines => format!("crabtalk: {lines} entries, and all of them fit"),
+            };
             context.done(json!({"entries": check.lines, "fits": true}), &said)
         }
     }

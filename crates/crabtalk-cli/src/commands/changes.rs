@@ -5,6 +5,7 @@ use crate::args::Undo;
 use crate::changes::{about, headline, stayed, told};
 use crate::error::Error;
 use crate::json;
+use crate::text::counted;
 use crabtalk_proto::{Client, ListChangesMsg, UndoMsg};
 
 pub(super) async fn diff(context: &mut Context, run: Option<u64>) -> Result<(), Error> {
@@ -62,7 +63,10 @@ pub(super) async fn undo(context: &mut Context, args: Undo) -> Result<(), Error>
     }
     let left = stayed(&report);
     match left > 0 && !args.dry_run {
-        true if report.done => Err(Error::Failed(format!("{left} files stayed as they are"))),
+        true if report.done => Err(Error::Failed(format!(
+            "{} stayed as before",
+            counted(left, "file")
+        ))),
         true => Err(Error::Failed(
             "nothing was done; --partly puts back the others".to_owned(),
         )),

@@ -7,6 +7,7 @@
 use super::Context;
 use crate::error::Error;
 use crate::programs::{folders_of_programs, is_program};
+use crate::text::counted;
 
 use crabtalk_client::Client;
 use crabtalk_component::{Component, PortFile};
@@ -144,7 +145,11 @@ fn connected(one: &Known, asked: bool) -> String {
         None => "-".to_owned(),
         Some(info) if is_gateway(info) => visible(&info.state).into_owned(),
         Some(info) if info.error.is_empty() => {
-            format!("{}, {} tools", visible(&info.state), info.tool_count)
+            format!(
+                "{}, {}",
+                visible(&info.state),
+                counted(info.tool_count, "tool")
+            )
         }
         Some(info) => format!("{}: {}", visible(&info.state), visible(&info.error)),
     }

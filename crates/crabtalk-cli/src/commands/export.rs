@@ -33,7 +33,7 @@ pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Er
     let count = entries.len();
     context.done(
         json!({"messages": count, "file": file.display().to_string()}),
-        &format!("crabtalk: {count} messages are in {}", file.display()),
+        &format!("crabtalk: {}", crate::text::written(count, &file)),
     )
 }
 

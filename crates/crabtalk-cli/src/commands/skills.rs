@@ -3,6 +3,7 @@
 use super::Context;
 use crate::args::Skills;
 use crate::error::Error;
+use crate::text::counted;
 use crabtalk_proto::{
     Client, ListSkillsMsg, ResourceKind, SetEnabledMsg, SkillInfo, SkillList, SkillTrust,
     SourceKind,
@@ -204,10 +205,10 @@ fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Err
     for copied in &report.copied {
         let how = if copied.replaced { ", replaced" } else { "" };
         screen.line(&format!(
-            "{} from {} ({} files{how})",
+            "{} from {} ({}{how})",
             copied.name,
             copied.from.display(),
-            copied.files
+            counted(copied.files, "file")
         ))?;
         for warning in &copied.warnings {
             screen.problem(&format!("crabtalk: {warning}"))?;

@@ -6,7 +6,7 @@ use super::Context;
 use crate::error::Error;
 use crate::follow::SETTLE;
 use crate::system;
-use crate::text::summary;
+use crate::text::{counted, summary};
 use crabtalk_proto::{ActiveConversationInfo, ListActiveConversationsMsg};
 use futures_util::StreamExt;
 use std::time::Duration;
@@ -39,8 +39,8 @@ impl Context {
         let ended = self.end_daemon().await?;
         if cut_off > 0 {
             self.console.screen.note(&format!(
-                "crabtalk: {cut_off} runs were in flight and are ended with it; see `crabtalk \
-                 conversations`"
+                "crabtalk: {} in flight ended with it; see `crabtalk conversations`",
+                counted(cut_off, "run")
             ))?;
         }
         self.start().await?;

@@ -133,6 +133,21 @@ fn what_a_message_waits_behind_is_said_in_words() {
     }
 }
 
+#[test]
+fn whose_message_it_is_is_said_in_words() {
+    for (origin, want) in [
+        ("client:local", "from another client"),
+        ("client:token/laptop", "from a client with the token laptop"),
+        ("cron:7:user", "from cron, entry 7"),
+        ("event:ci:done", "from the event ci:done"),
+        ("event#2:agent:crab:done", "from the event agent:crab:done"),
+        ("delegate:a/b#1", "from another agent"),
+        ("", "from somebody"),
+    ] {
+        assert_eq!(view::origin(origin), want);
+    }
+}
+
 #[tokio::test]
 async fn an_answer_goes_to_stdout_and_the_rest_to_stderr() {
     let (mut fake, mut at) = ask("what is this").await;

@@ -49,8 +49,8 @@ async fn it_repeats_what_it_was_told_and_says_what_it_is() {
         "demonstration",
         "hello crab",
         "3 messages",
-        "1 tools (bash)",
-        "1 guests (ada)",
+        "1 tool (bash)",
+        "1 guest (ada)",
     ] {
         assert!(answer.content.contains(part), "{part}: {}", answer.content);
     }

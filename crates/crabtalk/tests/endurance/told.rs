@@ -81,6 +81,7 @@ impl Said {
             | Event::Waiting(_)
             | Event::AskSettled(_)
             | Event::ToolProgress(_)
+            | Event::Queued(_)
             | Event::Notice(_) => {}
         }
         Taken::More

@@ -19,7 +19,7 @@ async fn it_says_what_it_is_and_what_it_sees() {
     let text = chunks(&first);
     assert!(text.contains("offline demonstration"), "{text}");
     assert!(text.contains("You told me: good day"), "{text}");
-    assert!(text.contains("1 messages"), "{text}");
+    assert!(text.contains("1 message,"), "{text}");
     assert_eq!(end_of(&first).model, "offline");
     let second = stream_to_end(&env, say("good night")).await;
     assert!(chunks(&second).contains("3 messages"), "{second:?}");

@@ -376,7 +376,7 @@ async fn guests_and_other_clients_are_shown_in_the_conversation() {
     let answer = env.run(&["ask", "from elsewhere"]).await;
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let screen = terminal.shows("\u{203a} from elsewhere\n", 1).await;
-    assert!(screen.contains("  (client"), "{screen}");
+    assert!(screen.contains("  (from another client)"), "{screen}");
     terminal.shows("from elsewhere", 2).await;
 
     // A daemon that is started again is found again.
@@ -421,7 +421,7 @@ async fn commands_are_the_persons_own() {
     terminal.key("Up");
     terminal.shows("\u{203a} written in an editor", 1).await;
     terminal.key("Up");
-    terminal.shows("\u{203a} /new\n", 1).await;
+    terminal.shows("\u{203a} /new\n", 2).await;
     terminal.key("Up");
     terminal.shows("\u{203a} look at @notes.txt\n", 2).await;
     let requests = model.requests().await;
@@ -581,7 +581,10 @@ async fn every_command_of_the_help_answers() {
     ] {
         terminal.types(command);
         terminal.shows(answer, 1).await;
-        terminal.shows(IDLE, 1).await;
+        let screen = terminal.shows(IDLE, 1).await;
+        // What was done can be read afterwards.
+        let did = format!("\u{203a} {command}\n");
+        assert!(screen.contains(&did), "{command}: {screen}");
     }
     assert!(env.work.join("out.md").exists());
     terminal.types("/quit");

@@ -240,7 +240,10 @@ async fn a_restart_that_does_not_wait_says_how_many_runs_it_ended() {
     };
     let (code, again) = tokio::join!(running, within("a restart", restart));
     assert_eq!(code, 503);
-    assert!(again.stderr.contains("1 runs were in flight"), "{again:?}");
+    assert!(
+        again.stderr.contains("1 run in flight ended with it"),
+        "{again:?}"
+    );
     let again: Value = serde_json::from_str(&again.ok()).unwrap();
     assert_eq!(
         (&again["restarted"], &again["ended_runs"]),

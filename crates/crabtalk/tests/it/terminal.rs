@@ -73,18 +73,18 @@ async fn a_terminal_that_only_types_gets_a_plain_chat() {
     terminal.types("good day");
     terminal.shows("You told me: good day", 1).await;
     // What is typed before the prompt stands somewhere before it.
-    terminal.shows("\ncrabtalk>", 1).await;
+    terminal.shows("\ncrabtalk>", 2).await;
     terminal.types("/tool bash {\"command\":\"echo sum-$((40 + 2))\"}");
     let screen = terminal.shows("Allow?", 1).await;
     assert!(screen.contains("crab wants to use bash:"), "{screen}");
     terminal.types("yes");
     terminal.shows("sum-42", 1).await;
-    terminal.shows("\ncrabtalk>", 2).await;
+    terminal.shows("\ncrabtalk>", 3).await;
     terminal.types("/ask Which way?");
     terminal.shows("crab asks (Question): Which way?", 1).await;
     terminal.types("northwards");
     terminal.shows("{\"Which way?\":\"northwards\"}", 1).await;
-    terminal.shows("\ncrabtalk>", 3).await;
+    terminal.shows("\ncrabtalk>", 4).await;
     terminal.types("/slow 60000 never said");
     terminal
         .shows("never said\ncrab answers with offline", 1)
@@ -95,6 +95,44 @@ async fn a_terminal_that_only_types_gets_a_plain_chat() {
     terminal.shows("ended with 0", 1).await;
     let said = terminal.recorded(&said, "ended with 0").await;
     assert!(!said.contains('\x1b'), "on a dumb terminal: {said:?}");
+}
+
+#[tokio::test]
+async fn a_chat_line_by_line_takes_files_and_guests_and_refuses_unknown_commands() {
+    if !has_tools("a_chat_line_by_line_takes_files", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    env.agent("reviewer", "description: looks twice");
+    env.script("notes.txt", "a note of mine\n");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::open(&env, "TERM=dumb \"$CRABTALK\"");
+    terminal.shows("crabtalk>", 1).await;
+    terminal.types("look at @notes.txt");
+    terminal.shows("notes.txt goes in (1 line)", 1).await;
+    terminal.shows("a note of mine", 1).await;
+    terminal.shows("\ncrabtalk>", 1).await;
+    terminal.types("@reviewer is it right?");
+    terminal.shows("reviewer answers with offline", 1).await;
+    terminal.shows("\ncrabtalk>", 2).await;
+    terminal.types("/histroy");
+    let screen = terminal.shows("did you mean /history?", 1).await;
+    assert!(!screen.contains("told me: /histroy"), "{screen}");
+    terminal.types("/quit");
+    terminal.shows("ended with 0", 1).await;
+    // What is piped in names no files.
+    let said = env
+        .run_with(
+            &["chat", "--agent", "reviewer"],
+            Some("look at @notes.txt\n/histroy\n"),
+        )
+        .await;
+    assert!(
+        said.stdout.contains("told me: look at @notes.txt"),
+        "{said:?}"
+    );
+    assert!(!said.stdout.contains("a note of mine"), "{said:?}");
+    assert!(said.stderr.contains("did you mean /history?"), "{said:?}");
 }
 
 #[tokio::test]

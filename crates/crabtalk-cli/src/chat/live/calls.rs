@@ -383,7 +383,7 @@ pub(super) async fn export(client: Client, pair: Pair, file: PathBuf) -> Done {
     Done::Noted(
         export_to(client, pair, &file)
             .await
-            .map(|count| format!("{count} messages are in {}", file.display())),
+            .map(|count| crate::text::written(count, &file)),
     )
 }
 

@@ -3,6 +3,7 @@
 use super::calls::{Done, Pair};
 use super::{Live, transcript::MARGIN};
 use crate::changes::{about, headline, told};
+use crate::text::counted;
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{ChangeList, FileChange, ListChangesMsg, UndoMsg, UndoReport};
 use crabtalk_render::{Line, cut, diff, theme, wrapped};
@@ -73,7 +74,10 @@ impl Live<'_> {
         let more = lines.len().saturating_sub(MAX_LINES);
         if more > 0 {
             lines.truncate(MAX_LINES);
-            let said = format!("\u{2026} {more} more lines; `crabtalk diff` shows all");
+            let said = format!(
+                "\u{2026} {} more; `crabtalk diff` shows all",
+                counted(more, "line")
+            );
             lines.push(Line::styled(said, theme::DIM));
         }
         self.transcript.lines(lines);

@@ -1,13 +1,14 @@
 //! What the daemon says: of runs, of all else that happens, and of calls.
 
+use super::Live;
 use super::ask::Asking;
 use super::calls::{self, Done, Learned};
 use super::outage::Heard;
 use super::runs::Next;
 use super::transcript::MARGIN;
-use super::{Live, message};
+use crate::chat::message;
 use crate::shown::Shown;
-use crate::text::{call_summary, summary};
+use crate::text::{call_summary, counted, summary};
 use crabtalk_client::{Error, Replied, RunNews, WatchNews};
 use crabtalk_proto::{
     AgentEventKind, AgentEventMsg, AskSettledEvent, HistoryEntry, HistoryPage, PendingAsk,
@@ -329,6 +330,9 @@ impl Live<'_> {
             self.model.clone_from(&active.name);
         }
         self.learned = learned;
+        if !self.composer.is_empty() {
+            self.look_up();
+        }
     }
 
     fn show_history(&mut self, page: Result<HistoryPage, Error>) {
@@ -390,7 +394,7 @@ impl Live<'_> {
         let mut lines = crabtalk_render::cut(&first_line, width);
         if first > 0 {
             lines.push(Line::styled(
-                format!("\u{2026} {first} lines before"),
+                format!("\u{2026} {} before", counted(first, "line")),
                 theme::DIM,
             ));
         }

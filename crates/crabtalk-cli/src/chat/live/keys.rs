@@ -177,6 +177,15 @@ impl Live<'_> {
 
     /// Looks for what completes the word at the cursor.
     pub(super) fn complete(&mut self) {
+        // Agents, models and skills may have come since the chat began.
+        if matches!(self.composer.text(), "/" | "@") {
+            self.learn();
+        }
+        self.look_up();
+    }
+
+    /// Completes with what is known.
+    pub(super) fn look_up(&mut self) {
         let found = self
             .learned
             .known

@@ -5,6 +5,7 @@
 
 use super::transcript::MARGIN;
 use crate::switch::Place;
+use crate::text::counted;
 use crabtalk_render::{Line, clean, shorten, theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
@@ -153,8 +154,8 @@ fn row(place: &Place, chosen: bool, width: usize, now: Timestamp) -> Line {
 /// What else is known of the chosen one: where, first words, last words.
 fn details(place: &Place, width: usize) -> Vec<Line> {
     let mut said = vec![match place.folder.as_str() {
-        "" => format!("{} messages", place.messages),
-        folder => format!("{folder} \u{b7} {} messages", place.messages),
+        "" => counted(place.messages, "message"),
+        folder => format!("{folder} \u{b7} {}", counted(place.messages, "message")),
     }];
     let last = match place.archive {
         Some(_) => ("", place.last.as_str()),

@@ -1,9 +1,9 @@
 //! What becomes of what a person wrote.
 
 use super::calls::{self, Pair};
-use super::message::{Message, message};
 use super::slash::{COMMANDS, Meaning};
 use super::{Go, Live};
+use crate::chat::message::{Message, message};
 use crate::error::Error;
 use crate::shown::Shown;
 use crabtalk_proto::StreamMsg;
@@ -48,7 +48,10 @@ impl Live<'_> {
         if let Some(rest) = text.strip_prefix('/') {
             let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             match self.learned.known.meaning(word) {
-                Meaning::Command(name) => return Ok(self.command(name, arguments.trim())),
+                Meaning::Command(name) => {
+                    self.transcript.did(text);
+                    return Ok(self.command(name, arguments.trim()));
+                }
                 Meaning::Unknown(said) => {
                     self.transcript.problem(&said);
                     self.composer.set(&typed);

@@ -3,6 +3,7 @@
 //! Invariant: a word behind `/` that is neither a command nor a skill is an
 //! error that names the nearest, and is said to nobody.
 
+use crate::chat::message::DEMONSTRATION;
 use crabtalk_config::nearest;
 use std::path::Path;
 
@@ -50,9 +51,6 @@ pub(super) const COMMANDS: &[Slash] = &[
     slash("kill", "", "cancel what runs"),
     slash("quit", "", "leave (also Ctrl-D)"),
 ];
-
-/// Messages of the built-in demonstration, which it understands itself.
-pub(super) const DEMONSTRATION: &[&str] = &["tool", "ask", "think", "slow"];
 
 /// Candidates that are shown at once.
 pub(super) const SHOWN: usize = 6;

@@ -6,7 +6,7 @@
 
 mod tools;
 
-use crate::text::{ago_secs, image_note, money, summary};
+use crate::text::{ago_secs, counted, image_note, money, summary};
 use crate::view;
 use crabtalk_proto::{
     CompactedEvent, Image, StreamEnd, StreamEvent, StreamStart, UserMessageEvent, code,
@@ -128,12 +128,24 @@ impl Transcript {
         }
         if lines.len() > PERSON_LINES {
             let more = lines.len() - PERSON_LINES;
-            let more = format!("{MARGIN}\u{2026} {more} more lines");
+            let more = counted(more, "line");
+            let more = format!("{MARGIN}\u{2026} {more} more");
             self.above.push(Line::styled(more, theme::DIM));
         }
         if let Some(from) = from {
             let from = format!("{MARGIN}({from})");
             self.above.push(Line::styled(from, theme::DIM));
+        }
+    }
+
+    /// A command of the person's, which says nothing to any agent.
+    pub(super) fn did(&mut self, command: &str) {
+        self.begin(Kind::Person);
+        let mut lead = Span::new("\u{203a} ", theme::HEADING);
+        let line = Line::plain(summary(command));
+        for part in crabtalk_render::wrapped(&line, self.width) {
+            self.above.push(part.behind(&[lead]));
+            lead = Span::new(MARGIN, theme::PLAIN);
         }
     }
 
@@ -240,8 +252,8 @@ impl Transcript {
 
     fn other(&mut self, message: &UserMessageEvent) {
         let from = match message.guest.as_str() {
-            "" => message.origin.clone(),
-            guest => format!("{}, to {guest}", message.origin),
+            "" => view::origin(&message.origin),
+            guest => format!("{}, to {guest}", view::origin(&message.origin)),
         };
         self.person(&message.content, Some(&from));
     }
@@ -363,10 +375,15 @@ impl Transcript {
         self.above.push(line);
     }
 
-    /// An empty line, unless the same kind goes on.
-    fn begin(&mut self, kind: Kind) {
+    /// Whether an empty line comes before what is of this kind: the same kind goes
+    /// on without.
+    fn is_before(&self, kind: Kind) -> bool {
         let goes_on = kind == self.last && matches!(kind, Kind::Tool | Kind::Note);
-        if self.last != Kind::Nothing && !goes_on {
+        self.last != Kind::Nothing && !goes_on
+    }
+
+    fn begin(&mut self, kind: Kind) {
+        if self.is_before(kind) {
             self.above.push(Line::default());
         }
         self.last = kind;
@@ -408,7 +425,12 @@ impl Transcript {
             let lines = self.markdown.open();
             open.extend(lines.into_iter().map(|line| line.behind(&margin)));
         }
-        open.extend(self.tools.rows(self.width, now, spinner));
+        let tools = self.tools.rows(self.width, now, spinner);
+        // As it will stand when it stays.
+        if !tools.is_empty() && open.is_empty() && self.is_before(Kind::Tool) {
+            open.push(Line::default());
+        }
+        open.extend(tools);
         let first = open.len().saturating_sub(rows);
         open.split_off(first)
     }

@@ -4,7 +4,7 @@
 //! counted, never dropped without a word; the last answers can be seen whole.
 
 use super::MARGIN;
-use crate::text::{ago_millis, ago_secs, call_summary, image_note, summary};
+use crate::text::{ago_millis, ago_secs, call_summary, counted, image_note, summary};
 use crabtalk_proto::{ToolCallInfo, ToolProgressEvent, ToolResultEvent};
 use crabtalk_render::{Line, Span, cut, diff, output, shorten, theme};
 use serde_json::Value;
@@ -225,10 +225,7 @@ fn answer(call: &ToolCallInfo, result: &ToolResultEvent, width: usize) -> Vec<Li
     let text = output(&result.output);
     let text = text.trim_end();
     if call.name == "read" && !result.is_error {
-        let lines = match text.lines().count() {
-            1 => "1 line".to_owned(),
-            lines => format!("{lines} lines"),
-        };
+        let lines = counted(text.lines().count(), "line");
         return vec![Line::styled(lines, theme::DIM)];
     }
     let style = if result.is_error {

@@ -5,7 +5,11 @@
 //! is no regular text file is a word like any other.
 
 use crate::shown::{Shown, is_image};
+use crate::text::counted;
 use std::path::Path;
+
+/// Messages of the built-in demonstration, which it understands itself.
+pub(super) const DEMONSTRATION: &[&str] = &["tool", "ask", "think", "slow"];
 
 /// Bytes of a file that goes in: what a person would paste.
 const MAX_FILE: u64 = 128 * 1024;
@@ -76,10 +80,8 @@ pub(super) fn message(
         match crabtalk_files::read_text(&cwd.join(path), MAX_FILE) {
             Ok(content) if bytes + content.len() <= MAX_FILES => {
                 bytes += content.len();
-                let lines = content.lines().count();
-                message
-                    .notes
-                    .push(format!("{path} goes in ({lines} lines)"));
+                let lines = counted(content.lines().count(), "line");
+                message.notes.push(format!("{path} goes in ({lines})"));
                 message
                     .content
                     .push_str(&format!("\n\n<file path=\"{path}\">\n"));

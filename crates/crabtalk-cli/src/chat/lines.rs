@@ -1,0 +1,73 @@
+//! What a line is, where a chat is line by line: words for the agent, with the
+//! files, images and agents that a person names in them.
+//!
+//! Invariants: a word behind `/` that is neither a command nor a skill is an error
+//! that names the nearest, and is said to nobody; what comes from a pipe or a file
+//! names no files: whoever wrote it may not have meant to hand them out.
+
+use super::message::{DEMONSTRATION, Message, message};
+use crate::context::Context;
+use crate::error::Error;
+use crabtalk_config::nearest;
+use crabtalk_proto::{ListAgentsMsg, ListModelsMsg, ListSkillsMsg};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Commands of this chat.
+const COMMANDS: [&str; 5] = ["help", "history", "switch", "kill", "quit"];
+
+/// What is sent of a line.
+pub(super) async fn read(context: &mut Context, text: &str) -> Result<Message, Error> {
+    if let Some(rest) = text.strip_prefix('/') {
+        let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+        if let Some(why) = unknown(context, word).await? {
+            return Err(Error::Usage(why));
+        }
+    }
+    if !std::io::stdin().is_terminal() || !text.contains('@') {
+        return Ok(Message {
+            content: text.to_owned(),
+            ..Message::default()
+        });
+    }
+    let client = context.client().await?;
+    // A daemon that does not tell has no guests either.
+    let agents = client.call(ListAgentsMsg {}).await;
+    let agents = agents.map(|list| list.agents).unwrap_or_default();
+    let agents: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
+    let connection = context.connection().await?;
+    let takes_images = connection.welcome().is_some_and(|w| w.takes_images);
+    let cwd = match context.cwd()? {
+        Some(cwd) => PathBuf::from(cwd),
+        None => std::env::current_dir().map_err(|e| Error::io("find the current folder", &e))?,
+    };
+    Ok(message(text, &agents, &cwd, &[], takes_images))
+}
+
+/// Why a word behind `/` is nothing; `None` where it may be a skill.
+async fn unknown(context: &mut Context, word: &str) -> Result<Option<String>, Error> {
+    let cwd = context.cwd()?;
+    let client = context.client().await?;
+    let (skills, models) = futures_util::join!(
+        client.call(ListSkillsMsg { cwd }),
+        client.call(ListModelsMsg {})
+    );
+    // What cannot be looked up is the agent's to understand.
+    let (Ok(skills), Ok(models)) = (skills, models) else {
+        return Ok(None);
+    };
+    let active = models.models.iter().find(|model| model.active);
+    let demonstration = active.is_none_or(|active| active.provider == "offline");
+    let mut names = skills.skills.iter().map(|skill| skill.name.as_str());
+    if names.any(|name| name == word) || demonstration && DEMONSTRATION.contains(&word) {
+        return Ok(None);
+    }
+    let names = skills.skills.iter().map(|skill| skill.name.as_str());
+    let hint = match nearest(word, COMMANDS.into_iter().chain(names)) {
+        Some(name) => format!("did you mean /{name}?"),
+        None => "/help lists the commands; more are in the chat of a terminal with a screen, and as `crabtalk` commands".to_owned(),
+    };
+    Ok(Some(format!(
+        "there is no command or skill /{word} here; {hint}"
+    )))
+}
