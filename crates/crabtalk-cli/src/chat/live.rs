@@ -8,6 +8,8 @@
 //! picker      conversations to switch to
 //! image       images that are shown to the agent
 //! runs        the runs that are followed
+//! join        what was said before, above what runs
+//! gone        a daemon that is gone, and what is said meanwhile
 //! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
 //! turn        to another conversation
@@ -23,8 +25,10 @@ mod ask;
 mod calls;
 mod changes;
 mod draw;
+mod gone;
 mod hear;
 mod image;
+mod join;
 mod keys;
 mod outage;
 mod picker;
@@ -44,6 +48,8 @@ use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
 use crabtalk_screen::{Canvas, Composer, Drawing, Heard, Raw, size};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use gone::Gone;
+use join::Joining;
 use outage::Outage;
 use picker::Picker;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
@@ -119,6 +125,8 @@ struct Live<'a> {
     context_window: Option<u64>,
     money: f64,
     outage: Outage,
+    gone: Gone,
+    joining: Joining,
     killing: bool,
     /// Until when another Ctrl-C leaves.
     leaving: Option<Instant>,
@@ -152,6 +160,8 @@ impl<'a> Live<'a> {
             }
         };
         let file = context.home.state_dir().join("chat_history");
+        // What a person wrote is theirs alone; whoever opens it next keeps its mode.
+        drop(crabtalk_files::open_to_append(&file));
         let history = FileBackedHistory::with_file(REMEMBERED_LINES, file).ok();
         let size = size();
         let now = Instant::now();
@@ -203,6 +213,8 @@ impl<'a> Live<'a> {
             context_window: None,
             money: 0.0,
             outage: Outage::default(),
+            gone: Gone::default(),
+            joining: Joining::default(),
             killing: false,
             leaving: None,
             branch: branch(&cwd),
@@ -248,7 +260,7 @@ impl<'a> Live<'a> {
                     self.done(done);
                     Go::On
                 }
-                news = self.runs.next(), if !self.runs.is_empty() => {
+                news = self.runs.next(), if !self.runs.is_empty() && !self.joining.waits() => {
                     self.news(news);
                     Go::On
                 }
@@ -365,6 +377,7 @@ impl<'a> Live<'a> {
             SHOWN_AT_START,
         ));
         if attach {
+            self.joining.begin();
             self.attach(None);
         }
     }

@@ -1,10 +1,12 @@
 //! The chat's screen, typed into and looked at (OPS-1).
 
-use crate::rig::{ModelServer, TestEnv, Tmux, entries, eventually, has_tools};
-use crabtalk_proto::{Client, ListAsksMsg};
+use crate::rig::{ModelServer, TestEnv, Tmux, entries, eventually, has_tools, stream_to_end};
+use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
-use rustix::process::{Signal, kill_process};
+use futures_util::StreamExt;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 
 const CHAT: &str = "\"$CRABTALK\"";
 
@@ -167,6 +169,10 @@ async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
     terminal.key("C-c");
     terminal.key("C-c");
     terminal.shows("ended with 0", 1).await;
+    // What was typed is nobody else's to read (OPS-5).
+    let typed = env.home.join("state/chat_history");
+    let mode = std::fs::metadata(&typed).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     let requests = model.requests().await;
     assert!(requests[1].to_string().contains("be brief"), "{requests:?}");
     assert!(!requests[0].to_string().contains("be brief"));
@@ -385,6 +391,85 @@ async fn guests_and_other_clients_are_shown_in_the_conversation() {
     terminal.shows("the daemon was started again", 1).await;
     terminal.types("still there?");
     terminal.shows("told me: still there?", 1).await;
+}
+
+#[tokio::test]
+async fn who_joins_in_mid_run_reads_once_what_was_said() {
+    if !has_tools("who_joins_in_mid_run_reads_once", &["tmux", "mkfifo"]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([
+        openai::text("The first answer."),
+        openai::tools("wait", &[("bash", json!({"command": "cat gate"}))]),
+        openai::text("The second answer."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.agent("crab", "permissions: { bash: allow }");
+    let _daemon = env.daemon().await;
+    env.shell("mkfifo gate").await;
+    let work = env.work.to_str().unwrap().to_owned();
+    let say = |words: &str| StreamMsg {
+        content: words.into(),
+        cwd: Some(work.clone()),
+        ..StreamMsg::default()
+    };
+    stream_to_end(&env, say("good day")).await;
+    let mut other = env.connect().await;
+    let mut run = std::pin::pin!(other.stream(say("go to the gate")));
+    loop {
+        let event = run.next().await.unwrap().unwrap();
+        if matches!(event.event, Some(stream_event::Event::ToolStart(_))) {
+            break;
+        }
+    }
+    let terminal = Tmux::sized(&env, CHAT, 80, 30);
+    terminal.shows("bash cat gate", 1).await;
+    env.shell("echo opened > gate").await;
+    let screen = terminal.shows("The second answer.", 1).await;
+    for once in [
+        "\u{203a} good day",
+        "The first answer.",
+        "\u{203a} go to the gate",
+        "bash cat gate",
+        "The second answer.",
+    ] {
+        assert_eq!(screen.matches(once).count(), 1, "{once}\n{screen}");
+    }
+    assert!(
+        screen.find("The first") < screen.find("go to the gate"),
+        "{screen}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_said_to_a_daemon_that_died_starts_another_and_is_answered() {
+    if !has_tools("what_is_said_to_a_daemon_that_died", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 40);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("good day");
+    terminal.shows("told me: good day", 1).await;
+    // While nothing runs.
+    daemon.kill().await;
+    terminal.shows("disconnected", 1).await;
+    terminal.types("are you there?");
+    terminal.shows("told me: are you there?", 1).await;
+    terminal.shows(IDLE, 1).await;
+    // In the middle of a run, as a word to it.
+    terminal.types("/slow 60000 it begins");
+    terminal.shows("Enter steers", 1).await;
+    terminal.shows("  I", 1).await;
+    let pid = std::fs::read_to_string(env.home.join("run/daemon.pid")).unwrap();
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    terminal.shows("disconnected", 1).await;
+    terminal.types("and now?");
+    terminal.shows("told me: and now?", 1).await;
+    env.run(&["daemon", "stop"]).await.ok();
 }
 
 #[tokio::test]

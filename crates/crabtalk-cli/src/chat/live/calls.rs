@@ -53,6 +53,8 @@ pub(super) enum Done {
     Archive(Result<ArchiveContent, Error>),
     /// An image of the clipboard, in a file.
     Clipboard(Result<PathBuf, String>),
+    /// A daemon answers, or why none could be started.
+    Started(Result<(), Error>),
     /// Asks that wait now.
     Asks(Vec<PendingAsk>),
     /// The person's own command ended.

@@ -27,6 +27,10 @@ impl Live<'_> {
     /// Takes news of the run in front.
     pub(super) fn news(&mut self, next: Next) {
         self.dirty = true;
+        match &next {
+            Some(Ok(RunNews::Event(event))) => self.page_before(event),
+            _ => self.page_whole(),
+        }
         match next {
             Some(Ok(RunNews::Event(event))) => self.run_event(&event),
             Some(Ok(RunNews::Lost { why })) => self.outage.lost(Heard::Run, why),
@@ -49,7 +53,14 @@ impl Live<'_> {
 
     /// The run in front can be followed no further.
     fn failed(&mut self, error: &Error) {
-        let attached = self.runs.front().is_some_and(|run| run.said.is_none());
+        let front = self.runs.front();
+        let (attached, unheard) = front.map_or((false, None), |run| {
+            let unheard = run.said.clone().filter(|_| run.number.is_none());
+            (run.said.is_none(), unheard)
+        });
+        if let (Error::NoDaemon(_), Some(said)) = (error, unheard) {
+            self.put_back(&said);
+        }
         // Nobody has said anything yet, or it is over already.
         if !(attached && error.code().is_some()) {
             self.transcript.problem(&error.to_string());
@@ -295,6 +306,7 @@ impl Live<'_> {
                 self.transcript.problem(&error.to_string());
             }
             Done::Learned(learned) => self.learned(*learned),
+            Done::Started(outcome) => self.started(outcome),
             Done::History(page) => self.show_history(page),
             Done::Changes(changes) => self.show_changes(changes),
             Done::Undone(undone) => self.show_undone(undone),
@@ -314,10 +326,13 @@ impl Live<'_> {
     /// The run ended before it could hear: then it is a message of its own.
     fn not_steered(&mut self, text: &str, error: &Error) {
         self.steers.retain(|waiting| waiting != text);
+        let gone = matches!(error, Error::NoDaemon(_)) && self.is_gone();
         match error.code() {
             Some(code::NOT_FOUND) => {
                 self.send(text.to_owned(), None, Shown::default(), text.to_owned());
             }
+            // It is held until there is one.
+            None if gone => self.send(text.to_owned(), None, Shown::default(), text.to_owned()),
             _ => self.transcript.problem(&error.to_string()),
         }
     }
@@ -336,12 +351,23 @@ impl Live<'_> {
     }
 
     fn show_history(&mut self, page: Result<HistoryPage, Error>) {
-        let page = match page {
-            Ok(page) => page,
-            // Nobody has said anything yet, or the daemon is older than that.
-            Err(error) if error.code().is_some() => return,
-            Err(error) => return self.transcript.problem(&error.to_string()),
-        };
+        match page {
+            Ok(page) => {
+                if let Some(page) = self.hold_page(page) {
+                    self.show_page(&page);
+                }
+            }
+            Err(error) => {
+                self.joining.arrives();
+                // Nobody has said anything yet, or the daemon is older than that.
+                if error.code().is_none() {
+                    self.transcript.problem(&error.to_string());
+                }
+            }
+        }
+    }
+
+    pub(super) fn show_page(&mut self, page: &HistoryPage) {
         if page.more {
             self.transcript.note("older messages: /history 50");
         }

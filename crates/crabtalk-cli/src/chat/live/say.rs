@@ -123,6 +123,9 @@ impl Live<'_> {
         if self.runs.is_empty() {
             self.since = Instant::now();
         }
+        if self.is_gone() {
+            return self.hold(request, said);
+        }
         self.runs.push(self.client.stream(request), said);
     }
 

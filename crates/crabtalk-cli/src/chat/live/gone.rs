@@ -1,0 +1,93 @@
+//! A daemon that is gone, and what a person says meanwhile.
+//!
+//! Invariants: nothing that a person said is lost: it is held until a daemon
+//! answers, or stands in the composer again; the daemon is started when the person
+//! says something, never before, since somebody may have stopped it on purpose.
+
+use super::calls::Done;
+use super::{Live, Runs};
+use crabtalk_client::{Client, Error, Starter};
+use crabtalk_proto::StreamMsg;
+
+/// A message that waits for a daemon.
+pub(super) struct Held {
+    request: StreamMsg,
+    said: String,
+}
+
+/// What is held until a daemon answers.
+#[derive(Default)]
+pub(super) struct Gone {
+    held: Vec<Held>,
+    /// Whether one is being started.
+    starts: bool,
+}
+
+impl Gone {
+    /// Sends what was held, in its order.
+    fn send(&mut self, client: &Client, runs: &mut Runs) {
+        for Held { request, said } in self.held.drain(..) {
+            runs.push(client.stream(request), said);
+        }
+    }
+}
+
+impl Live<'_> {
+    /// Whether no daemon of this machine is heard, and one has to be started.
+    pub(super) fn is_gone(&self) -> bool {
+        let is_here = self.client.endpoint().is_local();
+        is_here && (self.gone.starts || self.outage.why().is_some())
+    }
+
+    /// Holds a message, and sees to it that there is a daemon.
+    pub(super) fn hold(&mut self, request: StreamMsg, said: String) {
+        self.gone.held.push(Held { request, said });
+        if self.gone.starts {
+            return;
+        }
+        let starter = match (self.context.global.no_start, std::env::current_exe()) {
+            (true, _) => Err("no daemon runs, and --no-start forbids starting one".to_owned()),
+            (false, Ok(program)) => Ok(Starter::new(program, self.context.home.root())),
+            (false, Err(error)) => Err(format!("this program is not found any more: {error}")),
+        };
+        match starter {
+            Ok(starter) => {
+                self.gone.starts = true;
+                self.call(start(starter, self.client.clone()));
+            }
+            Err(why) => self.not_started(&why),
+        }
+    }
+
+    /// A daemon answers, or none could be started.
+    pub(super) fn started(&mut self, outcome: Result<(), Error>) {
+        self.gone.starts = false;
+        match outcome {
+            Ok(()) => {
+                self.since = std::time::Instant::now();
+                self.gone.send(&self.client, &mut self.runs);
+            }
+            Err(error) => self.not_started(&error.to_string()),
+        }
+    }
+
+    fn not_started(&mut self, why: &str) {
+        self.transcript.problem(why);
+        let said: Vec<String> = self.gone.held.drain(..).map(|held| held.said).collect();
+        self.put_back(&said.join("\n"));
+    }
+
+    /// What was not sent stands in the composer again, before what is there.
+    pub(super) fn put_back(&mut self, said: &str) {
+        let text = match self.composer.is_empty() {
+            true => said.to_owned(),
+            false => format!("{said}\n{}", self.composer.text()),
+        };
+        self.composer.set(&text);
+    }
+}
+
+/// What starting came to.
+async fn start(starter: Starter, client: Client) -> Done {
+    Done::Started(starter.start(&client).await)
+}
