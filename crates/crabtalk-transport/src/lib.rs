@@ -30,4 +30,4 @@ pub use tls::{
     connect_tls, fingerprint_of, make_certificate,
 };
 #[cfg(unix)]
-pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen};
+pub use unix::{Error, Peer, UnixConnection, UnixListener, connect, listen, listener};

@@ -242,6 +242,18 @@ fn sweep(folder: &Path) {
 
 /// Connects to the daemon that listens on `path`.
 pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
+    let (read, write) = open(path).await?.into_split();
+    Ok(Connection::new(read, write))
+}
+
+/// Which process a client that connects to `path` talks to, as the kernel knows
+/// it.
+pub async fn listener(path: &Path) -> Option<i32> {
+    open(path).await.ok()?.peer_cred().ok()?.pid()
+}
+
+/// A stream to whoever listens on `path`, or in its spare place.
+async fn open(path: &Path) -> Result<UnixStream, Error> {
     check_length(path, path)?;
     let mut connected = match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -260,10 +272,7 @@ pub async fn connect(path: &Path) -> Result<UnixConnection, Error> {
         connected = Ok(stream);
     }
     match connected {
-        Ok(stream) => {
-            let (read, write) = stream.into_split();
-            Ok(Connection::new(read, write))
-        }
+        Ok(stream) => Ok(stream),
         Err(error) if is_unanswered(&error) => Err(Error::NotListening {
             path: path.to_owned(),
         }),

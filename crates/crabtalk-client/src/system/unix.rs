@@ -36,8 +36,7 @@ pub(crate) async fn is_listening(socket: &Path) -> Result<bool, Error> {
 
 /// Which process listens there, as the kernel knows it.
 pub(crate) async fn peer_pid(socket: &Path) -> Option<i32> {
-    let stream = tokio::net::UnixStream::connect(socket).await.ok()?;
-    stream.peer_cred().ok()?.pid()
+    crabtalk_transport::listener(socket).await
 }
 
 /// Opens a log to write at its end, for its owner alone, and makes its folder.

@@ -149,7 +149,7 @@ rm "$home/filler"; step again ask 'the last words'; end
 /// Nobody starts the daemon but who asks for the history.
 const STARTED_BY_A_CLIENT: &str = r#"
 mount --bind "$home" "$home" && mount -o remount,bind,ro "$home" || exit 8
-step reads history; step ends daemon stop
+step reads history; step ends daemon stop; step gone daemon status
 "#;
 
 /// What each step said, its name first; `None` where no mounts may be made.
@@ -205,14 +205,18 @@ async fn a_client_starts_the_daemon_on_a_read_only_disk() {
     let Some(told) = on_a_disk(test, STARTED_BY_A_CLIENT).await else {
         return;
     };
-    let [_, reads, ends] = &told[..] else {
+    let [_, reads, ends, gone] = &told[..] else {
         panic!("{told:#?}");
     };
     assert!(
         reads.contains("the first words") && reads.ends_with("exit 0\n"),
         "{reads}"
     );
-    assert!(ends.ends_with("exit 0\n"), "{ends}");
+    assert!(
+        ends.contains("the daemon has ended") && ends.ends_with("exit 0\n"),
+        "{ends}"
+    );
+    assert!(gone.ends_with("exit 3\n"), "{gone}");
 }
 
 #[tokio::test]
