@@ -46,11 +46,12 @@ pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Creates a folder and those above it. Something else in the place of one of
+/// Creates a folder and those above it, for their owner alone: what lies in the
+/// home is nobody else's, whoever may enter the home (OPS-5). Something else in the place of one of
 /// them is told apart from a file that is there already.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     let in_place = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-    match fs::create_dir_all(folder) {
+    match system::create_private(folder) {
         Err(error) if in_place(&error) => Err(io::Error::new(
             io::ErrorKind::NotADirectory,
             "something else is where its folder should be",

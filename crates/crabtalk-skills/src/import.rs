@@ -61,7 +61,7 @@ pub struct Skipped {
 /// with `replace` put in its place.
 pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Error> {
     let from = disk::canonical_folder(from)?;
-    fs::create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
+    crabtalk_files::create_folder(to).map_err(|e| Error::io("create", to, e))?;
     let to = disk::canonical_folder(to)?;
     let found = scan(&from);
     let mut report = ImportReport {
@@ -230,7 +230,7 @@ fn copy_file(from: &Path, path: &str, copy: &Path) -> io::Result<()> {
         .map_err(|t| io::Error::other(format!("{path} {}", t.what)))?;
     let target = copy.join(path);
     if let Some(folder) = target.parent() {
-        fs::create_dir_all(folder)?;
+        crabtalk_files::create_folder(folder)?;
     }
     let metadata = source.metadata()?;
     let mut file = system::create_private(&target)?;

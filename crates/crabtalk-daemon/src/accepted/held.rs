@@ -4,6 +4,7 @@
 //! anything is put back in its place, so that a crash loses neither.
 
 use super::tree::{Item, Kind};
+use crabtalk_files::{Existing, create_folder};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::io;
@@ -54,19 +55,19 @@ impl Held {
     /// Takes what was changed out of the home, into a folder of its own.
     pub(super) fn take(&self, home: &Path, folder: &Path) -> io::Result<()> {
         let own = folder.join(&self.id);
-        fs::create_dir_all(&own)?;
+        create_folder(&own)?;
         let about = serde_json::to_vec(self).map_err(io::Error::other)?;
-        fs::write(own.join(ABOUT), about)?;
+        crabtalk_files::write(&own.join(ABOUT), &about, Existing::Replace)?;
         for change in &self.changes {
             let Some(after) = &change.after else { continue };
             let (from, to) = (home.join(&change.path), self.content(folder, change));
             if let Some(above) = to.parent() {
-                fs::create_dir_all(above)?;
+                create_folder(above)?;
             }
             match after.kind {
                 // What is in it comes by itself, and came before.
                 Kind::Folder => {
-                    fs::create_dir_all(&to)?;
+                    create_folder(&to)?;
                     if !matches!(
                         &change.before,
                         Some(Item {
@@ -96,14 +97,14 @@ impl Held {
             if matches!(after.kind, Kind::Folder) {
                 if !to.is_dir() || to.is_symlink() {
                     remove(&to)?;
-                    fs::create_dir_all(&to)?;
+                    create_folder(&to)?;
                 }
             } else {
                 if to.is_dir() && !to.is_symlink() {
                     remove(&to)?;
                 }
                 if let Some(above) = to.parent() {
-                    fs::create_dir_all(above)?;
+                    create_folder(above)?;
                 }
                 move_to(&from, &to)?;
             }
@@ -131,7 +132,7 @@ pub(super) fn restore(
             Kind::Folder => {
                 if !to.is_dir() || to.is_symlink() {
                     remove(&to)?;
-                    fs::create_dir_all(&to)?;
+                    create_folder(&to)?;
                 }
             }
             Kind::File { sha256, kept: true } => {

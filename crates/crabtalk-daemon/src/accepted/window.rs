@@ -55,7 +55,7 @@ impl Inner {
             }
             // Not synced: what a power cut takes, a restart records anew.
             let unfinished = file.with_extension("part");
-            fs::create_dir_all(self.place("objects"))?;
+            crabtalk_files::create_folder(&self.place("objects"))?;
             // Private: the configuration may hold keys (OPS-5).
             let mut private = fs::OpenOptions::new();
             let private = private.write(true).create(true).truncate(true).mode(0o600);
@@ -184,7 +184,7 @@ impl Inner {
     }
 
     pub(super) fn put_aside(&self, id: &str) -> io::Result<()> {
-        fs::create_dir_all(self.refused())?;
+        crabtalk_files::create_folder(&self.refused())?;
         let mut old: Vec<_> = fs::read_dir(self.refused())?.flatten().collect();
         old.sort_by_key(fs::DirEntry::file_name);
         for oldest in old.iter().take((old.len() + 1).saturating_sub(MAX_REFUSED)) {

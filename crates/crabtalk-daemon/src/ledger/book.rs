@@ -137,7 +137,7 @@ impl Book {
         let mut line = Vec::with_capacity(LINE_BYTES);
         push_line(&mut line, entry);
         if self.file.is_none() {
-            fs::create_dir_all(&self.folder)?;
+            crabtalk_files::create_folder(&self.folder)?;
             let open = crabtalk_files::open_to_append(&path(&self.folder, self.date));
             self.file = Some(open?);
         }

@@ -38,6 +38,10 @@ pub(crate) fn other_kind(file: &File) -> io::Result<Option<&'static str>> {
     })
 }
 
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
 /// A folder cannot be opened there, and its names last by themselves.
 pub(crate) fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())

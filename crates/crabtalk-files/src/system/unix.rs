@@ -2,9 +2,9 @@
 
 use crate::read::Error;
 use rustix::fs::{FileType, Mode, OFlags};
-use std::fs::{File, Metadata};
+use std::fs::{DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -49,6 +49,11 @@ pub(crate) fn other_kind(file: &File) -> io::Result<Option<&'static str>> {
         FileType::CharacterDevice | FileType::BlockDevice => Some("a device"),
         FileType::Symlink | FileType::Unknown => Some("something else"),
     })
+}
+
+/// Creates a folder and those above it, for their owner alone (0700).
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Makes what was done to a folder's names last.

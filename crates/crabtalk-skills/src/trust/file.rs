@@ -262,7 +262,7 @@ impl TrustFile {
             Some(_) | None => Path::new("."),
         };
         let io = |action, e| Error::io(action, &self.path, e);
-        fs::create_dir_all(folder).map_err(|e| io("write", e))?;
+        crabtalk_files::create_folder(folder).map_err(|e| io("write", e))?;
         let lock =
             system::open_lock(&self.path.with_extension("lock")).map_err(|e| io("lock", e))?;
         // Held for one small write; closing the file ends it.

@@ -145,7 +145,7 @@ impl Shared {
             let path = path.to_owned();
             |source| Error::Write { path, source }
         };
-        std::fs::create_dir_all(&self.state).map_err(failed(&self.state))?;
+        crabtalk_files::create_folder(&self.state).map_err(failed(&self.state))?;
         for file in &self.spec.kind.files {
             // Its name is a name, wherever it seems to lead.
             let name = Path::new(&file.name).file_name().unwrap_or_default();

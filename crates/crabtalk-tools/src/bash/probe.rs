@@ -73,7 +73,7 @@ impl Probe<'_> {
         // In the closed home, where no command can disturb it: walls that are
         // not found are not built.
         let state = self.home.join("state");
-        std::fs::create_dir_all(&state).map_err(|e| e.to_string())?;
+        crabtalk_files::create_folder(&state).map_err(|e| e.to_string())?;
         let output = self.shell.run(Order {
             key: None,
             command: ":".into(),

@@ -163,3 +163,56 @@ async fn a_missing_key_is_named_and_never_replaced_by_the_demonstration() {
     let says = env.run(&["ask", "hello"]).await.fails(1);
     assert!(says.contains("SURELY_NOT_SET"), "{says}");
 }
+
+/// Everything below a folder that somebody else may read, write or enter.
+fn open_to_others(folder: &Path, found: &mut Vec<String>) {
+    for item in std::fs::read_dir(folder).unwrap().flatten() {
+        let metadata = item.path().symlink_metadata().unwrap();
+        let mode = metadata.permissions().mode();
+        if !metadata.is_symlink() && mode & 0o077 != 0 {
+            found.push(format!("{} {:o}", item.path().display(), mode & 0o777));
+        }
+        if metadata.is_dir() {
+            open_to_others(&item.path(), found);
+        }
+    }
+}
+
+/// Whoever may enter the home, because its owner says so (OPS-5).
+#[tokio::test]
+async fn what_is_in_the_home_is_its_owners_alone() {
+    let env = TestEnv::new();
+    let prompt = "---\npermissions: { bash: allow, write: allow }\n---\nYou help.\n";
+    let agent = env.run_with(&["agents", "new", "crab", "--file", "-"], Some(prompt));
+    agent.await.ok();
+    let writes = "/tool write {\"path\":\"a.txt\",\"content\":\"a\"}";
+    let long =
+        "/tool bash {\"command\":\"head -c 300000 /dev/zero | tr '\\\\0' x; echo z > b.txt\"}";
+    let event = ["subscriptions", "add", "build:*"];
+    for arguments in [
+        &["ask", writes][..],
+        &["ask", long],
+        &["compact"],
+        &["search", "words"],
+        &["memory", "add", "tea", "green"],
+        &["cron", "add", "@daily", "say hello"],
+        &["cron", "run", "1"],
+        &event,
+        &["publish", "build:red", "main is red"],
+        &["approvals"],
+        &["--as", "bob", "ask", "hello"],
+        &["--as", "bob", "conversations", "rm"],
+        &["config", "set", "limits.crons", "7"],
+    ] {
+        let output = env.run(arguments).await;
+        assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
+    }
+    env.run(&["daemon", "stop"]).await.ok();
+    let mut found = Vec::new();
+    open_to_others(&env.home, &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+    for made in ["ledger", "cron", "changes", "recall"] {
+        let made = env.home.join("state").join(made);
+        assert!(made.is_dir(), "{}", made.display());
+    }
+}
