@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 
@@ -21,6 +21,11 @@ const MAX_LOG_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Levels unless `CRABTALK_LOG` says otherwise.
 const DEFAULT_LEVEL: tracing::Level = tracing::Level::INFO;
+
+/// The library that talks to MCP servers logs each message of a server's as it is, at
+/// the level of news: a server that never stops talking would push everything else out
+/// of the log. What matters of it our own crate says.
+const TALKS_TOO_MUCH: &str = "rmcp";
 
 /// What prevents the file from being written for now is told and no reason not
 /// to start: a disk that is full or read-only may be read (STORE-5).
@@ -34,7 +39,10 @@ pub(crate) fn init(path: &Path, to_stderr: bool) {
     let levels = std::env::var("CRABTALK_LOG").ok();
     let filter = levels
         .and_then(|levels| levels.parse().ok())
-        .unwrap_or_else(|| Targets::new().with_default(DEFAULT_LEVEL));
+        .unwrap_or_else(|| {
+            let levels = Targets::new().with_default(DEFAULT_LEVEL);
+            levels.with_target(TALKS_TOO_MUCH, LevelFilter::OFF)
+        });
     let layer = fmt::layer()
         .with_ansi(false)
         .fmt_fields(Quoted)

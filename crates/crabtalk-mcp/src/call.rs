@@ -1,7 +1,8 @@
 //! One call of a tool: it ends with an answer, in time, or with its link.
 //!
 //! Invariants: a call that is dropped is cancelled at the server; while a person
-//! is asked, the call's time stands still.
+//! is asked, the call's time stands still; a server has so many calls at once, and
+//! asks so many questions in each.
 
 use crate::elicit;
 use crate::handler::{Answered, Heard};
@@ -13,11 +14,12 @@ use rmcp::model::{
     ClientRequest, JsonObject, ProgressNotificationParam, RequestId, RequestMetaObject,
     ServerResult,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use rmcp::transport::streamable_http_client::AuthRequiredError;
 use serde_json::Value;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::SemaphorePermit;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
 /// A call that shows progress may take so many times its silence, then it ends.
@@ -32,6 +34,9 @@ const MAX_MESSAGE: usize = 200;
 /// How long telling a server of a cancellation may take.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
 
+/// Questions that a person is asked in one call; the others are declined.
+const MAX_QUESTIONS: usize = 16;
+
 /// What is called.
 pub(crate) struct Wanted<'a> {
     pub(crate) settings: &'a Settings,
@@ -45,11 +50,12 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Tells the server when nobody waits any more.
-struct CancelOnDrop<'a> {
-    peer: &'a Peer<RoleClient>,
-    tasks: &'a TaskTracker,
-    id: Option<RequestId>,
-    why: &'static str,
+pub(crate) struct CancelOnDrop<'a> {
+    pub(crate) peer: &'a Peer<RoleClient>,
+    pub(crate) tasks: &'a TaskTracker,
+    /// `None` once there is nothing to cancel.
+    pub(crate) id: Option<RequestId>,
+    pub(crate) why: &'static str,
 }
 
 impl Drop for CancelOnDrop<'_> {
@@ -67,6 +73,35 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
+/// A call that is under way, and its turn.
+type Begun<'a> = (SemaphorePermit<'a>, RequestHandle<RoleClient>);
+
+/// Sends a call when its turn comes, within the call's time.
+async fn begin<'a>(
+    link: &'a Link,
+    raw: &str,
+    arguments: JsonObject,
+    meta: Option<JsonObject>,
+    settings: &Settings,
+) -> Result<Begun<'a>, String> {
+    let mut params = CallToolRequestParams::new(raw.to_owned());
+    params.arguments = Some(arguments);
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let mut options = PeerRequestOptions::no_options();
+    options.meta = meta.map(RequestMetaObject::from);
+    let begun = async {
+        let turn = link.turns.acquire().await;
+        let turn = turn.expect("the semaphore is never closed");
+        let sent = link.peer.send_cancellable_request(request, options).await;
+        sent.map(|handle| (turn, handle))
+            .map_err(|e| failed(&e, link))
+    };
+    tokio::select! {
+        begun = timeout(settings.timeout, begun) => begun.unwrap_or_else(|_| Err(late(settings))),
+        () = link.gone.cancelled() => Err(gone(link)),
+    }
+}
+
 /// Calls a tool.
 pub(crate) async fn call(
     link: &Link,
@@ -74,16 +109,17 @@ pub(crate) async fn call(
     wanted: Wanted<'_>,
     caller: &dyn Caller,
 ) -> Result<CallToolResult, String> {
-    let silence = wanted.settings.timeout;
-    let mut params = CallToolRequestParams::new(wanted.raw.to_owned());
-    params.arguments = Some(wanted.arguments);
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    let mut options = PeerRequestOptions::no_options();
-    options.meta = wanted.meta.map(RequestMetaObject::from);
-    let sent = link.peer.send_cancellable_request(request, options).await;
-    let mut handle = sent.map_err(|e| failed(&e, link))?;
+    let Wanted {
+        settings,
+        raw,
+        arguments,
+        meta,
+        conversation,
+    } = wanted;
+    let silence = settings.timeout;
+    let (_turn, mut handle) = begin(link, raw, arguments, meta, settings).await?;
     let (token, id) = (handle.progress_token.0.clone(), handle.id.clone());
-    let (mut heard, _listening) = link.calls.listen(token, id.clone(), wanted.conversation);
+    let (mut heard, _listening) = link.calls.listen(token, id.clone(), conversation);
     let mut cancel = CancelOnDrop {
         peer: &link.peer,
         tasks,
@@ -92,7 +128,7 @@ pub(crate) async fn call(
     };
     let mut until = Instant::now() + silence;
     let mut at_most = Instant::now() + silence * MAX_TURNS;
-    let mut told = None;
+    let (mut told, mut questions) = (None, 0);
     loop {
         tokio::select! {
             biased;
@@ -105,11 +141,15 @@ pub(crate) async fn call(
                         caller.progress(progress(params));
                     }
                 }
-                Heard::Question { message, schema, answer } => {
-                    let asked = Instant::now();
-                    let server = &wanted.settings.name;
-                    let answered = answered(link, server, &message, &schema, caller).await?;
+                Heard::Question { answer, .. } if questions >= MAX_QUESTIONS => {
                     // Its call may have ended meanwhile.
+                    let _ = answer.send(Answered::Decline);
+                }
+                Heard::Question { message, schema, answer } => {
+                    questions += 1;
+                    let asked = Instant::now();
+                    let server = &settings.name;
+                    let answered = answered(link, server, &message, &schema, caller).await?;
                     let _ = answer.send(answered);
                     until = Instant::now() + silence;
                     at_most += asked.elapsed();
@@ -127,13 +167,15 @@ pub(crate) async fn call(
             }
             () = sleep_until(until.min(at_most)) => {
                 cancel.why = "it took too long";
-                return Err(format!(
-                    "no answer within {} s: the call was cancelled (timeout_secs of [mcp.{}])",
-                    silence.as_secs(), wanted.settings.name
-                ));
+                return Err(late(settings));
             }
         }
     }
+}
+
+fn late(settings: &Settings) -> String {
+    let (secs, name) = (settings.timeout.as_secs(), &settings.name);
+    format!("no answer within {secs} s: the call was cancelled (timeout_secs of [mcp.{name}])")
 }
 
 /// Why a connection has ended under a call.

@@ -14,6 +14,7 @@ use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Ro
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Signs of life of a call that wait to be told; more than a stream shows.
@@ -179,8 +180,13 @@ impl ClientHandler for Handler {
             schema,
             answer,
         };
-        if tell.send(question).await.is_err() {
-            return Ok(ElicitResult::new(ElicitationAction::Cancel));
+        match tell.try_send(question) {
+            Ok(()) => {}
+            // So many more than a person is asked at a time wait already.
+            Err(TrySendError::Full(_)) => return Ok(declined),
+            Err(TrySendError::Closed(_)) => {
+                return Ok(ElicitResult::new(ElicitationAction::Cancel));
+            }
         }
         Ok(match answered.await {
             Ok(Answered::Accept(content)) => {

@@ -5,6 +5,7 @@
 //! whoever owns the server, so that a death is noticed at once; a token is sent to
 //! the address that it is for, and what it is refused with is tried once more.
 
+use crate::bounds::State;
 use crate::oauth::{NoToken, Tokens};
 use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
@@ -85,6 +86,8 @@ pub(crate) struct Streamable {
     /// Cancelled when nobody waits for this connection any more: the library's task
     /// would wait for a handshake's answer for as long as the server keeps silent.
     pub(crate) over: CancellationToken,
+    /// What the server has asked.
+    pub(crate) state: Arc<State>,
 }
 
 type Failure = StreamableHttpError<HttpError>;
@@ -178,7 +181,16 @@ impl Streamable {
             std::task::Poll::Ready(None)
         });
         let bytes = bounded(body).chain(end);
-        SseStream::from_bytes_stream(bytes.boxed()).boxed()
+        let events = SseStream::from_bytes_stream(bytes.boxed());
+        let state = Arc::clone(&self.state);
+        let when_there_is_room = stream::unfold(events, move |mut events| {
+            let state = Arc::clone(&state);
+            async move {
+                state.room().await;
+                Some((events.next().await?, events))
+            }
+        });
+        when_there_is_room.boxed()
     }
 }
 

@@ -13,6 +13,7 @@
 //! Absent on purpose: permission and scope, which the gate has; where the
 //! configuration lies; what a port file's folder looks like.
 
+mod bounds;
 mod call;
 mod elicit;
 mod handler;

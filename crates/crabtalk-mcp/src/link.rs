@@ -3,6 +3,7 @@
 //! Invariant: whoever holds a [`Link`] only calls; the task that owns the server
 //! holds the [`Connection`] and ends it, and then every call of the link ends.
 
+use crate::bounds::{Bounded, State, Stuck};
 use crate::handler::{Calls, Handler, HttpTransport};
 use crate::http::{Http, MAX_EVENT, Streamable};
 use crate::loopback::Loopback;
@@ -22,7 +23,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -39,6 +40,13 @@ const END_WITHIN: Duration = Duration::from_millis(500);
 /// itself meanwhile.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
+/// Calls that one server has at once: those of a crowd of conversations, each of which
+/// may be a connection. Others wait for their turn.
+const MAX_CALLS: usize = 128;
+
+/// Requests beside calls: pings, lists, and what is about to end.
+const BESIDE_CALLS: usize = 8;
+
 /// How often that is tried; a server that is gone is connected anew.
 const TIMES: usize = 4;
 
@@ -46,6 +54,8 @@ const TIMES: usize = 4;
 pub(crate) struct Link {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) calls: Arc<Calls>,
+    /// Whose turn it is to call.
+    pub(crate) turns: Semaphore,
     /// Cancelled when the connection is no more.
     pub(crate) gone: CancellationToken,
     /// Name and version.
@@ -81,6 +91,8 @@ pub(crate) struct Connection {
     done: BoxFuture<'static, ()>,
     is_done: bool,
     child: Option<Child>,
+    /// Cancelled when the program takes nothing from its pipe.
+    stuck: CancellationToken,
     pub(crate) complaints: Complaints,
     /// The list of tools changed.
     pub(crate) changed: Arc<Notify>,
@@ -145,6 +157,7 @@ struct Attempt {
     complaints: Complaints,
     tokens: Option<Arc<Tokens>>,
     doubt: Arc<Notify>,
+    stuck: CancellationToken,
     /// Ends what is under way over HTTP.
     over: CancellationToken,
 }
@@ -176,13 +189,16 @@ impl Attempt {
                 (url.clone(), sensitive(headers)?, http, self.tokens.clone())
             }
         };
+        let state = State::new();
         let client = Streamable {
             http,
+            state: Arc::clone(&state),
             doubt: Arc::clone(&self.doubt),
             tokens,
             over: self.over.clone(),
         };
         let transport = HttpTransport::with_client(client, transport(&url, headers));
+        let transport = Bounded::http(transport, state);
         Ok(serve_client_with_ct(handler, transport, stop).await)
     }
 
@@ -199,6 +215,11 @@ impl Attempt {
         self.complaints = started.complaints;
         let pipes = AsyncRwTransport::new_client(started.reads, started.writes)
             .with_max_line_length(MAX_LINE);
+        let stuck = Stuck {
+            after: settings.timeout,
+            tell: self.stuck.clone(),
+        };
+        let pipes = Bounded::pipes(pipes, stuck);
         let child = self.child.insert(started.child);
         tokio::select! {
             served = serve_client_with_ct(handler, pipes, stop) => Ok(served),
@@ -246,6 +267,7 @@ impl Connection {
             complaints: Complaints::default(),
             tokens: means.tokens(settings),
             doubt: Arc::clone(&doubt),
+            stuck: CancellationToken::new(),
             over,
         };
         let running = match attempt.shake_hands(means, settings, handler, stop).await? {
@@ -258,6 +280,7 @@ impl Connection {
         let server = info.as_ref().and_then(|info| info.server_info.as_ref());
         let link = Link {
             calls,
+            turns: Semaphore::new(MAX_CALLS),
             gone: CancellationToken::new(),
             server: server.map_or_else(String::new, |s| format!("{} {}", s.name, s.version)),
             protocol: info
@@ -277,6 +300,7 @@ impl Connection {
             done,
             is_done: false,
             child: attempt.child,
+            stuck: attempt.stuck,
             complaints: attempt.complaints,
             changed,
             doubt,
@@ -292,6 +316,7 @@ impl Connection {
         match &mut self.child {
             Some(child) => tokio::select! {
                 end = child.wait() => ended(&end, &self.complaints),
+                () = self.stuck.cancelled() => with_complaints(STUCK.into(), &self.complaints),
                 () = &mut self.done => {
                     self.is_done = true;
                     with_complaints(CLOSED.into(), &self.complaints)
@@ -325,6 +350,8 @@ impl Connection {
 
 const CLOSED: &str = "it closed the connection";
 
+const STUCK: &str = "it reads nothing from its standard input";
+
 impl Drop for Link {
     fn drop(&mut self) {
         self.gone.cancel();
@@ -340,6 +367,7 @@ fn transport(
     again.max_times = Some(TIMES);
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
+        .max_concurrent_requests(MAX_CALLS + BESIDE_CALLS)
         .max_sse_event_size(MAX_EVENT);
     config.retry_config = Arc::new(again);
     config

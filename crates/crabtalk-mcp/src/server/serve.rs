@@ -3,10 +3,12 @@
 
 use super::Phase;
 use super::life::{Over, Work, refused};
+use crate::call::CancelOnDrop;
 use crate::link::{Connection, Link, NotOpened};
 use crate::loopback;
 use crate::settings::Reach;
 use rmcp::model::{ClientRequest, PingRequest};
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -105,10 +107,24 @@ impl Work {
 
     async fn ping(&self, link: &Link) -> bool {
         let request = ClientRequest::PingRequest(PingRequest::default());
-        let asked = timeout(self.pace.answer, link.peer.send_request(request)).await;
-        match asked {
+        let (peer, tasks) = (&link.peer, &self.means.tasks);
+        let asked = async {
+            let options = PeerRequestOptions::no_options();
+            let mut sent = peer.send_cancellable_request(request, options).await?;
+            // One that hangs is not asked a second thing before it forgets the first.
+            let mut cancel = CancelOnDrop {
+                peer,
+                tasks,
+                id: Some(sent.id.clone()),
+                why: "the answer took too long",
+            };
+            let answer = (&mut sent.rx).await;
+            cancel.id = None;
+            answer.unwrap_or(Err(ServiceError::TransportClosed))
+        };
+        match timeout(self.pace.answer, asked).await {
             // One that refuses pings is alive.
-            Ok(Ok(_) | Err(rmcp::ServiceError::McpError(_))) => true,
+            Ok(Ok(_) | Err(ServiceError::McpError(_))) => true,
             Ok(Err(_)) | Err(_) => false,
         }
     }

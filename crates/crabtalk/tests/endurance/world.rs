@@ -23,7 +23,17 @@ pub(crate) struct World {
     dir: TempDir,
     /// What the daemon logs.
     log: &'static str,
+    /// What else is in the daemon's environment.
+    more: &'static [(&'static str, &'static str)],
 }
+
+/// Looks at memory follow each other soon, and threads keep nothing of what they freed
+/// for themselves, which the C library would count as handed out: up to 0.2 MiB for
+/// each thread for file work, of which there may be seventy.
+const COUNTED: &[(&str, &str)] = &[
+    ("CRABTALK_MEMORY_MS", "250"),
+    ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"),
+];
 
 pub(crate) struct Daemon {
     child: Child,
@@ -41,7 +51,11 @@ impl World {
     /// A home whose agent may do what it likes and asks the model at `url`.
     pub(crate) fn new(url: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("cte").tempdir().unwrap();
-        let world = Self { dir, log: "error" };
+        let world = Self {
+            dir,
+            log: "error",
+            more: &[],
+        };
         fs::create_dir_all(world.home().join("config/agents")).unwrap();
         fs::write(
             world.home().join("config/config.toml"),
@@ -59,19 +73,25 @@ impl World {
         world
     }
 
-    /// The same, where the daemon tells now and then what its heap has handed out.
+    /// The same, where the daemon tells several times a second what its heap has
+    /// handed out, to the byte.
     pub(crate) fn telling_of_its_heap(self) -> Self {
         let log = "error,crabtalk_daemon::heap=debug";
-        Self { log, ..self }
+        let more = COUNTED;
+        Self { log, more, ..self }
     }
 
-    /// What the daemon's heap has handed out, each time that it told so, in KiB;
-    /// nothing where the system does not say.
-    pub(crate) fn heap_kib(&self) -> Vec<u64> {
+    /// What the daemon's heap has handed out, each time that it told so, in KiB, and
+    /// for how many conversations; nothing where the system does not say.
+    pub(crate) fn heap_kib(&self) -> Vec<(u64, u64)> {
         let log = fs::read_to_string(self.home().join("logs/daemon.log")).unwrap_or_default();
-        let told = log.lines().filter_map(|line| line.rsplit_once("in_use="));
-        let bytes = told.filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok());
-        bytes.map(|bytes| bytes / 1024).collect()
+        let told = log.lines().filter_map(|line| {
+            let (_, told) = line.rsplit_once("conversations=")?;
+            let (conversations, bytes) = told.split_once(" in_use=")?;
+            let bytes: u64 = bytes.trim().parse().ok()?;
+            Some((conversations.parse().ok()?, bytes / 1024))
+        });
+        told.collect()
     }
 
     /// Writes a file below the home.
@@ -104,6 +124,7 @@ impl World {
             // As long as a call may be silent: on a crowded machine a component to
             // which nothing happens may be as slow with a ping.
             .env("CRABTALK_MCP_PING_MS", "60000")
+            .envs(self.more.iter().copied())
             .current_dir(self.dir.path());
         command
     }

@@ -2,6 +2,7 @@
 
 mod components;
 mod everything;
+mod floods;
 mod gate;
 mod hostile;
 mod import;
@@ -9,6 +10,7 @@ mod login;
 mod memory;
 mod programs;
 mod protocol;
+mod rogue;
 
 use crate::rig::{TestEnv, chunks, eventually, stream_to_end};
 use crabtalk_proto::stream_event::Event;

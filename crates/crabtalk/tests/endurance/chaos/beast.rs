@@ -13,6 +13,10 @@ use tokio_util::sync::CancellationToken;
 /// more.
 const REST_MS: (u64, u64) = (1_000, 6_000);
 
+/// The same for the program of the configuration, before whose next start there is a
+/// pause that grows.
+const PROGRAM_REST_MS: (u64, u64) = (3_000, 4_000);
+
 /// How long one stays dead, or stopped, at most.
 const AWAY_MS: u64 = 3_000;
 
@@ -130,46 +134,46 @@ impl Beast {
         let mut tally = Tally::default();
         while !until.is_cancelled() {
             let rest = Duration::from_millis(REST_MS.0 + chance.below(REST_MS.1));
-            tokio::select! {
-                () = until.cancelled() => break,
-                () = tokio::time::sleep(rest) => {}
+            for_a_while(rest, &until).await;
+            if until.is_cancelled() {
+                break;
             }
             let away = Duration::from_millis(chance.below(AWAY_MS));
             match chance.below(6) {
                 0 => {
-                    self.dies(away).await;
+                    self.dies(away, &until).await;
                     self = Self::start(&world, &self.name, Some(self.port)).await;
                     tally.killed += 1;
                 }
                 1 => {
-                    self.dies(away).await;
+                    self.dies(away, &until).await;
                     self = Self::start(&world, &self.name, None).await;
                     tally.moved += 1;
                 }
                 2 => {
                     signal(&self.child, Signal::STOP);
-                    tokio::time::sleep(away).await;
+                    for_a_while(away, &until).await;
                     signal(&self.child, Signal::CONT);
                     tally.stopped += 1;
                 }
                 3 => {
                     signal(&self.child, Signal::STOP);
-                    tokio::time::sleep(away).await;
-                    self.dies(Duration::ZERO).await;
+                    for_a_while(away, &until).await;
+                    self.dies(Duration::ZERO, &until).await;
                     self = Self::start(&world, &self.name, None).await;
                     tally.killed_while_stopped += 1;
                 }
                 4 => {
                     // Both run for a moment.
                     let next = Self::start(&world, &self.name, None).await;
-                    self.dies(Duration::ZERO).await;
+                    self.dies(Duration::ZERO, &until).await;
                     self = next;
                     tally.replaced += 1;
                 }
                 _ => {
                     // As one that is ended in order.
                     fs::remove_file(port_file(&world, &self.name)).unwrap();
-                    self.dies(away).await;
+                    self.dies(away, &until).await;
                     self = Self::start(&world, &self.name, None).await;
                     tally.withdrawn += 1;
                 }
@@ -179,15 +183,23 @@ impl Beast {
     }
 
     /// `kill -9`, and a while in which nobody is there.
-    async fn dies(&mut self, away: Duration) {
+    async fn dies(&mut self, away: Duration, until: &CancellationToken) {
         self.child.kill().await.unwrap();
-        tokio::time::sleep(away).await;
+        for_a_while(away, until).await;
     }
 
     /// Ends it for good.
     pub(super) async fn end(mut self, world: &World) {
         fs::remove_file(port_file(world, &self.name)).unwrap();
         self.child.kill().await.unwrap();
+    }
+}
+
+/// So long, and no longer than things happen at all.
+async fn for_a_while(time: Duration, until: &CancellationToken) {
+    tokio::select! {
+        () = until.cancelled() => {}
+        () = tokio::time::sleep(time) => {}
     }
 }
 
@@ -203,7 +215,8 @@ pub(super) async fn kill_programs(
 ) -> u64 {
     let (mut killed, mut seen) = (0, 0);
     while !until.is_cancelled() {
-        tokio::time::sleep(Duration::from_millis(500 + chance.below(3_000))).await;
+        let rest = Duration::from_millis(PROGRAM_REST_MS.0 + chance.below(PROGRAM_REST_MS.1));
+        for_a_while(rest, &until).await;
         let starts = fs::read_to_string(world.folder().join("starts")).unwrap_or_default();
         let starts: Vec<i32> = starts.lines().filter_map(|pid| pid.parse().ok()).collect();
         // One that was killed, or has ended since, is nobody's number.

@@ -1,6 +1,7 @@
 //! Servers that mean harm: each costs its own tools, and no more of the daemon than
 //! the limits say.
 
+use super::rogue::{Does, Rogue, lists, request, tool};
 use super::{allowing, call, comes_to_be, components};
 use crate::rig::{TestEnv, eventually, within};
 use crabtalk_proto::{Client, ComponentInfo, Ping, TestMcpMsg};
@@ -8,171 +9,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-
-/// What a server does with a request.
-enum Does {
-    Answers(Value),
-    /// A gibibyte, as one JSON text or as one event.
-    Floods {
-        kind: &'static str,
-    },
-}
-
-type Behaviour = dyn Fn(&str, &Value) -> Does + Send + Sync;
-
-/// A server on the loopback that behaves as it likes.
-struct Hostile {
-    port: u16,
-    /// How often it has said that its tools changed.
-    announced: Arc<AtomicU64>,
-    /// Bytes of floods that were taken.
-    flooded: Arc<AtomicU64>,
-    _task: JoinSet<()>,
-}
-
-const A_GIBIBYTE: u64 = 1 << 30;
-
-impl Hostile {
-    /// `announces`: it says all the time that its tools changed.
-    async fn start(behaves: Box<Behaviour>, announces: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (announced, flooded) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let (behaves, counts) = (Arc::new(behaves), (Arc::clone(&announced), flooded.clone()));
-        let mut task = JoinSet::new();
-        task.spawn(async move {
-            let mut connections = JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (behaves, counts) = (Arc::clone(&behaves), counts.clone());
-                connections.spawn(async move {
-                    // Whoever hangs up has had enough.
-                    let _ = serve(stream, &**behaves, &counts.0, &counts.1, announces).await;
-                });
-            }
-        });
-        Self {
-            port,
-            announced,
-            flooded,
-            _task: task,
-        }
-    }
-
-    fn announce(&self, env: &TestEnv, name: &str) {
-        let run = env.home.join("run");
-        fs::create_dir_all(&run).unwrap();
-        fs::write(run.join(format!("{name}.port")), self.port.to_string()).unwrap();
-    }
-}
-
-async fn serve(
-    mut stream: TcpStream,
-    behaves: &Behaviour,
-    announced: &AtomicU64,
-    flooded: &AtomicU64,
-    announces: bool,
-) -> std::io::Result<()> {
-    let (method, body) = request(&mut stream).await?;
-    if method == "GET" && announces {
-        begin(&mut stream, "text/event-stream").await?;
-        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-        let events = format!("data: {changed}\n\n").repeat(100);
-        loop {
-            stream.write_all(events.as_bytes()).await?;
-            announced.fetch_add(100, Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if method != "POST" || asked["id"].is_null() {
-        let status = if method == "POST" {
-            "202 Accepted"
-        } else {
-            "405 No"
-        };
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        return stream.write_all(answer.as_bytes()).await;
-    }
-    let does = match asked["method"].as_str().unwrap_or_default() {
-        "initialize" => Does::Answers(json!({
-            "protocolVersion": asked["params"]["protocolVersion"],
-            "capabilities": {"tools": {"listChanged": true}},
-            "serverInfo": {"name": "hostile", "version": "1"},
-        })),
-        "ping" => Does::Answers(json!({})),
-        method => behaves(method, &asked["params"]),
-    };
-    match does {
-        Does::Answers(result) => {
-            let body = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string();
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            );
-            stream.write_all(head.as_bytes()).await?;
-            stream.write_all(body.as_bytes()).await
-        }
-        Does::Floods { kind } => {
-            begin(&mut stream, kind).await?;
-            let text = if kind == "application/json" {
-                "\""
-            } else {
-                "data: \""
-            };
-            stream.write_all(text.as_bytes()).await?;
-            let piece = vec![b'x'; 64 << 10];
-            while flooded.load(Ordering::Relaxed) < A_GIBIBYTE {
-                stream.write_all(&piece).await?;
-                flooded.fetch_add(piece.len() as u64, Ordering::Relaxed);
-            }
-            Ok(())
-        }
-    }
-}
-
-/// The head of an answer that ends with its connection.
-async fn begin(stream: &mut TcpStream, kind: &str) -> std::io::Result<()> {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await
-}
-
-/// Reads a request: its method and its body.
-async fn request(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
-    let mut bytes = Vec::new();
-    let end = loop {
-        if let Some(at) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
-            break at + 4;
-        }
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-    };
-    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
-    let length = head.split("content-length: ").nth(1);
-    let length = length.and_then(|rest| rest.split("\r\n").next()?.parse().ok());
-    while bytes.len() < end + length.unwrap_or(0) {
-        if stream.read_buf(&mut bytes).await? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-    }
-    let method = head.split(' ').next().unwrap_or_default();
-    Ok((method.to_ascii_uppercase(), bytes[end..].to_vec()))
-}
-
-fn tool(name: &str, description: &str) -> Value {
-    json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
-}
-
-fn lists(tools: Value) -> Box<Behaviour> {
-    Box::new(move |method, _| match method {
-        "tools/list" => Does::Answers(json!({"tools": tools})),
-        _ => Does::Answers(json!({"content": [{"type": "text", "text": "called"}]})),
-    })
-}
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 
 async fn with_error(env: &TestEnv, name: &str) -> ComponentInfo {
     eventually(&format!("an error of {name}"), async || {
@@ -207,10 +45,11 @@ async fn an_answer_of_a_gibibyte_is_cut_off_and_costs_its_call() {
         let env = TestEnv::new();
         allowing(&env);
         let floods = Box::new(move |method: &str, _: &Value| match method {
+            "initialize" => Does::Usual,
             "tools/list" => Does::Answers(json!({"tools": [tool("flood", "")]})),
             _ => Does::Floods { kind },
         });
-        let server = Hostile::start(floods, false).await;
+        let server = Rogue::start(floods, false).await;
         server.announce(&env, "sea");
         let _daemon = env.daemon().await;
         comes_to_be(&env, "sea", "connected").await;
@@ -222,7 +61,7 @@ async fn an_answer_of_a_gibibyte_is_cut_off_and_costs_its_call() {
             answer.output.len()
         );
         // Sixteen MiB are read, and what lies between in buffers.
-        let taken = server.flooded.load(Ordering::Relaxed);
+        let taken = server.counts.flooded.load(Ordering::Relaxed);
         assert!(taken < 64 << 20, "{kind}: {taken} bytes were taken");
         env.connect().await.ping(Ping {}).await.unwrap();
     }
@@ -232,18 +71,26 @@ async fn an_answer_of_a_gibibyte_is_cut_off_and_costs_its_call() {
 async fn a_million_tools_are_as_many_as_the_limit_or_none() {
     let env = TestEnv::new();
     // In pages without an end, in one page beyond any limit, and in pages of nothing.
-    let pages = Box::new(|_: &str, _: &Value| {
+    let pages = Box::new(|method: &str, _: &Value| {
+        if method == "initialize" {
+            return Does::Usual;
+        }
         let page: Vec<Value> = (0..300).map(|at| tool(&format!("t{at}"), "")).collect();
         Does::Answers(json!({"tools": page, "nextCursor": "more"}))
     });
-    let whole = Box::new(|_: &str, _: &Value| Does::Floods {
-        kind: "application/json",
+    let whole = Box::new(|method: &str, _: &Value| match method {
+        "initialize" => Does::Usual,
+        _ => Does::Floods {
+            kind: "application/json",
+        },
     });
-    let nothing =
-        Box::new(|_: &str, _: &Value| Does::Answers(json!({"tools": [], "nextCursor": "more"})));
-    let pages = Hostile::start(pages, false).await;
-    let whole = Hostile::start(whole, false).await;
-    let nothing = Hostile::start(nothing, false).await;
+    let nothing = Box::new(|method: &str, _: &Value| match method {
+        "initialize" => Does::Usual,
+        _ => Does::Answers(json!({"tools": [], "nextCursor": "more"})),
+    });
+    let pages = Rogue::start(pages, false).await;
+    let whole = Rogue::start(whole, false).await;
+    let nothing = Rogue::start(nothing, false).await;
     pages.announce(&env, "pages");
     whole.announce(&env, "whole");
     nothing.announce(&env, "nothing");
@@ -282,7 +129,7 @@ async fn names_and_descriptions_are_data_wherever_they_are_shown() {
     ];
     let mut tools: Vec<Value> = names.iter().map(|name| tool(name, injection)).collect();
     tools.push(tool(&"x".repeat(500), injection));
-    let server = Hostile::start(lists(Value::Array(tools)), false).await;
+    let server = Rogue::start(lists(Value::Array(tools)), false).await;
     server.announce(&env, "odd");
     let daemon = env.daemon().await;
     comes_to_be(&env, "odd", "connected").await;
@@ -326,6 +173,7 @@ async fn changes_that_are_announced_all_the_time_are_looked_at_now_and_then() {
     let counted = Arc::clone(&count);
     // Each list is another one.
     let changes = Box::new(move |method: &str, _: &Value| match method {
+        "initialize" => Does::Usual,
         "tools/list" => {
             let at = counted.fetch_add(1, Ordering::Relaxed);
             Does::Answers(json!({"tools": [tool("t", &format!("version {at}"))]}))
@@ -333,12 +181,12 @@ async fn changes_that_are_announced_all_the_time_are_looked_at_now_and_then() {
         _ => Does::Answers(json!({"content": [{"type": "text", "text": "called"}]})),
     });
     allowing(&env);
-    let server = Hostile::start(changes, true).await;
+    let server = Rogue::start(changes, true).await;
     server.announce(&env, "restless");
     let _daemon = env.daemon().await;
     comes_to_be(&env, "restless", "connected").await;
     eventually("announcements", async || {
-        (server.announced.load(Ordering::Relaxed) >= 10_000).then_some(())
+        (server.counts.announced.load(Ordering::Relaxed) >= 10_000).then_some(())
     })
     .await;
     // The one at the start, and one for all that came since; calls go on.
@@ -349,7 +197,7 @@ async fn changes_that_are_announced_all_the_time_are_looked_at_now_and_then() {
 #[tokio::test]
 async fn a_port_file_that_is_a_link_and_a_second_of_one_name_count_for_nothing() {
     let env = TestEnv::new();
-    let server = Hostile::start(lists(json!([tool("t", "")])), false).await;
+    let server = Rogue::start(lists(json!([tool("t", "")])), false).await;
     server.announce(&env, "dice");
     server.announce(&env, "Dice");
     let run = env.home.join("run");
