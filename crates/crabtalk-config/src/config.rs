@@ -11,7 +11,9 @@ mod remote;
 mod sections;
 
 pub use expand::MissingVariable;
-pub use provider::{Mcp, McpOauth, McpTransport, McpTrust, Model, Price, Provider, ProviderKind};
+pub use provider::{
+    Mcp, McpGrant, McpOauth, McpTransport, McpTrust, Model, Price, Provider, ProviderKind,
+};
 pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
 use crate::file::read_limited;

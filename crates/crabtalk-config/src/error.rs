@@ -70,20 +70,20 @@ pub enum Error {
     BadEdit(String),
     /// A key file without a key.
     #[error(
-        "{owner}.api_key_file: there is no key in {}: write the key into that file",
+        "{at}: there is no key in {}: write the key into that file",
         path.display()
     )]
     NoKey {
-        /// `provider.NAME`.
-        owner: String,
+        /// `provider.NAME.api_key_file`, for instance.
+        at: String,
         /// The key file.
         path: PathBuf,
     },
     /// A key file that cannot be read.
-    #[error("{owner}.api_key_file")]
+    #[error("{at}")]
     KeyFile {
-        /// `provider.NAME`.
-        owner: String,
+        /// `provider.NAME.api_key_file`, for instance.
+        at: String,
         /// Why not.
         #[source]
         source: Box<Error>,

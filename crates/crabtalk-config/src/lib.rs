@@ -32,9 +32,10 @@ pub use agent::{
     PermissionRule, load_agents,
 };
 pub use config::{
-    Cli, Config, Limits, Mcp, McpOauth, McpTransport, McpTrust, Memory, MissingVariable, Model,
-    Price, ProjectMode, Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox, SandboxMode,
-    Skills, Storage, SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of,
+    Cli, Config, Limits, Mcp, McpGrant, McpOauth, McpTransport, McpTrust, Memory, MissingVariable,
+    Model, Price, ProjectMode, Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox,
+    SandboxMode, Skills, Storage, SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole,
+    end_of,
 };
 pub use edit::{ConfigFile, parse_section, section_text};
 pub use error::{Diagnostic, Error, Warning, nearest};

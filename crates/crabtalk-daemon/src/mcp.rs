@@ -11,7 +11,7 @@ pub(crate) mod memory;
 pub(crate) use discovery::work;
 pub(crate) use gateways::{Gateways, Present};
 
-use crabtalk_config::{Config, Home, Mcp, McpTransport, McpTrust};
+use crabtalk_config::{Config, Home, Mcp, McpGrant, McpTransport, McpTrust};
 use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};
 use crabtalk_guardian::Guardian;
 use crabtalk_mcp::{
@@ -207,15 +207,17 @@ pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
         McpTrust::None => Trust::None,
         McpTrust::Annotations => Trust::Annotations,
     };
+    let secret = mcp.oauth.secret(&mcp.name).unwrap_or_else(|error| {
+        settings.unusable = error.with_causes();
+        None
+    });
     settings.oauth = crabtalk_mcp::OAuthClient {
         id: mcp.oauth.client_id.clone(),
         secret: crabtalk_mcp::Secret(
-            mcp.oauth
-                .client_secret
-                .as_ref()
-                .map_or_else(String::new, |secret| secret.expose().to_owned()),
+            secret.map_or_else(String::new, |secret| secret.expose().to_owned()),
         ),
         scopes: mcp.oauth.scopes.clone(),
+        is_alone: mcp.oauth.grant == McpGrant::ClientCredentials,
     };
     if let Some(missing) = &mcp.missing {
         settings.unusable = missing.to_error().with_causes();

@@ -118,6 +118,9 @@ const LOGINS: usize = 2;
 /// read from where it is sent.
 const REDIRECT: &str = "http://127.0.0.1:3999/callback";
 
+/// The scenario in which no person is there.
+const ALONE: &str = "auth/client-credentials-basic";
+
 /// A client that the scenario has registered.
 fn registered_by_hand() -> OAuthClient {
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
@@ -127,6 +130,7 @@ fn registered_by_hand() -> OAuthClient {
         id: text("client_id"),
         secret: Secret(text("client_secret")),
         scopes: Vec::new(),
+        is_alone: std::env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|s| s == ALONE),
     }
 }
 

@@ -114,10 +114,12 @@ impl Streamable {
         };
         let with_token = authorized(request.clone(), token.as_deref());
         let answer = self.send_as_it_is(with_token).await?;
-        let Some(refused) = token.filter(|_| answer.status == StatusCode::UNAUTHORIZED) else {
+        let may_be_given = token.is_some() || tokens.is_alone();
+        if answer.status != StatusCode::UNAUTHORIZED || !may_be_given {
             return Ok(self.noted(tokens, answer));
-        };
-        match tokens.instead_of(&refused).await {
+        }
+        tokens.remember(challenge(&answer.headers));
+        match tokens.instead_of(&token.unwrap_or_default()).await {
             Ok(token) => {
                 let with_token = authorized(request, Some(&token));
                 let answer = self.send_as_it_is(with_token).await?;

@@ -134,11 +134,13 @@ impl Means {
             return None;
         }
         let mut all = self.all_tokens();
-        let known = all.get(&settings.name).filter(|known| known.is_for(url));
+        let known = all
+            .get(&settings.name)
+            .filter(|known| known.is_for(url, &settings.oauth));
         let tokens = known.cloned().unwrap_or_else(|| {
             let (logins, http) = (Arc::clone(&self.logins), Arc::clone(&self.http));
-            let tokens = Tokens::new(&settings.name, url, logins, http, self.tasks.clone());
-            Arc::new(tokens)
+            let (name, client, tasks) = (&settings.name, &settings.oauth, self.tasks.clone());
+            Arc::new(Tokens::new(name, url, client, logins, http, tasks))
         });
         all.insert(settings.name.clone(), Arc::clone(&tokens));
         Some(tokens)

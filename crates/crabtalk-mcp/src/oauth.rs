@@ -9,6 +9,7 @@
 //!
 //! Absent on purpose: browsers, listeners, whom to ask.
 
+mod alone;
 mod calls;
 mod kept;
 mod login;
@@ -31,6 +32,8 @@ pub struct Client {
     pub secret: Secret,
     /// What is asked for; empty: what the server says.
     pub scopes: Vec<String>,
+    /// It logs in by itself, by its secret: no person does.
+    pub is_alone: bool,
 }
 
 /// A text that is never shown.
@@ -66,6 +69,22 @@ pub enum LoggedOut {
         /// What may still count there, and why.
         why: String,
     },
+}
+
+/// A secret is sent over TLS, or to this machine.
+fn check_protected(endpoint: &str) -> Result<(), String> {
+    let url = url::Url::parse(endpoint);
+    let url = url.map_err(|_| "the address for it cannot be read".to_owned())?;
+    let is_here = match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    match url.scheme() == "https" || (url.scheme() == "http" && is_here) {
+        true => Ok(()),
+        false => Err("the address for it is not protected by TLS".into()),
+    }
 }
 
 /// Says what went wrong, with its causes.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Those that apply; `docs/spec/comp.md` says why the others do not.
-const SCENARIOS: [&str; 21] = [
+const SCENARIOS: [&str; 22] = [
     "initialize",
     "tools_call",
     "elicitation-sep1034-client-defaults",
@@ -27,6 +27,7 @@ const SCENARIOS: [&str; 21] = [
     "auth/resource-mismatch",
     "auth/offline-access-scope",
     "auth/offline-access-not-supported",
+    "auth/client-credentials-basic",
 ];
 
 /// The example of the crate, which Cargo builds with its tests.

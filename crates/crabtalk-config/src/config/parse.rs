@@ -259,6 +259,7 @@ impl Reader<'_> {
                 return section.fail(section.at, "command", message);
             }
         };
+        let is_http = matches!(transport, McpTransport::Http { .. });
         let mcp = Mcp {
             name: name.to_owned(),
             transport,
@@ -271,7 +272,7 @@ impl Reader<'_> {
                 .whole("idle_secs", 1, MAX_MCP_SECS)?
                 .unwrap_or(MCP_IDLE_SECS),
             trust: section.choice("trust", &McpTrust::ALL)?.unwrap_or_default(),
-            oauth: self.oauth(&mut section, &mut missing)?,
+            oauth: self.oauth(&mut section, is_http, &mut missing)?,
             missing,
         };
         section.finish();
@@ -281,6 +282,7 @@ impl Reader<'_> {
     fn oauth(
         &self,
         section: &mut Section<'_>,
+        is_http: bool,
         missing: &mut Option<MissingVariable>,
     ) -> Result<McpOauth, Error> {
         let Some(mut table) = section.section("oauth")? else {
@@ -294,11 +296,30 @@ impl Reader<'_> {
             None => Ok(String::new()),
         };
         let (client_id, secret) = (text("client_id")?, text("client_secret")?);
+        let client_secret_file = match table.take("client_secret_file") {
+            Some(entry) if !secret.is_empty() => {
+                let message = "there is a client_secret already: keep one of the two";
+                return table.fail(entry.at, "client_secret_file", message);
+            }
+            Some(entry) => Some(self.path(&table.text("client_secret_file", &entry.node)?)),
+            None => None,
+        };
+        let grant = table.choice("grant", &McpGrant::ALL)?.unwrap_or_default();
         let oauth = McpOauth {
             client_id,
             client_secret: Some(Secret::new(secret)).filter(|s| !s.expose().is_empty()),
+            client_secret_file,
+            grant,
             scopes: table.strings("scopes")?.unwrap_or_default(),
         };
+        // A variable that is not set has its own words.
+        let has_secret = oauth.client_secret.is_some() || oauth.client_secret_file.is_some();
+        let is_whole = !oauth.client_id.is_empty() && has_secret;
+        let is_alone = grant == McpGrant::ClientCredentials;
+        if is_alone && missing.is_none() && !(is_whole && is_http) {
+            let message = "a client that logs in by itself needs a client_id, a client_secret or client_secret_file, and a server with a url";
+            return table.fail(table.at, "grant", message);
+        }
         table.finish();
         Ok(oauth)
     }

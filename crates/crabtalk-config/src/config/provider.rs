@@ -6,7 +6,7 @@ use crate::{Error, Secret, Written};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Largest key file; keys have a few hundred bytes.
 const MAX_KEY_BYTES: u64 = 16 * 1024;
@@ -101,35 +101,38 @@ impl Provider {
         if let Some(missing) = &self.missing {
             return Err(missing.to_error());
         }
-        let owner = format!("provider.{}", self.name);
         let Some(path) = &self.api_key_file else {
             let key = self.api_key.clone();
             return match key {
                 Some(key) if !is_sendable(key.expose()) => Err(Error::BadKey {
-                    at: format!("{owner}.api_key"),
+                    at: format!("provider.{}.api_key", self.name),
                 }),
                 key => Ok(key),
             };
         };
-        let text = match read_limited(path, MAX_KEY_BYTES) {
-            Ok(text) => text.unwrap_or_default(),
-            Err(error) => {
-                return Err(Error::KeyFile {
-                    owner,
-                    source: Box::new(error),
-                });
-            }
-        };
-        match text.trim() {
-            "" => Err(Error::NoKey {
-                owner,
-                path: path.clone(),
-            }),
-            key if !is_sendable(key) => Err(Error::BadKey {
-                at: format!("{owner}.api_key_file"),
-            }),
-            key => Ok(Some(Secret::new(key))),
+        read_key(path, format!("provider.{}.api_key_file", self.name)).map(Some)
+    }
+}
+
+/// Reads a file that holds one secret; `at` is the key of the configuration that names
+/// the file.
+fn read_key(path: &Path, at: String) -> Result<Secret, Error> {
+    let text = match read_limited(path, MAX_KEY_BYTES) {
+        Ok(text) => text.unwrap_or_default(),
+        Err(error) => {
+            return Err(Error::KeyFile {
+                at,
+                source: Box::new(error),
+            });
         }
+    };
+    match text.trim() {
+        "" => Err(Error::NoKey {
+            at,
+            path: path.to_owned(),
+        }),
+        key if !is_sendable(key) => Err(Error::BadKey { at }),
+        key => Ok(Secret::new(key)),
     }
 }
 
@@ -197,14 +200,51 @@ pub struct Mcp {
 pub struct McpOauth {
     /// The client's name there; empty: it is registered on the fly.
     pub client_id: String,
-    /// Its secret, if it was given one.
+    /// Its secret, if it was given one; see [`Self::secret`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
+    /// The file with the secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret_file: Option<PathBuf>,
+    /// Who logs in.
+    pub grant: McpGrant,
     /// What is asked for; empty: what the server says.
     pub scopes: Vec<String>,
 }
 
+/// Who logs in to an MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpGrant {
+    /// A person, in a browser.
+    #[default]
+    AuthorizationCode,
+    /// The client itself, by its secret, without a person.
+    ClientCredentials,
+}
+
+impl McpGrant {
+    /// The words of the file.
+    pub const ALL: [(&'static str, Self); 2] = [
+        ("authorization_code", Self::AuthorizationCode),
+        ("client_credentials", Self::ClientCredentials),
+    ];
+}
+
 impl McpOauth {
+    /// The secret: from the file or environment, or from its own file, which is read
+    /// now so that a changed one counts. `None` if there is none. `name` is the
+    /// server's.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is empty.
+    pub fn secret(&self, name: &str) -> Result<Option<Secret>, Error> {
+        let Some(path) = &self.client_secret_file else {
+            return Ok(self.client_secret.clone());
+        };
+        read_key(path, format!("mcp.{name}.oauth.client_secret_file")).map(Some)
+    }
+
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -183,6 +183,49 @@ fn a_missing_variable_disables_its_provider_and_says_so() {
 }
 
 #[test]
+fn a_client_that_logs_in_by_itself_has_all_that_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let load = |reach: &str, oauth: &str| {
+        let text = format!("[mcp.m]\n{reach}\n[mcp.m.oauth]\n{oauth}\n");
+        std::fs::write(&path, text).unwrap();
+        Config::load(&path, &env).map(|(config, _)| config.mcp[0].oauth.clone())
+    };
+    let url = "url = \"https://m/mcp\"";
+    let grant = "grant = \"client_credentials\"";
+    std::fs::write(folder.path().join("secret"), " s3cret \n").unwrap();
+    let whole = format!("{grant}\nclient_id = \"c\"\nclient_secret_file = \"secret\"");
+    let oauth = load(url, &whole).unwrap();
+    assert_eq!(oauth.grant, McpGrant::ClientCredentials);
+    assert_eq!(oauth.secret("m").unwrap().unwrap().expose(), "s3cret");
+    let both = format!("{whole}\nclient_secret = \"x\"");
+    for (reach, oauth, why) in [
+        (url, grant, "needs a client_id"),
+        (
+            url,
+            "grant = \"client_credentials\"\nclient_id = \"c\"",
+            "client_secret_file",
+        ),
+        ("command = \"m\"", whole.as_str(), "a server with a url"),
+        (url, both.as_str(), "keep one of the two"),
+        (url, "grant = \"password\"", "client_credentials"),
+    ] {
+        let error = load(reach, oauth).unwrap_err().to_string();
+        assert!(error.contains(why), "{oauth}: {error}");
+    }
+    std::fs::write(folder.path().join("secret"), "").unwrap();
+    let error = load(url, &whole)
+        .unwrap()
+        .secret("m")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("mcp.m.oauth.client_secret_file: there is no key in "),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_key_file_is_read_when_the_key_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");

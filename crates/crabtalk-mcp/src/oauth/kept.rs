@@ -109,8 +109,20 @@ impl Logins {
             let why = "its file could not be read, so that nothing was taken back there".into();
             return Ok(LoggedOut::HereAlone { why });
         };
-        let Some(revocation) = &kept.revocation else {
-            return Ok(LoggedOut::Done);
+        let known = match &kept.revocation {
+            Some(known) => Ok(Some(known.clone())),
+            None => {
+                let issuer = kept.credentials.issuer.as_deref();
+                Revocation::look_up(&kept.url, issuer, Arc::clone(&http)).await
+            }
+        };
+        let revocation = match known {
+            Ok(Some(revocation)) => revocation,
+            Ok(None) => return Ok(LoggedOut::Done),
+            Err(why) => {
+                let why = format!("whether its tokens can be taken back is not known: {why}");
+                return Ok(LoggedOut::HereAlone { why });
+            }
         };
         let taken = revocation
             .take_back(&kept.credentials, &kept.client_secret, http)

@@ -35,6 +35,12 @@ impl Pending {
         client: &Client,
         redirect: &str,
     ) -> Result<Self, String> {
+        if tokens.is_alone() {
+            let name = &tokens.name;
+            return Err(format!(
+                "nobody logs in to it: the client of [mcp.{name}.oauth] does, by itself"
+            ));
+        }
         let challenge = tokens.ask().await?;
         let mut manager = tokens.manager().await.map_err(|e| words(&e))?;
         let found = manager

@@ -1,10 +1,11 @@
 //! Takes tokens back at the server that gave them (RFC 7009).
 //!
 //! Invariants: they go to the address which that server named when the person
-//! logged in, over TLS or on this machine, and to no other; no redirect is
-//! followed; it takes a bounded time.
+//! logged in, or that the same one names at the end where none was kept, over TLS or on
+//! this machine, and to no other; no redirect is followed; it takes a bounded time.
 
 use super::calls::Calls;
+use super::{check_protected, words};
 use crate::http::{Http, Request};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,7 +13,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
 use oauth2::TokenResponse;
-use rmcp::transport::auth::{AuthorizationMetadata, StoredCredentials};
+use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,32 @@ impl Revocation {
         })
     }
 
+    /// Looks up what the server at this address says now: earlier logins kept nothing
+    /// of it. What another authorization server than the one that gave the tokens says
+    /// does not count: they would go to whomever the server names by now.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    pub(super) async fn look_up(
+        url: &str,
+        issuer: Option<&str>,
+        http: Arc<dyn Http>,
+    ) -> Result<Option<Self>, String> {
+        let calls = Arc::new(Calls(http));
+        let looked = async {
+            let manager = AuthorizationManager::new_with_oauth_http_client(url, calls).await?;
+            manager.resolve_metadata_from_challenge(None).await
+        };
+        let late = |_| format!("no answer within {} s", WITHIN.as_secs());
+        let found = tokio::time::timeout(WITHIN, looked).await.map_err(late)?;
+        let found = found.map_err(|e| words(&e))?.metadata;
+        let is_same = issuer.is_some() && found.issuer.as_deref() == issuer;
+        match Self::of(&found) {
+            Some(_) if !is_same => Err("it names another server for logins by now".into()),
+            known => Ok(known),
+        }
+    }
+
     /// Takes back what was kept, as the client with this secret.
     ///
     /// # Errors
@@ -59,7 +86,7 @@ impl Revocation {
         secret: &str,
         http: Arc<dyn Http>,
     ) -> Result<(), String> {
-        self.check()?;
+        check_protected(&self.endpoint)?;
         let client = (kept.client_id.as_str(), secret);
         let Some(tokens) = &kept.token_response else {
             return Ok(());
@@ -79,22 +106,6 @@ impl Revocation {
                 Err(format!("its last token may count until it ends: {why}"))
             }
             Err(_) | Ok(()) => Ok(()),
-        }
-    }
-
-    /// A token is sent over TLS, or to this machine.
-    fn check(&self) -> Result<(), String> {
-        let url = url::Url::parse(&self.endpoint);
-        let url = url.map_err(|_| "the address for it cannot be read".to_owned())?;
-        let is_here = match url.host() {
-            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-            Some(url::Host::Domain(name)) => name == "localhost",
-            None => false,
-        };
-        match url.scheme() == "https" || (url.scheme() == "http" && is_here) {
-            true => Ok(()),
-            false => Err("the address for it is not protected by TLS".into()),
         }
     }
 
@@ -207,11 +218,7 @@ mod tests {
             ("file:///etc/passwd", false),
             ("nonsense", false),
         ] {
-            let known = Revocation {
-                endpoint: endpoint.into(),
-                secret_in_body: false,
-            };
-            assert_eq!(known.check().is_ok(), is_fine, "{endpoint}");
+            assert_eq!(check_protected(endpoint).is_ok(), is_fine, "{endpoint}");
         }
     }
 

@@ -2,8 +2,8 @@
 //! renew it.
 
 use super::calls::Calls;
-use super::kept::{Beside, Logins, Place, Store};
-use super::{wanted, words};
+use super::kept::{Beside, Kept, Logins, Place, Store};
+use super::{Client, wanted, words};
 use crate::http::Http;
 use futures_util::future::{FutureExt, Shared};
 use oauth2::TokenResponse;
@@ -42,6 +42,8 @@ pub(crate) struct Tokens {
     pub(super) place: Arc<Place>,
     pub(super) http: Arc<dyn Http>,
     tasks: TaskTracker,
+    /// Who logs in by itself, where no person does.
+    alone: Option<Client>,
     state: Mutex<State>,
 }
 
@@ -59,6 +61,7 @@ impl Tokens {
     pub(crate) fn new(
         name: &str,
         url: &str,
+        client: &Client,
         logins: Arc<Logins>,
         http: Arc<dyn Http>,
         tasks: TaskTracker,
@@ -69,13 +72,20 @@ impl Tokens {
             place: Arc::new(Place::new(logins, name, url)),
             http,
             tasks,
+            alone: client.is_alone.then(|| client.clone()),
             state: Mutex::default(),
         }
     }
 
-    /// Whether they are for this address.
-    pub(crate) fn is_for(&self, url: &str) -> bool {
-        self.url == url
+    /// Whether they are for this address and client.
+    pub(crate) fn is_for(&self, url: &str, client: &Client) -> bool {
+        let alone = client.is_alone.then_some(client);
+        self.url == url && self.alone.as_ref() == alone
+    }
+
+    /// Whether a client logs in by itself.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone.is_some()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -83,9 +93,19 @@ impl Tokens {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is kept, if it is this client's.
+    async fn kept(&self) -> Result<Option<Kept>, NoToken> {
+        let kept = self.place.kept().await.map_err(NoToken::Broken)?;
+        let is_theirs = |kept: &Kept| {
+            let client = self.alone.as_ref();
+            client.is_none_or(|client| client.id == kept.credentials.client_id)
+        };
+        Ok(kept.filter(is_theirs))
+    }
+
     /// The token to send; `None` if nobody has logged in.
     pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<String>, NoToken> {
-        let Some(kept) = self.place.kept().await.map_err(NoToken::Broken)? else {
+        let Some(kept) = self.kept().await? else {
             return Ok(None);
         };
         let stored = kept.credentials;
@@ -97,7 +117,8 @@ impl Tokens {
             .zip(stored.token_received_at)
             .map(|(lasts, from)| from.saturating_add(lasts.as_secs()));
         let is_old = ends.is_some_and(|ends| ends < now() + ALMOST_OVER_SECS);
-        if is_old && token.refresh_token().is_some() && !self.state().is_refused {
+        let can_be_renewed = token.refresh_token().is_some() && !self.state().is_refused;
+        if is_old && (can_be_renewed || self.is_alone()) {
             return self.renewed().await.map(Some);
         }
         Ok(Some(token.access_token().secret().clone()))
@@ -105,7 +126,10 @@ impl Tokens {
 
     /// Another token than the one that was refused, if there can be one.
     pub(crate) async fn instead_of(self: &Arc<Self>, refused: &str) -> Result<String, NoToken> {
-        let kept = self.place.kept().await.map_err(NoToken::Broken)?;
+        let kept = self.kept().await?;
+        if kept.is_none() && self.is_alone() {
+            return self.renewed().await;
+        }
         let token = kept.and_then(|kept| kept.credentials.token_response);
         let token = token.ok_or(NoToken::Login)?;
         let current = token.access_token().secret();
@@ -113,7 +137,7 @@ impl Tokens {
             // Somebody else has renewed it meanwhile.
             return Ok(current.clone());
         }
-        if token.refresh_token().is_none() {
+        if token.refresh_token().is_none() && !self.is_alone() {
             return Err(NoToken::Login);
         }
         self.renewed().await
@@ -143,6 +167,9 @@ impl Tokens {
     }
 
     async fn renew(&self) -> Result<String, NoToken> {
+        if let Some(client) = &self.alone {
+            return self.fetch(client).await;
+        }
         let kept = self.place.kept().await.map_err(NoToken::Broken)?;
         let kept = kept.ok_or(NoToken::Login)?;
         let mut manager = self.manager().await.map_err(|e| broken(&e))?;
@@ -208,6 +235,11 @@ impl Tokens {
     /// Says which command gets a token for more than the last one.
     pub(crate) fn wants_more(&self) -> String {
         let name = &self.name;
+        if self.is_alone() {
+            return format!(
+                "the token of [mcp.{name}.oauth] does not allow this: give its client more there, or name `scopes`"
+            );
+        }
         format!(
             "its token does not allow this: log in again with `crabtalk mcps login {name}`, which asks for it"
         )
@@ -220,7 +252,11 @@ impl Tokens {
 
     /// Which command mends that nobody is logged in.
     pub(crate) fn wanted(&self) -> String {
-        wanted(&self.name)
+        let name = &self.name;
+        match self.is_alone() {
+            true => format!("it refused the token that the client of [mcp.{name}.oauth] got"),
+            false => wanted(name),
+        }
     }
 
     pub(crate) fn is_refused(&self) -> bool {

@@ -355,3 +355,101 @@ async fn a_logout_takes_the_tokens_back_at_a_server_that_offers_it() {
     assert!(!out.stderr.contains("rt-"), "{}", out.stderr);
     assert!(!kept(&env).exists());
 }
+
+/// Logins of earlier versions kept nothing of where tokens are taken back.
+#[tokio::test]
+async fn a_logout_looks_up_where_tokens_go_back_if_that_was_not_kept() {
+    if !has_tools("login", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let (tickets, daemon) = Tickets::and_daemon(&env).await;
+    tickets.control("revocation=on").await;
+    log_in(&env).await;
+    daemon.kill().await;
+    let text = std::fs::read_to_string(kept(&env)).unwrap();
+    let mut login: Value = serde_json::from_str(&text).unwrap();
+    assert!(
+        login
+            .as_object_mut()
+            .unwrap()
+            .remove("revocation")
+            .is_some()
+    );
+    std::fs::write(kept(&env), login.to_string()).unwrap();
+    let _daemon = env.daemon().await;
+    comes_to_be(&env, "tickets", "connected").await;
+    let out = env.run(&["mcps", "logout", "tickets"]).await;
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    assert_eq!(tickets.control("state").await["revoked"], 2);
+}
+
+#[tokio::test]
+async fn a_client_logs_in_by_itself_and_its_secret_is_shown_nowhere() {
+    if !has_tools("login", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    allowing(&env);
+    let tickets = Tickets::start(&env).await;
+    tickets.control("revocation=on").await;
+    let file = env.root().join("secret");
+    std::fs::write(&file, "s3cret/+\n").unwrap();
+    let alone = format!(
+        "[mcp.tickets.oauth]\ngrant = \"client_credentials\"\nclient_id = \"by:hand\"\nclient_secret_file = \"{}\"",
+        file.display()
+    );
+    env.config(&tickets.config(&alone));
+    let daemon = env.daemon().await;
+    comes_to_be(&env, "tickets", "connected").await;
+    assert_eq!(call(&env, "a").await.output, "a");
+    assert_eq!(tickets.control("state").await["alone"], 1);
+    // What is taken back is fetched again, and so is what ends.
+    tickets.control("revoke=access").await;
+    assert_eq!(call(&env, "b").await.output, "b");
+    assert_eq!(tickets.control("lasts=1").await["alone"], 2);
+    tickets.control("revoke=access").await;
+    assert_eq!(call(&env, "c").await.output, "c");
+    assert_eq!(call(&env, "d").await.output, "d");
+    let fetched = tickets.control("lasts=3600").await["alone"].clone();
+    assert!(fetched.as_u64() >= Some(4), "{fetched}");
+    // No person can help, and none is asked to.
+    let login = env.run(&["mcps", "login", "tickets"]).await;
+    assert!(login.stderr.contains("by itself"), "{}", login.stderr);
+    let out = env.run(&["mcps", "logout", "tickets"]).await;
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    assert!(tickets.control("state").await["revoked"].as_u64() >= Some(1));
+
+    // A client that is refused is named, and its server is tried again.
+    tickets.control("secret=other&revoke=access").await;
+    let refused = eventually("the refusal", async || {
+        let known = components(&env).await.remove(0);
+        let answer = call(&env, "e").await;
+        (answer.is_error && known.error.contains("could not log in")).then_some(answer)
+    })
+    .await;
+    let shown = env.run(&["--json", "mcps"]).await.stdout;
+    let tested = env.run(&["mcps", "test", "tickets"]).await;
+    let config = env.run(&["--json", "config", "show"]).await;
+    let log = std::fs::read_to_string(env.home.join("logs/daemon.log")).unwrap_or_default();
+    let all = [
+        shown,
+        tested.stdout,
+        tested.stderr,
+        config.stdout,
+        log,
+        daemon.stderr(),
+        refused.output,
+    ];
+    for text in all {
+        for secret in ["s3cret", "at-"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+    tickets.control("secret=s3cret/%2B").await;
+    eventually("another try", async || {
+        let answer = call(&env, "f").await;
+        (answer.output == "f").then_some(())
+    })
+    .await;
+}

@@ -4,7 +4,7 @@ server that gives it: `auth_server.py FILE` writes its port to FILE.
 It is stricter than most: a code counts once, for one client, address and challenge;
 a token is renewed with the newest refresh token alone, and an old one revokes all.
 What tests ask of it is at /control: `/control?revoke=access`, `revoke=all`,
-`lasts=SECONDS`, `scope=SCOPE`, `revocation=on|broken`, `state`. A client that was
+`lasts=SECONDS`, `scope=SCOPE`, `revocation=on|broken`, `secret=SECRET` (of `by:hand`), `state`. A client that was
 registered by hand is `by:hand`, with the secret `s3cret/+`; one that describes itself
 at an address is `https://me.example/crabtalk.json`.
 """
@@ -33,7 +33,7 @@ class State:
     access = {}
     refresh = {}
     spent = set()
-    counts = {"registered": 0, "exchanged": 0, "renewed": 0, "refused": 0, "reused": 0, "revoked": 0}
+    counts = {"alone": 0, "registered": 0, "exchanged": 0, "renewed": 0, "refused": 0, "reused": 0, "revoked": 0}
 
 
 class Handler(mcp_server.Handler):
@@ -67,7 +67,7 @@ class Handler(mcp_server.Handler):
                 "token_endpoint": self.base() + "/token",
                 "registration_endpoint": self.base() + "/register",
                 "response_types_supported": ["code"],
-                "grant_types_supported": ["authorization_code", "refresh_token"],
+                "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
                 "authorization_response_iss_parameter_supported": True,
@@ -109,6 +109,8 @@ class Handler(mcp_server.Handler):
             State.scope = asked["scope"]
         if "revocation" in asked:
             State.revocation = asked["revocation"]
+        if "secret" in asked:
+            State.clients["by:hand"]["secret"] = asked["secret"]
         if "revoke" in asked:
             State.access.clear()
             if asked["revoke"] == "all":
@@ -167,6 +169,8 @@ class Handler(mcp_server.Handler):
         self.say(200, {})
 
     def token(self, asked):
+        if not asked:
+            return self.say(401, {"error": "invalid_client"})
         if asked.get("resource") != self.base() + "/mcp":
             return self.say(400, {"error": "invalid_target"})
         if asked.get("grant_type") == "authorization_code":
@@ -182,6 +186,16 @@ class Handler(mcp_server.Handler):
                 return self.say(400, {"error": "invalid_grant"})
             State.counts["exchanged"] += 1
             return self.give(asked["client_id"], began.get("scope", ""))
+        if asked.get("grant_type") == "client_credentials":
+            if "secret" not in State.clients.get(asked.get("client_id"), {}):
+                return self.say(400, {"error": "unauthorized_client"})
+            State.counts["alone"] += 1
+            access = "at-" + secrets.token_urlsafe()
+            State.access[access] = asked.get("scope", "")
+            return self.say(200, {
+                "access_token": access, "token_type": "Bearer",
+                "expires_in": State.lasts, "scope": asked.get("scope", ""),
+            })
         if asked.get("grant_type") == "refresh_token":
             token = asked.get("refresh_token")
             if token in State.spent:
