@@ -106,14 +106,6 @@ pub struct Announced {
     written: PortFile,
 }
 
-impl Announced {
-    /// What it says.
-    #[must_use]
-    pub fn port_file(&self) -> &PortFile {
-        &self.written
-    }
-}
-
 impl Drop for Announced {
     fn drop(&mut self) {
         remove(&self.path, Some(&self.written));
@@ -186,7 +178,7 @@ mod tests {
         let (home, search) = (Home::at(folder.path()), Component::new("search", ""));
         let path = PortFile::path(&home, &search);
         let first = PortFile::announce(&home, &search, 1).expect("written");
-        assert_eq!(read(&path).as_ref(), Some(first.port_file()));
+        assert_eq!(read(&path).as_ref(), Some(&first.written));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -200,7 +192,7 @@ mod tests {
         drop(first);
         assert_eq!(
             read(&path).as_ref(),
-            Some(second.port_file()),
+            Some(&second.written),
             "another's file stays"
         );
         drop(second);

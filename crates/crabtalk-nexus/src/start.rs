@@ -12,7 +12,7 @@ use crate::supervisor::{Listener, Supervisor};
 use crate::world::World;
 use crabtalk_backend::Backend;
 use crabtalk_client::{Client, Endpoint};
-use crabtalk_terminal::{Kinds, Settings, Socket, Spec, Terminals};
+use crabtalk_terminal::{Kinds, Settings, Spec, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,7 +114,7 @@ pub async fn run_saying(
     // The terminals are watched while they are held.
     let (backends, terminals) = backends(places, &team).await;
     let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
-    let result = serve_saying(places, supervisor, ready, stop).await;
+    let result = serve(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
         // A server that is gone has nothing of ours left.
         let _ = terminals.close().await;
@@ -135,15 +135,7 @@ fn survive_file_limit(state: &Path) -> Result<(), Error> {
 }
 
 /// Runs a supervisor, and takes commands for it.
-pub async fn serve(
-    places: &Places,
-    supervisor: Supervisor,
-    stop: impl Future<Output = ()>,
-) -> Result<(), Error> {
-    serve_saying(places, supervisor, || {}, stop).await
-}
-
-async fn serve_saying(
+async fn serve(
     places: &Places,
     supervisor: Supervisor,
     ready: impl FnOnce(),
@@ -220,9 +212,7 @@ async fn terminals(places: &Places, team: &Team) -> Result<(Terminals, Kinds), S
     let kinds = kinds.map(|(name, kind)| (name.clone(), toml::Value::Table(kind.clone())));
     let kinds = Kinds::new(&kinds.collect()).map_err(|error| error.to_string())?;
     let mut settings = Settings::new(&places.user_home, places.state().join("terminals"));
-    if let Some(socket) = &team.tmux.socket {
-        settings.socket = Socket::Path(socket.clone());
-    }
+    settings.socket.clone_from(&team.tmux.socket);
     if let Some(session) = &team.tmux.session {
         settings.session.clone_from(session);
     }

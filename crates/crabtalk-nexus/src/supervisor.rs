@@ -297,7 +297,6 @@ impl Supervisor {
         let lane = match &order.deed {
             Deed::Verify(_) | Deed::Checkpoint(_) => Lane::Git,
             Deed::Probe | Deed::Cancel | Deed::Stop => Lane::Free,
-            Deed::Measure => return,
             Deed::Launch(_)
             | Deed::Mark(_)
             | Deed::Submit(..)
@@ -372,6 +371,6 @@ async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
         Deed::Compress(how, since) => Done::Compressed(backend.compress(how, since.as_ref()).await),
         Deed::Cancel => Done::Cancelled(backend.cancel().await),
         Deed::Stop => Done::Stopped(backend.stop().await),
-        Deed::Verify(_) | Deed::Checkpoint(_) | Deed::Measure => Done::Measured(0),
+        Deed::Verify(_) | Deed::Checkpoint(_) => Done::Measured(0),
     }
 }

@@ -187,8 +187,6 @@ pub enum Deed {
     Stop,
     /// Commit its files, with this message.
     Checkpoint(String),
-    /// Measure its files.
-    Measure,
 }
 
 /// What an order came to.
@@ -318,16 +316,6 @@ impl World {
         let inbox = self.mail.waiting_for(&Name::admin());
         let tasks = self.tasks.values().filter(is_open).count();
         (self.lines(), inbox, tasks)
-    }
-
-    /// The mailboxes.
-    pub fn mail(&self) -> &Mailbox {
-        &self.mail
-    }
-
-    /// The tasks.
-    pub fn tasks(&self) -> &BTreeMap<u64, Task> {
-        &self.tasks
     }
 
     /// The configuration.

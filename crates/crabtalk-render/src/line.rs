@@ -111,11 +111,6 @@ impl Line {
     }
 
     /// Adds the line's text, with its styles as escape sequences if wanted.
-    pub fn write(&self, out: &mut String, styles: bool) {
-        self.write_on(out, styles, Ground::Unknown);
-    }
-
-    /// The same on a ground that is known.
     pub fn write_on(&self, out: &mut String, styles: bool, ground: Ground) {
         for span in &self.spans {
             if styles && span.style != Style::new() {

@@ -36,7 +36,6 @@ pub use kind::{
     Place, PromptRule, Ready,
 };
 pub use terminals::{Settings, Terminals};
-pub use tmux::Socket;
 pub use transcript::Form;
 
 #[cfg(test)]

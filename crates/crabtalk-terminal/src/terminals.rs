@@ -6,8 +6,8 @@
 
 use crate::agent::{Spec, Terminal};
 use crate::error::Error;
+use crate::tmux::Tmux;
 use crate::tmux::control::{self, Windows};
-use crate::tmux::{Socket, Tmux};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server.
-    pub socket: Socket,
+    pub socket: Option<PathBuf>,
     /// The session in which their windows are.
     pub session: String,
     /// Where each agent has a folder for what its kind brings.
@@ -33,7 +33,7 @@ impl Settings {
     /// The user's own server, a session of the name `nexus`.
     pub fn new(home: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
         Self {
-            socket: Socket::Default,
+            socket: None,
             session: "nexus".into(),
             state: state.into(),
             home: home.into(),

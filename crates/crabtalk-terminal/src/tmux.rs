@@ -31,26 +31,15 @@ const MAX_REFUSAL_BYTES: u64 = 4 << 10;
 /// `new-window -e` and `refresh-client -B` came with it.
 const OLDEST: (u32, u32) = (3, 2);
 
-/// Which tmux server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Socket {
-    /// The user's own.
-    #[default]
-    Default,
-    /// One of this name, beside the user's own.
-    Name(String),
-    /// One at this path.
-    Path(PathBuf),
-}
-
 /// A tmux server.
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
-    socket: Socket,
+    /// Where it listens; the user's own server else.
+    socket: Option<PathBuf>,
 }
 
 impl Tmux {
-    pub(crate) fn new(socket: Socket) -> Self {
+    pub(crate) fn new(socket: Option<PathBuf>) -> Self {
         Self { socket }
     }
 
@@ -66,10 +55,8 @@ impl Tmux {
     /// The words that a person types to come to this server.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["tmux".to_owned()];
-        match &self.socket {
-            Socket::Default => {}
-            Socket::Name(name) => words.extend(["-L".to_owned(), name.clone()]),
-            Socket::Path(path) => words.extend(["-S".to_owned(), path.display().to_string()]),
+        if let Some(path) = &self.socket {
+            words.extend(["-S".to_owned(), path.display().to_string()]);
         }
         words
     }
@@ -78,10 +65,8 @@ impl Tmux {
     pub(crate) fn client(&self) -> Command {
         let mut command = Command::new("tmux");
         command.arg("-u").env_remove("TMUX").env_remove("TMUX_PANE");
-        match &self.socket {
-            Socket::Default => {}
-            Socket::Name(name) => drop(command.arg("-L").arg(name)),
-            Socket::Path(path) => drop(command.arg("-S").arg(path)),
+        if let Some(path) = &self.socket {
+            command.arg("-S").arg(path);
         }
         command.kill_on_drop(true);
         command

@@ -16,8 +16,6 @@ const MAX_AGENTS: usize = 4_096;
 pub struct AgentEntry {
     /// The agent's name: the file's, without `.md`.
     pub name: String,
-    /// The file.
-    pub path: PathBuf,
     /// What it says, or why it cannot be used.
     pub agent: Result<(AgentFile, Vec<Warning>), Error>,
 }
@@ -53,7 +51,7 @@ pub fn load_agents(folder: &Path) -> Result<Vec<AgentEntry>, Error> {
                 agent.ok_or_else(|| invalid(&path, "the file has gone, or its link is broken"))
             })
         };
-        entries.push(AgentEntry { name, path, agent });
+        entries.push(AgentEntry { name, agent });
     }
     Ok(entries)
 }

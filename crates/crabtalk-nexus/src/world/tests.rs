@@ -107,8 +107,7 @@ impl Bench {
             | Deed::Nudge(_)
             | Deed::Verify(_)
             | Deed::Compress(..)
-            | Deed::Cancel
-            | Deed::Measure) => {
+            | Deed::Cancel) => {
                 self.keys.push(format!("{agent} {other:?}"));
                 vec![]
             }

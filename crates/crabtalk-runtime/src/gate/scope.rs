@@ -105,8 +105,6 @@ pub enum Kind {
     Tool,
     /// A skill.
     Skill,
-    /// An MCP server.
-    Mcp,
     /// An agent to delegate to.
     Member,
 }
@@ -116,7 +114,6 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Tool => "tool",
             Self::Skill => "skill",
-            Self::Mcp => "MCP server",
             Self::Member => "member",
         })
     }

@@ -1,7 +1,6 @@
 //! A tmux server of a test's own, with agents in it.
 
 use crate::kind::Kinds;
-use crate::tmux::Socket;
 use crate::{Settings, Spec, Terminal, Terminals};
 use crabtalk_backend::{
     Backend, Event, Events, Evidence, Launch, Mark, Prompt, Submission, Submitted, Turn, What,
@@ -64,7 +63,7 @@ impl Drop for Rig {
 
 pub(super) fn settings(folder: &Path) -> Settings {
     let mut settings = Settings::new(folder, folder.join("state"));
-    settings.socket = Socket::Path(folder.join("tmux"));
+    settings.socket = Some(folder.join("tmux"));
     settings
 }
 

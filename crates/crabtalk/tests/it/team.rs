@@ -5,7 +5,7 @@ mod day;
 
 use crate::rig::{CRABTALK, TestEnv, has_tools, within};
 use crabtalk_backend::{Answered, Backend, Events, Launch, Submission, Submitted, Turn, What};
-use crabtalk_terminal::{Kinds, Settings, Socket, Spec, Terminal, Terminals};
+use crabtalk_terminal::{Kinds, Settings, Spec, Terminal, Terminals};
 use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn our_own_chat_is_supervised_like_any_other_agent() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let mut settings = Settings::new(&env.user_home, env.root().join("terminals"));
-    settings.socket = Socket::Path(env.root().join("tmux"));
+    settings.socket = Some(env.root().join("tmux"));
     let _server = Server(env.root().join("tmux"));
     let terminals = Terminals::open(settings).await.unwrap();
     let mut chat = Chat::new(&terminals, &env);
