@@ -257,6 +257,13 @@ pub(crate) enum Command {
     External(Vec<OsString>),
 }
 
+/// One that is named.
+#[derive(Debug, Args)]
+pub(crate) struct Named {
+    /// Its name.
+    pub(crate) name: String,
+}
+
 /// `chat`
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Chat {

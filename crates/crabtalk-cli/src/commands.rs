@@ -34,6 +34,7 @@ use crate::args::{self, Command};
 use crate::context::Context;
 use crate::error::Error;
 use crate::{ask, chat};
+use crabtalk_proto::{ResourceKind, SetEnabledMsg};
 use std::path::Path;
 
 /// A folder as the daemon is told of it: absolute, and UTF-8.
@@ -50,6 +51,22 @@ fn utf8_folder(folder: &Path) -> Result<String, Error> {
             path.display()
         ))
     })
+}
+
+/// Switches a resource on or off; which of them, in a word.
+async fn switch(
+    context: &mut Context,
+    kind: ResourceKind,
+    name: &str,
+    enabled: bool,
+) -> Result<&'static str, Error> {
+    let request = SetEnabledMsg {
+        kind: kind.into(),
+        name: name.to_owned(),
+        enabled,
+    };
+    context.call(request).await?;
+    Ok(if enabled { "on" } else { "off" })
 }
 
 /// Whether a command speaks to no conversation, and mends what is broken.

@@ -6,6 +6,7 @@ mod restart;
 use crate::args::Global;
 use crate::error::Error;
 use crate::follow::{Answers, Console, Follow, OnInterrupt};
+use crate::json;
 use crate::project;
 use crate::switch::Place;
 use crate::system;
@@ -14,7 +15,9 @@ use crate::text;
 use crate::view::Style;
 use crabtalk_client::{Client, Connection, Endpoint, Starter};
 use crabtalk_config::Home;
+use crabtalk_proto::Request;
 use jiff::Timestamp;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// What every command has at hand.
@@ -185,6 +188,11 @@ impl Context {
         Ok(self.client().await?.connect().await?)
     }
 
+    /// Asks the daemon, which is started on demand, for one thing.
+    pub(crate) async fn call<R: Request>(&mut self, request: R) -> Result<R::Response, Error> {
+        Ok(self.client().await?.call(request).await?)
+    }
+
     /// Starts the daemon; says so once.
     pub(crate) async fn start(&mut self) -> Result<(), Error> {
         let home = self.home.create()?;
@@ -215,13 +223,42 @@ impl Context {
         }
     }
 
+    /// A line of the answer.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Error> {
+        Ok(self.console.screen.line(text)?)
+    }
+
+    /// A remark for people, beside the answer.
+    pub(crate) fn note(&mut self, text: &str) -> Result<(), Error> {
+        Ok(self.console.screen.note(text)?)
+    }
+
+    /// What people should see to, beside the answer.
+    pub(crate) fn problem(&mut self, text: &str) -> Result<(), Error> {
+        Ok(self.console.screen.problem(text)?)
+    }
+
+    /// With `--json`, prints these, one a line; whether that is the answer.
+    pub(crate) fn for_scripts<T: Serialize>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+    ) -> Result<bool, Error> {
+        if self.global.json {
+            for item in items {
+                self.console.screen.json(&json::of(&item))?;
+            }
+        }
+        Ok(self.global.json)
+    }
+
     /// A table for people; `none` when it has no rows.
     pub(crate) fn print_table(
         &mut self,
         header: &[&str],
-        rows: Vec<Vec<String>>,
+        rows: impl IntoIterator<Item = Vec<String>>,
         none: &str,
     ) -> Result<(), Error> {
+        let rows: Vec<_> = rows.into_iter().collect();
         if rows.is_empty() {
             return Ok(self.console.screen.note(none)?);
         }

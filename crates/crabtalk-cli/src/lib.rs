@@ -55,6 +55,6 @@ mod terminal;
 mod text;
 
 #[cfg(test)]
-mod testing;
+mod tests;
 
 pub use dispatch::{DaemonOptions, RunDaemon, main};

@@ -135,7 +135,7 @@ impl Screen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Shared;
+    use crate::tests::Shared;
 
     #[test]
     fn a_terminal_gets_clean_text_and_a_file_gets_all() {

@@ -49,7 +49,7 @@ mod system;
 mod watch;
 
 #[cfg(test)]
-mod testing;
+mod tests;
 
 pub use client::{Client, Replied};
 pub use crabtalk_proto::*;

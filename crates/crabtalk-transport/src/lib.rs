@@ -18,7 +18,7 @@ mod tls;
 mod unix;
 
 #[cfg(test)]
-mod testing;
+mod tests;
 
 pub use accept::{Accept, Accepted, serve};
 pub use client::Connection;

@@ -1,5 +1,6 @@
 //! What an agent knows: archives, memory, skills, trust.
 
+use super::Named;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -88,20 +89,11 @@ pub(crate) enum Skills {
     #[default]
     List,
     /// Show a skill.
-    Show {
-        /// Its name.
-        name: String,
-    },
+    Show(Named),
     /// Switch a skill on.
-    Enable {
-        /// Its name.
-        name: String,
-    },
+    Enable(Named),
     /// Switch one off, and keep it.
-    Disable {
-        /// Its name.
-        name: String,
-    },
+    Disable(Named),
     /// Judge the skill in a folder, or all skills below it, by the format.
     Check {
         /// The folder.

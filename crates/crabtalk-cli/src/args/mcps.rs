@@ -1,5 +1,6 @@
 //! Servers of the Model Context Protocol.
 
+use super::Named;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -31,15 +32,9 @@ pub(crate) enum Mcps {
         command: Vec<String>,
     },
     /// Remove a server of the configuration.
-    Rm {
-        /// Its name.
-        name: String,
-    },
+    Rm(Named),
     /// Connect to a server and say what comes of it.
-    Test {
-        /// Its name.
-        name: String,
-    },
+    Test(Named),
     /// Log in to a server at an address, with a browser.
     Login {
         /// Its name.
@@ -49,20 +44,11 @@ pub(crate) enum Mcps {
         no_browser: bool,
     },
     /// Forget the login to a server.
-    Logout {
-        /// Its name.
-        name: String,
-    },
+    Logout(Named),
     /// Switch a server of the configuration on.
-    Enable {
-        /// Its name.
-        name: String,
-    },
+    Enable(Named),
     /// Switch one off, and keep it.
-    Disable {
-        /// Its name.
-        name: String,
-    },
+    Disable(Named),
     /// Take over servers that other programs have in their configuration.
     Import {
         /// A JSON file with `mcpServers`; without one the usual places are looked

@@ -1,5 +1,6 @@
 //! What models there are and what they cost.
 
+use super::Named;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -28,10 +29,7 @@ pub(crate) enum Providers {
     #[default]
     List,
     /// Show one's table, secrets masked.
-    Show {
-        /// Its name.
-        name: String,
-    },
+    Show(Named),
     /// Add one, or replace it; its table comes from a file or standard input.
     Set {
         /// Its name.
@@ -42,20 +40,11 @@ pub(crate) enum Providers {
         file: PathBuf,
     },
     /// Remove one.
-    Rm {
-        /// Its name.
-        name: String,
-    },
+    Rm(Named),
     /// Switch one on.
-    Enable {
-        /// Its name.
-        name: String,
-    },
+    Enable(Named),
     /// Switch one off, and keep it.
-    Disable {
-        /// Its name.
-        name: String,
-    },
+    Disable(Named),
 }
 
 /// `stats`

@@ -1,5 +1,6 @@
 //! Who may come in from elsewhere, daemons elsewhere, and the record.
 
+use super::Named;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -34,10 +35,7 @@ pub(crate) enum Tokens {
         until: Option<String>,
     },
     /// Remove one, and cut off whoever uses it.
-    Rm {
-        /// Its name.
-        name: String,
-    },
+    Rm(Named),
 }
 
 /// `remote`
@@ -63,10 +61,7 @@ pub(crate) enum Remote {
         token_file: Option<PathBuf>,
     },
     /// Remove one; its token stays valid there.
-    Rm {
-        /// Its name.
-        name: String,
-    },
+    Rm(Named),
 }
 
 /// Entries of the record that are shown when nobody says how many.

@@ -1,5 +1,6 @@
 //! What agents are and may do.
 
+use super::Named;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -31,10 +32,7 @@ pub(crate) enum Agents {
         file: Option<PathBuf>,
     },
     /// Remove one; its conversations stay.
-    Rm {
-        /// Its name.
-        name: String,
-    },
+    Rm(Named),
 }
 
 /// `approvals`

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Fake;
+use crate::tests::Fake;
 use crabtalk_proto::{
     HistoryEntry, SkillInfo, StreamChunk, StreamEnd, StreamStart, stream_event::Event,
 };

@@ -1,7 +1,7 @@
 //! `agents`: what they are and may do.
 
 use super::Context;
-use crate::args::Agents;
+use crate::args::{Agents, Named};
 use crate::editor::Written;
 use crate::error::Error;
 use crate::{json, table};
@@ -28,16 +28,16 @@ pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Er
         }
         Agents::Edit { name, file } => {
             let request = GetAgentMsg { name: name.clone() };
-            let info = context.connection().await?.get_agent(request).await?;
+            let info = context.call(request).await?;
             let before = file_of(&info);
             let draft = format!("{name}.md");
             let written = Written::get(&context.home, file, &draft, &before)?;
             let outcome = write(context, false, name, &written.text).await;
             written.settle(outcome)
         }
-        Agents::Rm { name } => {
+        Agents::Rm(Named { name }) => {
             let request = DeleteAgentMsg { name: name.clone() };
-            context.connection().await?.delete_agent(request).await?;
+            context.call(request).await?;
             let said = format!("crabtalk: the agent {name} is removed");
             context.done(json!({"removed": name}), &said)
         }
@@ -45,15 +45,8 @@ pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Er
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
-    let listed = context
-        .connection()
-        .await?
-        .list_agents(ListAgentsMsg {})
-        .await?;
-    if context.global.json {
-        for agent in &listed.agents {
-            context.console.screen.json(&json::of(agent))?;
-        }
+    let listed = context.call(ListAgentsMsg {}).await?;
+    if context.for_scripts(&listed.agents)? {
         return Ok(());
     }
     let rows = listed.agents.into_iter().map(|agent| {
@@ -64,7 +57,6 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             agent.description,
         ]
     });
-    let rows = rows.collect();
     let header = ["agent", "model", "members", "description"];
     context.print_table(&header, rows, "there are no agents")
 }
@@ -94,7 +86,6 @@ async fn show(context: &mut Context, name: Option<String>) -> Result<(), Error> 
             tool.rules.join(", "),
         ]
     });
-    let rows = rows.collect();
     let header = ["tool", "for owners", "for others", "unattended", "rules"];
     context.print_table(&header, rows, "it has no tools")
 }
@@ -135,10 +126,7 @@ async fn write(context: &mut Context, create: bool, name: String, text: &str) ->
     let path = PathBuf::from(format!("{name}.md"));
     let (file, warnings) = AgentFile::parse(text, &path)?;
     for warning in warnings {
-        context
-            .console
-            .screen
-            .problem(&format!("crabtalk: {warning}"))?;
+        context.problem(&format!("crabtalk: {warning}"))?;
     }
     let (config, prompt) = (file.frontmatter, file.prompt);
     let mut connection = context.connection().await?;

@@ -3,9 +3,8 @@
 use super::Context;
 use crate::args::Approvals;
 use crate::error::Error;
-use crate::json;
 use crate::text::summary;
-use crabtalk_proto::{ApprovalInfo, Client, ListApprovalsMsg, RemoveApprovalMsg, visible};
+use crabtalk_proto::{ApprovalInfo, ListApprovalsMsg, RemoveApprovalMsg, visible};
 use serde_json::json;
 
 pub(super) async fn run(context: &mut Context, command: Approvals) -> Result<(), Error> {
@@ -20,24 +19,21 @@ async fn listed(context: &mut Context) -> Result<Vec<ApprovalInfo>, Error> {
         agent: context.global.agent.clone(),
         sender: Some(context.named_sender()).filter(|sender| !sender.is_empty()),
     };
-    let listed = context.connection().await?.list_approvals(request).await?;
+    let listed = context.call(request).await?;
     Ok(listed.approvals)
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
     let approvals = listed(context).await?;
-    if context.global.json {
-        for approval in &approvals {
-            context.console.screen.json(&json::of(approval))?;
-        }
+    if context.for_scripts(&approvals)? {
         return Ok(());
     }
     if approvals.is_empty() {
-        return Ok(context.console.screen.note("nothing is allowed for good")?);
+        return context.note("nothing is allowed for good");
     }
     for approval in &approvals {
         let since = context.when(&approval.at);
-        context.console.screen.line(&entry(approval, &since))?;
+        context.line(&entry(approval, &since))?;
     }
     Ok(())
 }
@@ -76,7 +72,7 @@ async fn remove(context: &mut Context, index: u32) -> Result<(), Error> {
         // Another one may stand there by now.
         exact: Some(found.exact.clone()),
     };
-    context.connection().await?.remove_approval(request).await?;
+    context.call(request).await?;
     let said = format!(
         "crabtalk: {} {} is asked for again",
         found.tool,

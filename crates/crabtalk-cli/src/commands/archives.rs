@@ -27,11 +27,8 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         agent: context.agent(),
         sender: context.sender(),
     };
-    let found = context.connection().await?.list_archives(request).await?;
-    if context.global.json {
-        for archive in &found.archives {
-            context.console.screen.json(&json::of(archive))?;
-        }
+    let found = context.call(request).await?;
+    if context.for_scripts(&found.archives)? {
         return Ok(());
     }
     let rows = found.archives.iter().map(|archive| {
@@ -42,7 +39,6 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             archive.title.clone(),
         ]
     });
-    let rows = rows.collect();
     let header = ["n", "archived", "messages", "title"];
     context.print_table(
         &header,
@@ -93,7 +89,6 @@ async fn last_entries(
     mut before: Option<u64>,
 ) -> Result<(ArchiveInfo, Vec<HistoryEntry>), Error> {
     let (agent, sender) = (context.agent(), context.sender());
-    let mut connection = context.connection().await?;
     let mut pages = Vec::new();
     let mut missing = limit;
     loop {
@@ -104,7 +99,7 @@ async fn last_entries(
             before,
             limit: missing.min(PAGE),
         };
-        let page = connection.get_archive(request).await?;
+        let page = context.call(request).await?;
         let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
         missing = missing.saturating_sub(count);
         before = page.entries.first().map(|entry| entry.index);

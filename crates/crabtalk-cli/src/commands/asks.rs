@@ -5,24 +5,21 @@ use crate::error::Error;
 use crate::follow::SETTLE;
 use crate::prompt::{is_approval, pages, question_text, wanted};
 use crate::terminal::Terminal;
-use crate::{json, text};
-use crabtalk_proto::{Client, ListAsksMsg, PendingAsk, ReplyToAsk, visible};
+use crate::text;
+use crabtalk_proto::{ListAsksMsg, PendingAsk, ReplyToAsk, visible};
 use serde_json::json;
 
 pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
     let asks = pending(context).await?;
-    if context.global.json {
-        for ask in &asks {
-            context.console.screen.json(&json::of(ask))?;
-        }
+    if context.for_scripts(&asks)? {
         return Ok(());
     }
     if asks.is_empty() {
-        return Ok(context.console.screen.note("nothing is waiting")?);
+        return context.note("nothing is waiting");
     }
     for pending in &asks {
         let asked = context.when(&pending.asked_at);
-        context.console.screen.line(&entry(pending, &asked))?;
+        context.line(&entry(pending, &asked))?;
     }
     Ok(())
 }
@@ -169,7 +166,7 @@ async fn pending(context: &mut Context) -> Result<Vec<PendingAsk>, Error> {
         agent: context.global.agent.clone(),
         sender: Some(context.named_sender()).filter(|sender| !sender.is_empty()),
     };
-    Ok(context.connection().await?.list_asks(request).await?.asks)
+    Ok(context.call(request).await?.asks)
 }
 
 /// Answers one ask: the named one, or the only one of its kind.
@@ -196,7 +193,7 @@ async fn send(
         content: content.clone(),
         ask_id: Some(id.to_owned()),
     };
-    context.connection().await?.reply_to_ask(request).await?;
+    context.call(request).await?;
     let said = format!(
         "crabtalk: answered {id} of {} and {}: {content}",
         found.agent, found.sender

@@ -7,7 +7,7 @@ use super::Context;
 use crate::args::Audit;
 use crate::error::Error;
 use crabtalk_audit::{Check, Line, Page};
-use crabtalk_proto::{Client, ListAuditMsg, visible};
+use crabtalk_proto::{ListAuditMsg, visible};
 use serde_json::{Value, json};
 
 pub(super) async fn run(context: &mut Context, command: Audit) -> Result<(), Error> {
@@ -40,7 +40,7 @@ async fn latest(context: &mut Context, limit: u32) -> Result<Page, Error> {
         limit,
         ..ListAuditMsg::default()
     };
-    let page = context.connection().await?.list_audit(request).await?;
+    let page = context.call(request).await?;
     Ok(Page {
         lines: page.lines,
         more: page.more,
@@ -56,7 +56,7 @@ async fn check(context: &mut Context) -> Result<Check, Error> {
         verify: true,
         ..ListAuditMsg::default()
     };
-    let page = context.connection().await?.list_audit(request).await?;
+    let page = context.call(request).await?;
     Ok(Check {
         lines: page.checked,
         problem: Some(page.problem).filter(|problem| !problem.is_empty()),
@@ -80,28 +80,26 @@ fn told(context: &mut Context, check: &Check) -> Result<(), Error> {
 }
 
 fn show(context: &mut Context, page: &Page) -> Result<(), Error> {
-    if context.global.json {
-        for line in &page.lines {
-            match serde_json::from_str::<Value>(line) {
-                Ok(value) => context.console.screen.json(&value)?,
-                Err(_) => context.console.screen.json(&json!({"broken": line}))?,
-            }
-        }
+    let object = |line: &String| match serde_json::from_str::<Value>(line) {
+        Ok(value) => value,
+        Err(_) => json!({"broken": line}),
+    };
+    if context.for_scripts(page.lines.iter().map(object))? {
         return Ok(());
     }
     if page.lines.is_empty() {
-        return Ok(context.console.screen.note("nothing was recorded yet")?);
+        return context.note("nothing was recorded yet");
     }
     for line in &page.lines {
         let text = match serde_json::from_str::<Line>(line) {
             Ok(line) => row(context, &line),
             Err(_) => format!("(no entry) {}", visible(line)),
         };
-        context.console.screen.line(&text)?;
+        context.line(&text)?;
     }
     if page.more {
         let note = "older ones: `crabtalk audit list -n NUMBER`";
-        context.console.screen.note(note)?;
+        context.note(note)?;
     }
     Ok(())
 }

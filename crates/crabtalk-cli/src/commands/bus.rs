@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::text::summary;
 use crate::{json, stdin};
 use crabtalk_proto::{
-    Client, ListSubscriptionsMsg, PublishEventMsg, SubscribeEventMsg, SubscriptionInfo,
+    ListSubscriptionsMsg, PublishEventMsg, SubscribeEventMsg, SubscriptionInfo,
     UnsubscribeEventMsg, visible,
 };
 use serde_json::json;
@@ -17,11 +17,7 @@ pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result
         Subscriptions::Add { source, once } => add(context, source, once).await,
         Subscriptions::Rm { id } => {
             let request = UnsubscribeEventMsg { id };
-            context
-                .connection()
-                .await?
-                .unsubscribe_event(request)
-                .await?;
+            context.call(request).await?;
             let said = format!("crabtalk: subscription {id} is removed");
             context.done(json!({"removed": id}), &said)
         }
@@ -30,23 +26,16 @@ pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result
 
 async fn list(context: &mut Context) -> Result<(), Error> {
     let request = ListSubscriptionsMsg {};
-    let listed = context
-        .connection()
-        .await?
-        .list_subscriptions(request)
-        .await?;
-    if context.global.json {
-        for subscription in &listed.subscriptions {
-            context.console.screen.json(&json::of(subscription))?;
-        }
+    let listed = context.call(request).await?;
+    if context.for_scripts(&listed.subscriptions)? {
         return Ok(());
     }
     if listed.subscriptions.is_empty() {
         let said = "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`";
-        return Ok(context.console.screen.note(said)?);
+        return context.note(said);
     }
     for subscription in &listed.subscriptions {
-        context.console.screen.line(&entry(subscription))?;
+        context.line(&entry(subscription))?;
     }
     Ok(())
 }
@@ -81,11 +70,11 @@ async fn add(context: &mut Context, source: String, once: bool) -> Result<(), Er
         target_agent: context.global.agent.clone().unwrap_or_default(),
         once,
     };
-    let made = context.connection().await?.subscribe_event(request).await?;
+    let made = context.call(request).await?;
     if context.global.json {
         return Ok(context.console.screen.json(&json::of(&made))?);
     }
-    Ok(context.console.screen.line(&entry(&made))?)
+    context.line(&entry(&made))
 }
 
 /// `publish`
@@ -100,7 +89,7 @@ pub(super) async fn publish(context: &mut Context, args: Publish) -> Result<(), 
         source: args.source.clone(),
         payload: stdin::append(&args.payload.join(" "), &piped),
     };
-    context.connection().await?.publish_event(request).await?;
+    context.call(request).await?;
     let said = format!("crabtalk: {} is published", visible(&args.source));
     context.done(json!({"published": args.source}), &said)
 }

@@ -6,7 +6,7 @@ use crate::changes::{about, headline, stayed, told};
 use crate::error::Error;
 use crate::json;
 use crate::text::counted;
-use crabtalk_proto::{Client, ListChangesMsg, UndoMsg};
+use crabtalk_proto::{ListChangesMsg, UndoMsg};
 
 pub(super) async fn diff(context: &mut Context, run: Option<u64>) -> Result<(), Error> {
     let request = ListChangesMsg {
@@ -16,14 +16,11 @@ pub(super) async fn diff(context: &mut Context, run: Option<u64>) -> Result<(), 
         limit: 1,
         diffs: true,
     };
-    let found = context.connection().await?.list_changes(request).await?;
-    let screen = &mut context.console.screen;
-    if context.global.json {
-        for run in &found.runs {
-            screen.json(&json::of(run))?;
-        }
+    let found = context.call(request).await?;
+    if context.for_scripts(&found.runs)? {
         return Ok(());
     }
+    let screen = &mut context.console.screen;
     let Some(run) = found.runs.first() else {
         return Ok(screen.note("no run changed files here, as far as is known")?);
     };
@@ -49,7 +46,7 @@ pub(super) async fn undo(context: &mut Context, args: Undo) -> Result<(), Error>
         dry_run: args.dry_run,
         partly: args.partly,
     };
-    let report = context.connection().await?.undo(request).await?;
+    let report = context.call(request).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
         screen.json(&json::of(&report))?;

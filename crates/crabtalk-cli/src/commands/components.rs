@@ -54,10 +54,7 @@ pub(super) async fn components(context: &mut Context) -> Result<(), Error> {
             entry.told = Some(info);
         }
     }
-    if context.global.json {
-        for (name, one) in &known {
-            context.console.screen.json(&object(name, one))?;
-        }
+    if context.for_scripts(known.iter().map(|(name, one)| object(name, one)))? {
         return Ok(());
     }
     let rows = known.iter().map(|(name, one)| {
@@ -72,7 +69,7 @@ pub(super) async fn components(context: &mut Context) -> Result<(), Error> {
     });
     let header = ["component", "program", "running", "connected"];
     let none = "no component is installed; see docs/guide/components.md";
-    context.print_table(&header, rows.collect(), none)
+    context.print_table(&header, rows, none)
 }
 
 /// What the daemon says; `None` if there is none, or one that does not know.

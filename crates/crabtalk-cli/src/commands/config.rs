@@ -5,7 +5,7 @@ use crate::args::Config;
 use crate::editor::Written;
 use crate::error::Error;
 use crabtalk_config::nearest;
-use crabtalk_proto::{Client, GetConfig, SetConfigMsg};
+use crabtalk_proto::{GetConfig, SetConfigMsg};
 use serde_json::{Value, json};
 
 /// Where a file begins that is not there yet.
@@ -22,7 +22,7 @@ pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Er
                 value: Some(value.to_string()),
                 ..SetConfigMsg::default()
             };
-            context.connection().await?.set_config(request).await?;
+            context.call(request).await?;
             context.done(json!({"key": key, "value": value}), &said)
         }
         Config::Unset { key } => {
@@ -30,7 +30,7 @@ pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Er
                 key: key.clone(),
                 ..SetConfigMsg::default()
             };
-            context.connection().await?.set_config(request).await?;
+            context.call(request).await?;
             let said = format!("crabtalk: {key} has its default again");
             context.done(json!({"key": key, "value": null}), &said)
         }
@@ -40,7 +40,7 @@ pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Er
             if context.global.json {
                 return Ok(context.console.screen.json(&json!({"path": path}))?);
             }
-            Ok(context.console.screen.line(&path)?)
+            context.line(&path)
         }
     }
 }
@@ -54,7 +54,7 @@ fn value_of(typed: &str) -> Value {
 }
 
 async fn get(context: &mut Context, key: Option<String>) -> Result<(), Error> {
-    let answer = context.connection().await?.get_config(GetConfig {}).await?;
+    let answer = context.call(GetConfig {}).await?;
     let config: Value = serde_json::from_str(&answer.config)
         .map_err(|e| Error::Failed(format!("the daemon's configuration is not JSON: {e}")))?;
     let value = match &key {
@@ -96,7 +96,6 @@ fn at<'a>(config: &'a Value, key: &str) -> Result<&'a Value, Error> {
 
 async fn edit(context: &mut Context, file: Option<std::path::PathBuf>) -> Result<(), Error> {
     // Connected first: nobody should write for a daemon that is not there.
-    let mut connection = context.connection().await?;
     let path = context.home.config_file();
     let base = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -110,7 +109,7 @@ async fn edit(context: &mut Context, file: Option<std::path::PathBuf>) -> Result
         base: base.clone(),
         ..SetConfigMsg::default()
     };
-    let outcome = connection.set_config(request).await;
+    let outcome = context.call(request).await;
     written.settle(outcome.map_err(Error::from))?;
     let said = format!("crabtalk: {} is written and in force", path.display());
     context.done(json!({"path": path.display().to_string()}), &said)

@@ -45,19 +45,13 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
         .collect();
     let state = |agent: &str, sender: &str| active.get(&(agent, sender)).copied();
     if found.more {
-        context.console.screen.note(&format!(
+        context.note(&format!(
             "crabtalk: the latest {limit}; `-n 0` lists all of them"
         ))?;
     }
     let found = found.conversations;
-    if context.global.json {
-        for info in &found {
-            let state = state(&info.agent, &info.sender);
-            context
-                .console
-                .screen
-                .json(&json::conversation(info, state))?;
-        }
+    let object = |info| json::conversation(info, state(&info.agent, &info.sender));
+    if context.for_scripts(found.iter().map(object))? {
         return Ok(());
     }
     let projects = Projects::read(&context.home)?;
@@ -85,7 +79,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
         row.extend(has_projects.then(|| folder(context, projects.folder_of(&info.sender))));
         row
     });
-    let rows = rows.collect();
+    let rows: Vec<_> = rows.collect();
     let failures: Vec<_> = found.iter().filter_map(failure).collect();
     let mut header = vec!["agent", "sender", "messages", "used"];
     header.extend(has_figures.then_some("context"));
@@ -94,7 +88,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
     let none = "there are no conversations yet";
     context.print_table(&header, rows, none)?;
     for failure in failures.iter().take(MAX_FAILURES) {
-        context.console.screen.note(failure)?;
+        context.note(failure)?;
     }
     Ok(())
 }
@@ -175,7 +169,6 @@ pub(super) async fn last_entries(
     mut before: Option<u64>,
 ) -> Result<((String, String), Vec<HistoryEntry>), Error> {
     let (agent, sender) = (context.agent(), context.sender());
-    let mut connection = context.connection().await?;
     let mut pages = Vec::new();
     let mut missing = limit;
     loop {
@@ -186,7 +179,7 @@ pub(super) async fn last_entries(
             limit: missing.min(PAGE),
             first: false,
         };
-        let page = connection.get_history(request).await?;
+        let page = context.call(request).await?;
         let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
         missing = missing.saturating_sub(count);
         before = page.entries.first().map(|entry| entry.index);

@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::json;
 use crate::text::{money, summary};
 use crabtalk_proto::{
-    Client, CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, ListCronRunsMsg, ListCronsMsg,
-    RunCronMsg, SetCronMsg, TestCronMsg,
+    CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, ListCronRunsMsg, ListCronsMsg, RunCronMsg,
+    SetCronMsg, TestCronMsg,
 };
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
         Cron::Add(add) => self::add(context, *add).await,
         Cron::Rm { id } => {
             let request = DeleteCronMsg { id };
-            context.connection().await?.delete_cron(request).await?;
+            context.call(request).await?;
             context.done(
                 json!({"removed": id}),
                 &format!("crabtalk: entry {id} is removed"),
@@ -29,7 +29,7 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
         Cron::Runs { id, limit } => runs(context, id, limit).await,
         Cron::Run { id } => {
             let request = RunCronMsg { id };
-            let run = context.connection().await?.run_cron(request).await?;
+            let run = context.call(request).await?;
             let said = format!(
                 "crabtalk: entry {id} runs in the conversation of {} with {}; see `crabtalk cron runs {id}`",
                 run.agent, run.sender
@@ -52,7 +52,7 @@ async fn pause(context: &mut Context, id: u64, paused: bool) -> Result<(), Error
         id,
         paused: Some(paused),
     };
-    let info = context.connection().await?.set_cron(request).await?;
+    let info = context.call(request).await?;
     let said = match paused {
         true => format!("crabtalk: entry {id} is paused"),
         false => format!("crabtalk: entry {id} goes on, {}", info.next_in_words),
@@ -163,21 +163,14 @@ async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
         paused: Some(add.paused),
         args: None,
     };
-    let info = context.connection().await?.create_cron(request).await?;
+    let info = context.call(request).await?;
     let said = format!("crabtalk: entry {}, {}", info.id, info.next_in_words);
     context.done(json::of(&info), &said)
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
-    let listed = context
-        .connection()
-        .await?
-        .list_crons(ListCronsMsg {})
-        .await?;
-    if context.global.json {
-        for cron in &listed.crons {
-            context.console.screen.json(&json::of(cron))?;
-        }
+    let listed = context.call(ListCronsMsg {}).await?;
+    if context.for_scripts(&listed.crons)? {
         return Ok(());
     }
     let rows: Vec<Vec<String>> = listed.crons.iter().map(row).collect();
@@ -189,10 +182,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         "nothing runs by itself; see `crabtalk cron add --help`",
     )?;
     for cron in listed.crons.iter().filter(|cron| !cron.problem.is_empty()) {
-        context
-            .console
-            .screen
-            .problem(&format!("entry {}: {}", cron.id, cron.problem))?;
+        context.problem(&format!("entry {}: {}", cron.id, cron.problem))?;
     }
     Ok(())
 }
@@ -254,14 +244,11 @@ fn cost(tokens: u64, spent: Option<f64>) -> String {
 
 async fn runs(context: &mut Context, id: Option<u64>, limit: u32) -> Result<(), Error> {
     let request = ListCronRunsMsg { id, limit };
-    let listed = context.connection().await?.list_cron_runs(request).await?;
-    if context.global.json {
-        for run in &listed.runs {
-            context.console.screen.json(&json::of(run))?;
-        }
+    let listed = context.call(request).await?;
+    if context.for_scripts(&listed.runs)? {
         return Ok(());
     }
-    let rows = listed.runs.iter().map(run_row).collect();
+    let rows = listed.runs.iter().map(run_row);
     context.print_table(
         &["entry", "due", "began", "outcome", "took", "cost", "why"],
         rows,
@@ -317,16 +304,15 @@ async fn test(
         quiet_start,
         quiet_end,
     };
-    let times = context.connection().await?.test_cron(request).await?;
-    if context.global.json {
-        for (time, words) in times.times.iter().zip(&times.words) {
-            let line = json!({"time": time, "words": words, "zone": times.zone});
-            context.console.screen.json(&line)?;
-        }
+    let times = context.call(request).await?;
+    let objects = times.times.iter().zip(&times.words);
+    let objects =
+        objects.map(|(time, words)| json!({"time": time, "words": words, "zone": times.zone}));
+    if context.for_scripts(objects)? {
         return Ok(());
     }
     let rows = times.times.into_iter().zip(times.words);
-    let rows = rows.map(|(time, words)| vec![time, words]).collect();
+    let rows = rows.map(|(time, words)| vec![time, words]);
     context.print_table(
         &["time", "in words"],
         rows,

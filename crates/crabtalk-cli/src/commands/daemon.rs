@@ -54,10 +54,7 @@ async fn start(context: &mut Context) -> Result<(), Error> {
     }
     if !started {
         let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
-        context
-            .console
-            .screen
-            .note(&format!("crabtalk: the daemon runs already{pid}"))?;
+        context.note(&format!("crabtalk: the daemon runs already{pid}"))?;
     }
     Ok(())
 }
@@ -132,10 +129,7 @@ fn carry_out(context: &mut Context, plan: &Plan) -> Result<(), Error> {
     let mut said = Vec::new();
     let done = plan.carry_out(&mut said);
     if !context.global.json {
-        context
-            .console
-            .screen
-            .note(String::from_utf8_lossy(&said).trim_end())?;
+        context.note(String::from_utf8_lossy(&said).trim_end())?;
     }
     done.map_err(failed)
 }
@@ -186,9 +180,9 @@ async fn status(context: &mut Context) -> Result<(), Error> {
             service.last_error.clone(),
         ]
     });
-    context.console.screen.line("")?;
+    context.line("")?;
     let header = ["service", "state", "since", "last error"];
-    context.print_table(&header, services.collect(), "")
+    context.print_table(&header, services, "")
 }
 
 async fn reload(context: &mut Context) -> Result<(), Error> {
@@ -236,7 +230,7 @@ async fn reload(context: &mut Context) -> Result<(), Error> {
     if context.global.json {
         return Ok(());
     }
-    Ok(context.console.screen.note(said)?)
+    context.note(said)
 }
 
 async fn logs(context: &mut Context, lines: usize, follow: bool) -> Result<(), Error> {

@@ -113,10 +113,7 @@ pub(super) async fn run(context: &mut Context, offline: bool) -> Result<(), Erro
         many => format!(", and {many} things to know"),
     };
     match wrong {
-        0 => Ok(context
-            .console
-            .screen
-            .note(&format!("crabtalk: nothing is wrong{warned}"))?),
+        0 => context.note(&format!("crabtalk: nothing is wrong{warned}")),
         1 => Err(Error::Failed(format!("one thing is wrong{warned}"))),
         many => Err(Error::Failed(format!("{many} things are wrong{warned}"))),
     }

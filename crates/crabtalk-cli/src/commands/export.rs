@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::history::markdown;
 use crate::json;
 use crate::text::clean;
-use crabtalk_proto::{Client, HistoryEntry, ListConversationsMsg};
+use crabtalk_proto::{HistoryEntry, ListConversationsMsg};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -45,8 +45,7 @@ async fn about(context: &mut Context, agent: String, sender: String) -> Result<V
         sender,
         limit: 1,
     };
-    let mut connection = context.connection().await?;
-    let listed = connection.list_conversations(request).await?;
+    let listed = context.call(request).await?;
     if let Some(info) = listed.conversations.first() {
         value = json::of(info);
     }

@@ -79,7 +79,7 @@ pub(super) async fn run(context: &mut Context, args: Init) -> Result<(), Error> 
         toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.get("provider").is_some());
     if is_configured && !args.force {
         let names: Vec<String> = configured.providers.into_iter().map(|p| p.name).collect();
-        context.console.screen.note(&format!(
+        context.note(&format!(
             "crabtalk: config.toml has a provider already ({}); --force adds or replaces one",
             names.join(", ")
         ))?;
@@ -108,7 +108,7 @@ async fn tried(context: &mut Context, model: &str) -> Result<(), Error> {
     let request = TestModelMsg {
         model: model.to_owned(),
     };
-    let test = context.connection().await?.test_model(request).await?;
+    let test = context.call(request).await?;
     told(context, &test)
 }
 
@@ -325,10 +325,7 @@ async fn write(context: &mut Context, choice: &Choice, text: String) -> Result<(
         }
     }
     let path = context.home.config_file();
-    Ok(context
-        .console
-        .screen
-        .note(&format!("crabtalk: wrote {}", path.display()))?)
+    context.note(&format!("crabtalk: wrote {}", path.display()))
 }
 
 /// Somebody who chooses.

@@ -4,12 +4,11 @@ mod import;
 mod login;
 
 use super::Context;
-use crate::args::Mcps;
+use crate::args::{Mcps, Named};
 use crate::error::Error;
 use crate::json;
 use crabtalk_proto::{
-    Client, DeleteMcpMsg, ListMcpsMsg, LogoutMcpMsg, McpInfo, ResourceKind, SetEnabledMsg,
-    SetMcpMsg, TestMcpMsg,
+    DeleteMcpMsg, ListMcpsMsg, LogoutMcpMsg, McpInfo, ResourceKind, SetMcpMsg, TestMcpMsg,
 };
 use serde_json::{Map, Value, json};
 
@@ -47,26 +46,26 @@ pub(super) async fn run(context: &mut Context, command: Mcps) -> Result<(), Erro
                 format!("crabtalk: {name} is there; try it with `crabtalk mcps test {name}`");
             context.done(json!({"added": name}), &said)
         }
-        Mcps::Rm { name } => {
+        Mcps::Rm(Named { name }) => {
             let request = DeleteMcpMsg { name: name.clone() };
-            context.connection().await?.delete_mcp(request).await?;
+            context.call(request).await?;
             context.done(
                 json!({"removed": name}),
                 &format!("crabtalk: {name} is removed"),
             )
         }
-        Mcps::Test { name } => test(context, name).await,
+        Mcps::Test(Named { name }) => test(context, name).await,
         Mcps::Login { name, no_browser } => login::run(context, name, !no_browser).await,
-        Mcps::Logout { name } => {
+        Mcps::Logout(Named { name }) => {
             let request = LogoutMcpMsg { name: name.clone() };
-            context.connection().await?.logout_mcp(request).await?;
+            context.call(request).await?;
             let said = format!(
                 "crabtalk: the login to {name} is forgotten here, and taken back there if it offers that"
             );
             context.done(json!({"logged_out": name}), &said)
         }
-        Mcps::Enable { name } => switch(context, name, true).await,
-        Mcps::Disable { name } => switch(context, name, false).await,
+        Mcps::Enable(Named { name }) => switch(context, name, true).await,
+        Mcps::Disable(Named { name }) => switch(context, name, false).await,
         Mcps::Import { file, yes } => import::run(context, file.as_deref(), yes).await,
     }
 }
@@ -84,7 +83,7 @@ async fn set(context: &mut Context, name: &str, table: &Value) -> Result<(), Err
         name: name.to_owned(),
         config: table.to_string(),
     };
-    Ok(context.connection().await?.set_mcp(request).await?)
+    Ok(context.call(request).await?)
 }
 
 /// `NAME=VALUE`, several of them.
@@ -98,15 +97,8 @@ fn pairs(given: &[String]) -> Result<Value, Error> {
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
-    let listed = context
-        .connection()
-        .await?
-        .list_mcps(ListMcpsMsg {})
-        .await?;
-    if context.global.json {
-        for mcp in &listed.mcps {
-            context.console.screen.json(&json::of(mcp))?;
-        }
+    let listed = context.call(ListMcpsMsg {}).await?;
+    if context.for_scripts(&listed.mcps)? {
         return Ok(());
     }
     let row = |mcp: McpInfo| {
@@ -123,7 +115,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             mcp.error,
         ]
     };
-    let rows = listed.mcps.into_iter().map(row).collect();
+    let rows = listed.mcps.into_iter().map(row);
     let header = ["server", "state", "tools", "source", "where", "error"];
     context.print_table(&header, rows, NONE_YET)
 }
@@ -133,19 +125,19 @@ async fn test(context: &mut Context, name: String) -> Result<(), Error> {
         name: name.clone(),
         config: String::new(),
     };
-    let tested = context.connection().await?.test_mcp(request).await?;
+    let tested = context.call(request).await?;
     if context.global.json {
         context.console.screen.json(&json::of(&tested))?;
     } else {
         for step in &tested.steps {
-            context.console.screen.note(step)?;
+            context.note(step)?;
         }
         let row = |tool: crabtalk_proto::McpToolInfo| {
             let first = tool.description.lines().next().unwrap_or_default();
             let reads = if tool.read_only { "reads" } else { "" };
             vec![tool.name, reads.to_owned(), first.to_owned()]
         };
-        let rows = tested.tools.into_iter().map(row).collect();
+        let rows = tested.tools.into_iter().map(row);
         let none = "crabtalk: it offers no tools";
         if tested.ok {
             context.print_table(&["tool", "", "what it does"], rows, none)?;
@@ -162,13 +154,7 @@ async fn test(context: &mut Context, name: String) -> Result<(), Error> {
 }
 
 async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
-    let request = SetEnabledMsg {
-        kind: ResourceKind::Mcp.into(),
-        name: name.clone(),
-        enabled,
-    };
-    context.connection().await?.set_enabled(request).await?;
-    let state = if enabled { "on" } else { "off" };
+    let state = super::switch(context, ResourceKind::Mcp, &name, enabled).await?;
     let said = format!("crabtalk: {name} is {state}");
     context.done(json!({"name": name, "enabled": enabled}), &said)
 }

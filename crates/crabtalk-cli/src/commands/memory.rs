@@ -5,7 +5,7 @@ use crate::args::Memory;
 use crate::error::Error;
 use crate::{json, stdin};
 use crabtalk_proto::{
-    Client, ForgetMsg, GetMemoryMsg, ImportMemoryMsg, ListMemoryMsg, MemoryEntry, RememberMsg,
+    ForgetMsg, GetMemoryMsg, ImportMemoryMsg, ListMemoryMsg, MemoryEntry, RememberMsg,
 };
 use serde_json::json;
 use std::path::Path;
@@ -60,7 +60,6 @@ fn content(text: &str, no_stdin: bool) -> Result<String, Error> {
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
-    let mut connection = context.connection().await?;
     let (agent, sender) = (context.agent(), context.sender());
     let (mut entries, mut warnings): (Vec<MemoryEntry>, Vec<String>) = Default::default();
     loop {
@@ -70,7 +69,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             offset: u32::try_from(entries.len()).unwrap_or(u32::MAX),
             limit: PAGE,
         };
-        let page = connection.list_memory(request).await?;
+        let page = context.call(request).await?;
         warnings.extend(page.warnings);
         let more = page.more && !page.entries.is_empty();
         entries.extend(page.entries);
@@ -80,12 +79,9 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     }
     for warning in &warnings {
         let said = format!("crabtalk: passed over: {warning}");
-        context.console.screen.problem(&said)?;
+        context.problem(&said)?;
     }
-    if context.global.json {
-        for entry in &entries {
-            context.console.screen.json(&json::memory_info(entry))?;
-        }
+    if context.for_scripts(entries.iter().map(json::memory_info))? {
         return Ok(());
     }
     let rows = entries.into_iter().map(|entry| {
@@ -99,7 +95,6 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             entry.description,
         ]
     });
-    let rows = rows.collect();
     let header = ["name", "sender", "shared", "updated", "description"];
     context.print_table(&header, rows, "nothing is remembered yet")
 }
@@ -110,7 +105,7 @@ async fn show(context: &mut Context, name: String) -> Result<(), Error> {
         sender: context.sender(),
         name,
     };
-    let entry = context.connection().await?.get_memory(request).await?;
+    let entry = context.call(request).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
         return Ok(screen.json(&json::of(&entry))?);
@@ -124,7 +119,7 @@ async fn show(context: &mut Context, name: String) -> Result<(), Error> {
 
 async fn add(context: &mut Context, entry: RememberMsg) -> Result<(), Error> {
     let name = entry.name.trim().to_owned();
-    context.connection().await?.remember(entry).await?;
+    context.call(entry).await?;
     let said = format!("crabtalk: remembered {name}");
     context.done(json!({ "remembered": name }), &said)
 }
@@ -135,7 +130,7 @@ async fn remove(context: &mut Context, name: String) -> Result<(), Error> {
         sender: context.sender(),
         name: name.clone(),
     };
-    context.connection().await?.forget(request).await?;
+    context.call(request).await?;
     let said = format!("crabtalk: forgot {name}");
     context.done(json!({ "forgotten": name }), &said)
 }
@@ -147,7 +142,7 @@ async fn import(context: &mut Context, folder: &Path) -> Result<(), Error> {
         sender: context.sender(),
         path,
     };
-    let report = context.connection().await?.import_memory(request).await?;
+    let report = context.call(request).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
         let imported = report.imported.iter();

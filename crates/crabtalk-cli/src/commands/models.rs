@@ -1,12 +1,12 @@
 //! `models` and `providers`: who can answer, and who does.
 
 use super::Context;
-use crate::args::{Models, Providers};
+use crate::args::{Models, Named, Providers};
 use crate::error::Error;
 use crate::{json, stdin};
 use crabtalk_proto::{
-    Client, DeleteProviderMsg, ListModelsMsg, ListProvidersMsg, ModelInfo, ProviderInfo,
-    ResourceKind, SetActiveModelMsg, SetEnabledMsg, SetProviderMsg, TestModelMsg,
+    DeleteProviderMsg, ListModelsMsg, ListProvidersMsg, ModelInfo, ProviderInfo, ResourceKind,
+    SetActiveModelMsg, SetProviderMsg, TestModelMsg,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,27 +22,21 @@ pub(super) async fn models(context: &mut Context, command: Models) -> Result<(),
             let request = SetActiveModelMsg {
                 model: name.clone(),
             };
-            let mut connection = context.connection().await?;
-            connection.set_active_model(request).await?;
+            context.call(request).await?;
             let said = format!("crabtalk: agents that name no model use {name} from now on");
             context.done(json!({"model": name}), &said)
         }
         Models::Test { name } => {
             let model = name.unwrap_or_default();
-            let mut connection = context.connection().await?;
-            let test = connection.test_model(TestModelMsg { model }).await?;
+            let test = context.call(TestModelMsg { model }).await?;
             super::init::told(context, &test)
         }
     }
 }
 
 async fn list_models(context: &mut Context) -> Result<(), Error> {
-    let mut connection = context.connection().await?;
-    let listed = connection.list_models(ListModelsMsg {}).await?;
-    if context.global.json {
-        for model in &listed.models {
-            context.console.screen.json(&json::of(model))?;
-        }
+    let listed = context.call(ListModelsMsg {}).await?;
+    if context.for_scripts(&listed.models)? {
         return Ok(());
     }
     let row = |model: ModelInfo| {
@@ -66,7 +60,7 @@ async fn list_models(context: &mut Context) -> Result<(), Error> {
             price,
         ]
     };
-    let rows = listed.models.into_iter().map(row).collect();
+    let rows = listed.models.into_iter().map(row);
     let header = [
         "model",
         "id",
@@ -91,25 +85,25 @@ fn price(model: &ModelInfo) -> String {
 pub(super) async fn providers(context: &mut Context, command: Providers) -> Result<(), Error> {
     match command {
         Providers::List => list_providers(context).await,
-        Providers::Show { name } => show_provider(context, &name).await,
+        Providers::Show(Named { name }) => show_provider(context, &name).await,
         Providers::Set { name, file } => {
             let config = table(&file)?;
             let request = SetProviderMsg {
                 name: name.clone(),
                 config,
             };
-            context.connection().await?.set_provider(request).await?;
+            context.call(request).await?;
             let said = format!("crabtalk: the provider {name} is set, and in use at once");
             context.done(json!({"set": name}), &said)
         }
-        Providers::Rm { name } => {
+        Providers::Rm(Named { name }) => {
             let request = DeleteProviderMsg { name: name.clone() };
-            context.connection().await?.delete_provider(request).await?;
+            context.call(request).await?;
             let said = format!("crabtalk: the provider {name} is removed");
             context.done(json!({"removed": name}), &said)
         }
-        Providers::Enable { name } => switch(context, name, true).await,
-        Providers::Disable { name } => switch(context, name, false).await,
+        Providers::Enable(Named { name }) => switch(context, name, true).await,
+        Providers::Disable(Named { name }) => switch(context, name, false).await,
     }
 }
 
@@ -124,8 +118,7 @@ fn table(file: &Path) -> Result<String, Error> {
 }
 
 async fn list(context: &mut Context) -> Result<Vec<ProviderInfo>, Error> {
-    let mut connection = context.connection().await?;
-    let listed = connection.list_providers(ListProvidersMsg {}).await?;
+    let listed = context.call(ListProvidersMsg {}).await?;
     Ok(listed.providers)
 }
 
@@ -136,11 +129,8 @@ fn config(provider: &ProviderInfo) -> Value {
 
 async fn list_providers(context: &mut Context) -> Result<(), Error> {
     let providers = list(context).await?;
-    if context.global.json {
-        for provider in &providers {
-            let value = json::provider(provider, config(provider));
-            context.console.screen.json(&value)?;
-        }
+    let object = |provider| json::provider(provider, config(provider));
+    if context.for_scripts(providers.iter().map(object))? {
         return Ok(());
     }
     let row = |provider: ProviderInfo| {
@@ -164,7 +154,7 @@ async fn list_providers(context: &mut Context) -> Result<(), Error> {
             config["base_url"].as_str().unwrap_or_default().to_owned(),
         ]
     };
-    let rows = providers.into_iter().map(row).collect();
+    let rows = providers.into_iter().map(row);
     let header = ["provider", "kind", "state", "models", "address"];
     context.print_table(&header, rows, NONE_YET)
 }
@@ -187,13 +177,7 @@ async fn show_provider(context: &mut Context, name: &str) -> Result<(), Error> {
 }
 
 async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
-    let request = SetEnabledMsg {
-        kind: ResourceKind::Provider.into(),
-        name: name.clone(),
-        enabled,
-    };
-    context.connection().await?.set_enabled(request).await?;
-    let how = if enabled { "on" } else { "off" };
+    let how = super::switch(context, ResourceKind::Provider, &name, enabled).await?;
     let said = format!("crabtalk: the provider {name} is switched {how}");
     context.done(json!({"provider": name, "enabled": enabled}), &said)
 }

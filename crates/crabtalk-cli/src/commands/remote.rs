@@ -1,7 +1,7 @@
 //! `remote`: daemons elsewhere that this machine knows.
 
 use super::Context;
-use crate::args::Remote;
+use crate::args::{Named, Remote};
 use crate::error::Error;
 use crate::remotes::{Known, Remotes, fingerprint};
 use crate::stdin;
@@ -30,7 +30,7 @@ pub(super) async fn run(context: &mut Context, command: Remote) -> Result<(), Er
             };
             add(context, given, token_file.as_deref()).await
         }
-        Remote::Rm { name } => {
+        Remote::Rm(Named { name }) => {
             let mut remotes = Remotes::load(&context.home)?;
             if remotes.remote.remove(&name).is_none() {
                 return Err(Error::Failed(format!("there is no remote {name:?}")));
@@ -46,12 +46,10 @@ pub(super) async fn run(context: &mut Context, command: Remote) -> Result<(), Er
 
 fn list(context: &mut Context) -> Result<(), Error> {
     let remotes = Remotes::load(&context.home)?;
-    if context.global.json {
-        for (name, known) in &remotes.remote {
-            context.console.screen.json(&json!({
-                "name": name, "address": known.address, "fingerprint": known.fingerprint,
-            }))?;
-        }
+    let objects = remotes.remote.iter().map(|(name, known)| {
+        json!({"name": name, "address": known.address, "fingerprint": known.fingerprint})
+    });
+    if context.for_scripts(objects)? {
         return Ok(());
     }
     let rows = remotes.remote.iter().map(|(name, known)| {
@@ -61,7 +59,6 @@ fn list(context: &mut Context) -> Result<(), Error> {
             .unwrap_or("none, on this machine");
         vec![name.clone(), known.address.clone(), certificate.to_owned()]
     });
-    let rows = rows.collect();
     let none = "there are no remotes; `crabtalk remote add` adds one";
     context.print_table(&["name", "address", "certificate"], rows, none)
 }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::error::Error;
-use crabtalk_proto::{Client, CompactMsg, KillMsg, SteerSessionMsg};
+use crabtalk_proto::{CompactMsg, KillMsg, SteerSessionMsg};
 use serde_json::json;
 
 pub(super) async fn kill(context: &mut Context) -> Result<(), Error> {
@@ -10,7 +10,7 @@ pub(super) async fn kill(context: &mut Context) -> Result<(), Error> {
         agent: context.agent(),
         sender: context.sender(),
     };
-    context.connection().await?.kill(request).await?;
+    context.call(request).await?;
     context.done(json!({"killed": true}), "crabtalk: the run was cancelled")
 }
 
@@ -20,7 +20,7 @@ pub(super) async fn steer(context: &mut Context, content: String) -> Result<(), 
         sender: context.sender(),
         content,
     };
-    context.connection().await?.steer_session(request).await?;
+    context.call(request).await?;
     context.done(
         json!({"steered": true}),
         "crabtalk: the run reads it at its next step",
@@ -34,7 +34,7 @@ pub(super) async fn compact(context: &mut Context, focus: Option<String>) -> Res
         focus,
         fresh: false,
     };
-    let answer = context.connection().await?.compact(request).await?;
+    let answer = context.call(request).await?;
     let screen = &mut context.console.screen;
     if context.global.json {
         return Ok(screen.json(&json!({"summary": answer.summary}))?);
@@ -50,7 +50,7 @@ pub(super) async fn start_fresh(context: &mut Context) -> Result<(), Error> {
         fresh: true,
         ..CompactMsg::default()
     };
-    let answer = context.connection().await?.compact(request).await?;
+    let answer = context.call(request).await?;
     let said = match answer.title.as_str() {
         "" => "crabtalk: nothing was said since the last fresh start".to_owned(),
         title => format!(

@@ -3,9 +3,8 @@
 use super::Context;
 use crate::args::Search;
 use crate::error::Error;
-use crate::json;
 use crate::text::{clean, summary};
-use crabtalk_proto::{Client, SearchHit, SearchMsg};
+use crabtalk_proto::{SearchHit, SearchMsg};
 
 pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Error> {
     let request = SearchMsg {
@@ -14,24 +13,21 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
         sender: context.sender(),
         limit: args.limit,
     };
-    let results = context.connection().await?.search(request).await?;
+    let results = context.call(request).await?;
     let found = results.hits;
-    let screen = &mut context.console.screen;
     if results.incomplete {
-        screen.problem(
+        context.problem(
             "crabtalk: some archives are not searched: they are still being indexed, or the log \
              of the daemon says why not; try again later",
         )?;
     }
-    if context.global.json {
-        for hit in &found {
-            screen.json(&json::of(hit))?;
-        }
+    if context.for_scripts(&found)? {
         return Ok(());
     }
     if found.is_empty() {
-        return Ok(screen.note("nothing was found; it matches words, so try others")?);
+        return context.note("nothing was found; it matches words, so try others");
     }
+    let screen = &mut context.console.screen;
     for hit in &found {
         screen.line(&heading(hit))?;
         for line in clean(hit.snippet.trim()).lines() {

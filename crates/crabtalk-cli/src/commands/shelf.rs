@@ -3,10 +3,9 @@
 use super::{Context, utf8_folder};
 use crate::args::Shelf;
 use crate::error::Error;
-use crate::json;
 use crate::text::{clean, summary};
 use crabtalk_proto::{
-    Client, FoundMessage, ListTrashMsg, RemoveConversationMsg, RestoreConversationMsg,
+    FoundMessage, ListTrashMsg, RemoveConversationMsg, RestoreConversationMsg,
     SearchConversationsMsg, SetConversationMsg,
 };
 use serde_json::json;
@@ -30,11 +29,7 @@ async fn set_title(context: &mut Context, title: String) -> Result<(), Error> {
         title: Some(title.clone()),
         cwd: None,
     };
-    context
-        .connection()
-        .await?
-        .set_conversation(request)
-        .await?;
+    context.call(request).await?;
     let said = match title.as_str() {
         "" => "crabtalk: it has no title any more".to_owned(),
         title => format!("crabtalk: it is called {}", summary(title)),
@@ -54,11 +49,7 @@ async fn set_folder(context: &mut Context, folder: &Path) -> Result<(), Error> {
         title: None,
         cwd: Some(cwd.clone()),
     };
-    context
-        .connection()
-        .await?
-        .set_conversation(request)
-        .await?;
+    context.call(request).await?;
     let said = format!("crabtalk: it works in {cwd}");
     context.done(json!({"cwd": cwd}), &said)
 }
@@ -70,26 +61,19 @@ async fn search(context: &mut Context, query: String, limit: u32) -> Result<(), 
         sender: context.named_sender(),
         limit,
     };
-    let found = context
-        .connection()
-        .await?
-        .search_conversations(request)
-        .await?;
+    let found = context.call(request).await?;
     if found.incomplete {
-        context.console.screen.note(
+        context.note(
             "crabtalk: not all was searched; more words find less, `-n` shows more, and the \
              daemon's log names what cannot be read",
         )?;
     }
-    if context.global.json {
-        for message in &found.messages {
-            context.console.screen.json(&json::of(message))?;
-        }
+    if context.for_scripts(&found.messages)? {
         return Ok(());
     }
     if found.messages.is_empty() {
         let none = "nothing was found; all words have to be in one message";
-        return Ok(context.console.screen.note(none)?);
+        return context.note(none);
     }
     for message in &found.messages {
         let heading = heading(message, &context.when(&message.at));
@@ -119,11 +103,7 @@ async fn remove(context: &mut Context) -> Result<(), Error> {
         agent: context.agent(),
         sender: context.sender(),
     };
-    context
-        .connection()
-        .await?
-        .remove_conversation(request)
-        .await?;
+    context.call(request).await?;
     context.done(
         json!({"removed": true}),
         "crabtalk: it is in the trash; `crabtalk conversations restore` takes it back",
@@ -135,11 +115,8 @@ async fn trash(context: &mut Context) -> Result<(), Error> {
         agent: context.agent(),
         sender: context.named_sender(),
     };
-    let removed = context.connection().await?.list_trash(request).await?;
-    if context.global.json {
-        for info in &removed.conversations {
-            context.console.screen.json(&json::of(info))?;
-        }
+    let removed = context.call(request).await?;
+    if context.for_scripts(&removed.conversations)? {
         return Ok(());
     }
     let rows = removed.conversations.iter().map(|info| {
@@ -152,7 +129,7 @@ async fn trash(context: &mut Context) -> Result<(), Error> {
             info.file_path.clone(),
         ]
     });
-    let rows = rows.collect();
+    let rows: Vec<_> = rows.collect();
     let header = ["agent", "sender", "messages", "used", "title", "file"];
     context.print_table(&header, rows, "the trash is empty")
 }
@@ -163,11 +140,7 @@ async fn restore(context: &mut Context, file: Option<String>) -> Result<(), Erro
         sender: context.sender(),
         file: file.unwrap_or_default(),
     };
-    context
-        .connection()
-        .await?
-        .restore_conversation(request)
-        .await?;
+    context.call(request).await?;
     context.done(
         json!({"restored": true}),
         "crabtalk: it is back, with everything that it had",

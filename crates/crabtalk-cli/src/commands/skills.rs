@@ -1,13 +1,10 @@
 //! `skills`: what the daemon offers to agents, and the folders of authors.
 
 use super::Context;
-use crate::args::Skills;
+use crate::args::{Named, Skills};
 use crate::error::Error;
 use crate::text::counted;
-use crabtalk_proto::{
-    Client, ListSkillsMsg, ResourceKind, SetEnabledMsg, SkillInfo, SkillList, SkillTrust,
-    SourceKind,
-};
+use crabtalk_proto::{ListSkillsMsg, ResourceKind, SkillInfo, SkillList, SkillTrust, SourceKind};
 use crabtalk_skills::{Finding, ImportReport, Level, Skill, SkillSource};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -15,22 +12,16 @@ use std::path::Path;
 pub(super) async fn run(context: &mut Context, command: Skills) -> Result<(), Error> {
     match command {
         Skills::List => list(context).await,
-        Skills::Show { name } => show(context, &name).await,
-        Skills::Enable { name } => switch(context, name, true).await,
-        Skills::Disable { name } => switch(context, name, false).await,
+        Skills::Show(Named { name }) => show(context, &name).await,
+        Skills::Enable(Named { name }) => switch(context, name, true).await,
+        Skills::Disable(Named { name }) => switch(context, name, false).await,
         Skills::Check { folder } => check(context, &folder),
         Skills::Import { folder, replace } => import(context, &folder, replace),
     }
 }
 
 async fn switch(context: &mut Context, name: String, enabled: bool) -> Result<(), Error> {
-    let request = SetEnabledMsg {
-        kind: ResourceKind::Skill.into(),
-        name: name.clone(),
-        enabled,
-    };
-    context.connection().await?.set_enabled(request).await?;
-    let how = if enabled { "on" } else { "off" };
+    let how = super::switch(context, ResourceKind::Skill, &name, enabled).await?;
     let said = format!("crabtalk: the skill {name} is switched {how}");
     context.done(json!({"skill": name, "enabled": enabled}), &said)
 }
@@ -42,8 +33,7 @@ pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
 
 async fn known(context: &mut Context) -> Result<SkillList, Error> {
     let cwd = context.cwd()?;
-    let mut connection = context.connection().await?;
-    Ok(connection.list_skills(ListSkillsMsg { cwd }).await?)
+    Ok(context.call(ListSkillsMsg { cwd }).await?)
 }
 
 /// The kind of folder that a skill is in, as the daemon says it.
@@ -75,20 +65,16 @@ fn trusted(trust: SkillTrust) -> &'static str {
 async fn list(context: &mut Context) -> Result<(), Error> {
     let SkillList { skills, warnings } = known(context).await?;
     for warning in warnings {
-        context
-            .console
-            .screen
-            .problem(&format!("crabtalk: {warning}"))?;
+        context.problem(&format!("crabtalk: {warning}"))?;
     }
-    if context.global.json {
-        for skill in &skills {
-            let value = json!({
-                "name": skill.name, "enabled": skill.enabled, "source": skill.source,
-                "external": source(skill) == SkillSource::External, "kind": kind(source(skill)),
-                "trusted": trusted(skill.trust()),
-            });
-            context.console.screen.json(&value)?;
-        }
+    let objects = skills.iter().map(|skill| {
+        json!({
+            "name": skill.name, "enabled": skill.enabled, "source": skill.source,
+            "external": source(skill) == SkillSource::External, "kind": kind(source(skill)),
+            "trusted": trusted(skill.trust()),
+        })
+    });
+    if context.for_scripts(objects)? {
         return Ok(());
     }
     let rows = skills.into_iter().map(|skill| {
@@ -102,7 +88,6 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             skill.source,
         ]
     });
-    let rows = rows.collect();
     let none = "there are no skills yet; `crabtalk skills import DIR` copies some";
     context.print_table(&["name", "state", "kind", "trusted", "folder"], rows, none)
 }

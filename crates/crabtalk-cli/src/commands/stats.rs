@@ -5,21 +5,21 @@ use crate::args::{By, Stats};
 use crate::error::Error;
 use crate::text::{duration, money};
 use crate::{json, table};
-use crabtalk_proto::{Client, DaemonStats, GetStats, Spending};
+use crabtalk_proto::{DaemonStats, GetStats, Spending};
 
 pub(super) async fn stats(context: &mut Context, args: Stats) -> Result<(), Error> {
     let request = GetStats { days: args.days };
-    let stats = context.connection().await?.get_stats(request).await?;
+    let stats = context.call(request).await?;
     if context.global.json {
         return Ok(context.console.screen.json(&json::stats(&stats))?);
     }
     if let Some(by) = args.by {
         return spent(context, &stats, by, "nothing was spent");
     }
-    context.console.screen.line(&table::pairs(&rows(&stats)))?;
+    context.line(&table::pairs(&rows(&stats)))?;
     let by = if args.days > 1 { By::Day } else { By::Agent };
     if stats.spending.iter().any(|row| row.calls > 0) {
-        context.console.screen.line("")?;
+        context.line("")?;
         spent(context, &stats, by, "")?;
     }
     Ok(())
@@ -97,7 +97,6 @@ fn spent(context: &mut Context, stats: &DaemonStats, by: By, none: &str) -> Resu
         }
         cells
     });
-    let rows = rows.collect();
     context.print_table(&header, rows, none)
 }
 

@@ -2,7 +2,7 @@ mod knowledge;
 mod models;
 
 use crate::error::Error;
-use crate::testing::{Fake, shows};
+use crate::tests::{Fake, shows};
 use crabtalk_proto::{
     ApprovalInfo, AskUserEvent, HistoryEntry, Image, PendingAsk, ReloadReport, Status, ToolCallInfo,
 };

@@ -1,12 +1,10 @@
 //! `tokens`: who may come in from elsewhere.
 
 use super::Context;
-use crate::args::Tokens;
+use crate::args::{Named, Tokens};
 use crate::error::Error;
 use crate::json;
-use crabtalk_proto::{
-    Client, CreateTokenMsg, ListTokensMsg, NewToken, RemoveTokenMsg, TokenInfo, visible,
-};
+use crabtalk_proto::{CreateTokenMsg, ListTokensMsg, NewToken, RemoveTokenMsg, TokenInfo, visible};
 use serde_json::json;
 
 pub(super) async fn run(context: &mut Context, command: Tokens) -> Result<(), Error> {
@@ -28,12 +26,12 @@ pub(super) async fn run(context: &mut Context, command: Tokens) -> Result<(), Er
                 cwd,
                 until: until.unwrap_or_default(),
             };
-            let made = context.connection().await?.create_token(request).await?;
+            let made = context.call(request).await?;
             show(context, &made)
         }
-        Tokens::Rm { name } => {
+        Tokens::Rm(Named { name }) => {
             let request = RemoveTokenMsg { name: name.clone() };
-            context.connection().await?.remove_token(request).await?;
+            context.call(request).await?;
             let said = format!("crabtalk: {name} is removed, and whoever used it is cut off");
             context.done(json!({"removed": name}), &said)
         }
@@ -45,7 +43,7 @@ fn show(context: &mut Context, made: &NewToken) -> Result<(), Error> {
     if context.global.json {
         return Ok(context.console.screen.json(&json::of(made))?);
     }
-    context.console.screen.line(&made.token)?;
+    context.line(&made.token)?;
     let screen = &mut context.console.screen;
     screen.note(&format!(
         "crabtalk: this token of {} is shown once; whoever has it may come in",
@@ -71,9 +69,7 @@ fn way_in(context: &mut Context, listen: &[String], fingerprint: &str) -> Result
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
-    let listed = context.connection().await?;
-    let mut listed = listed;
-    let listed = listed.list_tokens(ListTokensMsg {}).await?;
+    let listed = context.call(ListTokensMsg {}).await?;
     if context.global.json {
         return Ok(context.console.screen.json(&json::of(&listed))?);
     }
@@ -98,7 +94,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             token.connections.to_string(),
         ]
     };
-    let rows = listed.tokens.iter().map(row).collect();
+    let rows = listed.tokens.iter().map(row);
     let header = [
         "name", "role", "agents", "senders", "folders", "until", "open",
     ];

@@ -40,12 +40,11 @@ fn list(context: &mut Context) -> Result<(), Error> {
     let folders = trust.folders.iter();
     let folders = folders.map(|f| ("folder", &f.path, &f.at, &f.by, ""));
     let all: Vec<_> = folders.chain(skills).collect();
-    if context.global.json {
-        for (kind, path, at, by, state) in all {
-            let holds = state.is_empty();
-            let value = json!({"kind": kind, "path": path, "at": at, "by": by, "holds": holds});
-            context.console.screen.json(&value)?;
-        }
+    let objects = all.iter().map(|(kind, path, at, by, state)| {
+        let holds = state.is_empty();
+        json!({"kind": kind, "path": path, "at": at, "by": by, "holds": holds})
+    });
+    if context.for_scripts(objects)? {
         return Ok(());
     }
     let rows = all.into_iter().map(|(kind, path, at, by, state)| {
@@ -58,7 +57,6 @@ fn list(context: &mut Context) -> Result<(), Error> {
             state.to_owned(),
         ]
     });
-    let rows = rows.collect();
     context.print_table(
         &["kind", "path", "since", "by", "state"],
         rows,

@@ -145,7 +145,7 @@ fn in_flight(info: &ActiveConversationInfo) -> String {
 #[cfg(test)]
 mod tests {
     use crate::screen::Screen;
-    use crate::testing::{At, Fake, shows};
+    use crate::tests::{At, Fake, shows};
     use crabtalk_proto::WelcomeMsg;
 
     /// A daemon of this version, or of one before there was any.

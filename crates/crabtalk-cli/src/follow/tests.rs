@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{At, Fake, shows};
+use crate::tests::{At, Fake, shows};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
     AskOutcome, AskQuestion, AskSettledEvent, Image, QueuedEvent, Status, StreamChunk, StreamStart,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::screen::Screen;
-use crate::testing::Shared;
+use crate::tests::Shared;
 use crate::view::{Style, View};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;

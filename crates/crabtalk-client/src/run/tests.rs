@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Fake, cut, stay};
+use crate::tests::{Fake, cut, stay};
 use crabtalk_proto::client_message::Msg;
 use crabtalk_proto::{
     Status, StreamChunk, StreamEnd, StreamStart, TextEndEvent, TextStartEvent, ToolsCompleteEvent,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Endpoint;
-use crate::testing::Fake;
+use crate::tests::Fake;
 use std::fs;
 
 fn child(script: &str) -> Child {

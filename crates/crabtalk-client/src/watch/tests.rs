@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Fake, cut, stay};
+use crate::tests::{Fake, cut, stay};
 use crabtalk_proto::client_message::Msg;
 
 fn begins(life: &str, seq: u64, missed: u64) -> AgentEventMsg {

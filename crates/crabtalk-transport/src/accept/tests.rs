@@ -1,6 +1,6 @@
 use super::*;
 use crate::Limits;
-use crate::testing::*;
+use crate::tests::*;
 use crabtalk_proto::{Ping, ReloadMsg, SubscribeEvents};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;

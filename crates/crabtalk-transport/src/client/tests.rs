@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::*;
+use crate::tests::*;
 use crabtalk_proto::{GetConfig, Ping, StreamEvent, StreamMsg};
 use futures_util::StreamExt;
 use tokio::net::UnixStream;

@@ -5,7 +5,7 @@ mod idle;
 mod strangers;
 
 use super::*;
-use crate::testing::*;
+use crate::tests::*;
 use crabtalk_proto::{
     GetConfig, HelloMsg, Ping, SendMsg, SendResponse, StreamMsg, StreamStart, SubscribeEvents,
     WelcomeMsg,

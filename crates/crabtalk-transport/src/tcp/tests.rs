@@ -1,7 +1,7 @@
 use super::*;
 use crate::crowd::{Crowd, Limits};
 use crate::serve;
-use crate::testing::*;
+use crate::tests::*;
 use crabtalk_proto::{Client, Ping};
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -2,7 +2,7 @@ use super::*;
 use crate::crowd::Crowd;
 use crate::serve;
 use crate::tcp::TcpError;
-use crate::testing::*;
+use crate::tests::*;
 use crabtalk_proto::{Client, Ping};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;

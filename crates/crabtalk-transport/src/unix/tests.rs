@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::Scripted;
+use crate::tests::Scripted;
 use crate::{Crowd, serve};
 use crabtalk_proto::{Client, ClientError, Ping, Status};
 use std::os::unix::fs::symlink;

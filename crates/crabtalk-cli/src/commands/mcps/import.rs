@@ -10,7 +10,7 @@ mod shown;
 use super::{Context, set};
 use crate::commands::asks::confirmed;
 use crate::error::Error;
-use crabtalk_proto::{Client, ListMcpsMsg};
+use crabtalk_proto::ListMcpsMsg;
 use files::{Candidate, Fate};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -26,11 +26,7 @@ pub(super) async fn run(
             .ok_or_else(|| Error::Failed(format!("{}: it has no `mcpServers`", file.display())))?,
         None => look_around(context)?,
     };
-    let listed = context
-        .connection()
-        .await?
-        .list_mcps(ListMcpsMsg {})
-        .await?;
+    let listed = context.call(ListMcpsMsg {}).await?;
     let known = listed.mcps.into_iter().map(|mcp| mcp.name);
     leave_what_is_there(&mut candidates, known.collect());
     let waits = |one: &&Candidate| matches!(one.fate, Fate::Take(_));
@@ -58,17 +54,15 @@ pub(super) async fn run(
 }
 
 fn report(context: &mut Context, rows: Vec<(String, String, PathBuf)>) -> Result<(), Error> {
-    if context.global.json {
-        for (name, said, file) in &rows {
-            let row = json!({"name": name, "outcome": said, "file": file.to_string_lossy()});
-            context.console.screen.json(&row)?;
-        }
+    let objects = rows.iter().map(
+        |(name, said, file)| json!({"name": name, "outcome": said, "file": file.to_string_lossy()}),
+    );
+    if context.for_scripts(objects)? {
         return Ok(());
     }
     let rows = rows
         .into_iter()
-        .map(|(name, said, file)| vec![name, said, file.display().to_string()])
-        .collect();
+        .map(|(name, said, file)| vec![name, said, file.display().to_string()]);
     let none = "crabtalk: no file with `mcpServers` was found; name one";
     context.print_table(&["server", "outcome", "file"], rows, none)
 }
@@ -126,7 +120,7 @@ fn look_around(context: &mut Context) -> Result<Vec<Candidate>, Error> {
             Ok(found) => candidates.extend(found.unwrap_or_default()),
             Err(why) => {
                 let said = format!("crabtalk: left out: {why}");
-                context.console.screen.note(&said)?;
+                context.note(&said)?;
             }
         }
     }

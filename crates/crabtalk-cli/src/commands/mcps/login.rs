@@ -5,7 +5,7 @@
 
 use super::Context;
 use crate::error::Error;
-use crabtalk_proto::{Client, FinishMcpLoginMsg, LoginMcpMsg};
+use crabtalk_proto::{FinishMcpLoginMsg, LoginMcpMsg};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::net::Ipv4Addr;
@@ -37,13 +37,13 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
         name: name.clone(),
         redirect: format!("{here}{PATH}"),
     };
-    let begun = context.connection().await?.login_mcp(request).await?;
+    let begun = context.call(request).await?;
     let address = crabtalk_proto::visible(&begun.address).into_owned();
     if context.global.json {
         context.console.screen.json(&json!({"address": address}))?;
     } else {
         let said = format!("crabtalk: open this address to log in to {name}:\n\n{address}\n");
-        context.console.screen.note(&said)?;
+        context.note(&said)?;
     }
     let is_person = !context.global.json && std::io::stdout().is_terminal();
     if may_open && is_person {
@@ -63,7 +63,7 @@ pub(super) async fn run(context: &mut Context, name: String, may_open: bool) -> 
         name: name.clone(),
         redirected: format!("{here}{redirected}"),
     };
-    let finished = context.connection().await?.finish_mcp_login(request).await;
+    let finished = context.call(request).await;
     if let Some(page) = page {
         let said = match &finished {
             Ok(()) => format!("You are logged in to {name}. You can close this page."),

@@ -1,6 +1,6 @@
 use super::output;
 use crate::error::Error;
-use crate::testing::Fake;
+use crate::tests::Fake;
 use crabtalk_proto::{HistoryEntry, SkillInfo, SkillTrust, SourceKind, Status};
 use serde_json::Value;
 use std::fs;

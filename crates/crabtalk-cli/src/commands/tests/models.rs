@@ -1,5 +1,5 @@
 use super::output;
-use crate::testing::Fake;
+use crate::tests::Fake;
 use serde_json::Value;
 
 fn json(text: &str) -> Value {
