@@ -1,5 +1,6 @@
 //! Compiles the schema without `protoc`, so that a fresh machine can build, and
-//! derives the messages' JSON from it, so that both have the same names.
+//! derives the messages' JSON from it, so that both have the same names, and the
+//! list of answers.
 
 use prost_build::Config;
 use std::fmt::Write as _;
@@ -32,10 +33,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         format!(".{PACKAGE}.StreamEvent.event"),
         "#[derive(serde::Serialize)] #[serde(tag = \"type\", rename_all = \"snake_case\")]",
     );
-    let mut names = String::new();
+    let (mut names, mut answers) = (String::new(), String::new());
     for file in &descriptors.file {
         for message in &file.message_type {
             derive_json(&mut config, message);
+            if message.name() == "ServerMessage" {
+                write_answers(&mut answers, message)?;
+            }
         }
         for of in &file.enum_type {
             write_names(&mut names, of)?;
@@ -43,6 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let out = std::env::var("OUT_DIR")?;
     std::fs::write(Path::new(&out).join("names.rs"), names)?;
+    std::fs::write(Path::new(&out).join("answers.rs"), answers)?;
     config.compile_fds(descriptors)?;
     Ok(())
 }
@@ -68,6 +73,23 @@ fn derive_json(config: &mut Config, message: &prost_types::DescriptorProto) {
         let attribute = format!("#[serde(serialize_with = \"crate::json::{with}\")]");
         config.field_attribute(format!("{path}.{}", field.name()), attribute);
     }
+}
+
+/// The members of the envelope, for `convert.rs`, but for the error.
+fn write_answers(out: &mut String, envelope: &prost_types::DescriptorProto) -> std::fmt::Result {
+    writeln!(out, "wrap_responses! {{")?;
+    for field in envelope
+        .field
+        .iter()
+        .filter(|field| field.name() != "error")
+    {
+        let response = match field.type_name().rsplit('.').next() {
+            None | Some("") => "Bytes",
+            Some(message) => message,
+        };
+        writeln!(out, "    {}({response});", camel_case(field.name()))?;
+    }
+    writeln!(out, "}}")
 }
 
 /// How a value of an enum is called: without the prefix that makes it unique
@@ -108,6 +130,16 @@ fn snake_case(name: &str) -> String {
             out.push('_');
         }
         out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+fn camel_case(name: &str) -> String {
+    let mut out = String::new();
+    for word in name.split('_') {
+        let (first, rest) = word.split_at(1);
+        out.push_str(&first.to_ascii_uppercase());
+        out.push_str(rest);
     }
     out
 }

@@ -4,6 +4,11 @@
 //! under it; no path from a client reaches the file system unchecked; events
 //! that older clients do not know go only to those that showed they do.
 
+/// Requests of any of these kinds, as a pattern: the lists that leave none out are long.
+macro_rules! any {
+    ($($kind:ident)*) => { $(crabtalk_proto::client_message::Msg::$kind(_))|* };
+}
+
 mod asks;
 mod bus;
 mod changes;
@@ -59,6 +64,15 @@ pub(crate) struct Session {
     modern: AtomicBool,
     /// The client is a component without tools.
     present: OnceLock<Present>,
+}
+
+/// How many of a list are answered: as many as the client wants, the usual number if it
+/// does not say, and never more than `most`.
+fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
+    match wanted as usize {
+        0 => usual,
+        wanted => wanted.min(most),
+    }
 }
 
 /// A failure of the runtime as the wire has it.

@@ -35,64 +35,21 @@ pub(crate) fn to_markdown(html: &str, base: &Url) -> (Option<String>, String) {
 }
 
 /// What has no text of the page.
-fn is_never_text(name: &str) -> bool {
-    matches!(
-        name,
-        "script"
-            | "style"
-            | "noscript"
-            | "template"
-            | "svg"
-            | "math"
-            | "iframe"
-            | "object"
-            | "canvas"
-            | "audio"
-            | "video"
-            | "select"
-            | "datalist"
-            | "button"
-            | "textarea"
-    )
-}
+const NEVER_TEXT: &str = "script style noscript template svg math iframe object canvas audio video select datalist \
+    button textarea";
 
 /// What stands around it.
-fn is_around(name: &str) -> bool {
-    matches!(
-        name,
-        "nav" | "footer" | "aside" | "form" | "dialog" | "menu"
-    )
-}
+const AROUND: &str = "nav footer aside form dialog menu";
 
 /// What begins and ends paragraphs.
-fn is_block(name: &str) -> bool {
-    matches!(
-        name,
-        "p" | "div"
-            | "section"
-            | "article"
-            | "main"
-            | "header"
-            | "footer"
-            | "aside"
-            | "nav"
-            | "figure"
-            | "figcaption"
-            | "table"
-            | "dl"
-            | "dt"
-            | "dd"
-            | "address"
-            | "fieldset"
-            | "details"
-            | "summary"
-            | "form"
-            | "body"
-            | "hgroup"
-            | "caption"
-            | "thead"
-            | "tbody"
-    )
+const BLOCKS: &str = "p div section article main header footer aside nav figure figcaption table dl dt dd \
+    address fieldset details summary form body hgroup caption thead tbody";
+
+/// An element that never holds anything.
+const VOID: &str = "area base br col embed hr img input link meta source track wbr";
+
+fn is_one_of(names: &str, name: &str) -> bool {
+    names.split(' ').any(|one| one == name)
 }
 
 struct Page<'a> {
@@ -187,8 +144,9 @@ impl<'a> Page<'a> {
             *depth += usize::from(out == name && !tag.self_closing);
             return;
         }
-        let leave_out = is_never_text(name) || (self.skip_around && is_around(name));
-        if leave_out || tag.attributes.contains_key(&b"hidden"[..]) && !is_void(name) {
+        let leave_out =
+            is_one_of(NEVER_TEXT, name) || (self.skip_around && is_one_of(AROUND, name));
+        if leave_out || tag.attributes.contains_key(&b"hidden"[..]) && !is_one_of(VOID, name) {
             if !tag.self_closing {
                 self.left_out = Some((name.to_owned(), 1));
             }
@@ -246,7 +204,7 @@ impl<'a> Page<'a> {
                     self.writer.text(&format!("[image: {}]", said.trim()));
                 }
             }
-            _ if is_block(name) => self.writer.block(),
+            _ if is_one_of(BLOCKS, name) => self.writer.block(),
             _ => {}
         }
     }
@@ -270,7 +228,7 @@ impl<'a> Page<'a> {
             "ul" | "ol" | "dir" => self.writer.end_list(),
             "li" | "tr" => self.writer.line(),
             "a" => self.end_link(),
-            _ if is_block(name) => self.writer.block(),
+            _ if is_one_of(BLOCKS, name) => self.writer.block(),
             _ => {}
         }
         if matches!(name, "main" | "article") && self.main_depth > 0 {
@@ -303,26 +261,6 @@ impl<'a> Page<'a> {
             self.writer.close_link(&target);
         }
     }
-}
-
-/// An element that never holds anything.
-fn is_void(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "br"
-            | "col"
-            | "embed"
-            | "hr"
-            | "img"
-            | "input"
-            | "link"
-            | "meta"
-            | "source"
-            | "track"
-            | "wbr"
-    )
 }
 
 fn text(bytes: &HtmlString) -> String {

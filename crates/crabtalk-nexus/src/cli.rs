@@ -12,7 +12,7 @@ use crate::journal;
 use crate::name::Name;
 use crate::start::{self, Places};
 use crate::supervisor::Listener;
-use crate::world::{Answer, Command};
+use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
 use clap::Parser;
 use crabtalk_client::{Client, Endpoint, Starter};
@@ -140,12 +140,12 @@ async fn obey(args: Args) -> Result<(), Failed> {
 
 async fn say(places: &Places, command: &Command) -> Result<Answer, Failed> {
     let answer = crate::control::say(&places.state(), command).await?;
-    answer.ok_or_else(|| {
-        Failed(
-            3,
-            "no NEXUS runs; start it with `crabtalk nexus run`".into(),
-        )
-    })
+    answer.ok_or_else(none_runs)
+}
+
+fn none_runs() -> Failed {
+    let why = "no NEXUS runs; start it with `crabtalk nexus run`";
+    Failed(3, why.into())
 }
 
 async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
@@ -196,18 +196,12 @@ fn told() -> Listener {
 /// be drawn.
 async fn monitor(places: &Places) -> Result<(), Failed> {
     let state = places.state();
-    let none = || {
-        Failed(
-            3,
-            "no NEXUS runs; start it with `crabtalk nexus run`".into(),
-        )
-    };
     if !crabtalk_screen::is_plain() {
         // Whether there is one at all is said without a board.
         say(places, &Command::Status).await?;
         return Ok(crate::board::show(&state, false, std::future::pending()).await?);
     }
-    let mut watching = Watching::begin(&state).await?.ok_or_else(none)?;
+    let mut watching = Watching::begin(&state).await?.ok_or_else(none_runs)?;
     let mut out = io::stdout();
     while let Some(answer) = watching.next().await? {
         let Answer::Board { entries, .. } = answer else {
@@ -298,13 +292,20 @@ fn log(places: &Places, agent: Option<&Name>, count: usize, json: bool) -> Resul
             }
         }
     })?;
+    print(last, json, show::entry)
+}
+
+/// Entries, one a line for scripts, or as people read them.
+fn print(
+    entries: impl IntoIterator<Item = Entry>,
+    json: bool,
+    shown: fn(&Entry) -> String,
+) -> Result<(), Failed> {
     let mut out = io::stdout();
-    for entry in last {
-        if json {
-            serde_json::to_writer(&mut out, &entry)?;
-            writeln!(out)?;
-        } else {
-            writeln!(out, "{}", show::entry(&entry))?;
+    for entry in entries {
+        match json {
+            true => writeln!(out, "{}", serde_json::to_string(&entry)?)?,
+            false => writeln!(out, "{}", shown(&entry))?,
         }
     }
     Ok(())
@@ -323,16 +324,7 @@ fn explain(places: &Places, what: &str, json: bool) -> Result<(), Failed> {
     if chosen.is_empty() {
         return Err(Failed(1, format!("the log says nothing of {what}")));
     }
-    let mut out = io::stdout();
-    for entry in chosen {
-        if json {
-            serde_json::to_writer(&mut out, &entry)?;
-            writeln!(out)?;
-        } else {
-            writeln!(out, "{}", show::explained(&entry))?;
-        }
-    }
-    Ok(())
+    print(chosen, json, show::explained)
 }
 
 async fn attach(places: &Places, agent: Name) -> Result<(), Failed> {

@@ -10,6 +10,7 @@
 use crate::supervisor::Asked;
 use crate::world::{Answer, Command};
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde::Serialize;
 use std::cell::Cell;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -139,9 +140,13 @@ async fn ask(commands: &mpsc::Sender<Asked>, command: Command) -> io::Result<Ans
 }
 
 async fn write(stream: &mut BufReader<UnixStream>, answer: &Answer) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec(answer)?;
+    stream.get_mut().write_all(&line(answer)?).await
+}
+
+fn line(said: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(said)?;
     bytes.push(b'\n');
-    stream.get_mut().write_all(&bytes).await
+    Ok(bytes)
 }
 
 /// Tells how everybody is, each time that something happened.
@@ -182,9 +187,7 @@ impl Watching {
         let Some(mut stream) = connect(folder).await? else {
             return Ok(None);
         };
-        let mut bytes = serde_json::to_vec(&Command::Watch)?;
-        bytes.push(b'\n');
-        stream.get_mut().write_all(&bytes).await?;
+        stream.get_mut().write_all(&line(&Command::Watch)?).await?;
         let line = Vec::new();
         Ok(Some(Self { stream, line }))
     }
@@ -233,8 +236,7 @@ pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>>
     let Some(mut stream) = connect(folder).await? else {
         return Ok(None);
     };
-    let mut bytes = serde_json::to_vec(command)?;
-    bytes.push(b'\n');
+    let bytes = line(command)?;
     if bytes.len() as u64 > MAX_LINE {
         let why = format!("a command of more than {MAX_LINE} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));

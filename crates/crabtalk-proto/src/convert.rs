@@ -69,56 +69,8 @@ macro_rules! wrap_responses {
     )*};
 }
 
-wrap_responses! {
-    Pong(Pong);
-    Response(SendResponse);
-    Stream(StreamEvent);
-    ActiveConversations(ActiveConversationList);
-    Compact(CompactResponse);
-    ConversationList(ConversationList);
-    ProviderList(ProviderList);
-    McpList(McpList);
-    AgentInfo(AgentInfo);
-    AgentList(AgentList);
-    SkillList(SkillList);
-    ModelList(ModelList);
-    ConversationHistory(ConversationHistory);
-    CronInfo(CronInfo);
-    CronList(CronList);
-    CronRun(CronRun);
-    CronRunList(CronRunList);
-    CronTimes(CronTimes);
-    Config(ConfigMsg);
-    Stats(DaemonStats);
-    AgentEvent(AgentEventMsg);
-    SubscriptionInfo(SubscriptionInfo);
-    SubscriptionList(SubscriptionList);
-    Extension(Bytes);
-    Welcome(WelcomeMsg);
-    History(HistoryPage);
-    ArchiveList(ArchiveList);
-    Archive(ArchiveContent);
-    SearchResults(SearchResults);
-    AskList(AskList);
-    ApprovalList(ApprovalList);
-    Rights(AgentRights);
-    MemoryList(MemoryList);
-    MemoryEntry(MemoryEntry);
-    ReloadReport(ReloadReport);
-    MemoryImport(MemoryImport);
-    ComponentList(ComponentList);
-    McpTest(McpTest);
-    ModelTest(ModelTest);
-    FoundProviderList(FoundProviderList);
-    McpLogin(McpLogin);
-    NewToken(NewToken);
-    TokenList(TokenList);
-    AuditPage(AuditPage);
-    ChangeList(ChangeList);
-    UndoReport(UndoReport);
-    RemovedConversationList(RemovedConversationList);
-    FoundMessageList(FoundMessageList);
-}
+// One call of it, with every member of the envelope: written by `build.rs`.
+include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 
 /// What was done and has no answer beyond that is answered by a Pong.
 impl From<()> for ServerMessage {

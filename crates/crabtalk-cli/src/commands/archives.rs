@@ -91,6 +91,7 @@ async fn last_entries(
     let (agent, sender) = (context.agent(), context.sender());
     let mut pages = Vec::new();
     let mut missing = limit;
+    let mut connection = context.connection().await?;
     loop {
         let request = GetArchiveMsg {
             agent: agent.clone(),
@@ -99,7 +100,7 @@ async fn last_entries(
             before,
             limit: missing.min(PAGE),
         };
-        let page = context.call(request).await?;
+        let page = connection.get_archive(request).await?;
         let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
         missing = missing.saturating_sub(count);
         before = page.entries.first().map(|entry| entry.index);

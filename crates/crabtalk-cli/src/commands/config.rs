@@ -5,7 +5,7 @@ use crate::args::Config;
 use crate::editor::Written;
 use crate::error::Error;
 use crabtalk_config::nearest;
-use crabtalk_proto::{GetConfig, SetConfigMsg};
+use crabtalk_proto::{Client, GetConfig, SetConfigMsg};
 use serde_json::{Value, json};
 
 /// Where a file begins that is not there yet.
@@ -96,6 +96,7 @@ fn at<'a>(config: &'a Value, key: &str) -> Result<&'a Value, Error> {
 
 async fn edit(context: &mut Context, file: Option<std::path::PathBuf>) -> Result<(), Error> {
     // Connected first: nobody should write for a daemon that is not there.
+    let mut connection = context.connection().await?;
     let path = context.home.config_file();
     let base = match std::fs::read_to_string(&path) {
         Ok(text) => text,
@@ -109,7 +110,7 @@ async fn edit(context: &mut Context, file: Option<std::path::PathBuf>) -> Result
         base: base.clone(),
         ..SetConfigMsg::default()
     };
-    let outcome = context.call(request).await;
+    let outcome = connection.set_config(request).await;
     written.settle(outcome.map_err(Error::from))?;
     let said = format!("crabtalk: {} is written and in force", path.display());
     context.done(json!({"path": path.display().to_string()}), &said)

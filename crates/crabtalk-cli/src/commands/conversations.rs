@@ -169,6 +169,7 @@ pub(super) async fn last_entries(
     mut before: Option<u64>,
 ) -> Result<((String, String), Vec<HistoryEntry>), Error> {
     let (agent, sender) = (context.agent(), context.sender());
+    let mut connection = context.connection().await?;
     let mut pages = Vec::new();
     let mut missing = limit;
     loop {
@@ -179,7 +180,7 @@ pub(super) async fn last_entries(
             limit: missing.min(PAGE),
             first: false,
         };
-        let page = context.call(request).await?;
+        let page = connection.get_history(request).await?;
         let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
         missing = missing.saturating_sub(count);
         before = page.entries.first().map(|entry| entry.index);

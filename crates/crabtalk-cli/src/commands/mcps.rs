@@ -83,7 +83,7 @@ async fn set(context: &mut Context, name: &str, table: &Value) -> Result<(), Err
         name: name.to_owned(),
         config: table.to_string(),
     };
-    Ok(context.call(request).await?)
+    context.call(request).await
 }
 
 /// `NAME=VALUE`, several of them.

@@ -5,7 +5,7 @@ use crate::args::Memory;
 use crate::error::Error;
 use crate::{json, stdin};
 use crabtalk_proto::{
-    ForgetMsg, GetMemoryMsg, ImportMemoryMsg, ListMemoryMsg, MemoryEntry, RememberMsg,
+    Client, ForgetMsg, GetMemoryMsg, ImportMemoryMsg, ListMemoryMsg, MemoryEntry, RememberMsg,
 };
 use serde_json::json;
 use std::path::Path;
@@ -60,6 +60,7 @@ fn content(text: &str, no_stdin: bool) -> Result<String, Error> {
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {
+    let mut connection = context.connection().await?;
     let (agent, sender) = (context.agent(), context.sender());
     let (mut entries, mut warnings): (Vec<MemoryEntry>, Vec<String>) = Default::default();
     loop {
@@ -69,7 +70,7 @@ async fn list(context: &mut Context) -> Result<(), Error> {
             offset: u32::try_from(entries.len()).unwrap_or(u32::MAX),
             limit: PAGE,
         };
-        let page = context.call(request).await?;
+        let page = connection.list_memory(request).await?;
         warnings.extend(page.warnings);
         let more = page.more && !page.entries.is_empty();
         entries.extend(page.entries);

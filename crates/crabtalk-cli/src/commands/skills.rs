@@ -33,7 +33,7 @@ pub(super) fn failed(error: crabtalk_skills::Error) -> Error {
 
 async fn known(context: &mut Context) -> Result<SkillList, Error> {
     let cwd = context.cwd()?;
-    Ok(context.call(ListSkillsMsg { cwd }).await?)
+    context.call(ListSkillsMsg { cwd }).await
 }
 
 /// The kind of folder that a skill is in, as the daemon says it.

@@ -420,16 +420,11 @@ impl Reader<'_> {
     /// Absolute paths; `~` is the user's home.
     fn folders(&self, section: &mut Section<'_>, key: &'static str) -> Result<Vec<PathBuf>, Error> {
         let user_home = (self.env)("HOME").map(PathBuf::from);
-        let mut folders = Vec::new();
-        for text in section.exact_strings(key)? {
-            let path = expand_tilde(&text, user_home.as_deref());
-            if !path.is_absolute() {
-                let message = format!("{text:?} is not absolute: begin it with / or ~/");
-                return section.fail(section.at, key, &message);
-            }
-            folders.push(path);
-        }
-        Ok(folders)
+        let texts = section.exact_strings(key)?;
+        let folders = texts.iter();
+        folders
+            .map(|text| absolute(section, key, text, user_home.as_deref()))
+            .collect()
     }
 
     /// A path of the file: `~` is the user's home, relative means beside it.
@@ -440,6 +435,21 @@ impl Reader<'_> {
             .parent()
             .map_or_else(|| path.clone(), |folder| folder.join(&path))
     }
+}
+
+/// An absolute path; `~` is the user's home.
+pub(super) fn absolute(
+    section: &Section<'_>,
+    key: &str,
+    text: &str,
+    user_home: Option<&Path>,
+) -> Result<PathBuf, Error> {
+    let path = expand_tilde(text, user_home);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    let message = format!("{text:?} is not absolute: begin it with / or ~/");
+    section.fail(section.at, key, &message)
 }
 
 /// Checks the names of tables: the rule, and that none repeats in other case.

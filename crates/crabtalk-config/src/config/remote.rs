@@ -4,9 +4,9 @@
 //! is TLS, or a proxy that is named; what is misspelt here is an error, since it
 //! would open more than was meant.
 
+use super::parse::absolute;
 use super::provider::Named;
 use crate::Error;
-use crate::home::expand_tilde;
 use crate::reader::Section;
 use crate::tree::Value;
 use jiff::Timestamp;
@@ -234,14 +234,6 @@ fn tls(section: &mut Section<'_>, user_home: Option<&Path>) -> Result<TcpTls, Er
     let wanted = section.boolean("tls")?;
     let cert = section.string("cert")?;
     let key = section.string("key")?;
-    let path = |section: &Section<'_>, name: &str, text: &str| {
-        let path = expand_tilde(text, user_home);
-        if path.is_absolute() {
-            return Ok(path);
-        }
-        let message = format!("{text:?} is not absolute: begin it with / or ~/");
-        section.fail(at, name, &message)
-    };
     match (cert, key) {
         (Some(_), Some(_)) if wanted == Some(false) => section.fail(
             at,
@@ -249,8 +241,8 @@ fn tls(section: &mut Section<'_>, user_home: Option<&Path>) -> Result<TcpTls, Er
             "there is a certificate: remove it, or tls = false",
         ),
         (Some(cert), Some(key)) => Ok(TcpTls::Files {
-            cert: path(section, "cert", &cert)?,
-            key: path(section, "key", &key)?,
+            cert: absolute(section, "cert", &cert, user_home)?,
+            key: absolute(section, "key", &key, user_home)?,
         }),
         (Some(_), None) => section.fail(at, "key", "missing: the certificate's key, PEM"),
         (None, Some(_)) => section.fail(at, "cert", "missing: the key's certificate, PEM"),
@@ -318,15 +310,10 @@ fn token(name: &str, mut section: Section<'_>, user_home: Option<&Path>) -> Resu
     let senders = patterns(&mut section, "senders")?;
     let folders = patterns(&mut section, "cwd")?;
     let cwd = folders.map(|folders| {
-        let folders = folders.iter().map(|text| {
-            let path = expand_tilde(text, user_home);
-            if path.is_absolute() {
-                return Ok(path);
-            }
-            let message = format!("{text:?} is not absolute: begin it with / or ~/");
-            section.fail(at, "cwd", &message)
-        });
-        folders.collect::<Result<_, _>>()
+        let folders = folders.iter();
+        folders
+            .map(|text| absolute(&section, "cwd", text, user_home))
+            .collect::<Result<_, _>>()
     });
     let cwd = cwd.transpose()?;
     let until = until(&mut section)?;

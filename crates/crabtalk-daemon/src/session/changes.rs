@@ -39,10 +39,7 @@ impl Session {
     pub(super) async fn changes(&self, request: ListChangesMsg) -> Result<ChangeList, Status> {
         self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
-        let most = match request.limit as usize {
-            0 => DEFAULT_RUNS,
-            limit => limit.min(MAX_RUNS),
-        };
+        let most = super::as_many(request.limit, DEFAULT_RUNS, MAX_RUNS);
         let tools = self.node.tools();
         let runs = tools.changes(&key, request.run, most, request.diffs).await;
         let runs = runs.map_err(|e| refused(&e))?;

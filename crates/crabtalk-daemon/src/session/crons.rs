@@ -143,10 +143,7 @@ impl Session {
     }
 
     pub(super) async fn cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Status> {
-        let limit = match request.limit as usize {
-            0 => ROWS,
-            limit => limit.min(MAX_ROWS),
-        };
+        let limit = super::as_many(request.limit, ROWS, MAX_ROWS);
         if self.reaches_everything() {
             let rows = self.node.cron().rows(request.id, limit).await?;
             return Ok(CronRunList {
@@ -183,10 +180,7 @@ pub(super) fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Status> {
         given(&request.quiet_end).as_deref(),
     )
     .map_err(bad)?;
-    let count = match request.count as usize {
-        0 => TIMES,
-        count => count.min(MAX_TIMES),
-    };
+    let count = super::as_many(request.count, TIMES, MAX_TIMES);
     let now = Timestamp::now();
     let text = request.schedule.trim();
     // What has fields is meant as an expression, and is told what is wrong as one.

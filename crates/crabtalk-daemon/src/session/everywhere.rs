@@ -97,10 +97,7 @@ impl Session {
     ) -> Result<FoundMessageList, Status> {
         self.mark_modern();
         let words = Arc::new(Words::of(&request.query)?);
-        let most = match request.limit as usize {
-            0 => DEFAULT_FOUND,
-            limit => limit.min(MAX_FOUND),
-        };
+        let most = super::as_many(request.limit, DEFAULT_FOUND, MAX_FOUND);
         let deadline = Instant::now() + MAX_TIME;
         let summaries = self.summaries(&request.agent, &request.sender, 0).await?;
         let mut answer = FoundMessageList::default();

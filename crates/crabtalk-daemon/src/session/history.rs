@@ -52,10 +52,7 @@ impl Session {
     }
 
     async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Status> {
-        let limit = match limit as usize {
-            0 => DEFAULT_PAGE,
-            limit => limit.min(MAX_PAGE),
-        };
+        let limit = super::as_many(limit, DEFAULT_PAGE, MAX_PAGE);
         let storage = self.node.runtime().storage();
         storage
             .page(&source, before, limit)

@@ -22,10 +22,7 @@ impl Session {
             return Err(status(&Error::EmptyContent));
         }
         let key = self.key(&request.agent, &request.sender)?;
-        let limit = match request.limit as usize {
-            0 => DEFAULT_HITS,
-            limit => limit.min(MAX_HITS),
-        };
+        let limit = super::as_many(request.limit, DEFAULT_HITS, MAX_HITS);
         let memory = self.node.memory();
         let viewer = memory.viewer(&key, &self.origin(&request.sender));
         let mut recalled = memory.recall(&viewer, &request.query, limit).await;

@@ -30,10 +30,7 @@ impl Session {
 
     pub(super) async fn memory_page(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
-        let limit = match request.limit as usize {
-            0 => DEFAULT_PAGE,
-            limit => limit.min(MAX_PAGE),
-        };
+        let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
         let memory = self.node.memory();
         let offset = request.offset as usize;
         // File names in reasons are an owner's business.

@@ -6,6 +6,16 @@ use futures_core::Stream;
 use std::future::Future;
 use std::sync::Arc;
 
+/// Operations that are answered once, each handed on to a method of the session that
+/// takes its request and gives its answer: `operation(request) -> answer = method;`.
+macro_rules! handed_on {
+    ($($operation:ident($request:ty) -> $answer:ty = $method:ident;)*) => {$(
+        async fn $operation(&self, request: $request) -> Result<$answer, Status> {
+            self.$method(request).await
+        }
+    )*};
+}
+
 impl Server for Session {
     fn version(&self) -> &str {
         env!("CARGO_PKG_VERSION")
@@ -45,16 +55,49 @@ impl Server for Session {
         self.who.ended()
     }
 
-    async fn hello(&self, request: HelloMsg) -> Result<WelcomeMsg, Status> {
-        self.welcome(request).await
+    handed_on! {
+        hello(HelloMsg) -> WelcomeMsg = welcome;
+        send(SendMsg) -> SendResponse = run_to_end;
+        kill(KillMsg) -> () = kill_run;
+        steer_session(SteerSessionMsg) -> () = steer;
+        reply_to_ask(ReplyToAsk) -> () = reply;
+        compact(CompactMsg) -> CompactResponse = put_away;
+        get_conversation_history(GetConversationHistoryMsg) -> ConversationHistory = history_of_file;
+        delete_conversation(DeleteConversationMsg) -> () = delete_file;
+        list_trash(ListTrashMsg) -> RemovedConversationList = removed;
+        restore_conversation(RestoreConversationMsg) -> () = restore;
+        search_conversations(SearchConversationsMsg) -> FoundMessageList = search_everywhere;
+        list_archives(ListArchivesMsg) -> ArchiveList = archives;
+        get_archive(GetArchiveMsg) -> ArchiveContent = archive;
+        search(SearchMsg) -> SearchResults = find;
+        list_memory(ListMemoryMsg) -> MemoryList = memory_page;
+        get_memory(GetMemoryMsg) -> MemoryEntry = memory_entry;
+        remember(RememberMsg) -> () = remember_entry;
+        forget(ForgetMsg) -> () = forget_entry;
+        import_memory(ImportMemoryMsg) -> MemoryImport = import_notes;
+        list_skills(ListSkillsMsg) -> SkillList = skills;
+        subscribe_event(SubscribeEventMsg) -> SubscriptionInfo = subscribe;
+        set_conversation(SetConversationMsg) -> () = change_conversation;
+        create_cron(CreateCronMsg) -> CronInfo = make_cron;
+        remove_approval(RemoveApprovalMsg) -> () = take_approval_back;
+        create_token(CreateTokenMsg) -> NewToken = make_token;
+        remove_token(RemoveTokenMsg) -> () = drop_token;
+        list_changes(ListChangesMsg) -> ChangeList = changes;
+        undo(UndoMsg) -> UndoReport = take_back;
+        list_audit(ListAuditMsg) -> AuditPage = audit_page;
+        get_stats(GetStats) -> DaemonStats = stats;
+        set_provider(SetProviderMsg) -> ProviderChange = put_provider;
+        set_config(SetConfigMsg) -> () = change_config;
+        set_local_mcps(SetLocalMcpsMsg) -> () = put_mcps;
+        set_mcp(SetMcpMsg) -> () = put_mcp;
+        test_mcp(TestMcpMsg) -> McpTest = try_mcp;
+        login_mcp(LoginMcpMsg) -> McpLogin = begin_mcp_login;
+        finish_mcp_login(FinishMcpLoginMsg) -> () = end_mcp_login;
+        set_enabled(SetEnabledMsg) -> () = switch;
     }
 
     async fn ping(&self, _: Ping) -> Result<(), Status> {
         Ok(())
-    }
-
-    async fn send(&self, request: SendMsg) -> Result<SendResponse, Status> {
-        self.run_to_end(request).await
     }
 
     fn stream(
@@ -76,22 +119,6 @@ impl Server for Session {
         request: SubscribeEvents,
     ) -> impl Stream<Item = Result<AgentEventMsg, Status>> + Send + 'static {
         self.watch(request)
-    }
-
-    async fn kill(&self, request: KillMsg) -> Result<(), Status> {
-        self.kill_run(request).await
-    }
-
-    async fn steer_session(&self, request: SteerSessionMsg) -> Result<(), Status> {
-        self.steer(request).await
-    }
-
-    async fn reply_to_ask(&self, request: ReplyToAsk) -> Result<(), Status> {
-        self.reply(request).await
-    }
-
-    async fn compact(&self, request: CompactMsg) -> Result<CompactResponse, Status> {
-        self.put_away(request).await
     }
 
     async fn list_asks(&self, request: ListAsksMsg) -> Result<AskList, Status> {
@@ -118,78 +145,9 @@ impl Server for Session {
         self.history_page(request).await
     }
 
-    async fn get_conversation_history(
-        &self,
-        request: GetConversationHistoryMsg,
-    ) -> Result<ConversationHistory, Status> {
-        self.history_of_file(request).await
-    }
-
-    async fn delete_conversation(&self, request: DeleteConversationMsg) -> Result<(), Status> {
-        self.delete_file(request).await
-    }
-
     async fn remove_conversation(&self, request: RemoveConversationMsg) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
         self.remove(&key).await
-    }
-
-    async fn list_trash(&self, request: ListTrashMsg) -> Result<RemovedConversationList, Status> {
-        self.removed(request).await
-    }
-
-    async fn restore_conversation(&self, request: RestoreConversationMsg) -> Result<(), Status> {
-        self.restore(request).await
-    }
-
-    async fn search_conversations(
-        &self,
-        request: SearchConversationsMsg,
-    ) -> Result<FoundMessageList, Status> {
-        self.search_everywhere(request).await
-    }
-
-    async fn list_archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {
-        self.archives(request).await
-    }
-
-    async fn get_archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
-        self.archive(request).await
-    }
-
-    async fn search(&self, request: SearchMsg) -> Result<SearchResults, Status> {
-        self.find(request).await
-    }
-
-    async fn list_memory(&self, request: ListMemoryMsg) -> Result<MemoryList, Status> {
-        self.memory_page(request).await
-    }
-
-    async fn get_memory(&self, request: GetMemoryMsg) -> Result<MemoryEntry, Status> {
-        self.memory_entry(request).await
-    }
-
-    async fn remember(&self, request: RememberMsg) -> Result<(), Status> {
-        self.remember_entry(request).await
-    }
-
-    async fn forget(&self, request: ForgetMsg) -> Result<(), Status> {
-        self.forget_entry(request).await
-    }
-
-    async fn import_memory(&self, request: ImportMemoryMsg) -> Result<MemoryImport, Status> {
-        self.import_notes(request).await
-    }
-
-    async fn list_skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
-        self.skills(request).await
-    }
-
-    async fn subscribe_event(
-        &self,
-        request: SubscribeEventMsg,
-    ) -> Result<SubscriptionInfo, Status> {
-        self.subscribe(request).await
     }
 
     async fn unsubscribe_event(&self, request: UnsubscribeEventMsg) -> Result<(), Status> {
@@ -207,14 +165,6 @@ impl Server for Session {
     async fn publish_event(&self, request: PublishEventMsg) -> Result<(), Status> {
         let bus = self.node.bus();
         bus.publish(request.source, request.payload).await
-    }
-
-    async fn set_conversation(&self, request: SetConversationMsg) -> Result<(), Status> {
-        self.change_conversation(request).await
-    }
-
-    async fn create_cron(&self, request: CreateCronMsg) -> Result<CronInfo, Status> {
-        self.make_cron(request).await
     }
 
     async fn delete_cron(&self, request: DeleteCronMsg) -> Result<(), Status> {
@@ -314,52 +264,16 @@ impl Server for Session {
         Ok(self.approvals(&request))
     }
 
-    async fn remove_approval(&self, request: RemoveApprovalMsg) -> Result<(), Status> {
-        self.take_approval_back(request).await
-    }
-
-    async fn create_token(&self, request: CreateTokenMsg) -> Result<NewToken, Status> {
-        self.make_token(request).await
-    }
-
     async fn list_tokens(&self, _: ListTokensMsg) -> Result<TokenList, Status> {
         Ok(self.tokens().await)
-    }
-
-    async fn remove_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
-        self.drop_token(request).await
-    }
-
-    async fn list_changes(&self, request: ListChangesMsg) -> Result<ChangeList, Status> {
-        self.changes(request).await
-    }
-
-    async fn undo(&self, request: UndoMsg) -> Result<UndoReport, Status> {
-        self.take_back(request).await
-    }
-
-    async fn list_audit(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
-        self.audit_page(request).await
-    }
-
-    async fn get_stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
-        self.stats(request).await
     }
 
     async fn list_providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
         Ok(self.providers())
     }
 
-    async fn set_provider(&self, request: SetProviderMsg) -> Result<ProviderChange, Status> {
-        self.put_provider(request).await
-    }
-
     async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {
         self.remove_provider(request.name).await
-    }
-
-    async fn set_config(&self, request: SetConfigMsg) -> Result<(), Status> {
-        self.change_config(request).await
     }
 
     async fn set_active_model(&self, request: SetActiveModelMsg) -> Result<(), Status> {
@@ -382,28 +296,8 @@ impl Server for Session {
         Ok(self.mcps().await)
     }
 
-    async fn set_local_mcps(&self, request: SetLocalMcpsMsg) -> Result<(), Status> {
-        self.put_mcps(request).await
-    }
-
-    async fn set_mcp(&self, request: SetMcpMsg) -> Result<(), Status> {
-        self.put_mcp(request).await
-    }
-
     async fn delete_mcp(&self, request: DeleteMcpMsg) -> Result<(), Status> {
         self.remove_mcp(request.name).await
-    }
-
-    async fn test_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Status> {
-        self.try_mcp(request).await
-    }
-
-    async fn login_mcp(&self, request: LoginMcpMsg) -> Result<McpLogin, Status> {
-        self.begin_mcp_login(request).await
-    }
-
-    async fn finish_mcp_login(&self, request: FinishMcpLoginMsg) -> Result<(), Status> {
-        self.end_mcp_login(request).await
     }
 
     async fn logout_mcp(&self, request: LogoutMcpMsg) -> Result<(), Status> {
@@ -412,9 +306,5 @@ impl Server for Session {
 
     async fn list_components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
         Ok(self.components().await)
-    }
-
-    async fn set_enabled(&self, request: SetEnabledMsg) -> Result<(), Status> {
-        self.switch(request).await
     }
 }

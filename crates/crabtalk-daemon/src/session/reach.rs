@@ -64,55 +64,19 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
         Msg::CreateCron(m) => Names::Speaks(&m.agent, &m.sender, ""),
         Msg::SubscribeEvent(m) => Names::Agent(&m.target_agent),
         Msg::PublishEvent(m) => Names::Event(&m.source),
-        Msg::ListAsks(_)
-        | Msg::ListApprovals(_)
-        | Msg::RemoveApproval(_)
-        | Msg::ListActiveConversations(_)
-        | Msg::ListConversations(_)
-        | Msg::ListTrash(_)
-        | Msg::SearchConversations(_)
-        | Msg::GetConversationHistory(_)
-        | Msg::DeleteConversation(_)
-        | Msg::ListAgents(_)
-        | Msg::ListSkills(_)
-        | Msg::DeleteCron(_)
-        | Msg::ListCrons(_)
-        | Msg::RunCron(_)
-        | Msg::SetCron(_)
-        | Msg::ListCronRuns(_)
-        | Msg::UnsubscribeEvent(_)
-        | Msg::ListSubscriptions(_)
-        | Msg::GetStats(_)
-        | Msg::SubscribeEvents(_) => Names::Answer,
-        Msg::ImportMemory(_)
-        | Msg::CreateAgent(_)
-        | Msg::UpdateAgent(_)
-        | Msg::DeleteAgent(_)
-        | Msg::ListProviders(_)
-        | Msg::SetProvider(_)
-        | Msg::DeleteProvider(_)
-        | Msg::SetActiveModel(_)
-        | Msg::TestModel(_)
-        | Msg::FindProviders(_)
-        | Msg::ListMcps(_)
-        | Msg::SetMcp(_)
-        | Msg::DeleteMcp(_)
-        | Msg::TestMcp(_)
-        | Msg::LoginMcp(_)
-        | Msg::FinishMcpLogin(_)
-        | Msg::LogoutMcp(_)
-        | Msg::ListComponents(_)
-        | Msg::SetLocalMcps(_)
-        | Msg::SetEnabled(_)
-        | Msg::GetConfig(_)
-        | Msg::SetConfig(_)
-        | Msg::Reload(_)
-        | Msg::ReloadConfig(_)
-        | Msg::CreateToken(_)
-        | Msg::ListTokens(_)
-        | Msg::RemoveToken(_)
-        | Msg::ListAudit(_)
-        | Msg::Extension(_) => Names::Node,
+        any! {
+            ListAsks ListApprovals RemoveApproval ListActiveConversations ListConversations
+            ListTrash SearchConversations GetConversationHistory DeleteConversation ListAgents
+            ListSkills DeleteCron ListCrons RunCron SetCron ListCronRuns UnsubscribeEvent
+            ListSubscriptions GetStats SubscribeEvents
+        } => Names::Answer,
+        any! {
+            ImportMemory CreateAgent UpdateAgent DeleteAgent ListProviders SetProvider
+            DeleteProvider SetActiveModel TestModel FindProviders ListMcps SetMcp DeleteMcp
+            TestMcp LoginMcp FinishMcpLogin LogoutMcp ListComponents SetLocalMcps SetEnabled
+            GetConfig SetConfig Reload ReloadConfig CreateToken ListTokens RemoveToken ListAudit
+            Extension
+        } => Names::Node,
     }
 }
 

@@ -54,55 +54,15 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         Msg::CreateToken(_) => First("token-created"),
         Msg::RemoveToken(_) => Anyway("token-removed"),
         Msg::Undo(m) if !m.dry_run => First("undone"),
-        Msg::Hello(_)
-        | Msg::Ping(_)
-        | Msg::Send(_)
-        | Msg::Stream(_)
-        | Msg::Attach(_)
-        | Msg::SubscribeEvents(_)
-        | Msg::SteerSession(_)
-        | Msg::Compact(_)
-        | Msg::ListAsks(_)
-        | Msg::ListApprovals(_)
-        | Msg::GetRights(_)
-        | Msg::ListActiveConversations(_)
-        | Msg::ListConversations(_)
-        | Msg::ListTrash(_)
-        | Msg::SearchConversations(_)
-        | Msg::GetHistory(_)
-        | Msg::GetConversationHistory(_)
-        | Msg::SetConversation(_)
-        | Msg::ListArchives(_)
-        | Msg::GetArchive(_)
-        | Msg::Search(_)
-        | Msg::ListMemory(_)
-        | Msg::GetMemory(_)
-        | Msg::Remember(_)
-        | Msg::Forget(_)
-        | Msg::ListAgents(_)
-        | Msg::GetAgent(_)
-        | Msg::ListProviders(_)
-        | Msg::ListModels(_)
-        | Msg::ListMcps(_)
-        | Msg::TestMcp(_)
-        | Msg::TestModel(_)
-        | Msg::FindProviders(_)
-        | Msg::LoginMcp(_)
-        | Msg::ListComponents(_)
-        | Msg::ListSkills(_)
-        | Msg::ListCrons(_)
-        | Msg::RunCron(_)
-        | Msg::ListCronRuns(_)
-        | Msg::TestCron(_)
-        | Msg::ListSubscriptions(_)
-        | Msg::PublishEvent(_)
-        | Msg::GetConfig(_)
-        | Msg::ListTokens(_)
-        | Msg::ListAudit(_)
-        | Msg::ListChanges(_)
-        | Msg::Undo(_)
-        | Msg::GetStats(_)
-        | Msg::Extension(_) => No,
+        any! {
+            Hello Ping Send Stream Attach SubscribeEvents SteerSession Compact ListAsks
+            ListApprovals GetRights ListActiveConversations ListConversations ListTrash
+            SearchConversations GetHistory GetConversationHistory SetConversation ListArchives
+            GetArchive Search ListMemory GetMemory Remember Forget ListAgents GetAgent
+            ListProviders ListModels ListMcps TestMcp TestModel FindProviders LoginMcp
+            ListComponents ListSkills ListCrons RunCron ListCronRuns TestCron ListSubscriptions
+            PublishEvent GetConfig ListTokens ListAudit ListChanges Undo GetStats Extension
+        } => No,
     }
 }
 
@@ -253,10 +213,7 @@ impl Session {
 
     pub(super) async fn audit_page(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
         self.mark_modern();
-        let limit = match request.limit as usize {
-            0 => DEFAULT_PAGE,
-            limit => limit.min(MAX_PAGE),
-        };
+        let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
         let audit = self.node.audit();
         let page = audit.latest(request.before, limit).await?;
         let (mut checked, mut problem) = (0, String::new());

@@ -90,40 +90,20 @@ fn split(
     file: impl FnOnce() -> Option<PathBuf>,
 ) -> Result<(Launch, Option<String>), String> {
     let shells = || vec!["bash".to_owned(), "sh".to_owned()];
-    match run {
-        Run::Program { program, arguments } => {
-            let programs = vec![program];
-            Ok((
-                Launch {
-                    programs,
-                    arguments,
-                },
-                None,
-            ))
-        }
+    let (programs, arguments, text) = match run {
+        Run::Program { program, arguments } => (vec![program], arguments, None),
         Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
             let file = file().ok_or("a long command has no folder")?;
             let arguments = vec![file.to_string_lossy().into_owned()];
-            let programs = shells();
-            Ok((
-                Launch {
-                    programs,
-                    arguments,
-                },
-                Some(text),
-            ))
+            (shells(), arguments, Some(text))
         }
-        Run::Shell(text) => {
-            let (programs, arguments) = (shells(), vec!["-c".to_owned(), text]);
-            Ok((
-                Launch {
-                    programs,
-                    arguments,
-                },
-                None,
-            ))
-        }
-    }
+        Run::Shell(text) => (shells(), vec!["-c".to_owned(), text], None),
+    };
+    let launch = Launch {
+        programs,
+        arguments,
+    };
+    Ok((launch, text))
 }
 
 fn command_file(command: &str, scratch: &Scratch) -> Result<PathBuf, String> {

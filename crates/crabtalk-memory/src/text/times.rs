@@ -168,56 +168,20 @@ pub(crate) fn asks_when(text: &str) -> bool {
         || words.windows(2).any(|pair| pair == ["how", "long"])
 }
 
+/// Words that are a time by themselves.
+const MOMENTS: &str = "yesterday tomorrow tonight today ago monday tuesday wednesday thursday friday saturday \
+    sunday noon midnight 昨日 今日 明日 昨天 今天 明天 去年 来年";
+
+/// Words that are one behind a word that points.
+const PERIODS: &str = "week weekend month year night day days weeks months years morning afternoon evening \
+    spring summer autumn fall winter";
+
 /// Whether a turn tells of a time.
 pub(crate) fn tells_time<'a>(words: impl Iterator<Item = &'a str>) -> bool {
     let mut prev = "";
     for word in words {
-        let alone = matches!(
-            word,
-            "yesterday"
-                | "tomorrow"
-                | "tonight"
-                | "today"
-                | "ago"
-                | "monday"
-                | "tuesday"
-                | "wednesday"
-                | "thursday"
-                | "friday"
-                | "saturday"
-                | "sunday"
-                | "noon"
-                | "midnight"
-                | "昨日"
-                | "今日"
-                | "明日"
-                | "昨天"
-                | "今天"
-                | "明天"
-                | "去年"
-                | "来年"
-        );
-        let period = matches!(
-            word,
-            "week"
-                | "weekend"
-                | "month"
-                | "year"
-                | "night"
-                | "day"
-                | "days"
-                | "weeks"
-                | "months"
-                | "years"
-                | "morning"
-                | "afternoon"
-                | "evening"
-                | "spring"
-                | "summer"
-                | "autumn"
-                | "fall"
-                | "winter"
-        );
+        let alone = MOMENTS.split(' ').any(|one| one == word);
+        let period = PERIODS.split(' ').any(|one| one == word);
         let pointed = matches!(
             prev,
             "last" | "next" | "this" | "past" | "coming" | "every" | "few"

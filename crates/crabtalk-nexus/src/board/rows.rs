@@ -269,16 +269,9 @@ fn row(
         66.. => theme::ASKS,
         _ => theme::PLAIN,
     };
-    put(&right(&context, columns.context), columns.context, style);
-    if columns.waits > 0 {
-        spans.push(Span::new(" ", theme::PLAIN));
-    }
-    let mut put = |text: &str, width: usize, style: Style| {
-        if width > 0 {
-            spans.extend(cell(text, width, style));
-            spans.push(Span::new(" ", theme::PLAIN));
-        }
-    };
+    // What it waits for stands two columns off.
+    let room = columns.context + usize::from(columns.waits > 0);
+    put(&right(&context, columns.context), room, style);
     let waits = match (agent.waits_for.as_str(), agent.flags.as_slice()) {
         ("", []) => String::new(),
         ("", flags) => flags.join(", "),

@@ -115,7 +115,7 @@ fn nothing_in_a_text_drives_the_terminal() {
                 <b\u{1b}>\n\n\u{250f}\u{2501} crab wants\n\u{2503} bash";
     for line in render(text, 40) {
         let mut written = String::new();
-        line.write_on(&mut written, false, crate::Ground::Unknown);
+        line.write_on(&mut written, false, crate::theme::Ground::Unknown);
         assert!(!written.contains(|c: char| c.is_control()), "{written:?}");
         assert!(
             !written.contains(['\u{250f}', '\u{2501}', '\u{2503}']),
