@@ -82,7 +82,7 @@ pub fn line(text: &str) -> String {
 fn disarm<'t>(text: &'t str, tags: &[&str]) -> Cow<'t, str> {
     let mut out = String::new();
     let mut done = 0;
-    for (at, _) in text.match_indices('<') {
+    for at in memchr::memchr_iter(b'<', text.as_bytes()) {
         if begins_tag(&text[at + 1..], tags) {
             out.push_str(&text[done..at]);
             out.push_str("&lt;");

@@ -22,6 +22,7 @@ mod base_url;
 mod blocks;
 mod body;
 mod registry;
+mod text;
 
 pub mod detect;
 

@@ -7,6 +7,7 @@ use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
+use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -75,14 +76,14 @@ struct Turn<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
     Thinking {
-        thinking: &'a str,
+        thinking: Text<'a>,
         signature: &'a str,
     },
     RedactedThinking {
         data: &'a str,
     },
     Text {
-        text: Cow<'a, str>,
+        text: Text<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Mark,
     },
@@ -114,14 +115,14 @@ enum Block<'a> {
 enum ImageSource<'a> {
     Base64 {
         media_type: &'static str,
-        data: &'a str,
+        data: Text<'a>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
     Blocks(Vec<Block<'a>>),
 }
 
@@ -140,7 +141,7 @@ impl Block<'_> {
 impl<'a> blocks::Block<'a> for Block<'a> {
     fn text(text: Cow<'a, str>) -> Self {
         Self::Text {
-            text,
+            text: text.into(),
             cache_control: None,
         }
     }
@@ -148,7 +149,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
     fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self> {
         match signature {
             Signature::Claude(signature) => Some(Self::Thinking {
-                thinking: text,
+                thinking: text.into(),
                 signature,
             }),
             Signature::Redacted(data) => Some(Self::RedactedThinking { data }),
@@ -163,7 +164,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
         Self::Image {
             source: ImageSource::Base64 {
                 media_type: image.media_type().as_str(),
-                data: image.base64(),
+                data: image.base64().into(),
             },
             cache_control: None,
         }
@@ -181,7 +182,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
     fn result(message: &'a Message, content: Cow<'a, str>, images: Vec<Self>) -> Self {
         let text = (!content.trim().is_empty()).then_some(content);
         let content = if images.is_empty() {
-            text.map(Content::Text)
+            text.map(|text| Content::Text(text.into()))
         } else {
             let text = text.map(Self::text);
             Some(Content::Blocks(text.into_iter().chain(images).collect()))
@@ -222,7 +223,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
         tool_choice: choice(request),
         system: has_system.then(|| {
             [Block::Text {
-                text: Cow::Borrowed(&request.system),
+                text: Text::from(&*request.system),
                 cache_control: MARK,
             }]
         }),

@@ -8,6 +8,7 @@ use crate::claude::{self, Thinking};
 use crate::known;
 use crate::sight::Sight;
 use crate::signature::Signature;
+use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -138,7 +139,7 @@ struct Turn<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Block<'a> {
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
     ReasoningContent(Reasoning<'a>),
     Image {
         format: &'static str,
@@ -163,23 +164,26 @@ enum Block<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Reasoning<'a> {
-    ReasoningText { text: &'a str, signature: &'a str },
+    ReasoningText { text: Text<'a>, signature: &'a str },
     RedactedContent(&'a str),
 }
 
 #[derive(Serialize)]
 struct ImageSource<'a> {
-    bytes: &'a str,
+    bytes: Text<'a>,
 }
 
 impl<'a> blocks::Block<'a> for Block<'a> {
     fn text(text: Cow<'a, str>) -> Self {
-        Self::Text(text)
+        Self::Text(text.into())
     }
 
     fn thought(text: &'a str, signature: Signature<'a>) -> Option<Self> {
         match signature {
-            Signature::Claude(signature) => Some(Reasoning::ReasoningText { text, signature }),
+            Signature::Claude(signature) => Some(Reasoning::ReasoningText {
+                text: text.into(),
+                signature,
+            }),
             Signature::BedrockRedacted(data) => Some(Reasoning::RedactedContent(data)),
             Signature::Redacted(_)
             | Signature::GoogleCall(..)
@@ -198,7 +202,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
                 ImageType::Webp => "webp",
             },
             source: ImageSource {
-                bytes: image.base64(),
+                bytes: image.base64().into(),
             },
         }
     }
@@ -218,7 +222,7 @@ impl<'a> blocks::Block<'a> for Block<'a> {
         };
         Self::ToolResult {
             tool_use_id: strict_id(&message.tool_call_id),
-            content: std::iter::once(Self::Text(text)).chain(images).collect(),
+            content: std::iter::once(Self::text(text)).chain(images).collect(),
             status: message.is_error.then_some("error"),
         }
     }
@@ -243,7 +247,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     });
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
-        system.push(Block::Text(Cow::Borrowed(&request.system)));
+        system.push(Block::Text(Text::from(&*request.system)));
         system.extend(point());
     }
     let output = known::output(model_id).map(|output| output.min(MAX_OUTPUT));

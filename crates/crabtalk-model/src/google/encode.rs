@@ -7,6 +7,7 @@ use crate::body::{self, arguments};
 use crate::random;
 use crate::sight::Sight;
 use crate::signature::Signature;
+use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
@@ -90,7 +91,7 @@ struct Turn<'a> {
 #[serde(rename_all = "camelCase")]
 struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     function_call: Option<Call<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,15 +123,15 @@ struct Answer<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Response<'a> {
-    Output(Cow<'a, str>),
-    Error(Cow<'a, str>),
+    Output(Text<'a>),
+    Error(Text<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Picture<'a> {
     mime_type: &'static str,
-    data: &'a str,
+    data: Text<'a>,
 }
 
 impl<'a> Part<'a> {
@@ -138,13 +139,13 @@ impl<'a> Part<'a> {
         Self {
             inline_data: Some(Picture {
                 mime_type: image.media_type().as_str(),
-                data: image.base64(),
+                data: image.base64().into(),
             }),
             ..Self::default()
         }
     }
 
-    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+    fn text(text: impl Into<Text<'a>>) -> Self {
         Self {
             text: Some(text.into()),
             ..Self::default()
@@ -296,9 +297,9 @@ fn result<'a>(
                 id: id(&call.id),
                 name: &call.name,
                 response: if message.is_error {
-                    Response::Error(content)
+                    Response::Error(content.into())
                 } else {
-                    Response::Output(content)
+                    Response::Output(content.into())
                 },
                 parts: if nested {
                     images.by_ref().collect()

@@ -4,9 +4,11 @@
 use crate::body::{self, arguments, says_something};
 use crate::known;
 use crate::sight::Sight;
+use crate::text::Text;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
 use crabtalk_domain::{Image, Message, Role};
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,7 +31,7 @@ struct Chat<'a> {
     tools: Vec<Typed<Tool<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice<'a>>,
-    messages: Vec<Said<'a>>,
+    messages: Messages<'a>,
 }
 
 #[derive(Serialize)]
@@ -67,40 +69,40 @@ struct Named<'a> {
 #[serde(tag = "role", rename_all = "lowercase")]
 enum Said<'a> {
     System {
-        content: &'a str,
+        content: Text<'a>,
     },
     User {
         content: Content<'a>,
     },
     Assistant {
         /// Null beside calls, where nothing is said.
-        content: Option<Cow<'a, str>>,
+        content: Option<Text<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
         tool_call_id: &'a str,
-        content: Cow<'a, str>,
+        content: Text<'a>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(Cow<'a, str>),
+    Text(Text<'a>),
     Parts(Vec<Part>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part {
-    Text { text: String },
+    Text { text: Text<'static> },
     ImageUrl { image_url: ImageUrl },
 }
 
 #[derive(Serialize)]
 struct ImageUrl {
-    url: String,
+    url: Text<'static>,
 }
 
 #[derive(Serialize)]
@@ -113,29 +115,11 @@ struct Call<'a> {
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
-    #[serde(serialize_with = "as_text")]
-    arguments: Cow<'a, RawValue>,
-}
-
-fn as_text<S: Serializer>(json: &RawValue, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(json.get())
+    arguments: Text<'a>,
 }
 
 /// The whole request body.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
-    let seen = sight.messages(request);
-    let mut messages = Vec::with_capacity(seen.len() + 1);
-    if !request.system.is_empty() {
-        messages.push(Said::System {
-            content: &request.system,
-        });
-    }
-    push_messages(
-        &mut messages,
-        &seen,
-        request.has_guests,
-        known::is_strict(model_id),
-    );
     let tools = request.tools.iter().map(|tool| Typed::Function {
         function: Tool {
             name: &tool.name,
@@ -152,7 +136,11 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
         reasoning_effort: request.thinking.then_some(REASONING_EFFORT),
         tools: tools.collect(),
         tool_choice: choice(request),
-        messages,
+        messages: Messages {
+            request,
+            sight,
+            strict: known::is_strict(model_id),
+        },
     })
 }
 
@@ -168,55 +156,77 @@ fn choice(request: &Request) -> Option<Choice<'_>> {
     }
 }
 
+/// What the model reads, written message by message.
+///
 /// Results hold text alone, and nothing may come between them: their images
-/// follow the last one in a message of their own. `strict`: whether
-/// [`BRIDGE`] is wanted.
-fn push_messages<'a>(
-    out: &mut Vec<Said<'a>>,
-    messages: &'a [Cow<'a, Message>],
-    has_guests: bool,
+/// follow the last one in a message of their own.
+struct Messages<'a> {
+    request: &'a Request,
+    sight: &'a Sight<'a>,
+    /// Whether [`BRIDGE`] is wanted.
     strict: bool,
-) {
-    let bridge = || Said::Assistant {
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_seq(None)?;
+        if !self.request.system.is_empty() {
+            let content = Text::from(&*self.request.system);
+            out.serialize_element(&Said::System { content })?;
+        }
+        let (mut images, mut follows_results) = (Vec::new(), false);
+        for message in self.request.messages() {
+            let message = &*self.sight.of(message);
+            if message.role != Role::Tool {
+                self.show(&mut out, &mut images)?;
+            }
+            if !says_something(message) {
+                continue;
+            }
+            if self.strict && message.role == Role::User && follows_results {
+                out.serialize_element(&bridge())?;
+            }
+            follows_results = message.role == Role::Tool;
+            out.serialize_element(&said(message, self.request.has_guests))?;
+            if message.role == Role::Tool {
+                push_images(&mut images, message);
+            }
+        }
+        self.show(&mut out, &mut images)?;
+        out.end()
+    }
+}
+
+impl Messages<'_> {
+    /// Shows the images of the results that were written last.
+    fn show<S: SerializeSeq>(&self, out: &mut S, images: &mut Vec<Part>) -> Result<(), S::Error> {
+        if images.is_empty() {
+            return Ok(());
+        }
+        if self.strict {
+            out.serialize_element(&bridge())?;
+        }
+        let content = Content::Parts(std::mem::take(images));
+        out.serialize_element(&Said::User { content })
+    }
+}
+
+fn bridge() -> Said<'static> {
+    Said::Assistant {
         content: Some(BRIDGE.into()),
         tool_calls: Vec::new(),
-    };
-    let show = |out: &mut Vec<Said<'a>>, images: &mut Vec<Part>| {
-        if !images.is_empty() {
-            out.extend(strict.then(bridge));
-            let content = Content::Parts(std::mem::take(images));
-            out.push(Said::User { content });
-        }
-    };
-    let (mut images, mut follows_results) = (Vec::new(), false);
-    for message in messages {
-        if message.role != Role::Tool {
-            show(out, &mut images);
-        }
-        if !says_something(message) {
-            continue;
-        }
-        if strict && message.role == Role::User && follows_results {
-            out.push(bridge());
-        }
-        follows_results = message.role == Role::Tool;
-        out.push(said(message, has_guests));
-        if message.role == Role::Tool {
-            push_images(&mut images, message);
-        }
     }
-    show(out, &mut images);
 }
 
 fn said(message: &Message, has_guests: bool) -> Said<'_> {
     let content = message.rendered(has_guests);
     match message.role {
         Role::User if message.images.is_empty() => Said::User {
-            content: Content::Text(content),
+            content: Content::Text(content.into()),
         },
         Role::User => {
             let text = Part::Text {
-                text: content.into_owned(),
+                text: content.into_owned().into(),
             };
             let text = (!message.content.trim().is_empty()).then_some(text);
             let parts = text.into_iter().chain(message.images.iter().map(shown));
@@ -225,12 +235,12 @@ fn said(message: &Message, has_guests: bool) -> Said<'_> {
             }
         }
         Role::Assistant => Said::Assistant {
-            content: (!content.is_empty() || message.tool_calls.is_empty()).then_some(content),
+            content: (!content.is_empty() || message.tool_calls.is_empty()).then(|| content.into()),
             tool_calls: message.tool_calls.iter().map(call).collect(),
         },
         Role::Tool => Said::Tool {
             tool_call_id: &message.tool_call_id,
-            content,
+            content: content.into(),
         },
     }
 }
@@ -241,9 +251,16 @@ fn call(call: &crabtalk_domain::ToolCall) -> Call<'_> {
         function: Typed::Function {
             function: Function {
                 name: &call.name,
-                arguments: arguments(call),
+                arguments: as_text(arguments(call)),
             },
         },
+    }
+}
+
+fn as_text(json: Cow<'_, RawValue>) -> Text<'_> {
+    match json {
+        Cow::Borrowed(json) => json.get().into(),
+        Cow::Owned(json) => String::from(Box::<str>::from(json)).into(),
     }
 }
 
@@ -253,7 +270,7 @@ fn push_images(out: &mut Vec<Part>, message: &Message) {
     }
     let id = &message.tool_call_id;
     out.push(Part::Text {
-        text: format!("[what the tool call {id} shows]"),
+        text: format!("[what the tool call {id} shows]").into(),
     });
     out.extend(message.images.iter().map(shown));
 }
@@ -261,6 +278,6 @@ fn push_images(out: &mut Vec<Part>, message: &Message) {
 fn shown(image: &Image) -> Part {
     let url = format!("data:{};base64,{}", image.media_type(), image.base64());
     Part::ImageUrl {
-        image_url: ImageUrl { url },
+        image_url: ImageUrl { url: url.into() },
     }
 }
