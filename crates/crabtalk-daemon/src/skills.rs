@@ -60,7 +60,8 @@ impl Skills {
                     "name": {"type": "string", "description": "the skill's name, or a search word"},
                     "arguments": {"type": "string", "description": "what the skill is to work on"}
                 }
-            }),
+            })
+            .into(),
             default_permission: Permission::Allow,
         });
         Arc::new(Self {

@@ -1,7 +1,9 @@
 //! The port behind which tools live.
 
 use crate::{AgentConfig, AskQuestion, BoxFuture, ConversationKey, Image, Origin, Permission};
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,10 +14,35 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does, for the model.
     pub description: String,
-    /// JSON schema of its arguments.
-    pub parameters: Value,
+    /// What its arguments have to be.
+    pub parameters: Schema,
     /// What the gate says where no rule does and the subject does not decide.
     pub default_permission: Permission,
+}
+
+/// A JSON schema, written once: every request repeats it, and nobody looks into it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Schema(Arc<RawValue>);
+
+impl Schema {
+    /// The schema as JSON.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(schema: Value) -> Self {
+        let written = to_raw_value(&schema).expect("plain data always serializes");
+        Self(written.into())
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
 }
 
 /// What a call would touch: the thing that permission is judged on (GATE-2).

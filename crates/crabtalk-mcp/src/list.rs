@@ -7,7 +7,7 @@
 use crate::names::qualified;
 use crate::settings::{Settings, Trust, hex};
 use crabtalk_domain::Permission;
-use crabtalk_domain::tool::ToolSpec;
+use crabtalk_domain::tool::{Schema, ToolSpec};
 use rmcp::model::{PaginatedRequestParams, Tool};
 use rmcp::service::{Peer, RoleClient};
 use serde_json::Value;
@@ -41,7 +41,9 @@ pub(crate) struct Known {
 impl Known {
     /// All that the server says of it, for a person who compares.
     pub(crate) fn described(&self) -> String {
-        let schema = serde_json::to_string_pretty(&self.spec.parameters).unwrap_or_default();
+        let schema = serde_json::from_str::<Value>(self.spec.parameters.as_str());
+        let schema = schema.and_then(|schema| serde_json::to_string_pretty(&schema));
+        let schema = schema.unwrap_or_default();
         let reads = if self.read_only {
             "it says that it only reads\n"
         } else {
@@ -98,7 +100,8 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
     if !parameters["type"].is_string() {
         parameters["type"] = "object".into();
     }
-    let bytes = parameters.to_string().len();
+    let parameters = Schema::from(parameters);
+    let bytes = parameters.as_str().len();
     if bytes > MAX_SCHEMA {
         return Err(format!(
             "its schema has {bytes} bytes, {MAX_SCHEMA} are the limit"
@@ -121,7 +124,7 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
         description.push_str(" [cut]");
     }
     let mut hash = Sha256::new();
-    for part in [&*tool.name, &description, &parameters.to_string()] {
+    for part in [&*tool.name, &description, parameters.as_str()] {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }

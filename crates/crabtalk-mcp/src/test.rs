@@ -106,7 +106,7 @@ impl Servers {
             .map(|known| TestedTool {
                 name: known.spec.name.clone(),
                 description: known.spec.description.clone(),
-                parameters: known.spec.parameters.to_string(),
+                parameters: known.spec.parameters.as_str().to_owned(),
                 raw_name: known.raw,
                 read_only: known.read_only,
             })

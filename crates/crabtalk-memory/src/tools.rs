@@ -204,7 +204,8 @@ fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> 
         parameters: json!({
             "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
-        }),
+        })
+        .into(),
         default_permission: Permission::Allow,
     }
 }

@@ -22,7 +22,7 @@ impl ToolProvider for Tide {
         vec![Arc::new(ToolSpec {
             name: "tide".into(),
             description: "Tells how the water stands.".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             default_permission: Permission::Allow,
         })]
     }

@@ -19,7 +19,8 @@ fn spec(name: &str, description: String, required: &[&str], properties: Value) -
             "properties": properties,
             "required": required,
             "additionalProperties": false,
-        }),
+        })
+        .into(),
         default_permission: Permission::Ask,
     })
 }

@@ -48,7 +48,7 @@ impl ScheduleTool {
                     "id": {"type": "integer", "description": "for remove"}
                 },
                 "required": ["action"]
-            }),
+            }).into(),
             default_permission: Permission::Allow,
         });
         Self {

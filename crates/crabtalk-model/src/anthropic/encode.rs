@@ -11,9 +11,9 @@ use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::tool::Schema;
 use crabtalk_domain::{Image, Message, ToolCall};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -52,8 +52,8 @@ struct Messages<'a> {
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
-    description: &'a str,
-    input_schema: &'a Value,
+    description: Text<'a>,
+    input_schema: &'a Schema,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Mark,
 }
@@ -234,7 +234,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
 fn tools(request: &Request) -> Vec<Tool<'_>> {
     let tools = request.tools.iter().map(|tool| Tool {
         name: &tool.name,
-        description: &tool.description,
+        description: Text::from(&tool.description),
         input_schema: &tool.parameters,
         cache_control: None,
     });

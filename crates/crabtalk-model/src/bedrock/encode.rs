@@ -12,9 +12,8 @@ use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
-use crabtalk_domain::{Image, ImageType, Message, ToolCall};
+use crabtalk_domain::{Image, ImageType, Message, ToolCall, tool};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -107,13 +106,13 @@ struct Spec<'a> {
     name: &'a str,
     /// An empty one is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
+    description: Option<Text<'a>>,
     input_schema: Schema<'a>,
 }
 
 #[derive(Serialize)]
 struct Schema<'a> {
-    json: &'a Value,
+    json: &'a tool::Schema,
 }
 
 #[derive(Serialize)]
@@ -269,7 +268,7 @@ fn tool_config(request: &Request, cache: Cache) -> ToolConfig<'_> {
         let description = tool.description.as_str();
         Tool::ToolSpec(Spec {
             name: &tool.name,
-            description: (!description.trim().is_empty()).then_some(description),
+            description: (!description.trim().is_empty()).then(|| description.into()),
             input_schema: Schema {
                 json: &tool.parameters,
             },

@@ -11,9 +11,9 @@ use crate::text::Text;
 use crate::turns::turns;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::tool::Schema;
 use crabtalk_domain::{Image, Message, Role, ToolCall};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -56,9 +56,9 @@ struct Tools<'a> {
 #[serde(rename_all = "camelCase")]
 struct Declaration<'a> {
     name: &'a str,
-    description: &'a str,
+    description: Text<'a>,
     /// `parameters` would refuse most of what JSON schemas may say.
-    parameters_json_schema: &'a Value,
+    parameters_json_schema: &'a Schema,
 }
 
 #[derive(Serialize)]
@@ -190,7 +190,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
 fn tools(request: &Request) -> Option<[Tools<'_>; 1]> {
     let declarations = request.tools.iter().map(|tool| Declaration {
         name: &tool.name,
-        description: &tool.description,
+        description: Text::from(&tool.description),
         parameters_json_schema: &tool.parameters,
     });
     let tools = Tools {

@@ -15,7 +15,7 @@ fn request(messages: Vec<Message>) -> Request {
     let spec = ToolSpec {
         name: "bash".into(),
         description: String::new(),
-        parameters: serde_json::json!({}),
+        parameters: serde_json::json!({}).into(),
         default_permission: Permission::Ask,
     };
     request.tools = Arc::new(vec![Arc::new(spec)]);

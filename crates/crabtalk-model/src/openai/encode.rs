@@ -7,10 +7,10 @@ use crate::sight::Sight;
 use crate::text::Text;
 use bytes::Bytes;
 use crabtalk_domain::model::{Request, ToolChoice};
+use crabtalk_domain::tool::Schema;
 use crabtalk_domain::{Image, Message, Role};
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -49,8 +49,8 @@ enum Typed<T> {
 #[derive(Serialize)]
 struct Tool<'a> {
     name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
+    description: Text<'a>,
+    parameters: &'a Schema,
 }
 
 #[derive(Serialize)]
@@ -123,7 +123,7 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     let tools = request.tools.iter().map(|tool| Typed::Function {
         function: Tool {
             name: &tool.name,
-            description: &tool.description,
+            description: Text::from(&tool.description),
             parameters: &tool.parameters,
         },
     });

@@ -73,7 +73,7 @@ pub(crate) fn offer(request: &mut Request, tools: &[&str]) {
         Arc::new(ToolSpec {
             name: (*name).into(),
             description: "does it".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             default_permission: Permission::Allow,
         })
     };

@@ -110,7 +110,7 @@ mod tests {
         let spec = ToolSpec {
             name: tool.into(),
             description: String::new(),
-            parameters: serde_json::Value::Null,
+            parameters: serde_json::Value::Null.into(),
             default_permission,
         };
         let rights = rights(agent, &spec);

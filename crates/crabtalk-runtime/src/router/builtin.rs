@@ -22,7 +22,7 @@ static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
         Arc::new(ToolSpec {
             name: name.into(),
             description: description.into(),
-            parameters,
+            parameters: parameters.into(),
             default_permission: Permission::Allow,
         })
     };

@@ -123,7 +123,9 @@ impl Toolset {
         for (_, spec) in ranked.into_iter().take(MAX_FOUND) {
             let one = format!(
                 "{}: {}\narguments: {}\n\n",
-                spec.name, spec.description, spec.parameters
+                spec.name,
+                spec.description,
+                spec.parameters.as_str()
             );
             if shown > 0 && text.len() + one.len() > MAX_FOUND_BYTES {
                 break;
@@ -149,7 +151,7 @@ fn is_deferrable(spec: &ToolSpec) -> bool {
 
 /// Bytes that a tool takes in a request.
 fn weight(spec: &ToolSpec) -> usize {
-    spec.name.len() + spec.description.len() + spec.parameters.to_string().len()
+    spec.name.len() + spec.description.len() + spec.parameters.as_str().len()
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -229,7 +231,7 @@ fn search_spec<'a>(foreign: impl Iterator<Item = &'a Arc<ToolSpec>>) -> ToolSpec
                 "query": {"type": "string", "description": "a tool's name, or words about what it does"}
             },
             "required": ["query"]
-        }),
+        }).into(),
         default_permission: Permission::Allow,
     }
 }
@@ -247,7 +249,8 @@ fn call_spec() -> ToolSpec {
                 "arguments": {"type": "object", "description": "what its schema says"}
             },
             "required": ["name", "arguments"]
-        }),
+        })
+        .into(),
         default_permission: Permission::Allow,
     }
 }
@@ -260,7 +263,7 @@ mod tests {
         Arc::new(ToolSpec {
             name: name.into(),
             description: description.into(),
-            parameters: json!({"type": "object", "properties": {"path": {"type": "string", "description": "an absolute path of a file or folder"}}}),
+            parameters: json!({"type": "object", "properties": {"path": {"type": "string", "description": "an absolute path of a file or folder"}}}).into(),
             default_permission: Permission::Ask,
         })
     }

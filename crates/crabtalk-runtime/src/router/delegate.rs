@@ -15,7 +15,7 @@ use crate::gate::disk;
 use crate::gate::scope::{self, Kind};
 use crate::run::RunRequest;
 use crate::runtime::Runtime;
-use crabtalk_domain::tool::{ToolOutput, ToolSpec};
+use crabtalk_domain::tool::{Schema, ToolOutput, ToolSpec};
 use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission, tags};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -51,8 +51,8 @@ impl DelegateNumbers for AtomicU64 {
 }
 
 /// What the tool takes, made once: only the list of members differs.
-static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
-    json!({
+static PARAMETERS: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::from(json!({
         "type": "object",
         "properties": {
             "tasks": {
@@ -74,7 +74,7 @@ static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
             }
         },
         "required": ["tasks"]
-    })
+    }))
 });
 
 /// The tool as an agent sees it: with the members that it has.

@@ -67,7 +67,7 @@ impl ToolProvider for Brought {
             Arc::new(ToolSpec {
                 name: name.into(),
                 description: "of the hook alone".into(),
-                parameters: json!({"type": "object"}),
+                parameters: json!({"type": "object"}).into(),
                 default_permission,
             })
         };

@@ -63,7 +63,7 @@ impl ToolProvider for Tools {
             Arc::new(ToolSpec {
                 name: name.into(),
                 description: String::new(),
-                parameters: json!({"type": "object"}),
+                parameters: json!({"type": "object"}).into(),
                 default_permission,
             })
         };

@@ -346,7 +346,7 @@ impl ToolProvider for Hands {
             Arc::new(ToolSpec {
                 name: name.into(),
                 description: String::new(),
-                parameters: json!({"type": "object"}),
+                parameters: json!({"type": "object"}).into(),
                 default_permission,
             })
         };
