@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! entry   one line: what was done, by whom, and the hash of the line before
+//! files   which files there are, how one ends, and the anchor
 //! log     the file that is written, its anchor, and how it is closed when full
 //! check   whether everything fits, and the latest lines
 //! ```
@@ -13,8 +14,10 @@
 
 mod check;
 mod entry;
+mod files;
 mod log;
 
 pub use check::{Check, Page, check, latest};
 pub use entry::{AuditEntry, Line};
-pub use log::{Error, Log};
+pub use files::Error;
+pub use log::Log;

@@ -1,52 +1,14 @@
 //! The file that is written.
 
-use crate::check::{self, files, last_line};
 use crate::entry::{AuditEntry, Line, NONE, hash};
+use crate::files::{ANCHOR, Anchor, Error, FILE, files, first_number, last_line, read_anchor};
 use crabtalk_files::Existing;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
-/// The file that is written, below the folder.
-pub(crate) const FILE: &str = "audit.log";
-
-/// Says how far the log goes.
-const ANCHOR: &str = "audit.anchor";
+use std::io::Write;
+use std::path::PathBuf;
 
 /// A file of this size is closed: a person opens it, a check reads it at a time.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
-
-/// Largest anchor.
-const MAX_ANCHOR_BYTES: u64 = 4096;
-
-/// Why there is no entry.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The disk does not take it, or gives nothing back.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// What the system answered.
-        source: io::Error,
-    },
-    /// What is there is not to be gone on with.
-    #[error("{}: {why}; see `crabtalk audit verify`", path.display())]
-    Broken {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-}
-
-/// The last line that was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Anchor {
-    pub(crate) n: u64,
-    pub(crate) hash: String,
-}
 
 /// The log, open for more. One process writes it.
 #[derive(Debug)]
@@ -145,7 +107,7 @@ impl Log {
         if ends.torn > 0 {
             file.set_len(ends.whole).map_err(failed)?;
         }
-        let first = check::first_number(&reader).map_err(failed)?;
+        let first = first_number(&reader).map_err(failed)?;
         let last = match ends.last {
             Some(line) => {
                 let parsed: Line = serde_json::from_slice(&line)
@@ -224,23 +186,5 @@ impl Log {
             first: full.last.n + 1,
             last: full.last,
         })
-    }
-}
-
-/// How far the log says that it goes.
-pub(crate) fn read_anchor(folder: &Path) -> Result<Option<Anchor>, Error> {
-    let path = folder.join(ANCHOR);
-    let read = crabtalk_files::if_there(crabtalk_files::read(&path, MAX_ANCHOR_BYTES));
-    let text = read.map_err(|e| Error::Io {
-        path: path.clone(),
-        source: e.into(),
-    })?;
-    let Some(text) = text else { return Ok(None) };
-    match serde_json::from_slice(&text) {
-        Ok(anchor) => Ok(Some(anchor)),
-        Err(error) => Err(Error::Broken {
-            path,
-            why: format!("it is no anchor: {error}"),
-        }),
     }
 }

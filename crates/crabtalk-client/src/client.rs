@@ -1,13 +1,9 @@
-//! The handle of a daemon: connect, call, follow.
+//! The handle of a daemon: connect and call. What follows a run, watches all or
+//! starts a daemon is beside what it gives.
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::error::Error;
-use crate::run::{Begin, Run};
-use crate::start::Starter;
-use crate::watch::Watch;
-use crabtalk_proto::{
-    AttachMsg, Client as _, ReplyToAsk, Request, StreamMsg, SubscribeEvents, code,
-};
+use crabtalk_proto::{Client as _, ReplyToAsk, Request, code};
 use std::time::Duration;
 
 /// How long another connection is tried for after one was lost: a daemon that
@@ -100,15 +96,6 @@ impl Client {
         self.connect().await.is_ok()
     }
 
-    /// The daemon, started if none listens; whether it was.
-    pub async fn find_or_start(&self, starter: &Starter) -> Result<bool, Error> {
-        if self.endpoint.is_listening().await? {
-            return Ok(false);
-        }
-        starter.start(self).await?;
-        Ok(true)
-    }
-
     /// Asks for one thing and gives the answer, on a connection of its own, so
     /// that nothing waits for anything else. The request says the operation:
     /// `client.call(GetStats::default())`.
@@ -116,24 +103,6 @@ impl Client {
         let mut connection = self.connect().await?;
         let answer = connection.request(request.into()).await?;
         Ok(answer.try_into()?)
-    }
-
-    /// Runs an agent and follows the run to its end, over lost connections.
-    /// The message gets a `request_id` if it has none, so that it never runs
-    /// twice.
-    pub fn stream(&self, request: StreamMsg) -> Run {
-        Run::new(self.clone(), Begin::stream(request))
-    }
-
-    /// Follows the run in flight of a conversation to its end, over lost
-    /// connections.
-    pub fn attach(&self, request: AttachMsg) -> Run {
-        Run::new(self.clone(), Begin::Attach(request))
-    }
-
-    /// Follows what happens in all runs, over lost connections.
-    pub fn watch(&self, request: SubscribeEvents) -> Watch {
-        Watch::new(self.clone(), request)
     }
 
     /// Answers an ask. That somebody else was faster is no error; how an ask

@@ -60,26 +60,6 @@ impl Error {
         }
     }
 
-    /// What a person can do about it, where the message does not say so
-    /// itself.
-    pub fn advice(&self) -> Option<&'static str> {
-        match self {
-            Self::NoDaemon(_) => Some(crate::system::NO_DAEMON),
-            Self::Unsafe(_) => Some(
-                "ask its owner for the fingerprint (`crabtalk tokens` tells it there), then add it \
-                 again with `crabtalk remote add`",
-            ),
-            Self::NotStarted(_) => Some("run `crabtalk daemon run` to see why"),
-            Self::Broken(_) => Some("a run in flight goes on: attach to it, or see the history"),
-            Self::Lost { .. } => {
-                Some("see `crabtalk daemon status`; a run that went on is in the history")
-            }
-            Self::RunGone { .. } => Some("see the history"),
-            Self::Unexpected(_) => Some("update the older of daemon and client"),
-            Self::Refused(status) | Self::NotWelcome(status) => of_code(status.code),
-        }
-    }
-
     /// Whether another attempt may succeed although nobody did anything.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
@@ -93,21 +73,6 @@ impl Error {
             | Self::RunGone { .. }
             | Self::Unexpected(_) => false,
         }
-    }
-}
-
-fn of_code(refusal: u32) -> Option<&'static str> {
-    match refusal {
-        code::UNAUTHORIZED => Some("give a token that the daemon knows"),
-        code::BUDGET => Some("wait until the budget opens again, or raise it"),
-        code::CONFLICT => Some("read it again, then repeat"),
-        code::TOO_LARGE => Some("send less at a time"),
-        code::TOO_MANY | code::SHUTTING_DOWN | code::TIMEOUT => Some("try again later"),
-        code::NOT_IMPLEMENTED => Some("update the daemon"),
-        code::PROVIDER => Some("see whether the model's provider is well, or use another model"),
-        code::INTERNAL => Some("see the daemon's log"),
-        code::MAX_ITERATIONS => Some("say \"go on\" to continue"),
-        _ => None,
     }
 }
 

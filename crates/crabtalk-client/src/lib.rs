@@ -28,7 +28,8 @@
 //! watch     what happens in all runs
 //! again     pauses between attempts
 //! system    what one kind of system has of its own
-//! error     what went wrong, its code, and what to do
+//! error     what went wrong, and its code
+//! advice    what a person can do about it
 //! ```
 //!
 //! Invariants: nothing panics; dropping a future or a stream cancels what it
@@ -38,6 +39,7 @@
 //!
 //! Absent on purpose: the terminal, configuration, what an answer looks like.
 
+mod advice;
 mod again;
 mod client;
 mod endpoint;

@@ -37,6 +37,21 @@ pub enum RunNews {
     },
 }
 
+impl Client {
+    /// Runs an agent and follows the run to its end, over lost connections.
+    /// The message gets a `request_id` if it has none, so that it never runs
+    /// twice.
+    pub fn stream(&self, request: StreamMsg) -> Run {
+        Run::new(self.clone(), Begin::stream(request))
+    }
+
+    /// Follows the run in flight of a conversation to its end, over lost
+    /// connections.
+    pub fn attach(&self, request: AttachMsg) -> Run {
+        Run::new(self.clone(), Begin::Attach(request))
+    }
+}
+
 /// How a run is asked for at first.
 pub(crate) enum Begin {
     Stream(StreamMsg),

@@ -40,6 +40,17 @@ pub struct Starter {
     log: PathBuf,
 }
 
+impl Client {
+    /// The daemon, started if none listens; whether it was.
+    pub async fn find_or_start(&self, starter: &Starter) -> Result<bool, Error> {
+        if self.endpoint().is_listening().await? {
+            return Ok(false);
+        }
+        starter.start(self).await?;
+        Ok(true)
+    }
+}
+
 impl Starter {
     /// Starts this program (`crabtalk`, as found on PATH, or a path) for this
     /// home.

@@ -38,6 +38,13 @@ pub enum WatchNews {
     },
 }
 
+impl Client {
+    /// Follows what happens in all runs, over lost connections.
+    pub fn watch(&self, request: SubscribeEvents) -> Watch {
+        Watch::new(self.clone(), request)
+    }
+}
+
 /// News of all runs, from [`Client::watch`]. It ends only with an error.
 pub struct Watch(Pin<Box<dyn Stream<Item = Result<WatchNews, Error>> + Send>>);
 

@@ -17,6 +17,7 @@ pub use provider::{
 pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
 use crate::file::read_limited;
+use crate::sandbox::SandboxMode;
 use crate::{Env, Error, Secret, Warning};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -191,28 +192,6 @@ pub struct Runs {
     pub ask_timeout_secs: u64,
     /// Whether bash runs in the sandbox unless the agent says otherwise (GATE-5).
     pub sandbox: SandboxMode,
-}
-
-/// Whether bash runs in the sandbox (GATE-5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SandboxMode {
-    /// `false`: outside.
-    #[default]
-    Off,
-    /// `true`: in it, with what the machine has of it.
-    On,
-    /// `"strict"`: in it, and not at all where it has no namespaces.
-    Strict,
-}
-
-impl serde::Serialize for SandboxMode {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Off => serializer.serialize_bool(false),
-            Self::On => serializer.serialize_bool(true),
-            Self::Strict => serializer.serialize_str("strict"),
-        }
-    }
 }
 
 /// What a sandboxed command may reach beside its working folder (GATE-5).

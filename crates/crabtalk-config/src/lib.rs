@@ -17,6 +17,7 @@
 mod error;
 mod name;
 mod reader;
+mod sandbox;
 mod secret;
 mod system;
 mod tree;
@@ -33,13 +34,13 @@ pub use agent::{
 };
 pub use config::{
     Cli, Config, Limits, Mcp, McpGrant, McpOauth, McpTransport, McpTrust, Memory, MissingVariable,
-    Model, Price, ProjectMode, Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox,
-    SandboxMode, Skills, Storage, SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole,
-    end_of,
+    Model, Price, ProjectMode, Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox, Skills,
+    Storage, SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of,
 };
 pub use edit::{ConfigFile, parse_section, section_text};
 pub use error::{Diagnostic, Error, Warning, nearest};
 pub use file::{read_limited, write_atomic};
 pub use home::{Env, Home};
 pub use name::is_name;
+pub use sandbox::SandboxMode;
 pub use secret::{MASK, Secret, Written};

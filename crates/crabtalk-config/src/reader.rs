@@ -3,8 +3,8 @@
 //!
 //! Invariant: a key that nobody asked for is a warning with the nearest key.
 
-use crate::config::SandboxMode;
 use crate::error::{Diagnostic, Error, Warning, nearest};
+use crate::sandbox::SandboxMode;
 use crate::tree::{Field, Node, Position, Value};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -135,14 +135,7 @@ pub struct CronEntry {
 }
 
 impl Draft {
-    /// Checks a draft. `local` is the zone of entries that name none; an empty
-    /// agent is `default_agent`.
-    pub fn check(
-        mut self,
-        default_agent: &str,
-        local: &TimeZone,
-        now: Timestamp,
-    ) -> Result<CronEntry, Invalid> {
+    fn trim(&mut self) {
         for text in [
             &mut self.schedule,
             &mut self.at,
@@ -158,6 +151,17 @@ impl Draft {
             *text = text.trim().to_owned();
         }
         self.skill = self.skill.trim_start_matches('/').to_owned();
+    }
+
+    /// Checks a draft. `local` is the zone of entries that name none; an empty
+    /// agent is `default_agent`.
+    pub fn check(
+        mut self,
+        default_agent: &str,
+        local: &TimeZone,
+        now: Timestamp,
+    ) -> Result<CronEntry, Invalid> {
+        self.trim();
         let zone = match self.zone.as_str() {
             "" => local.clone(),
             name => zone(name)?,

@@ -14,8 +14,8 @@ mod desk;
 mod report;
 mod sums;
 
+pub(crate) use cells::Sum;
 pub(crate) use report::Report;
-pub(crate) use sums::Sum;
 
 use crate::settings::Settings;
 use crabtalk_domain::model::{Error, ErrorKind};

@@ -5,7 +5,7 @@
 //! asked a second time.
 
 use crate::address::judge;
-use crate::get::Error;
+use crate::error::Error;
 use crate::settings::Settings;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};

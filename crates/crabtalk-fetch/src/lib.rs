@@ -20,6 +20,7 @@
 mod address;
 mod charset;
 mod connect;
+mod error;
 mod get;
 mod html;
 mod server;
@@ -27,6 +28,7 @@ mod settings;
 
 pub use address::{Kind, judge};
 pub use connect::{Resolve, Resolved, System};
-pub use get::{Error, Fetcher, Page};
+pub use error::Error;
+pub use get::{Fetcher, Page};
 pub use server::Server;
 pub use settings::{Settings, SettingsError};

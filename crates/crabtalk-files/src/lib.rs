@@ -21,6 +21,7 @@
 //! [`Fingerprint::holds`] may be asked on any: fingerprints are given out for files
 //! on local disks alone, where asking takes about a microsecond a file.
 
+mod error;
 mod fingerprint;
 mod frontmatter;
 mod read;
@@ -34,9 +35,10 @@ pub mod tables;
 pub mod tree;
 pub mod yaml;
 
+pub use error::Error;
 pub use fingerprint::{Fingerprint, Trace};
 pub use frontmatter::Frontmatter;
-pub use read::{Error, if_there, open, open_to_append, read, read_open, read_text, regular};
+pub use read::{if_there, open, open_to_append, read, read_open, read_text, regular};
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };

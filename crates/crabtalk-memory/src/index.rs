@@ -6,14 +6,16 @@
 //! the terms of the new document alone and is visible at once. The index keeps
 //! no text and is derived: whoever owns the texts can build it again.
 
+mod asked;
 mod corpus;
 mod query;
 mod score;
 mod search;
 mod top;
 
+pub(crate) use asked::{Features, Level};
 pub(crate) use query::Query;
-pub(crate) use search::{Features, Level, Shard, search};
+pub(crate) use search::{Shard, search};
 
 pub(crate) use corpus::{Corpus, OnDisk};
 pub(crate) use score::Scratch;

@@ -3,7 +3,7 @@
 //! documentation leads to the same endpoint.
 
 use crate::bedrock;
-use crate::config::Kind;
+use crate::config::{Kind, without_secrets};
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
@@ -205,21 +205,6 @@ fn bedrock(given: Option<&PathAndQuery>) -> (String, String) {
     let path = path.split("/model/").next().unwrap_or_default();
     let base = path.trim_end_matches('/');
     (format!("{base}/model/"), "/converse-stream".to_owned())
-}
-
-/// An address as logs and errors may show it: no user, password or query.
-pub(crate) fn without_secrets(url: &str) -> String {
-    let bare = url.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = bare
-        .split_once("://")
-        .map_or(("", bare), |(s, rest)| (s, rest));
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    if scheme.is_empty() {
-        format!("{host}{path}")
-    } else {
-        format!("{scheme}://{host}{path}")
-    }
 }
 
 #[cfg(test)]

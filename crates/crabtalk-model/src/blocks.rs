@@ -5,8 +5,8 @@
 //! numbers them among all blocks.
 
 use crate::body::{call_in_words, result_in_words, says_something};
+use crate::decode::{Broken, Chunks};
 use crate::signature::Signature;
-use crate::stream::{Broken, Chunks};
 use crabtalk_domain::model::{Chunk, StopReason};
 use crabtalk_domain::{Image, Message, Role, ToolCall, Usage};
 use std::borrow::Cow;

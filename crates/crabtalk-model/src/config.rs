@@ -204,17 +204,26 @@ impl fmt::Debug for ProviderConfig {
         f.debug_struct("ProviderConfig")
             .field("name", &self.name)
             .field("kind", &self.kind)
-            .field(
-                "base_url",
-                &self
-                    .base_url
-                    .as_deref()
-                    .map(crate::base_url::without_secrets),
-            )
+            .field("base_url", &self.base_url.as_deref().map(without_secrets))
             .field("api_key", &self.api_key)
             .field("models", &self.models)
             .field("headers", &headers)
             .finish_non_exhaustive()
+    }
+}
+
+/// An address as logs and errors may show it: no user, password or query.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = bare
+        .split_once("://")
+        .map_or(("", bare), |(s, rest)| (s, rest));
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    if scheme.is_empty() {
+        format!("{host}{path}")
+    } else {
+        format!("{scheme}://{host}{path}")
     }
 }
 

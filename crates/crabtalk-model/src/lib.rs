@@ -29,6 +29,7 @@ pub mod detect;
 mod provider;
 mod retry;
 
+mod decode;
 mod http;
 mod sse;
 mod stream;

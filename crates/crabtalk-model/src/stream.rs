@@ -4,6 +4,7 @@
 //! unfinished one closes it.
 
 use crate::bedrock::Frames;
+use crate::decode::{Broken, Chunks, Decode};
 use crate::failure::Peer;
 use crate::http::Body;
 use crate::random::Random;
@@ -11,8 +12,6 @@ use crate::sse::{self, Event};
 use crate::template::Template;
 use bytes::Bytes;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, StopReason};
-use serde_json::Value;
-use std::collections::VecDeque;
 use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,85 +37,6 @@ const TURN_BYTES: usize = 64 << 10;
 /// Kept of a body to tell what came instead of events.
 const MAX_OPENING_BYTES: usize = 300;
 
-/// What a decoder could not make sense of.
-#[derive(Debug)]
-pub(crate) enum Broken {
-    /// Not the JSON it should be.
-    Json(String),
-    /// Not what the format allows.
-    Nonsense(String),
-    /// The provider says itself that it failed.
-    Reported(Value),
-    /// An event longer than any answer has.
-    TooLong,
-}
-
-impl Broken {
-    pub(crate) fn json(error: serde_json::Error) -> Self {
-        Self::Json(error.to_string())
-    }
-
-    pub(crate) fn utf8(error: std::str::Utf8Error) -> Self {
-        Self::Json(error.to_string())
-    }
-}
-
-/// Where decoders put what they understood.
-pub(crate) struct Chunks {
-    queue: VecDeque<Chunk>,
-    random: Arc<Random>,
-}
-
-impl Chunks {
-    pub(crate) fn new(random: Arc<Random>) -> Self {
-        Self {
-            queue: VecDeque::new(),
-            random,
-        }
-    }
-
-    pub(crate) fn push(&mut self, chunk: Chunk) {
-        self.queue.push_back(chunk);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Chunk> + '_ {
-        self.queue.drain(..)
-    }
-
-    pub(crate) fn new_call_id(&self) -> String {
-        self.random.call_id()
-    }
-}
-
-/// What reads the events of one answer in one format.
-pub(crate) trait Decode: Send {
-    /// Takes in an event of this name.
-    fn event(&mut self, name: &[u8], data: &[u8], out: &mut Chunks) -> Result<(), Broken>;
-
-    /// Takes in an answer that was not streamed.
-    fn whole(&mut self, data: &[u8], out: &mut Chunks) -> Result<(), Broken>;
-
-    /// Whether events come in Amazon's frames.
-    fn is_framed(&self) -> bool {
-        false
-    }
-
-    /// Whether the next event may be like the last one. Of formats that do not
-    /// say so every event differs: figures here, padding there.
-    fn is_amid(&self) -> bool {
-        false
-    }
-
-    /// Whether the terminator was seen; else that is the end of the body.
-    fn is_done(&self) -> bool {
-        false
-    }
-
-    /// How it stopped; `None` while it may go on, and when it was cut.
-    fn stop(&self) -> Result<Option<StopReason>, Broken>;
-}
-
 /// A format's reader.
 pub(crate) struct Format {
     decoder: Box<dyn Decode>,
@@ -139,10 +59,10 @@ impl Format {
             out.push(chunk);
             return Ok(());
         }
-        let before = out.queue.len();
+        let before = out.len();
         self.parse(event, out)?;
-        if out.queue.len() == before + 1
-            && let Some(chunk) = out.queue.back()
+        if out.len() == before + 1
+            && let Some(chunk) = out.last()
             && self.decoder.is_amid()
         {
             self.template.learn(data, chunk);
@@ -236,7 +156,7 @@ impl Answer {
     ) -> Poll<Option<Result<Chunk, Error>>> {
         let mut taken_in = 0;
         loop {
-            if let Some(chunk) = self.out.queue.pop_front() {
+            if let Some(chunk) = self.out.pop() {
                 return Poll::Ready(Some(Ok(chunk)));
             }
             if let Some(error) = self.error.take() {

@@ -1,13 +1,11 @@
 //! What is known of an agent.
 
+use crate::clock::Ms;
 use crate::meters::Meters;
 use crabtalk_backend::{Mark, Prompt};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;
-
-/// Milliseconds of the supervisor's clock.
-pub type Ms = u64;
 
 /// Where an agent is in its session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

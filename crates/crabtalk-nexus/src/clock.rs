@@ -2,9 +2,11 @@
 //!
 //! Invariant: it never goes back, whatever is done to the system's clock.
 
-use crate::agent::Ms;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
+
+/// Milliseconds of the supervisor's clock.
+pub type Ms = u64;
 
 /// A clock that may run faster than the world's, so that a day can be tried in
 /// seconds.

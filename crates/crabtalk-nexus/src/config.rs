@@ -1,6 +1,5 @@
 //! `config/nexus.toml`: the team.
 
-use crate::journal::Bounds;
 use crate::machine::Times;
 use crate::meters::Thresholds;
 use crate::name::Name;
@@ -205,6 +204,26 @@ impl Member {
     /// Whether it is an agent of the daemon.
     pub fn is_of_daemon(&self) -> bool {
         self.kind.is_none()
+    }
+}
+
+/// How much of the log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bounds {
+    /// Bytes of a page, without the state that it begins with: some ten
+    /// thousand entries, which a restart reads in a moment.
+    pub page_bytes: u64,
+    /// Pages before the one that grows: some days of a team at work.
+    pub pages: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            page_bytes: 8 * 1024 * 1024,
+            pages: 16,
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Invariants: a commit touches one agent's own paths and nothing that somebody
 //! else staged; a file that a person changed is not written over.
 
-use crate::agent::{Agent, Ms};
+use crate::agent::Agent;
+use crate::clock::Ms;
 use crate::config::Team;
 use crate::name::Name;
 use crate::texts::{COMPRESSION_PROTOCOL, CONSOLIDATION_PROTOCOL};

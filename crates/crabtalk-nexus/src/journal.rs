@@ -12,10 +12,10 @@
 
 mod pages;
 
-use crate::agent::Ms;
+use crate::clock::Ms;
+pub use crate::config::Bounds;
 use crate::world::{Entry, Patch};
 use pages::Pages;
-use serde::Deserialize;
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -36,26 +36,6 @@ const LOCK_AGAIN: Duration = Duration::from_millis(10);
 /// Longest line of the log that is read: far above the whole state of a team at
 /// work.
 const MAX_LINE: u64 = 256 * 1024 * 1024;
-
-/// How much of the log is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Bounds {
-    /// Bytes of a page, without the state that it begins with: some ten
-    /// thousand entries, which a restart reads in a moment.
-    pub page_bytes: u64,
-    /// Pages before the one that grows: some days of a team at work.
-    pub pages: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            page_bytes: 8 * 1024 * 1024,
-            pages: 16,
-        }
-    }
-}
 
 /// Why the log cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,8 @@ mod admin;
 mod life;
 mod watch;
 
-use crate::agent::{Agent, Ms, Standing, State, Step};
+use crate::agent::{Agent, Standing, State, Step};
+use crate::clock::Ms;
 use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 

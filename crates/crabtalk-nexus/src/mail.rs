@@ -4,7 +4,7 @@
 //! within a priority letters between two names keep their order; a letter's
 //! text never changes.
 
-use crate::agent::Ms;
+use crate::clock::Ms;
 use crate::grammar::{Header, Message, Priority};
 use crate::name::{Name, Topic};
 use crate::texts;

@@ -1,6 +1,6 @@
 //! What is measured of an agent, and when that makes compression due.
 
-use crate::agent::Ms;
+use crate::clock::Ms;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Who waits for whom: urgent messages that are not answered yet, and the
 //! circles among them; and how often two names write to each other.
 
-use crate::agent::Ms;
+use crate::clock::Ms;
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -25,7 +25,8 @@ mod work;
 
 pub use say::{AgentLine, Answer, Command};
 
-use crate::agent::{Agent, Ms, State};
+use crate::agent::{Agent, State};
+use crate::clock::Ms;
 use crate::config::Team;
 use crate::machine::Trigger;
 use crate::mail::{Course, Letter, Mailbox};

@@ -3,46 +3,14 @@
 //!
 //! Invariant: one request at a time (WIRE-4); the exclusive borrow says so.
 
-use crate::codec::FrameError;
 use crate::convert::ProviderChange;
+use crate::error::ClientError;
 use crate::message::*;
 use crate::operation::operations;
-use crate::status::Status;
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::StreamExt;
 use std::future::Future;
-
-/// Why a request has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The daemon refused.
-    #[error(transparent)]
-    Refused(#[from] Status),
-    /// The connection failed, or ended before the answer did.
-    #[error(transparent)]
-    Connection(#[from] FrameError),
-    /// Something else came than the operation's response.
-    #[error("the daemon's answer is not the {wanted} that belongs to the request")]
-    Unexpected {
-        /// The response's name.
-        wanted: &'static str,
-    },
-    /// An earlier reply was dropped before its end; what is left of it would
-    /// be taken for the answer.
-    #[error("an earlier reply on this connection was not read to its end; open another connection")]
-    Unfinished,
-}
-
-impl ClientError {
-    /// The daemon's code, if it was the daemon that refused.
-    pub fn code(&self) -> Option<u32> {
-        match self {
-            Self::Refused(status) => Some(status.code),
-            Self::Connection(_) | Self::Unexpected { .. } | Self::Unfinished => None,
-        }
-    }
-}
 
 macro_rules! client_trait {
     (

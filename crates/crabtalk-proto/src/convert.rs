@@ -1,6 +1,6 @@
 //! Conversions between the envelopes and what they carry (0018).
 
-use crate::client::ClientError;
+use crate::error::ClientError;
 use crate::message::*;
 use crate::operation::operations;
 use crate::status::Status;

@@ -6,6 +6,7 @@
 
 mod client;
 mod convert;
+mod error;
 mod json;
 mod message;
 mod operation;
@@ -18,9 +19,10 @@ mod visible;
 pub mod codec;
 
 pub use bytes::Bytes;
-pub use client::{Client, ClientError};
+pub use client::Client;
 pub use codec::{FrameError, MAX_FRAME, TooLarge, read_message, write_message};
 pub use convert::{ProviderChange, Request};
+pub use error::ClientError;
 pub use message::*;
 pub use role::{OPERATIONS, Operation, Role};
 pub use server::{Reply, Server};

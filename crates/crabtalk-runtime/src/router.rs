@@ -5,6 +5,7 @@
 
 mod approve;
 mod builtin;
+mod case;
 mod deferred;
 mod delegate;
 mod shown;
@@ -19,7 +20,8 @@ use crate::gate::scope::Kind;
 use crate::gate::{Disk, Standing, Violation, scope};
 use crate::run::Publisher;
 use crate::runtime::Inner;
-use approve::{Case, Permitted};
+use approve::Permitted;
+use case::Case;
 use crabtalk_domain::tool::{
     Caller, Invocation, Progress, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
@@ -78,6 +80,35 @@ pub(crate) struct CallContext {
 const MAX_DENIED_CHARS: usize = 300;
 
 impl CallContext {
+    /// A call as its tool takes it.
+    fn invocation(&self, call: &ToolCall, arguments: Value) -> Invocation {
+        Invocation {
+            key: self.key.clone(),
+            origin: self.origin.clone(),
+            run: self.run,
+            root: self.root(),
+            agent: Arc::clone(&self.agent),
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments,
+            cwd: self.cwd.clone(),
+        }
+    }
+
+    /// Tells the log of a call that a tool did not take. Most are honest mistakes;
+    /// what touches the closed home is not.
+    fn tell_turned_away(&self, tool: &str, reason: &str) {
+        tracing::info!(
+            target: "security",
+            agent = %self.agent.name,
+            sender = %self.key.sender,
+            origin = %self.origin,
+            tool,
+            reason,
+            "a tool call was turned away"
+        );
+    }
+
     /// Notes a refusal for whoever reads the run at the top.
     fn note_denied(&self, tool: &str, why: &str) {
         let why: String = why.chars().take(MAX_DENIED_CHARS).collect();
@@ -190,17 +221,7 @@ impl Router {
             Ok(arguments) => arguments,
             Err(error) => return ToolOutput::error(error).into(),
         };
-        let invocation = Invocation {
-            key: context.key.clone(),
-            origin: context.origin.clone(),
-            run: context.run,
-            root: context.root(),
-            agent: Arc::clone(&context.agent),
-            call_id: call.id.clone(),
-            name: call.name.clone(),
-            arguments,
-            cwd: context.cwd.clone(),
-        };
+        let invocation = context.invocation(call, arguments);
         let provider = self.provider(&call.name);
         let subject = match provider {
             Some(provider) => provider.subject(&invocation).await,
@@ -209,16 +230,7 @@ impl Router {
         let subject = match subject {
             Ok(subject) => subject,
             Err(error) => {
-                // Most are honest mistakes; what touches the closed home is not.
-                tracing::info!(
-                    target: "security",
-                    agent = %context.agent.name,
-                    sender = %context.key.sender,
-                    origin = %context.origin,
-                    tool = %call.name,
-                    reason = %error,
-                    "a tool call was turned away"
-                );
+                context.tell_turned_away(&call.name, &error);
                 return ToolOutput::error(error).into();
             }
         };

@@ -2,7 +2,8 @@
 
 use crabtalk_domain::storage::Error;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tokio::task::JoinError;
 
 /// Tells a disk that is full or read-only (STORE-5) from other failures.
 pub(crate) fn failed(action: &'static str, file: &Path, source: io::Error) -> Error {
@@ -47,5 +48,17 @@ pub(crate) fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// What becomes of work in the blocking pool that did not end: a panic goes on.
+pub(crate) fn not_done(error: JoinError) -> Error {
+    if error.is_panic() {
+        std::panic::resume_unwind(error.into_panic());
+    }
+    Error::Io {
+        action: "use",
+        file: PathBuf::new(),
+        source: io::Error::other("the daemon is shutting down"),
     }
 }

@@ -28,12 +28,14 @@ mod summary;
 
 mod log;
 mod repair;
+mod state;
 mod sync;
 
 mod index;
 mod store;
 
-pub use store::{FileStore, SyncPolicy};
+pub use store::FileStore;
+pub use sync::SyncPolicy;
 
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,15 @@
 mod lenient;
 
 use crate::fields;
-use crate::tail::OVERLONG;
 use crabtalk_domain::storage::{MetaRecord, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
 use lenient::{Blocks, Pictures, Text};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::Cow;
+
+/// What stands for a longer one. It is no line that could be read.
+pub(crate) const OVERLONG: &[u8] = b"a line of more than 64 MiB";
 
 /// Where a marker, a run's end or a change of state stands among what lies
 /// before it, so that nobody has to read that to know. Absent in old logs.

@@ -5,132 +5,21 @@
 //! waits for the disk.
 
 use crate::encode;
-use crate::error::failed;
-use crate::fs::{Access, FileLayer, LogFile, Stat, append_all};
+use crate::error::{failed, not_done};
+use crate::fs::Stat;
 use crate::index::Index;
 use crate::line::Stamp;
 use crate::load::Loaded;
-use crate::repair::{Tail, mend};
-use crate::store::{SyncPolicy, not_done};
-use crate::sync::{SyncState, Syncer};
+use crate::repair::Tail;
+use crate::state::Shared;
+use crate::sync::{SyncPolicy, Syncer};
 use crate::tail::MAX_LINE;
 use crabtalk_domain::storage::{ConversationLog, Error, Meta, MetaRecord, Position, Record};
 use crabtalk_domain::{BoxFuture, ConversationKey};
-use std::cmp::Ordering;
 use std::future::ready;
 use std::io;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::task::spawn_blocking;
-
-/// The file of an open log, shared with the thread that syncs it.
-pub(crate) struct Shared {
-    pub(crate) fs: Arc<dyn FileLayer>,
-    state: Mutex<State>,
-}
-
-pub(crate) struct State {
-    pub(crate) path: PathBuf,
-    pub(crate) file: Arc<dyn LogFile>,
-    /// Whether `file` was opened for writing; a read-only disk forbids it.
-    pub(crate) writable: bool,
-    /// Where the good lines end.
-    pub(crate) end: u64,
-    pub(crate) tail: Tail,
-    /// Whether the newline of the last good line is missing.
-    pub(crate) unterminated: bool,
-    pub(crate) sync: SyncState,
-}
-
-impl Shared {
-    pub(crate) fn new(fs: Arc<dyn FileLayer>, state: State) -> Arc<Self> {
-        Arc::new(Self {
-            fs,
-            state: Mutex::new(state),
-        })
-    }
-
-    /// Nothing in a critical section panics half-way through a change.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Writes a batch behind the good end, or changes nothing.
-    fn write(&mut self, fs: &dyn FileLayer, bytes: &[u8]) -> Result<(), Error> {
-        if let Err(source) = append_all(&*self.file, bytes) {
-            self.tail = Tail::Refused;
-            let error = failed("append to", &self.path, source);
-            // Where even this fails, the next append begins with it.
-            if self.mend(fs).is_err() {
-                tracing::warn!(log = %self.path.display(), "part of a refused append is left for now");
-            }
-            return Err(error);
-        }
-        self.end += bytes.len() as u64;
-        self.sync.appended(bytes);
-        Ok(())
-    }
-
-    /// Makes the log ready to be appended to; whether it is as we left it.
-    fn prepare(&mut self, fs: &dyn FileLayer) -> Result<bool, Error> {
-        if !self.writable {
-            let opened = fs.open(&self.path, Access::Append);
-            self.file = opened.map_err(|e| failed("open", &self.path, e))?;
-            self.writable = true;
-        }
-        self.recover(fs)
-            .map_err(|e| failed("reopen", &self.path, e))?;
-        self.mend(fs)?;
-        let stat = self
-            .file
-            .stat()
-            .map_err(|e| failed("look at", &self.path, e))?;
-        if !stat.linked {
-            let gone = io::Error::new(io::ErrorKind::NotFound, "its file was deleted meanwhile");
-            return Err(failed("append to", &self.path, gone));
-        }
-        match stat.len.cmp(&self.end) {
-            Ordering::Equal => Ok(true),
-            Ordering::Greater => self.adopt(stat.len).map(|()| false),
-            // What is in memory is not on disk any more, and half a line may be.
-            Ordering::Less => {
-                let cut = io::Error::other(
-                    "another program cut it while it was open; it is read again now, say that once more",
-                );
-                Err(failed("append to", &self.path, cut))
-            }
-        }
-    }
-
-    /// Brings the end of the file back to that of the good lines.
-    pub(crate) fn mend(&mut self, fs: &dyn FileLayer) -> Result<(), Error> {
-        mend(fs, &*self.file, &self.path, self.end, self.tail)?;
-        self.tail = Tail::Clean;
-        Ok(())
-    }
-
-    /// Accepts that somebody edited the file meanwhile, rather than to write
-    /// over it: whose words they are is not ours to judge.
-    fn adopt(&mut self, len: u64) -> Result<(), Error> {
-        tracing::warn!(
-            log = %self.path.display(),
-            expected = self.end,
-            found = len,
-            "somebody else changed the log; going on behind what is there"
-        );
-        let mut last = [b'\n'];
-        if len > 0 {
-            crate::fs::read_exact(&*self.file, &mut last, len - 1)
-                .map_err(|e| failed("read", &self.path, e))?;
-        }
-        self.unterminated = last != [b'\n'];
-        self.end = len;
-        self.sync.restart(len);
-        Ok(())
-    }
-}
 
 /// Room for a batch: what a person says, or a short answer.
 const BATCH_BYTES: usize = 512;

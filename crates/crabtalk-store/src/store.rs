@@ -8,23 +8,23 @@ mod read;
 mod trash;
 
 use crate::archive::{Scans, infos};
-use crate::error::failed;
+use crate::error::{failed, not_done};
 use crate::fs::{Access, FileLayer, LogFile};
 use crate::index::Index;
 use crate::load::{Loaded, load};
-use crate::log::{JsonlLog, Shared, State};
+use crate::log::JsonlLog;
+use crate::state::{Shared, State, SyncState};
 use crate::summary::Digests;
-use crate::sync::{SyncState, Syncer};
+use crate::sync::{SyncPolicy, Syncer};
 use crabtalk_domain::storage::{
     ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, RunTrace, Storage,
     Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::spawn_blocking;
 
 /// Opens, creations and removals at once: they are short, and a thread each
 /// for a thousand conversations would cost more memory than they do.
@@ -32,18 +32,6 @@ const MAX_OPENS: usize = 2;
 
 /// Lists and pages at once, apart from opens, because some are long.
 const MAX_READS: usize = 2;
-
-/// When what was announced has to survive a power cut (STORE-4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncPolicy {
-    /// Whenever something is announced.
-    #[default]
-    Step,
-    /// When a run ends.
-    Run,
-    /// Whenever the operating system likes.
-    Never,
-}
 
 /// The store over a sessions folder.
 pub struct FileStore(Arc<Inner>);
@@ -121,17 +109,20 @@ impl FileStore {
             work.await.unwrap_or_else(|e| Err(not_done(e)))
         })
     }
-}
 
-/// What becomes of work in the blocking pool that did not end: a panic goes on.
-pub(crate) fn not_done(error: JoinError) -> Error {
-    if error.is_panic() {
-        std::panic::resume_unwind(error.into_panic());
-    }
-    Error::Io {
-        action: "use",
-        file: PathBuf::new(),
-        source: io::Error::other("the daemon is shutting down"),
+    /// Lists the conversations of an agent, of a sender, of both or of all.
+    fn listed(
+        &self,
+        agent: Option<&str>,
+        sender: Option<&str>,
+        list: impl FnOnce(&Inner, Option<&str>, Option<&str>) -> Result<Vec<Summary>, Error>
+        + Send
+        + 'static,
+    ) -> BoxFuture<'static, Result<Vec<Summary>, Error>> {
+        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
+        self.blocking(&self.0.reads, move |inner| {
+            list(inner, agent.as_deref(), sender.as_deref())
+        })
     }
 }
 
@@ -152,10 +143,7 @@ impl Storage for FileStore {
         agent: Option<&'a str>,
         sender: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
-        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
-        self.blocking(&self.0.reads, move |inner| {
-            inner.list(agent.as_deref(), sender.as_deref())
-        })
+        self.listed(agent, sender, Inner::list)
     }
 
     fn latest<'a>(
@@ -164,9 +152,8 @@ impl Storage for FileStore {
         sender: Option<&'a str>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
-        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
-        self.blocking(&self.0.reads, move |inner| {
-            inner.latest(agent.as_deref(), sender.as_deref(), limit)
+        self.listed(agent, sender, move |inner, agent, sender| {
+            inner.latest(agent, sender, limit)
         })
     }
 
@@ -231,10 +218,7 @@ impl Storage for FileStore {
         agent: Option<&'a str>,
         sender: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
-        let (agent, sender) = (agent.map(str::to_owned), sender.map(str::to_owned));
-        self.blocking(&self.0.reads, move |inner| {
-            inner.trash(agent.as_deref(), sender.as_deref())
-        })
+        self.listed(agent, sender, Inner::trash)
     }
 
     fn restore<'a>(

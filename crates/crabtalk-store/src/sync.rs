@@ -7,7 +7,7 @@
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
-use crate::log::{Shared, State};
+use crate::state::{Shared, State};
 use crabtalk_domain::BoxFuture;
 use crabtalk_domain::storage::Error;
 use std::collections::VecDeque;
@@ -34,83 +34,16 @@ const LAST_WAIT: Duration = Duration::from_millis(150);
 /// Stack of a thread that makes system calls and nothing else.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// What one log has to be synced for.
-#[derive(Default)]
-pub(crate) struct SyncState {
-    /// Everything before is durable.
-    synced: u64,
-    /// What was appended since, to put it back where a failed sync lost it.
-    /// No more than the run behind it holds in memory itself.
-    unsynced: Vec<u8>,
-    /// Whether anybody will ever ask.
-    off: bool,
-    /// What stood there on opening may not be durable: whoever wrote it may have
-    /// been killed before its sync.
-    inherited: bool,
-    /// The file's name is not durable yet.
-    name_dirty: bool,
-    waiters: Vec<(u64, oneshot::Sender<Result<(), Error>>)>,
-    /// A sync failed and the file could not be opened anew yet.
-    suspect: bool,
-    /// In the queue or in a thread's hands.
-    busy: bool,
-}
-
-impl SyncState {
-    /// A log that ends at `end` on opening. What another process left there is
-    /// durable with our first sync, which whoever tells of it again asks for.
-    pub(crate) fn opened(end: u64, off: bool) -> Self {
-        Self {
-            synced: end,
-            inherited: true,
-            off,
-            ..Self::default()
-        }
-    }
-
-    /// A log that was made just now, with these first lines.
-    pub(crate) fn created(lines: Vec<u8>, off: bool) -> Self {
-        let unsynced = if off { Vec::new() } else { lines };
-        Self {
-            unsynced,
-            name_dirty: true,
-            off,
-            ..Self::default()
-        }
-    }
-
-    /// Notes what was appended.
-    pub(crate) fn appended(&mut self, bytes: &[u8]) {
-        if !self.off {
-            self.unsynced.extend_from_slice(bytes);
-        }
-    }
-
-    /// Notes that the name changed.
-    pub(crate) fn renamed(&mut self) {
-        self.name_dirty = true;
-    }
-
-    /// Forgets what it knew of the content.
-    pub(crate) fn restart(&mut self, end: u64) {
-        self.unsynced.clear();
-        self.synced = end;
-    }
-
-    fn done(&mut self, upto: u64) {
-        if !self.off && upto > self.synced + self.unsynced.len() as u64 {
-            // Somebody cut the log meanwhile; what it was has no meaning now.
-            return;
-        }
-        let gone = usize::try_from(upto.saturating_sub(self.synced)).unwrap_or(usize::MAX);
-        if gone >= self.unsynced.len() {
-            self.unsynced = Vec::new();
-        } else {
-            self.unsynced.drain(..gone);
-        }
-        self.synced = self.synced.max(upto);
-        self.inherited = false;
-    }
+/// When what was announced has to survive a power cut (STORE-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncPolicy {
+    /// Whenever something is announced.
+    #[default]
+    Step,
+    /// When a run ends.
+    Run,
+    /// Whenever the operating system likes.
+    Never,
 }
 
 /// The threads that sync all logs of a store.

@@ -2,7 +2,7 @@
 //! last marker costs nothing.
 
 use crate::fs::{LogFile, read_exact};
-use crate::line::{Head, parse_head};
+use crate::line::{Head, OVERLONG, parse_head};
 use memchr::{memchr, memchr2, memrchr2};
 use std::io;
 
@@ -16,9 +16,6 @@ const MAX_BLOCK: u64 = 256 * 1024;
 /// Longest line that is read or written: more than any message that a client or
 /// a model may send, little enough that one more copy of it harms nobody.
 pub(crate) const MAX_LINE: usize = 64 << 20;
-
-/// What stands for a longer one. It is no line that could be read.
-pub(crate) const OVERLONG: &[u8] = b"a line of more than 64 MiB";
 
 /// What separates lines: their end, and what a disk shows where it lost some.
 /// No line holds the latter, so that only what was lost is lost.

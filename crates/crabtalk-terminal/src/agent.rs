@@ -22,7 +22,7 @@ mod submit;
 mod watch;
 
 use crate::kind::Kind;
-use crate::terminals::Terminals;
+use crate::server::Server;
 use crate::tmux::Tmux;
 use crate::tmux::control::{Window, Windows};
 use crabtalk_backend::{
@@ -110,18 +110,18 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn new(terminals: &Terminals, spec: Spec) -> Self {
-        let settings = &terminals.settings;
+    pub(crate) fn new(server: &Server, spec: Spec) -> Self {
+        let settings = &server.settings;
         let state = settings.state.join(&spec.name);
         let home = spec
             .env
             .get("HOME")
             .map_or_else(|| settings.home.clone(), PathBuf::from);
         let shared = Arc::new(Shared {
-            tmux: terminals.tmux.clone(),
+            tmux: server.tmux.clone(),
             at: settings.session.clone(),
             size: settings.size,
-            session: Mutex::new(Session::new(&spec, &home, terminals.claims.clone())),
+            session: Mutex::new(Session::new(&spec, &home, server.claims.clone())),
             state,
             home,
             spec,
@@ -129,7 +129,7 @@ impl Terminal {
         });
         let (sender, receiver) = mpsc::channel(EVENTS);
         let mut task = JoinSet::new();
-        let windows = terminals.windows.clone();
+        let windows = server.windows.clone();
         task.spawn(watch::watch(shared.clone(), windows.clone(), sender));
         Self {
             shared,

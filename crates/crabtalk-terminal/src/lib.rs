@@ -25,6 +25,7 @@ mod error;
 mod hook;
 mod kind;
 mod processes;
+mod server;
 mod terminals;
 mod tmux;
 mod transcript;
@@ -35,7 +36,8 @@ pub use kind::{
     BUILT_IN, Commands, Composer, Compress, CursorAt, HookNames, Kind, KindFile, Kinds, Pattern,
     Place, PromptRule, Ready,
 };
-pub use terminals::{Settings, Terminals};
+pub use server::Settings;
+pub use terminals::Terminals;
 pub use transcript::Form;
 
 #[cfg(test)]

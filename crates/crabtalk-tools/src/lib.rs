@@ -10,6 +10,7 @@ mod bash;
 mod changes;
 mod file_work;
 mod files;
+mod outputs;
 mod provider;
 mod specs;
 
@@ -17,4 +18,5 @@ pub use bash::CommandWatch;
 pub use changes::{FileChange, Kind as ChangeKind, RunChanges, UndoRefused, Undone};
 pub use file_work::FileWork;
 pub use files::{image, unified_diff};
-pub use provider::{OpenPaths, OsTools, OsToolsConfig, outputs_of};
+pub use outputs::outputs_of;
+pub use provider::{OpenPaths, OsTools, OsToolsConfig};

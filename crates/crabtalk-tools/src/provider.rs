@@ -10,6 +10,7 @@ use crate::bash::{BashArguments, Order, Probe, Shell, Shelves, Tail, Workplace, 
 use crate::changes::{Changes, How, RunChanges, UndoRefused, Undone};
 use crate::file_work::FileWork;
 use crate::files::{Intent, ReadArguments, is_below};
+use crate::outputs::outputs_of;
 use crate::specs;
 use crabtalk_domain::tool::{
     Caller, Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
@@ -18,7 +19,6 @@ use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
 use crabtalk_guardian::{Guardian, Places, SandboxConfig, SandboxPolicy, Walls};
 use files::{EditLocks, change};
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -296,18 +296,6 @@ impl OpenTo {
 /// Whose work on files a call is.
 fn of(call: &Invocation) -> String {
     call.key.to_string()
-}
-
-/// The folder of a conversation's whole outputs. A hash, since senders are any
-/// text of any length and must not share one.
-pub fn outputs_of(outputs: &Path, key: &ConversationKey) -> PathBuf {
-    let mut hash = Sha256::new();
-    // Agents' names are unique ignoring case (CONV-2), and hold no NUL.
-    hash.update(key.agent.as_str().to_ascii_lowercase());
-    hash.update([0]);
-    hash.update(key.sender.as_str());
-    let name: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-    outputs.join(name)
 }
 
 impl ToolProvider for OsTools {

@@ -1,5 +1,6 @@
 //! `config/webhook.toml`: where requests come in, and what leads where.
 
+use crate::verify::{Scheme, from_base64};
 use anyhow::{Context, ensure};
 use crabtalk_component::Home;
 use ring::hmac;
@@ -37,17 +38,6 @@ pub(crate) struct Hook {
     pub(crate) per_minute: u32,
 }
 
-/// How a request proves who sent it.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Scheme {
-    /// The one of standardwebhooks.com: id, time and body are signed.
-    #[default]
-    Standard,
-    /// The one of GitHub and many others: the body is signed.
-    Github,
-}
-
 fn per_minute() -> u32 {
     30
 }
@@ -72,7 +62,7 @@ impl Hook {
         let text = std::fs::read_to_string(&self.secret_file);
         let text = text.with_context(|| format!("cannot read {path}"))?;
         let secret = match text.trim().strip_prefix("whsec_") {
-            Some(encoded) => crate::verify::from_base64(encoded).unwrap_or_default(),
+            Some(encoded) => from_base64(encoded).unwrap_or_default(),
             None => text.trim().as_bytes().to_vec(),
         };
         let long = secret.len() >= MIN_SECRET_BYTES;

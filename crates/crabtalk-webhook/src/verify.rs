@@ -1,10 +1,21 @@
 //! Who may say it: the signature and the time of a request.
 
-use crate::settings::Scheme;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crabtalk_component::axum::http::HeaderMap;
 use ring::{digest, hmac};
+use serde::Deserialize;
+
+/// How a request proves who sent it.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scheme {
+    /// The one of standardwebhooks.com: id, time and body are signed.
+    #[default]
+    Standard,
+    /// The one of GitHub and many others: the body is signed.
+    Github,
+}
 
 /// How far a request's time may be from ours: clocks differ, and mail takes a while.
 pub(crate) const TOLERANCE_SECS: u64 = 300;

@@ -1,8 +1,8 @@
 //! What an agent's frontmatter says.
 
-use crate::config::SandboxMode;
 use crate::error::Error;
 use crate::reader::Section;
+use crate::sandbox::SandboxMode;
 use crate::tree::Value;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

@@ -1,9 +1,69 @@
 //! Sums by cell, in few pieces of memory: thousands of small ones that live as
 //! long as the day would each keep a page alive that a crowd has left.
 
-use super::sums::{Cell, Sum};
+use crabtalk_domain::{Cost, Usage};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use string_interner::{DefaultStringInterner, DefaultSymbol};
+
+/// Calls, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sum {
+    pub(crate) calls: u64,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) completion_tokens: u64,
+    pub(crate) cache_hit_tokens: u64,
+    pub(crate) money: f64,
+    /// Tokens for which no price is known.
+    pub(crate) unpriced_tokens: u64,
+}
+
+impl Sum {
+    pub(super) fn new(calls: u64, usage: &Usage, cost: &Cost) -> Self {
+        Self {
+            calls,
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            cache_hit_tokens: usage.cache_hit_tokens.unwrap_or(0),
+            money: cost.money.unwrap_or(0.0),
+            unpriced_tokens: cost.unpriced_tokens,
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.completion_tokens)
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        add(&mut self.calls, other.calls);
+        add(&mut self.prompt_tokens, other.prompt_tokens);
+        add(&mut self.completion_tokens, other.completion_tokens);
+        add(&mut self.cache_hit_tokens, other.cache_hit_tokens);
+        add(&mut self.unpriced_tokens, other.unpriced_tokens);
+        // A figure that is none, from a file that was edited, would stick.
+        if other.money.is_finite() {
+            self.money += other.money;
+        }
+    }
+}
+
+/// What a sum is told apart by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Cell {
+    /// The agent that spoke.
+    pub(super) speaker: String,
+    /// The conversation's agent.
+    pub(super) agent: String,
+    /// The conversation's sender; empty for those beyond the bound.
+    #[serde(default)]
+    pub(super) sender: String,
+    #[serde(default)]
+    pub(super) provider: String,
+    #[serde(default)]
+    pub(super) model: String,
+}
 
 /// A cell by the numbers of its words: speaker, agent, sender, provider, model.
 type Key = [DefaultSymbol; 5];

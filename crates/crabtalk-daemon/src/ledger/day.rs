@@ -4,7 +4,8 @@
 //! waits to be written is bounded, and beyond that counts in memory alone.
 
 use super::book::Read;
-use super::sums::{Entry, Sum, Sums};
+use super::cells::Sum;
+use super::sums::{Entry, Sums};
 use jiff::civil::Date;
 use std::collections::VecDeque;
 

@@ -2,7 +2,8 @@
 
 use super::DayLedger;
 use super::book::read_day;
-use super::sums::{RunSum, Sum, Sums};
+use super::cells::Sum;
+use super::sums::{RunSum, Sums};
 use crabtalk_domain::Budget;
 use jiff::ToSpan;
 use jiff::civil::Date;

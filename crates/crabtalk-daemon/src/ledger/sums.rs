@@ -3,8 +3,8 @@
 //! Invariant: what is told apart in memory is bounded, and the total is not
 //! touched by it.
 
-use super::cells::Cells;
-use crabtalk_domain::{Cost, RunEnded, RunTotal, Spent, Usage, stamp};
+use super::cells::{Cell, Cells, Sum};
+use crabtalk_domain::{Cost, RunEnded, RunTotal, Spent, stamp};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -15,65 +15,6 @@ const MAX_CELLS: usize = 4096;
 
 /// Runs that are told apart, for whoever wants to know what the last ones cost.
 const MAX_RUNS: usize = 100;
-
-/// Calls, added up.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Sum {
-    pub(crate) calls: u64,
-    pub(crate) prompt_tokens: u64,
-    pub(crate) completion_tokens: u64,
-    pub(crate) cache_hit_tokens: u64,
-    pub(crate) money: f64,
-    /// Tokens for which no price is known.
-    pub(crate) unpriced_tokens: u64,
-}
-
-impl Sum {
-    fn new(calls: u64, usage: &Usage, cost: &Cost) -> Self {
-        Self {
-            calls,
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-            cache_hit_tokens: usage.cache_hit_tokens.unwrap_or(0),
-            money: cost.money.unwrap_or(0.0),
-            unpriced_tokens: cost.unpriced_tokens,
-        }
-    }
-
-    pub(crate) fn tokens(&self) -> u64 {
-        self.prompt_tokens.saturating_add(self.completion_tokens)
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
-        add(&mut self.calls, other.calls);
-        add(&mut self.prompt_tokens, other.prompt_tokens);
-        add(&mut self.completion_tokens, other.completion_tokens);
-        add(&mut self.cache_hit_tokens, other.cache_hit_tokens);
-        add(&mut self.unpriced_tokens, other.unpriced_tokens);
-        // A figure that is none, from a file that was edited, would stick.
-        if other.money.is_finite() {
-            self.money += other.money;
-        }
-    }
-}
-
-/// What a sum is told apart by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Cell {
-    /// The agent that spoke.
-    pub(super) speaker: String,
-    /// The conversation's agent.
-    pub(super) agent: String,
-    /// The conversation's sender; empty for those beyond the bound.
-    #[serde(default)]
-    pub(super) sender: String,
-    #[serde(default)]
-    pub(super) provider: String,
-    #[serde(default)]
-    pub(super) model: String,
-}
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

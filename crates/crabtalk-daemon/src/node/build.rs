@@ -62,14 +62,7 @@ impl Node {
         let crowd = crowd(&config);
         let settings = Settings::new(config);
         let files = FileWork::default();
-        let ground = Ground {
-            skills: skills(&home, &settings, &files),
-            children: adopted(),
-            home,
-            settings,
-            accepted,
-            open_files,
-        };
+        let ground = Ground::new(home, settings, accepted, open_files, &files);
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
         let store: Arc<dyn Storage> = Arc::new(ground.store());
@@ -132,6 +125,23 @@ struct Ground {
 }
 
 impl Ground {
+    fn new(
+        home: Home,
+        settings: Arc<Settings>,
+        accepted: Accepted,
+        open_files: Option<u64>,
+        files: &FileWork,
+    ) -> Self {
+        Self {
+            skills: skills(&home, &settings, files),
+            children: adopted(),
+            home,
+            settings,
+            accepted,
+            open_files,
+        }
+    }
+
     fn guardian(&self) -> anyhow::Result<Guardian> {
         let command = GuardianCommand::new(std::env::current_exe()?);
         Ok(Guardian::new(command, self.children.clone()))

@@ -3,7 +3,7 @@
 use super::{Session, legacy, wire};
 use crate::node::Node;
 use crate::remote::Grant;
-use crabtalk_domain::{AgentEvent, AskKind, ComponentNews, End};
+use crabtalk_domain::{AgentEvent, AskKind, ComponentNews, End, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::{HubEvent, HubSubscription, Missed};
 use futures_core::Stream;
@@ -213,13 +213,7 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<
             Kind::TextDelta
         }
         AgentEvent::TextEnd => Kind::TextEnd,
-        AgentEvent::ToolStart(calls) => {
-            if !modern {
-                message.content = wire::cap(legacy::calls_label(&calls));
-            }
-            message.tool_calls = wire::calls(calls);
-            Kind::ToolStart
-        }
+        AgentEvent::ToolStart(calls) => calls_of(message, calls, modern),
         AgentEvent::ToolResult {
             output,
             is_error,
@@ -273,6 +267,14 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<
         }
         AgentEvent::End(end) => end_of(message, end, modern),
     })
+}
+
+fn calls_of(message: &mut AgentEventMsg, calls: Vec<Call>, modern: bool) -> AgentEventKind {
+    if !modern {
+        message.content = wire::cap(legacy::calls_label(&calls));
+    }
+    message.tool_calls = wire::calls(calls);
+    AgentEventKind::ToolStart
 }
 
 fn component_of(message: &mut AgentEventMsg, news: &ComponentNews) {

@@ -2,7 +2,7 @@
 
 use super::trash::failure;
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{LogEntry, LogPart, Page, Summary};
+use crabtalk_domain::storage::{ArchiveInfo as Archive, LogEntry, LogPart, Page, Summary};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -132,24 +132,21 @@ impl Session {
     pub(super) async fn archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {
         self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
-        let storage = self.node.runtime().storage();
-        let archives = storage
-            .archives(&key)
-            .await
-            .map_err(|e| status(&Error::from(e)))?;
+        let archives = self.archives_of(&key).await?;
         Ok(ArchiveList {
             archives: archives.into_iter().map(info).collect(),
         })
     }
 
+    async fn archives_of(&self, key: &ConversationKey) -> Result<Vec<Archive>, Status> {
+        let archives = self.node.runtime().storage().archives(key).await;
+        archives.map_err(|e| status(&Error::from(e)))
+    }
+
     pub(super) async fn archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
         self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
-        let storage = self.node.runtime().storage();
-        let archives = storage
-            .archives(&key)
-            .await
-            .map_err(|e| status(&Error::from(e)))?;
+        let archives = self.archives_of(&key).await?;
         let found = archives
             .into_iter()
             .find(|archive| archive.index == request.index);
@@ -169,7 +166,7 @@ impl Session {
     }
 }
 
-fn info(archive: crabtalk_domain::storage::ArchiveInfo) -> ArchiveInfo {
+fn info(archive: Archive) -> ArchiveInfo {
     ArchiveInfo {
         index: archive.index,
         title: archive.title,

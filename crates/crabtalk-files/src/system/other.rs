@@ -3,7 +3,7 @@
 //! Nothing lies in a file's place there that opening would wait for, and no
 //! stamp of a file is believed.
 
-use crate::read::Error;
+use crate::error::Error;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Unix: files opened without waiting, and the kernel's stamps of them.
 
-use crate::read::Error;
+use crate::error::Error;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;

@@ -1,7 +1,7 @@
 //! Scores documents by the recipe that measured best (MEM-3), whose weights
 //! stand below as constants.
 
-use super::search::{Features, Level, Weighted};
+use super::asked::{Features, Level, Weighted};
 use super::top::Top;
 use super::{
     COUNT_BITS, Corpus, DEAD, DocId, MAX_COUNT, NO_DAY, NO_SPEAKER, QUESTION, Query, TIME,

@@ -1,6 +1,7 @@
 //! Searches several indexes as if they were one: how rare a term is counts
 //! over all of them.
 
+use super::asked::{Features, Level, Weighted};
 use super::score::{Rules, Scoring, Scratch, share};
 use super::top::Top;
 use super::{Corpus, DocId, Index, OnDisk, Query};
@@ -19,32 +20,6 @@ const ASKED_OF: f32 = 1_000.0;
 /// Looks into vocabularies on disk that one search makes: a millisecond or two.
 /// Of a long message the longest words are looked up, which are the rarest.
 const MAX_LOOK_UPS: usize = 1_000;
-
-/// Parts of the recipe that depend on the kind of text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Features {
-    /// Speakers' names in the query become a bonus.
-    pub speakers: bool,
-    /// Dates in the query, and asking when, become a bonus.
-    pub dates: bool,
-}
-
-impl Features {
-    /// For what people and agents said.
-    pub(crate) const ALL: Self = Self {
-        speakers: true,
-        dates: true,
-    };
-}
-
-/// What is ranked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
-    /// Documents.
-    Document,
-    /// Sessions, each by the best of its documents.
-    Session,
-}
 
 /// One index of a search.
 pub(crate) struct Shard<'a> {
@@ -70,20 +45,6 @@ pub(crate) struct Found {
     /// Which part of what was asked stands there or beside it: 0 to 1, more
     /// only for long queries.
     pub coverage: f32,
-}
-
-/// A term with its weight over everything that is searched.
-pub(super) struct Weighted<'q> {
-    pub(super) term: &'q str,
-    /// Place of its first occurrence in the query.
-    pub(super) at: usize,
-    pub(super) idf: f32,
-    /// Its part in what was asked.
-    weight: f32,
-    /// Documents on disk in which it stands.
-    on_disk: usize,
-    /// Its number in what was looked up there.
-    looked_up: usize,
 }
 
 /// What a search found, and which indexes on disk could not be read.

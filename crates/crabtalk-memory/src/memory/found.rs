@@ -1,12 +1,14 @@
 //! What a search found, before the texts of turns are read.
 
-use super::inner::MAX_SNIPPET_BYTES;
 use super::{FoundIn, Hit};
 use crate::archives::{Turn, text_hash};
 use crate::index::Query;
 use crate::render;
 use crabtalk_domain::{ConversationKey, Message};
 use std::ops::Range;
+
+/// Bytes of a hit's text.
+pub(super) const MAX_SNIPPET_BYTES: usize = 1_000;
 
 /// How good something is.
 #[derive(Debug, Clone, Copy, PartialEq)]

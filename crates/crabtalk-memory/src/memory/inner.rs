@@ -1,6 +1,6 @@
 //! What happens behind the lock.
 
-use super::found::{Candidate, FoundTurn, Rank};
+use super::found::{Candidate, FoundTurn, MAX_SNIPPET_BYTES, Rank};
 use super::page::Page;
 use super::{FoundIn, Hit, NewEntry, Parts};
 use crate::archives::{self, Searched, Segment};
@@ -13,8 +13,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Bytes of a hit's text.
-pub(super) const MAX_SNIPPET_BYTES: usize = 1_000;
 /// Passages that are searched without leaving the caller's thread: some tens of
 /// microseconds of work.
 const MAX_AT_ONCE: usize = 2_000;

@@ -1,8 +1,8 @@
 //! Reads answers.
 
 use crate::blocks::{Calls, say, usage};
+use crate::decode::{Broken, Chunks, Decode};
 use crate::signature::Signature;
-use crate::stream::{Broken, Chunks, Decode};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde::Deserialize;

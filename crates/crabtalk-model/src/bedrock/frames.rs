@@ -3,8 +3,8 @@
 //! bytes; both checksums hold before anything of a frame is believed; no frame
 //! outgrows [`MAX_EVENT_BYTES`]; exceptions come out as errors.
 
+use crate::decode::Broken;
 use crate::sse::{Event, MAX_EVENT_BYTES};
-use crate::stream::Broken;
 use serde_json::{Value, json};
 
 /// Lengths of the frame and of its headers, and their checksum.

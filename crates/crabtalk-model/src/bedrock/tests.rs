@@ -1,6 +1,6 @@
 use super::*;
+use crate::decode::{Broken, Chunks, Decode as _};
 use crate::random::Random;
-use crate::stream::{Broken, Chunks, Decode as _};
 use crabtalk_domain::model::Response;
 use jiff::Timestamp;
 use proptest::prelude::*;

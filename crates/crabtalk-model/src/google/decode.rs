@@ -2,8 +2,8 @@
 //! Invariants: a call comes whole and is numbered by its place; figures are
 //! told once the answer stops, because every event repeats them.
 
+use crate::decode::{Broken, Chunks, Decode};
 use crate::signature::Signature;
-use crate::stream::{Broken, Chunks, Decode};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 use super::*;
+use crate::decode::{Chunks, Decode as _};
 use crate::random::Random;
-use crate::stream::{Chunks, Decode as _};
 use crabtalk_domain::model::Response;
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! the server numbers them; nothing is said twice.
 
 use super::fields::{Call, Choice, Delta, Event};
-use crate::stream::{Broken, Chunks, Decode};
+use crate::decode::{Broken, Chunks, Decode};
 use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
 use serde_json::value::RawValue;

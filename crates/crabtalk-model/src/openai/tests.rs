@@ -1,6 +1,6 @@
 use super::*;
+use crate::decode::{Broken, Chunks, Decode as _};
 use crate::random::Random;
-use crate::stream::{Broken, Chunks, Decode as _};
 use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, Response};
 use proptest::prelude::*;

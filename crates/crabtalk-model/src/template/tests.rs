@@ -1,7 +1,8 @@
 use super::*;
+use crate::decode::Chunks;
 use crate::random::Random;
 use crate::sse::Event;
-use crate::stream::{Chunks, Format};
+use crate::stream::Format;
 use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! Streams of providers that send anything.
 
 use crate::bedrock::Frames;
+use crate::decode::{Broken, Chunks};
 use crate::random::Random;
 use crate::sse::{Decoder, Event};
-use crate::stream::{Broken, Chunks, Format};
+use crate::stream::Format;
 use crabtalk_domain::model::Chunk;
 use std::sync::Arc;
 

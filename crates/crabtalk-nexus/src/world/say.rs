@@ -257,20 +257,11 @@ impl World {
             Command::Pause { agent } => return self.each(agent, &Trigger::Pause, "paused"),
             Command::Resume { agent } => return self.each(agent, &Trigger::Resume, "goes on"),
             Command::Approve { agent, prompt } => {
-                self.is_to_decide(&agent, prompt.as_deref())?;
-                if let Ok(asked) = self.is_asked(&agent, prompt.as_deref())
-                    && asked.is_question
-                {
-                    let how = texts::how_to_answer(&agent.folder(), asked);
-                    return Err(format!("{agent} asks a question: {how}"));
-                }
+                self.may_approve(&agent, prompt.as_deref())?;
                 (agent, Trigger::Approve(prompt), "approved")
             }
             Command::ApproveAlways { agent, prompt } => {
-                let asked = self.is_asked(&agent, prompt.as_deref())?;
-                if asked.always.is_empty() {
-                    return Err(format!("{agent} does not offer to allow this for good"));
-                }
+                self.may_approve_always(&agent, prompt.as_deref())?;
                 (agent, Trigger::ApproveAlways(prompt), "approved for good")
             }
             Command::Answer {
@@ -278,14 +269,7 @@ impl World {
                 prompt,
                 text,
             } => {
-                let asked = self.is_asked(&agent, prompt.as_deref())?;
-                if !asked.is_question {
-                    let lower = agent.folder();
-                    return Err(format!(
-                        "{agent} asks for an approval, which takes no text; a reason goes with \
-                         `crabtalk nexus deny {lower} \"..\"`"
-                    ));
-                }
+                self.may_answer(&agent, prompt.as_deref())?;
                 (agent, Trigger::Answer(prompt, text), "answered")
             }
             Command::Deny {
@@ -324,6 +308,35 @@ impl World {
         }
         let said = format!("{agent}: {said}");
         Ok(Answer::Done { said })
+    }
+
+    fn may_approve(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
+        self.is_to_decide(agent, prompt)?;
+        match self.is_asked(agent, prompt) {
+            Ok(asked) if asked.is_question => {
+                let how = texts::how_to_answer(&agent.folder(), asked);
+                Err(format!("{agent} asks a question: {how}"))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    fn may_approve_always(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
+        if self.is_asked(agent, prompt)?.always.is_empty() {
+            return Err(format!("{agent} does not offer to allow this for good"));
+        }
+        Ok(())
+    }
+
+    fn may_answer(&self, agent: &Name, prompt: Option<&str>) -> Result<(), String> {
+        if self.is_asked(agent, prompt)?.is_question {
+            return Ok(());
+        }
+        let lower = agent.folder();
+        Err(format!(
+            "{agent} asks for an approval, which takes no text; a reason goes with \
+             `crabtalk nexus deny {lower} \"..\"`"
+        ))
     }
 
     fn known(&self, name: &Name) -> Result<&crate::agent::Agent, String> {

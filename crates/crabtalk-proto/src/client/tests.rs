@@ -1,4 +1,6 @@
 use super::*;
+use crate::codec::FrameError;
+use crate::status::Status;
 use crate::{ErrorMsg, code};
 use futures_util::FutureExt;
 use std::collections::VecDeque;

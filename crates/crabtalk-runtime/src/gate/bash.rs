@@ -9,7 +9,6 @@
 //! repository with a hostile configuration, `make`, or `cp` over a file are
 //! the business of whoever allows them, and of the sandbox.
 
-pub(super) mod plain;
 mod walk;
 mod word;
 mod wrap;
@@ -18,7 +17,6 @@ mod wrap;
 mod tests;
 
 use super::pattern::HOLE;
-pub(super) use wrap::base_name;
 
 /// Longest command judged, in bytes: what is longer nobody reads before
 /// approving, and the parser's time grows with it.

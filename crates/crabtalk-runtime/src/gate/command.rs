@@ -8,9 +8,9 @@
 //! Invariant: a command that a narrow rule allowed never runs as it was
 //! written; one that a person or a rule for everything allowed always does.
 
-use super::bash::plain::{Plain, Simple};
-use super::bash::{self, FileUse, Inner, Part, base_name};
+use super::bash::{self, FileUse, Inner, Part};
 use super::places::Places;
+use super::plain::{Plain, Simple, base_name};
 use super::repository::{self, Sends};
 use super::rules::{Opinion, Question, name_of, opinion_of};
 use super::{options, path, pattern};

@@ -16,6 +16,7 @@ mod options;
 pub mod path;
 mod pattern;
 mod places;
+pub(crate) mod plain;
 pub(crate) mod prefix;
 mod programs;
 mod repository;

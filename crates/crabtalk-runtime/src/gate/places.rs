@@ -5,11 +5,11 @@
 //! Invariant: a word counts as every path that a program may take it for: the
 //! whole, what stands behind `=`, and every piece with a `/`.
 
-use super::bash::plain::{Piece, Word};
-use super::bash::{Part, SplitCommand, base_name};
+use super::bash::{Part, SplitCommand};
 use super::disk::Disk;
 use super::path;
 use super::pattern::HOLE;
+use super::plain::{Piece, Word, base_name};
 use super::rules::Opinion;
 use crabtalk_domain::Permission;
 use crabtalk_domain::tool::Reach;

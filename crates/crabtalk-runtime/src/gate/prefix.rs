@@ -7,7 +7,7 @@
 //! is, word by word, beside the rules that are there.
 
 use super::approvals::Approval;
-use super::bash::plain::{Piece, Plain, Word};
+use super::plain::{Piece, Plain, Word};
 use crabtalk_domain::{Permission, PermissionRule};
 
 /// The tool whose subject is a command.

@@ -1,13 +1,14 @@
 //! Permission, and the question to a person where the rules say `ask`
 //! (GATE-2, GATE-4).
 
+use super::case::Case;
 use super::{CallContext, Router, shown};
 use crate::asks::{Answer, Answered, PendingAsk};
 use crate::error::with_source;
 use crate::gate::approvals::Wanted;
 use crate::gate::{Approval, Disk, Question, Standing, Verdict, disk, judge, prefix};
 use crabtalk_domain::storage::{self, MetaRecord, Record};
-use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject, ToolProvider, ToolSpec};
+use crabtalk_domain::tool::{Invocation, Preview, Reach, Subject};
 use crabtalk_domain::{
     AgentEvent, Ask, AskOutcome, AskRule, BoxFuture, Origin, Permission, PermissionRule, Principal,
     Sender,
@@ -44,17 +45,6 @@ impl ApprovalBook for () {
 
 /// For whom the run of somebody who is no owner waits.
 const WAITS_FOR: &str = "an owner";
-
-/// A call and what is known of it.
-#[derive(Clone, Copy)]
-pub(super) struct Case<'a> {
-    pub(super) spec: &'a ToolSpec,
-    /// `None` for a tool of the runtime itself.
-    pub(super) provider: Option<&'a Arc<dyn ToolProvider>>,
-    pub(super) call: &'a Invocation,
-    pub(super) subject: &'a Subject,
-    pub(super) arguments: &'a str,
-}
 
 /// A call that may pass.
 pub(super) struct Permitted {

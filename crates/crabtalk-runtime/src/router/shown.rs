@@ -3,7 +3,7 @@
 //! Invariant: what cannot be shown whole is not asked for.
 
 use super::CallContext;
-use super::approve::Case;
+use super::case::Case;
 use crate::gate::Verdict;
 use crabtalk_domain::tool::{Preview, PreviewKind};
 use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};

@@ -12,7 +12,7 @@ use locate::pattern;
 
 use super::Spec;
 use crate::kind::{HookNames, Place};
-use crate::terminals::Claims;
+use crate::server::Claims;
 use crate::tmux::control::Window;
 use crate::transcript::place::{self, Found};
 use crate::transcript::tail::{Tail, length};

@@ -85,7 +85,14 @@ async fn check_09_a_prompt_that_vanishes_first_gets_no_key() {
     agent.say("[vanish:cargo test]").await;
     let prompt = agent.prompt().await;
     let pane = agent.port.shared().running().unwrap().pane;
-    let seen = rig.terminals.tmux.look(&pane).await.unwrap().unwrap();
+    let seen = rig
+        .terminals
+        .server
+        .tmux
+        .look(&pane)
+        .await
+        .unwrap()
+        .unwrap();
     let keys = agent.keys();
     agent.go();
     agent.ended().await;
@@ -93,6 +100,7 @@ async fn check_09_a_prompt_that_vanishes_first_gets_no_key() {
     let strokes = [Stroke::Text("1".into())];
     assert!(
         !rig.terminals
+            .server
             .tmux
             .press(&pane, &seen, &strokes)
             .await

@@ -220,7 +220,7 @@ async fn hooks_of_the_user_stay_and_ours_go() {
     rig.tmux(&["set-hook", "-g", "alert-bell[0]", "display-message user"]);
     let hooks = || rig.tmux(&["show-hooks", "-g", "alert-bell"]);
     assert!(hooks().contains("alert-bell[77]"), "{}", hooks());
-    rig.terminals.tmux.unset_hooks().await.unwrap();
+    rig.terminals.server.tmux.unset_hooks().await.unwrap();
     assert!(
         hooks().contains("alert-bell[0] display-message"),
         "{}",

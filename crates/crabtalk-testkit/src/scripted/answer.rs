@@ -1,6 +1,7 @@
 //! An answer and a refusal in any format, for tests that hold them all to the
 //! same cases.
 
+pub use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
 use super::{Action, Format, Reply, anthropic, bedrock, google, openai};
 
 /// A part of an answer.
@@ -66,13 +67,6 @@ pub enum End {
     /// A filter stopped it.
     Filtered,
 }
-
-/// What the figures of every [`answer`] say, whatever they are called.
-pub const PROMPT_TOKENS: u64 = 13;
-/// Of those, what came from the cache.
-pub const CACHED_TOKENS: u64 = 4;
-/// Tokens of the answer.
-pub const ANSWER_TOKENS: u64 = 5;
 
 /// A whole answer.
 pub fn answer(format: Format, parts: &[Part], end: End) -> Reply {

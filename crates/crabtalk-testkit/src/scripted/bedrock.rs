@@ -1,6 +1,6 @@
 //! Replies in Bedrock's format, framing included.
 
-use super::answer::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
+use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
 use super::{Action, End, Part, Reply};
 use serde_json::{Value, json};
 

@@ -170,16 +170,23 @@ fn unanswered(open: &mut BTreeSet<&str>, at: usize, found: &mut Vec<String>) {
     }
 }
 
-fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
-    tool_names(&body["tools"], |tool| &tool["name"], found);
-    too_many_images(body, "\"type\":\"image\"", found);
-    if body["max_tokens"].as_u64().is_none_or(|tokens| tokens == 0) {
+/// How many tokens may be thought, of all that may be said.
+fn budget(body: &Value, found: &mut Vec<String>) -> u64 {
+    let most = body["max_tokens"].as_u64().unwrap_or(0);
+    if most == 0 {
         found.push("no max_tokens".into());
     }
     let budget = body["thinking"]["budget_tokens"].as_u64().unwrap_or(0);
-    if budget > 0 && (budget < 1024 || budget >= body["max_tokens"].as_u64().unwrap_or(0)) {
+    if budget > 0 && (budget < 1024 || budget >= most) {
         found.push("budget_tokens must be 1024 or more and less than max_tokens".into());
     }
+    budget
+}
+
+fn anthropic(body: &Value, messages: &[Value], found: &mut Vec<String>) {
+    tool_names(&body["tools"], |tool| &tool["name"], found);
+    too_many_images(body, "\"type\":\"image\"", found);
+    let budget = budget(body, found);
     let marks = body.to_string().matches("\"cache_control\"").count();
     if marks > MAX_MARKS {
         found.push(format!("{marks} cache marks"));

@@ -1,6 +1,6 @@
 //! One connection: requests in, scripted bytes out.
 
-use super::server::State;
+use super::state::State;
 use super::{Action, Reply};
 use std::io;
 use std::sync::Arc;

@@ -11,15 +11,18 @@ pub mod anthropic;
 pub mod bedrock;
 mod check;
 mod connection;
+mod figures;
 pub mod google;
 pub mod openai;
 pub mod responses;
 mod script;
 mod server;
+mod state;
 
 pub use answer::{End, Part};
 pub use script::{Action, Format, Reply, Script};
-pub use server::{Progress, Received, Server, serve};
+pub use server::{Server, serve};
+pub use state::{Progress, Received};
 
 #[cfg(test)]
 mod tests;

@@ -28,7 +28,7 @@ pub(crate) use command::Around;
 pub(crate) use undo::How;
 pub use undo::{FileChange, Kind, RunChanges, UndoRefused, Undone};
 
-use crate::provider::outputs_of;
+use crate::outputs::outputs_of;
 use command::Running;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::tool::Invocation;

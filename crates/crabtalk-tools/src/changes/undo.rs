@@ -5,7 +5,7 @@
 //! is noted before it begins, and can be repeated if it was cut off.
 
 use super::found::{self, Found, Keep, Place, look};
-use super::journal::{Journal, Line, Net, sum};
+use super::journal::{self, Journal, Line, Net, sum};
 use super::{Changes, Inner};
 use crate::files::{Closed, Intent};
 use crabtalk_domain::ConversationKey;
@@ -144,30 +144,7 @@ impl Changes {
         let inner = &*self.0;
         // It guards no data.
         let _one_at_a_time = inner.undoing.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = |number: u64| {
-            let journal = inner.journal(&(key.clone(), number));
-            let summed = journal.read().map(|lines| sum(&lines));
-            summed
-                .map(|summed| (number, journal, summed))
-                .map_err(UndoRefused::Failed)
-        };
-        let found = match run {
-            Some(run) => match read(run)? {
-                (_, _, summed) if summed.files.is_empty() => None,
-                found => Some(found),
-            },
-            None => {
-                let mut found = None;
-                for number in inner.runs(key) {
-                    let one = read(number)?;
-                    if !one.2.files.is_empty() {
-                        found = Some(one);
-                        break;
-                    }
-                }
-                found
-            }
-        };
+        let found = inner.changed_by(key, run)?;
         let Some((number, journal, summed)) = found else {
             return Err(run.map_or(UndoRefused::Nothing, UndoRefused::NoRun));
         };
@@ -214,6 +191,25 @@ impl Changes {
             },
             done: may,
         })
+    }
+}
+
+impl Inner {
+    /// What a run changed, or the last one that changed anything.
+    fn changed_by(
+        &self,
+        key: &ConversationKey,
+        run: Option<u64>,
+    ) -> Result<Option<(u64, Journal, journal::Changes)>, UndoRefused> {
+        for number in run.map_or_else(|| self.runs(key), |run| vec![run]) {
+            let journal = self.journal(&(key.clone(), number));
+            let summed = journal.read().map(|lines| sum(&lines));
+            let summed = summed.map_err(UndoRefused::Failed)?;
+            if !summed.files.is_empty() {
+                return Ok(Some((number, journal, summed)));
+            }
+        }
+        Ok(None)
     }
 }
 

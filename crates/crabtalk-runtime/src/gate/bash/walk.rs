@@ -11,6 +11,7 @@
 use super::wrap::{self, Behind};
 use super::{FileUse, Inner, MAX_NESTING, Part, SplitCommand, word};
 use crate::gate::pattern::HOLE;
+use crate::gate::plain::base_name;
 use rable::{ListOperator, Node, NodeKind};
 
 /// Most positions of a wrapper's arguments at which its command may begin;
@@ -168,13 +169,6 @@ impl Walk {
                 self.node(body);
                 self.redirects(redirects);
             }
-            NodeKind::ForArith {
-                body, redirects, ..
-            } => {
-                self.unknown("a loop evaluates an expression");
-                self.node(body);
-                self.redirects(redirects);
-            }
             NodeKind::Case {
                 word,
                 patterns,
@@ -189,6 +183,20 @@ impl Walk {
                         self.node(body);
                     }
                 }
+                self.redirects(redirects);
+            }
+            _ => self.unjudged(node),
+        }
+    }
+
+    /// What no narrow rule allows, whatever it holds.
+    fn unjudged(&mut self, node: &Node) {
+        match &node.kind {
+            NodeKind::ForArith {
+                body, redirects, ..
+            } => {
+                self.unknown("a loop evaluates an expression");
+                self.node(body);
                 self.redirects(redirects);
             }
             NodeKind::Function { body, .. } => {
@@ -272,7 +280,7 @@ impl Walk {
             });
             return part;
         }
-        let base = wrap::base_name(first);
+        let base = base_name(first);
         self.moves |= MOVERS.contains(&base);
         if base != first {
             let same = [&[base.to_owned()], &words[1..]].concat();

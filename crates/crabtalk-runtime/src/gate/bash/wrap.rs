@@ -5,9 +5,9 @@
 //! a wildcard after its name; what it runs is found where it can be, so that
 //! refusing rules reach it.
 
-use super::plain::Word;
 use crate::gate::options;
 use crate::gate::pattern::{HOLE, Holes, command};
+use crate::gate::plain::Word;
 use crate::gate::programs::{self, Check, Kind, Program};
 
 /// What is behind a command.
@@ -28,13 +28,6 @@ pub(super) enum Behind {
     Script(String),
     /// Something that is not seen here.
     Unknown,
-}
-
-/// A program's name without its folder.
-pub(in crate::gate) fn base_name(name: &str) -> &str {
-    name.rsplit('/')
-        .find(|part| !part.is_empty())
-        .unwrap_or(name)
 }
 
 /// A name fit for a message.

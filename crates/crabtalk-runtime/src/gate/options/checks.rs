@@ -3,7 +3,7 @@
 //! Invariant: what is not known in it is not harmless.
 
 use super::Checked;
-use crate::gate::bash::plain::Word;
+use crate::gate::plain::Word;
 use crate::gate::programs::{Program, lists};
 
 /// Fails with the first word that is not as it has to be.

@@ -1,7 +1,7 @@
 //! git: what its row does not say, and what keeps its diffs to themselves.
 
 use super::Checked;
-use crate::gate::bash::plain::Word;
+use crate::gate::plain::Word;
 use crate::gate::programs::Program;
 
 /// Subcommands that show diffs: they may run what converts files for that,

@@ -13,9 +13,8 @@ mod git;
 mod sed;
 mod walk;
 
-use super::bash::base_name;
-use super::bash::plain::{Simple, Word};
 use super::pattern;
+use super::plain::{Simple, Word, base_name};
 use super::programs::{self, Check, Kind, Program};
 
 /// The error is the first word that is not harmless.
@@ -107,7 +106,7 @@ fn shown(word: &str) -> String {
 
 /// Whether a pattern says exactly this command, quoted as one likes.
 pub(super) fn spells_out(pattern: &str, command: &Simple) -> bool {
-    use super::bash::plain::Plain;
+    use super::plain::Plain;
     if !pattern::is_literal(pattern) {
         return false;
     }

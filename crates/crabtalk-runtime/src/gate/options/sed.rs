@@ -4,8 +4,8 @@
 //! different places, the script is not harmless.
 
 use super::Checked;
-use crate::gate::bash::plain::Word;
 use crate::gate::pattern::HOLE;
+use crate::gate::plain::Word;
 use crate::gate::programs::Program;
 
 /// A set in brackets may hold these words; some take what is in them for the end of

@@ -4,7 +4,7 @@
 //! abbreviations and letters in bundles that are not listed are none either.
 
 use super::Checked;
-use crate::gate::bash::plain::Word;
+use crate::gate::plain::Word;
 use crate::gate::programs::{Kind, Program, lists};
 use std::sync::LazyLock;
 

@@ -11,7 +11,7 @@ mod grammar;
 mod stage;
 
 use super::*;
-use crate::gate::bash::plain::{Piece, Plain, Simple, Word};
+use crate::gate::plain::{Piece, Plain, Simple, Word};
 use grammar::Dice;
 use stage::{Programs, Stage, found};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! What hostile models tried, and what people want all the same.
 
 use super::*;
-use crate::gate::bash::plain::Plain;
+use crate::gate::plain::Plain;
 
 /// Rules of programs that can run or write by option.
 const WIDE: &str = "bash(git *): allow\nbash(sort *): allow\nbash(make *): allow\n\

@@ -19,6 +19,13 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Why a text is not plain; continues "it".
 pub(crate) type NotPlain = &'static str;
 
+/// A program's name without its folder.
+pub(crate) fn base_name(name: &str) -> &str {
+    name.rsplit('/')
+        .find(|part| !part.is_empty())
+        .unwrap_or(name)
+}
+
 /// A text that is made of simple commands alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plain {

@@ -1,0 +1,200 @@
+//! What is known of an open log: where its good lines end, and how much of it is
+//! durable. Shared by who appends and who syncs.
+
+use crate::error::failed;
+use crate::fs::{Access, FileLayer, LogFile, append_all};
+use crate::repair::{Tail, mend};
+use crabtalk_domain::storage::Error;
+use std::cmp::Ordering;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+/// The file of an open log, shared with the thread that syncs it.
+pub(crate) struct Shared {
+    pub(crate) fs: Arc<dyn FileLayer>,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn LogFile>,
+    /// Whether `file` was opened for writing; a read-only disk forbids it.
+    pub(crate) writable: bool,
+    /// Where the good lines end.
+    pub(crate) end: u64,
+    pub(crate) tail: Tail,
+    /// Whether the newline of the last good line is missing.
+    pub(crate) unterminated: bool,
+    pub(crate) sync: SyncState,
+}
+
+impl Shared {
+    pub(crate) fn new(fs: Arc<dyn FileLayer>, state: State) -> Arc<Self> {
+        Arc::new(Self {
+            fs,
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Nothing in a critical section panics half-way through a change.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Writes a batch behind the good end, or changes nothing.
+    pub(crate) fn write(&mut self, fs: &dyn FileLayer, bytes: &[u8]) -> Result<(), Error> {
+        if let Err(source) = append_all(&*self.file, bytes) {
+            self.tail = Tail::Refused;
+            let error = failed("append to", &self.path, source);
+            // Where even this fails, the next append begins with it.
+            if self.mend(fs).is_err() {
+                tracing::warn!(log = %self.path.display(), "part of a refused append is left for now");
+            }
+            return Err(error);
+        }
+        self.end += bytes.len() as u64;
+        self.sync.appended(bytes);
+        Ok(())
+    }
+
+    /// Makes the log ready to be appended to; whether it is as we left it.
+    pub(crate) fn prepare(&mut self, fs: &dyn FileLayer) -> Result<bool, Error> {
+        if !self.writable {
+            let opened = fs.open(&self.path, Access::Append);
+            self.file = opened.map_err(|e| failed("open", &self.path, e))?;
+            self.writable = true;
+        }
+        self.recover(fs)
+            .map_err(|e| failed("reopen", &self.path, e))?;
+        self.mend(fs)?;
+        let stat = self
+            .file
+            .stat()
+            .map_err(|e| failed("look at", &self.path, e))?;
+        if !stat.linked {
+            let gone = io::Error::new(io::ErrorKind::NotFound, "its file was deleted meanwhile");
+            return Err(failed("append to", &self.path, gone));
+        }
+        match stat.len.cmp(&self.end) {
+            Ordering::Equal => Ok(true),
+            Ordering::Greater => self.adopt(stat.len).map(|()| false),
+            // What is in memory is not on disk any more, and half a line may be.
+            Ordering::Less => {
+                let cut = io::Error::other(
+                    "another program cut it while it was open; it is read again now, say that once more",
+                );
+                Err(failed("append to", &self.path, cut))
+            }
+        }
+    }
+
+    /// Brings the end of the file back to that of the good lines.
+    pub(crate) fn mend(&mut self, fs: &dyn FileLayer) -> Result<(), Error> {
+        mend(fs, &*self.file, &self.path, self.end, self.tail)?;
+        self.tail = Tail::Clean;
+        Ok(())
+    }
+
+    /// Accepts that somebody edited the file meanwhile, rather than to write
+    /// over it: whose words they are is not ours to judge.
+    fn adopt(&mut self, len: u64) -> Result<(), Error> {
+        tracing::warn!(
+            log = %self.path.display(),
+            expected = self.end,
+            found = len,
+            "somebody else changed the log; going on behind what is there"
+        );
+        let mut last = [b'\n'];
+        if len > 0 {
+            crate::fs::read_exact(&*self.file, &mut last, len - 1)
+                .map_err(|e| failed("read", &self.path, e))?;
+        }
+        self.unterminated = last != [b'\n'];
+        self.end = len;
+        self.sync.restart(len);
+        Ok(())
+    }
+}
+
+/// What one log has to be synced for.
+#[derive(Default)]
+pub(crate) struct SyncState {
+    /// Everything before is durable.
+    pub(crate) synced: u64,
+    /// What was appended since, to put it back where a failed sync lost it.
+    /// No more than the run behind it holds in memory itself.
+    pub(crate) unsynced: Vec<u8>,
+    /// Whether anybody will ever ask.
+    pub(crate) off: bool,
+    /// What stood there on opening may not be durable: whoever wrote it may have
+    /// been killed before its sync.
+    pub(crate) inherited: bool,
+    /// The file's name is not durable yet.
+    pub(crate) name_dirty: bool,
+    pub(crate) waiters: Vec<(u64, oneshot::Sender<Result<(), Error>>)>,
+    /// A sync failed and the file could not be opened anew yet.
+    pub(crate) suspect: bool,
+    /// In the queue or in a thread's hands.
+    pub(crate) busy: bool,
+}
+
+impl SyncState {
+    /// A log that ends at `end` on opening. What another process left there is
+    /// durable with our first sync, which whoever tells of it again asks for.
+    pub(crate) fn opened(end: u64, off: bool) -> Self {
+        Self {
+            synced: end,
+            inherited: true,
+            off,
+            ..Self::default()
+        }
+    }
+
+    /// A log that was made just now, with these first lines.
+    pub(crate) fn created(lines: Vec<u8>, off: bool) -> Self {
+        let unsynced = if off { Vec::new() } else { lines };
+        Self {
+            unsynced,
+            name_dirty: true,
+            off,
+            ..Self::default()
+        }
+    }
+
+    /// Notes what was appended.
+    pub(crate) fn appended(&mut self, bytes: &[u8]) {
+        if !self.off {
+            self.unsynced.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes that the name changed.
+    pub(crate) fn renamed(&mut self) {
+        self.name_dirty = true;
+    }
+
+    /// Forgets what it knew of the content.
+    pub(crate) fn restart(&mut self, end: u64) {
+        self.unsynced.clear();
+        self.synced = end;
+    }
+
+    pub(crate) fn done(&mut self, upto: u64) {
+        if !self.off && upto > self.synced + self.unsynced.len() as u64 {
+            // Somebody cut the log meanwhile; what it was has no meaning now.
+            return;
+        }
+        let gone = usize::try_from(upto.saturating_sub(self.synced)).unwrap_or(usize::MAX);
+        if gone >= self.unsynced.len() {
+            self.unsynced = Vec::new();
+        } else {
+            self.unsynced.drain(..gone);
+        }
+        self.synced = self.synced.max(upto);
+        self.inherited = false;
+    }
+}

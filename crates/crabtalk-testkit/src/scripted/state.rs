@@ -1,0 +1,143 @@
+//! What a scripted server was asked, and what it answers next.
+
+use super::check;
+use super::{Reply, Script};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, watch};
+
+/// A request as it came.
+#[derive(Debug, Clone, Serialize)]
+pub struct Received {
+    /// The target, query included.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as it came.
+    pub text: String,
+    /// The body; null where it is no JSON.
+    pub body: Value,
+    /// What a provider would have refused.
+    pub problems: Vec<String>,
+}
+
+impl Received {
+    /// A header's value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// What tests may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Connections so far.
+    pub connections: usize,
+    /// Requests so far.
+    pub requests: usize,
+    /// Answers that reached a stall so far.
+    pub stalled: usize,
+    /// Clients that went away in mid-answer so far.
+    pub closed_early: usize,
+}
+
+pub(super) struct Book {
+    next: usize,
+    pub(super) script: Script,
+    pub(super) requests: Vec<Received>,
+}
+
+impl Book {
+    /// What the request that came last is answered with.
+    fn reply(&mut self) -> Reply {
+        let last = self.requests.last();
+        if let Some(reply) = last.and_then(|request| self.script.rule(&request.body)) {
+            return reply.clone();
+        }
+        let mut at = self.next;
+        self.next += 1;
+        let replies = &self.script.replies;
+        if self.script.repeat {
+            at %= replies.len().max(1);
+        }
+        replies.get(at).cloned().unwrap_or_else(|| {
+            Reply::error(400, "invalid_request_error", "the script has no reply left")
+        })
+    }
+}
+
+/// What all connections share.
+pub(super) struct State {
+    book: Mutex<Book>,
+    pub(super) release: Semaphore,
+    progress: watch::Sender<Progress>,
+}
+
+impl State {
+    pub(super) fn new(script: Script) -> Arc<Self> {
+        Arc::new(Self {
+            book: Mutex::new(Book {
+                next: 0,
+                script,
+                requests: Vec::new(),
+            }),
+            release: Semaphore::new(0),
+            progress: watch::Sender::default(),
+        })
+    }
+
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it stands, to be waited upon.
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    pub(super) fn advance(&self, change: impl FnOnce(&mut Progress)) {
+        self.progress.send_modify(change);
+    }
+
+    /// What a GET is answered with.
+    pub(super) fn page(&self, path: &str) -> Reply {
+        let book = self.book();
+        if path == "/requests" {
+            let all = serde_json::to_value(&book.requests).expect("plain data");
+            return Reply::json(200, &all);
+        }
+        match book.script.pages.get(path) {
+            Some(page) => Reply::page(200, &[("content-type", "application/json")], page),
+            None => Reply::page(404, &[], "no such page"),
+        }
+    }
+
+    /// Checks and records a call, and says what it is answered with.
+    pub(super) fn call(&self, path: String, headers: Vec<(String, String)>, body: &[u8]) -> Reply {
+        let json = serde_json::from_slice(body).unwrap_or(Value::Null);
+        let mut book = self.book();
+        let problems = check::problems(book.script.format, &path, &json);
+        let text = String::from_utf8_lossy(body).into_owned();
+        let refusal = problems.join("; ");
+        book.requests.push(Received {
+            path,
+            headers,
+            text,
+            body: json,
+            problems,
+        });
+        let reply = if refusal.is_empty() {
+            book.reply()
+        } else {
+            let message = format!("the scripted server refuses: {refusal}");
+            Reply::error(400, "invalid_request_error", &message)
+        };
+        drop(book);
+        self.advance(|progress| progress.requests += 1);
+        reply
+    }
+}
