@@ -128,6 +128,19 @@ mod tests {
     }
 
     #[test]
+    fn the_same_characters_are_hostile_to_who_reads_and_to_who_judges() {
+        let shown_by_its_code = |c: &char| clean(&c.to_string()).starts_with("<U+");
+        let of_protocol = |c: &char| {
+            let text = c.to_string();
+            crabtalk_proto::visible_prose(&text) != text
+        };
+        let differs = (char::MIN..=char::MAX)
+            .filter(|c| shown_by_its_code(c) != of_protocol(c))
+            .collect::<String>();
+        assert_eq!(differs, "");
+    }
+
+    #[test]
     fn no_text_has_the_lines_of_frames() {
         assert_eq!(clean("┏━┓┃┗┛▌█"), "┌─┐│└┘││");
         assert_eq!(clean("┌─┐"), "┌─┐");

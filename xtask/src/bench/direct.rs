@@ -1,14 +1,11 @@
 //! Reads the model server without anything in between: what the daemon is
 //! measured against.
 
-use super::server::Plan;
+use super::server::{LAST_CHUNK, Plan};
 use anyhow::ensure;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-
-/// The end of a chunked body.
-pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// A connection to the model server that is kept.
 pub(crate) struct Direct<S = TcpStream> {

@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 
+/// The end of a chunked body.
+pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
 /// Stack of a connection's thread; there are a thousand of them.
 const STACK_BYTES: usize = 64 * 1024;
 
@@ -223,7 +226,7 @@ fn play(mut writer: impl Write, plan: Plan, events: &[Vec<u8>]) -> anyhow::Resul
     let finish = r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     let usage = r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}"#;
     out.extend(framed(&format!("{finish}\n\n{usage}\n\ndata: [DONE]\n\n")));
-    out.extend_from_slice(super::direct::LAST_CHUNK);
+    out.extend_from_slice(LAST_CHUNK);
     writer.write_all(&out)?;
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 mod compression;
 
+use crate::double::Tap;
 use crate::rig::{Rig, is_quiet, say};
+use crabtalk_nexus::supervisor::Supervisor;
 use crabtalk_nexus::world::Command;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,27 +24,53 @@ const SAYS: [&str; 3] = [
 
 const TASKS: [&str; 3] = ["@ANY [T1]: one", "@A [T2]: two", "@ANY [T3]: three"];
 
+/// The end of everything at one of the things that are done.
+struct Crash {
+    now: Arc<Notify>,
+    /// Things that were done.
+    count: Arc<AtomicUsize>,
+    tap: Tap,
+}
+
+impl Crash {
+    fn at(at: usize) -> Self {
+        let count = Arc::new(AtomicUsize::new(0));
+        let now = Arc::new(Notify::new());
+        let (counted, notify) = (Arc::clone(&count), Arc::clone(&now));
+        let tap = Arc::new(move || {
+            let is_it = counted.fetch_add(1, Ordering::SeqCst) + 1 == at;
+            if is_it {
+                notify.notify_one();
+            }
+            is_it
+        });
+        Self { now, count, tap }
+    }
+
+    /// A supervisor whose every deed and entry of the log counts.
+    fn supervisor(&self, rig: &Rig) -> Supervisor {
+        let heard = Arc::clone(&self.tap);
+        rig.supervisor(&self.tap).heard_by(Box::new(move |_, _| {
+            let _ = heard();
+        }))
+    }
+
+    async fn comes(&self) {
+        self.now.notified().await;
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+}
+
 /// Runs the team to its rest. At the `at`-th thing that is done, everything
 /// ends and begins anew. How many things there were.
 async fn play(rig: &Rig, at: usize) -> usize {
-    let count = Arc::new(AtomicUsize::new(0));
-    let crash = Arc::new(Notify::new());
-    let tap = {
-        let (count, crash) = (Arc::clone(&count), Arc::clone(&crash));
-        Arc::new(move || {
-            let now = count.fetch_add(1, Ordering::SeqCst) + 1;
-            if now == at {
-                crash.notify_one();
-            }
-            now == at
-        })
-    };
+    let crash = Crash::at(at);
     loop {
         let (commands, asked) = mpsc::channel(8);
-        let (heard, tap) = (Arc::clone(&tap), Arc::clone(&tap) as crate::double::Tap);
-        let supervisor = rig.supervisor(&tap).heard_by(Box::new(move |_, _| {
-            let _ = heard();
-        }));
+        let supervisor = crash.supervisor(rig);
         let admin = async {
             let all = SAYS.iter().map(|text| (false, text));
             for (is_task, text) in all.chain(TASKS.iter().map(|text| (true, text))) {
@@ -64,9 +92,9 @@ async fn play(rig: &Rig, at: usize) -> usize {
         };
         tokio::select! {
             biased;
-            () = crash.notified() => {}
+            () = crash.comes() => {}
             result = supervisor.run(asked, std::future::pending()) => result.unwrap(),
-            () = admin => return count.load(Ordering::SeqCst),
+            () = admin => return crash.count(),
         }
     }
 }

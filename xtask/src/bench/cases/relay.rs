@@ -83,36 +83,7 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
             Some(0.12),
         ),
     ] {
-        let home = Home::new(server, sync, &[("crab", plan)])?;
-        let daemon = home.start()?;
-        let mut client = daemon.client()?;
-        client.turn("crab", "user")?;
-        let request = request(plan, &server.last_body()?);
-        let mut direct = Direct::connect(&server.address)?;
-        direct.turn(&request)?;
-        let floor = Floor::start(server)?;
-        let mut copied = Direct::over(floor.connect()?);
-        copied.turn(&request)?;
-        let (mut added, mut least) = (Vec::new(), Vec::new());
-        for pair in 0..FIRST_PAIRS {
-            // A conversation of its own now and then keeps histories short.
-            let sender = format!("user-{}", pair / 20);
-            if pair % 20 == 0 {
-                client.turn("crab", &sender)?;
-            }
-            // Each comes first as often as the others: whoever does finds the
-            // server's code out of the processor's caches.
-            let [mut ours, mut theirs, mut copies] = [0.0; 3];
-            for turn in 0..3 {
-                match (pair + turn) % 3 {
-                    0 => ours = millis(client.turn("crab", &sender)?.first),
-                    1 => theirs = millis(direct.turn(&request)?.first),
-                    _ => copies = millis(copied.turn(&request)?.first),
-                }
-            }
-            added.push(ours - theirs);
-            least.push(copies - theirs);
-        }
+        let (added, least) = beside(server, sync, plan)?;
         rows.push(match target {
             Some(target) => Row::at_most(what, "ms", target, added),
             None => Row::beside(what, "ms", added),
@@ -123,6 +94,42 @@ pub(super) fn first_chunk(server: &ModelServer) -> anyhow::Result<Vec<Row>> {
         }
     }
     Ok(rows)
+}
+
+/// Milliseconds that the daemon, and a relay that only copies bytes, add to the first
+/// chunk of a model.
+fn beside(server: &ModelServer, sync: &str, plan: Plan) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let home = Home::new(server, sync, &[("crab", plan)])?;
+    let daemon = home.start()?;
+    let mut client = daemon.client()?;
+    client.turn("crab", "user")?;
+    let request = request(plan, &server.last_body()?);
+    let mut direct = Direct::connect(&server.address)?;
+    direct.turn(&request)?;
+    let floor = Floor::start(server)?;
+    let mut copied = Direct::over(floor.connect()?);
+    copied.turn(&request)?;
+    let (mut added, mut least) = (Vec::new(), Vec::new());
+    for pair in 0..FIRST_PAIRS {
+        // A conversation of its own now and then keeps histories short.
+        let sender = format!("user-{}", pair / 20);
+        if pair % 20 == 0 {
+            client.turn("crab", &sender)?;
+        }
+        // Each comes first as often as the others: whoever does finds the
+        // server's code out of the processor's caches.
+        let [mut ours, mut theirs, mut copies] = [0.0; 3];
+        for turn in 0..3 {
+            match (pair + turn) % 3 {
+                0 => ours = millis(client.turn("crab", &sender)?.first),
+                1 => theirs = millis(direct.turn(&request)?.first),
+                _ => copies = millis(copied.turn(&request)?.first),
+            }
+        }
+        added.push(ours - theirs);
+        least.push(copies - theirs);
+    }
+    Ok((added, least))
 }
 
 pub(super) fn cpu(server: &ModelServer) -> anyhow::Result<Vec<Row>> {

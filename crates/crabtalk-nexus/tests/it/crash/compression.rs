@@ -1,16 +1,15 @@
 //! A supervisor that ends between any two steps of a compression: it goes on, or
 //! came to nothing, and nothing of it is done twice.
 
-use crate::double::{Line, Tap};
+use super::Crash;
+use crate::double::Line;
 use crate::rig::{Rig, is_quiet, say};
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::files::Files;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::world::{Answer, Command};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 /// What ADMIN says before and after.
 const BEFORE: &str = "@A [BEFORE]: one";
@@ -59,32 +58,18 @@ async fn play(rig: &Rig, at: usize) -> usize {
     std::fs::create_dir_all(rig.root()).unwrap();
     let made = files.init().unwrap();
     files.commit_all(&made, "begin").unwrap();
-    let count = Arc::new(AtomicUsize::new(0));
-    let crash = Arc::new(Notify::new());
-    let tap = {
-        let (count, crash) = (Arc::clone(&count), Arc::clone(&crash));
-        Arc::new(move || {
-            let now = count.fetch_add(1, Ordering::SeqCst) + 1;
-            if now == at {
-                crash.notify_one();
-            }
-            now == at
-        })
-    };
+    let crash = Crash::at(at);
     loop {
         let (commands, asked) = mpsc::channel(8);
-        let (heard, tap) = (Arc::clone(&tap), Arc::clone(&tap) as Tap);
-        let supervisor = rig.supervisor(&tap).heard_by(Box::new(move |_, _| {
-            let _ = heard();
-        }));
+        let supervisor = crash.supervisor(rig);
         let all = tokio::time::timeout(Duration::from_secs(6 * 3600), admin(rig, &commands));
         tokio::select! {
             biased;
-            () = crash.notified() => {}
+            () = crash.comes() => {}
             result = supervisor.run(asked, std::future::pending()) => result.unwrap(),
             done = all => {
                 assert!(done.is_ok(), "{at}: it stands still: {:#?}", rig.log());
-                return count.load(Ordering::SeqCst);
+                return crash.count();
             }
         }
     }

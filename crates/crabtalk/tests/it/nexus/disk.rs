@@ -2,13 +2,10 @@
 //! nothing is lost, and all goes on when there is some.
 
 use super::speaker::Speaker;
-use super::supervised::Team;
-use crate::rig::{TestEnv, eventually, has_tools};
+use super::supervised::{ONE, Team, of_one};
+use crate::rig::{eventually, has_tools};
 use crabtalk_nexus::world::{Answer, Command, TaskState};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-
-const TEAM: &str =
-    "[times]\nbootstrap_secs = 6000\nreflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
 
 /// Lets no file of NEXUS grow beyond so many bytes: a full disk that needs no
 /// disk and no rights.
@@ -49,11 +46,9 @@ async fn a_full_disk_holds_a_team_and_room_lets_it_go_on_with_nothing_lost() {
         return;
     }
     let speaker = Speaker::start().await;
-    let env = TestEnv::new();
-    env.config(&speaker.config());
-    env.agent("d2", "description: one of a team");
+    let env = of_one(&speaker);
     let _daemon = env.daemon().await;
-    let mut team = Team::new(&env, TEAM);
+    let mut team = Team::new(&env, ONE);
     team.start().await;
     assert!(matches!(team.say(task("ONE")).await, Answer::Done { .. }));
     done(&team, 1).await;

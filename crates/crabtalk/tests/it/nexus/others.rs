@@ -2,16 +2,13 @@
 //! while no NEXUS runs.
 
 use super::speaker::Speaker;
-use super::supervised::Team;
+use super::supervised::{ONE, Team, of_one};
 use crate::rig::{TestEnv, eventually, has_tools};
 use crabtalk_client::{Client, Endpoint, Run, StreamMsg};
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::name::Name;
 use crabtalk_nexus::world::{AgentLine, Answer, Command};
 use futures_util::StreamExt;
-
-const TEAM: &str =
-    "[times]\nbootstrap_secs = 6000\nreflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
 
 async fn line(team: &Team<'_>) -> AgentLine {
     let Answer::Status { mut agents, .. } = team.say(Command::Status).await else {
@@ -59,11 +56,9 @@ async fn a_run_that_somebody_else_begins_is_work_of_the_agent() {
         return;
     }
     let speaker = Speaker::start().await;
-    let env = TestEnv::new();
-    env.config(&speaker.config());
-    env.agent("d2", "description: one of a team");
+    let env = of_one(&speaker);
     let _daemon = env.daemon().await;
-    let mut team = Team::new(&env, TEAM);
+    let mut team = Team::new(&env, ONE);
     team.start().await;
     is(&team, State::Idle).await;
 

@@ -1,5 +1,6 @@
 //! NEXUS in a process of its own, which can be killed: this test program again.
 
+use super::speaker::Speaker;
 use crate::rig::{TestEnv, eventually};
 use crabtalk_nexus::clock::Clock;
 use crabtalk_nexus::control;
@@ -18,6 +19,18 @@ const EPOCH: &str = "CRABTALK_E2E_EPOCH";
 
 /// A day takes some minutes at this rate, an hour of tasks some seconds.
 const RATE: u32 = 100;
+
+/// A team of one agent of the daemon, D2, who is left in peace.
+pub(super) const ONE: &str =
+    "[times]\nbootstrap_secs = 6000\nreflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
+
+/// The home of a daemon that has D2, whose model is this one.
+pub(super) fn of_one(speaker: &Speaker) -> TestEnv {
+    let env = TestEnv::new();
+    env.config(&speaker.config());
+    env.agent("d2", "description: one of a team");
+    env
+}
 
 pub(crate) struct Team<'a> {
     env: &'a TestEnv,
