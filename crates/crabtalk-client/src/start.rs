@@ -41,7 +41,10 @@ pub struct Starter {
 }
 
 impl Client {
-    /// The daemon, started if none listens; whether it was.
+    /// Starts the daemon if none listens; answers whether it did.
+    ///
+    /// # Errors
+    /// [`Error::NotStarted`], and what keeps the endpoint from being asked.
     pub async fn find_or_start(&self, starter: &Starter) -> Result<bool, Error> {
         if self.endpoint().is_listening().await? {
             return Ok(false);
@@ -73,6 +76,9 @@ impl Starter {
     }
 
     /// Starts the daemon and waits until it answers the client.
+    ///
+    /// # Errors
+    /// [`Error::NotStarted`], with what the daemon's log says of it.
     pub async fn start(&self, client: &Client) -> Result<(), Error> {
         let unheard = |error: &io::Error| format!("cannot open {}: {error}", self.log.display());
         let (log, begin) = match self.open_log() {

@@ -22,6 +22,10 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Serves one request per connection until `stop`, with a bound on their number and
 /// on the time that each takes.
+///
+/// # Errors
+/// What the system says if the listener has no address; a request that fails costs
+/// its connection alone.
 pub async fn serve_http(
     listener: TcpListener,
     router: axum::Router,

@@ -25,7 +25,11 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What a file says, which is made if there is none. Its folder has to be there.
+    /// Reads which ids a file remembers, without those whose time was over at `now`. It
+    /// is made if there is none; its folder has to be there.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
     pub fn open(path: &Path, now: u64) -> anyhow::Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -44,13 +48,16 @@ impl Seen {
         })
     }
 
-    /// Whether an id is known.
+    /// Whether an id is remembered.
     #[must_use]
     pub fn knows(&self, id: &str) -> bool {
         self.known.contains_key(id)
     }
 
-    /// Fails if there is no room for one more, also after what is past was forgotten.
+    /// Sees to it that one more id can be remembered, by forgetting what is past.
+    ///
+    /// # Errors
+    /// If there is no room all the same, or the file cannot be written anew.
     pub fn make_room(&mut self, now: u64) -> anyhow::Result<()> {
         if self.known.len() >= MAX_SEEN {
             self.file = written(&self.path, &mut self.known, now)?;
@@ -59,7 +66,11 @@ impl Seen {
         Ok(())
     }
 
-    /// Remembers an id without white space until a time, on disk.
+    /// Remembers an id without white space until a time; it is on disk when this
+    /// returns.
+    ///
+    /// # Errors
+    /// If it is not one word, or cannot be written.
     pub fn remember(&mut self, id: &str, until: u64) -> anyhow::Result<()> {
         ensure!(!id.contains(char::is_whitespace), "an id is one word");
         self.file.write_all(format!("{until} {id}\n").as_bytes())?;

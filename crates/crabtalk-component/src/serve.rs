@@ -43,6 +43,9 @@ pub trait McpService: Service {
 }
 
 /// Serves on a free port of 127.0.0.1 and announces it in the home, until `stop`.
+///
+/// # Errors
+/// If no port can be had, or the port file cannot be written.
 pub async fn run_mcp<S: McpService>(
     service: S,
     home: Home,
@@ -77,6 +80,9 @@ pub async fn run_mcp<S: McpService>(
 
 /// Resolves when the system asks the process to end: SIGTERM where there is one,
 /// or Ctrl-C.
+///
+/// # Errors
+/// What the system says if signals cannot be heard.
 pub async fn stop_signal() -> anyhow::Result<()> {
     system::stop_signal().await
 }

@@ -31,7 +31,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of a call, whose price may be known.
+    /// What one call cost: money where its price is known, else tokens without one.
     pub fn of_call(usage: &Usage, money: Option<f64>) -> Self {
         Self {
             money,

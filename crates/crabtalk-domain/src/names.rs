@@ -28,6 +28,9 @@ pub enum NameError {
 }
 
 /// Checks an agent, skill, component, provider or cron-skill name (CONV-2).
+///
+/// # Errors
+/// [`NameError`] says what a name has to be.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
@@ -151,7 +154,10 @@ pub struct ConversationKey {
 }
 
 impl ConversationKey {
-    /// Checks and joins both halves.
+    /// The conversation of this agent with this sender.
+    ///
+    /// # Errors
+    /// If one of them is no name.
     pub fn new(agent: &str, sender: &str) -> Result<Self, NameError> {
         Ok(Self {
             agent: AgentName::new(agent)?,

@@ -11,6 +11,10 @@ use std::io::Read;
 use std::path::Path;
 
 /// Opens a regular file for reading, following links.
+///
+/// # Errors
+/// [`Error::Kind`] where something else lies there, [`Error::LeadsNowhere`] for a link
+/// to nothing, [`Error::Io`] for what the system refused; see [`Error::is_absent`].
 pub fn open(path: &Path) -> Result<File, Error> {
     touch(path)?;
     regular(system::open(path)?)
@@ -18,12 +22,18 @@ pub fn open(path: &Path) -> Result<File, Error> {
 
 /// Opens a regular file for writing at its end, for its owner alone (0600),
 /// made where it is missing.
+///
+/// # Errors
+/// As for [`open`].
 pub fn open_to_append(path: &Path) -> Result<File, Error> {
     regular(system::open_to_append(path)?)
 }
 
 /// The same file if it is a regular one. For those who open by other means,
 /// which has to be without waiting.
+///
+/// # Errors
+/// [`Error::Kind`] if it is another one.
 pub fn regular(file: File) -> Result<File, Error> {
     match system::other_kind(&file)? {
         None => Ok(file),
@@ -32,11 +42,17 @@ pub fn regular(file: File) -> Result<File, Error> {
 }
 
 /// Reads a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// As for [`open`], and [`Error::TooLarge`].
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     read_open(&open(path)?, limit)
 }
 
 /// Reads what is open, from where it stands, if that is at most `limit` bytes.
+///
+/// # Errors
+/// [`Error::TooLarge`], and [`Error::Io`].
 pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
     let size = file.metadata()?.len();
     if size > limit {
@@ -52,6 +68,9 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, Error> {
 }
 
 /// Reads a text file of at most `limit` bytes.
+///
+/// # Errors
+/// As for [`read`], and [`Error::NotText`].
 pub fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
     String::from_utf8(read(path, limit)?).map_err(|_| Error::NotText)
 }

@@ -36,7 +36,11 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     commit(stage(&path, bytes)?, &path, existing)
 }
 
-/// The half before the rename.
+/// Writes a file beside its place and syncs it: the half of [`write()`] before the rename.
+/// Dropping what is returned removes it.
+///
+/// # Errors
+/// What the system refused, for instance room; nothing at `path` has changed.
 pub fn stage(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let folder = folder_of(path)?;
     create_folder(folder)?;
@@ -60,7 +64,11 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// A file without its name yet.
+/// Makes an empty file in a folder, to be given its name by [`commit`]. What a crash
+/// leaves of it is known by [`is_left_over`].
+///
+/// # Errors
+/// What the system refused.
 pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(PREFIX)
@@ -68,7 +76,10 @@ pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(folder)
 }
 
-/// The rename and what makes it last.
+/// Gives a staged file its name and syncs the folder: the other half of [`write()`].
+///
+/// # Errors
+/// What the system refused; with [`Existing::Refuse`] that there is a file already.
 pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Result<()> {
     match existing {
         Existing::Replace => staged.persist(path),
@@ -78,13 +89,16 @@ pub fn commit(staged: NamedTempFile, path: &Path, existing: Existing) -> io::Res
     sync_folder(path)
 }
 
-/// Deletes a file for good.
+/// Deletes a file and syncs its folder, so that a power cut does not bring it back.
+///
+/// # Errors
+/// What the system refused, also that there is none.
 pub fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path)?;
     sync_folder(path)
 }
 
-/// Whether a crash left this behind.
+/// Whether a file of this name is one that was never committed, as a crash leaves it.
 pub fn is_left_over(name: &OsStr) -> bool {
     name.to_str()
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))

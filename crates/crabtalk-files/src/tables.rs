@@ -246,7 +246,7 @@ fn apart(prefix: &str, is_first: bool) -> &str {
     &prefix[..end]
 }
 
-/// The number of a table.
+/// The number of a table, its `id`; `None` if it has none or another value there.
 #[must_use]
 pub fn id_of(table: &Table) -> Option<u64> {
     u64::try_from(table.get("id")?.as_integer()?).ok()

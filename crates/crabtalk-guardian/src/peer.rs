@@ -95,6 +95,10 @@ impl Peers {
 
     /// Whether a peer may be talked to. `handle` is a pidfd from the socket;
     /// without one, as before Linux 6.5, the number is all there is.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a process of an agent's command, and for one that cannot be
+    /// looked at.
     pub fn judge(
         &self,
         pid: i32,

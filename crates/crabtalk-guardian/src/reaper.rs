@@ -107,6 +107,9 @@ impl Children {
     }
 
     /// Starts a child that no sweep will touch while the guard lives.
+    ///
+    /// # Errors
+    /// What the system says of a program that cannot be started.
     pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
         // Held over the fork, so that no sweep sees a child not yet known.
         let mut known = self.0.known();
@@ -125,7 +128,8 @@ impl Children {
         ))
     }
 
-    /// Ends every orphan, and what falls to this process while doing so.
+    /// Ends every orphan, and what falls to this process while doing so; answers what
+    /// was ended and what is left.
     pub async fn sweep(&self) -> Swept {
         if !self.0.adopts {
             return Swept::default();
@@ -142,6 +146,9 @@ impl Children {
 
     /// Sweeps whenever a child ends, until dropped: catches orphans whose
     /// guardian was not one of the tools'.
+    ///
+    /// # Errors
+    /// What the system says if the end of children cannot be heard.
     pub async fn watch(&self) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut ended = signal(SignalKind::child())?;

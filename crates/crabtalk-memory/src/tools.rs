@@ -1,4 +1,4 @@
-//! The four tools of 0038.
+//! The tools with which agents use memory: `remember`, `forget`, `recall` and `memory` (0038).
 
 use crate::render::{self, Budget};
 use crate::{Error, Memory, NewEntry, Recalled, Viewer};

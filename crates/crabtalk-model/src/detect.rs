@@ -116,6 +116,9 @@ pub struct Error {
 
 /// Looks for a key, then for a local server, and settles for the offline
 /// model.
+///
+/// # Errors
+/// [`Error`] names the variable of a key that was found and is not enough by itself.
 pub async fn find(options: &Options) -> Result<Detected, Error> {
     if let Some(found) = keyed(options).next() {
         return Ok(found);

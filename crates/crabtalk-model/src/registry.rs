@@ -177,6 +177,9 @@ pub struct Registry {
 impl Registry {
     /// Takes the configured providers. Without an active model it is the first
     /// one.
+    ///
+    /// # Errors
+    /// What of the configuration cannot be used.
     pub fn new(providers: Vec<ProviderConfig>, active: Option<String>) -> Result<Self, Error> {
         Self::with_proxies(providers, active, Proxies::default())
     }

@@ -89,6 +89,11 @@ impl Runtime {
     /// Submits a run and reads it from its first event. The run goes on when
     /// the reader goes away (CONV-4). A request id that is known attaches to
     /// the first run of that id (CONV-9).
+    ///
+    /// # Errors
+    /// What is refused at once: an agent that is not there, content that is empty, a
+    /// full queue ([`Error::QueueFull`]), a runtime that goes down. What fails later is
+    /// told by the subscription.
     pub fn submit(&self, request: RunRequest) -> Result<Subscription, Error> {
         let catalog = self.0.catalog.load();
         catalog.agent(request.key.agent.as_str())?;
@@ -168,6 +173,9 @@ impl Runtime {
 
     /// Cancels the run, or the compaction, in flight (CONV-5). It bypasses the
     /// queue.
+    ///
+    /// # Errors
+    /// [`Error::NothingRunning`].
     pub fn kill(&self, key: &ConversationKey) -> Result<(), Error> {
         let in_flight = self.0.registry.get(key).and_then(|shared| {
             let live = shared.live();
@@ -205,7 +213,12 @@ impl Runtime {
         Ok(shared.synced_at_end(at).await?)
     }
 
-    /// Summarises the working history now (RUN-5). It can be killed.
+    /// Summarises the working history now (RUN-5), and answers the summary. It can be
+    /// killed.
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], [`Error::Cancelled`], and what keeps the model from
+    /// answering or the marker from the disk.
     pub async fn compact(
         &self,
         key: &ConversationKey,
@@ -228,6 +241,9 @@ impl Runtime {
     }
 
     /// Changes title or default working directory (CONV-6, CONV-7).
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], and what the store says.
     pub async fn set(
         &self,
         key: &ConversationKey,
@@ -249,6 +265,9 @@ impl Runtime {
     }
 
     /// Moves a conversation to the trash (STORE-8).
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while a run is in flight, and what the store says.
     pub async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
         self.ask_task(key, |reply| Command::Remove { reply }).await
     }

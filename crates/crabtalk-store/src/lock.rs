@@ -69,7 +69,10 @@ pub struct HomeLock {
 
 impl HomeLock {
     /// Takes a home that exists, whichever of its names is used, and writes our
-    /// pid to `run/daemon.pid`.
+    /// pid to `run/daemon.pid`. Dropping it lets the home go.
+    ///
+    /// # Errors
+    /// If another daemon has it, whose pid is told, or its disk has no locks.
     pub fn acquire(home: &Path) -> Result<Self, Error> {
         Self::acquire_with(home, File::try_lock)
     }

@@ -54,7 +54,8 @@ struct Inner {
 type Belongings = Box<dyn Fn(&ConversationKey) -> PathBuf + Send + Sync>;
 
 impl FileStore {
-    /// A store over these folders, which are made when something is put there.
+    /// A store of conversations in `sessions_dir`, which go to `trash_dir` when they are
+    /// removed. Both are made when something is put there; nothing is read yet.
     pub fn open(
         sessions_dir: impl Into<PathBuf>,
         trash_dir: impl Into<PathBuf>,

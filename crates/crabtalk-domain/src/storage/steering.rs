@@ -20,27 +20,27 @@ enum Steered {
 }
 
 impl Steering {
-    /// Takes a message of a user.
+    /// Takes notice of a message of a user: the oldest that waited was written by it.
     pub fn said(&mut self) {
         if !self.is_known {
             self.lines.push(Steered::Taken);
         }
     }
 
-    /// Takes a line that says what was accepted.
+    /// Takes notice of a line, at this index, that says what was accepted.
     pub fn accepted(&mut self, index: u64, steers: Vec<String>) {
         if !self.is_known {
             self.lines.push(Steered::Accepted(index, steers));
         }
     }
 
-    /// Takes a line of a run. Before one begins nothing waits, unless it carries on
+    /// Takes notice of a line of a run. Before one begins nothing waits, unless it carries on
     /// another, which hands it what waited.
     pub fn run(&mut self, run: &RunRecord) {
         self.is_known |= run.phase == RunPhase::Start && run.tries == 0;
     }
 
-    /// Takes a marker: what waits before it is repeated behind it.
+    /// Takes notice of a marker: what waits before it is repeated behind it.
     pub fn compacted(&mut self) {
         self.is_known = true;
     }

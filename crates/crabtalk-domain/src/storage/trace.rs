@@ -26,7 +26,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// For a run of this number.
+    /// Begins to gather what a log says of the run of this number.
     pub fn of(run: u64) -> Self {
         Self {
             run,
@@ -34,7 +34,7 @@ impl Tracing {
         }
     }
 
-    /// Takes a message.
+    /// Takes notice of a message, which may be the run's answer.
     pub fn message(&mut self, message: &Message) {
         if self.said.is_none() && message.role == Role::Assistant {
             let is_answer = message.tool_calls.is_empty();
@@ -42,7 +42,8 @@ impl Tracing {
         }
     }
 
-    /// Takes a line of a run. `Break`: nothing further back can matter.
+    /// Takes notice of a line of a run. `Break` ends the search with what was found:
+    /// nothing further back can matter.
     pub fn run(&mut self, run: &RunRecord) -> ControlFlow<Option<RunTrace>> {
         if run.phase != RunPhase::Start {
             if run.id == self.run && self.trace.end.is_none() {

@@ -60,12 +60,19 @@ pub struct Link {
 
 #[cfg(target_os = "linux")]
 impl Spot {
-    /// What a path without links leads to now.
+    /// Notes what a path without links leads to now, so that nothing else is opened in
+    /// its place later.
+    ///
+    /// # Errors
+    /// What the system says of a path that cannot be opened.
     pub fn judge(path: &Path) -> io::Result<Self> {
         Self::of(path, &open(path)?)
     }
 
-    /// What was opened at a path.
+    /// The same for what was opened at that path already.
+    ///
+    /// # Errors
+    /// What the system says if it cannot be looked at.
     pub fn of(path: &Path, opened: &OwnedFd) -> io::Result<Self> {
         let stat = rustix::fs::fstat(opened)?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! What a message adds to memory.
+//! Which part of a message is kept to be found again: who said what, and when.
 
 use crabtalk_domain::{ConversationKey, Message, Role};
 

@@ -1,4 +1,4 @@
-//! Takes notice of what is in the folder.
+//! Compares the folder of entries with what is known of it, and takes over what changed.
 
 use super::watch::Changes;
 use super::{Entries, Known, MAX_CONTENT_BYTES, State, format, slug};

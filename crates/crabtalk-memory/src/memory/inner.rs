@@ -1,4 +1,4 @@
-//! What happens behind the lock.
+//! The state of a memory and the work on it, which one thread at a time does.
 
 use super::found::{Candidate, FoundTurn, MAX_SNIPPET_BYTES, Rank};
 use super::page::Page;

@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Reads the answers of Anthropic's Messages API, event by event.
 
 use crate::blocks::{Calls, say, usage};
 use crate::decode::{Broken, Chunks, Decode};

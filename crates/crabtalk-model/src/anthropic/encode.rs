@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Writes requests for Anthropic's Messages API.
 //! Invariant: only thinking that Claude signed goes back.
 
 use crate::blocks::{self, blocks};

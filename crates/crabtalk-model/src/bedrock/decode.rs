@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Reads the answers of Bedrock's Converse API, event by event.
 
 use crate::blocks::{Calls, say, usage};
 use crate::decode::{Broken, Chunks, Decode};

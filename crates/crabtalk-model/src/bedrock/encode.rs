@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Writes requests for Bedrock's Converse API.
 //! Invariants: only reasoning that Claude signed goes back; marks for the cache
 //! are set only for models that know them, since others refuse the request.
 

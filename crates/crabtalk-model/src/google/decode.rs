@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Reads the answers of Google's Gemini API, event by event.
 //! Invariants: a call comes whole and is numbered by its place; figures are
 //! told once the answer stops, because every event repeats them.
 

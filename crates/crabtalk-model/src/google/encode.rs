@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Writes requests for Google's Gemini API.
 //! Invariants: every proof goes back in the part in which it came; a result
 //! names the tool that gave it, because here results have no other address.
 

@@ -1,4 +1,4 @@
-//! Reads answers.
+//! Reads the answers of OpenAI's Chat Completions API, event by event.
 //! Invariants: calls are numbered densely in the order they begin, whatever
 //! the server numbers them; nothing is said twice.
 

@@ -1,4 +1,4 @@
-//! Writes requests.
+//! Writes requests for OpenAI's Chat Completions API.
 //! Invariant: nothing comes between a call and its results, nor between those.
 
 use crate::body::{self, arguments, says_something};

@@ -179,9 +179,16 @@ fn wrappers_are_guarded_and_seen_through() {
     assert_eq!(shown("/bin/rm x"), "/bin/rm x [rm x]");
 }
 
+fn check_guarded(commands: &[&str]) {
+    for command in commands {
+        let shown = shown(command);
+        assert!(shown.contains('!'), "{command}: {shown}");
+    }
+}
+
 #[test]
-fn options_that_run_programs_are_guarded() {
-    for command in [
+fn words_that_are_another_program_or_change_one_are_guarded() {
+    check_guarded(&[
         "$x a",
         "'git status'",
         "'' a",
@@ -204,6 +211,12 @@ fn options_that_run_programs_are_guarded() {
         "perl -Mx a",
         "python3.12 -Ic x",
         "ruby $x",
+    ]);
+}
+
+#[test]
+fn options_that_run_programs_are_guarded() {
+    check_guarded(&[
         "git -c core.pager=x status",
         "git -ccore.pager=x status",
         "git --exec-path=x status",
@@ -265,10 +278,7 @@ fn options_that_run_programs_are_guarded() {
         "busybox rm x",
         "xargs",
         "parallel rm",
-    ] {
-        let shown = shown(command);
-        assert!(shown.contains('!'), "{command}: {shown}");
-    }
+    ]);
 }
 
 #[test]
