@@ -274,12 +274,12 @@ impl Context {
             .line(&table::table(header, rows, width))?)
     }
 
-    /// An instant for people: how long ago at a terminal, else as it is.
+    /// An instant for people: how long ago at a terminal, else to the second.
     pub(crate) fn when(&self, at: &str) -> String {
         if self.console.screen.is_terminal() {
             return text::ago(at, Timestamp::now());
         }
-        at.to_owned()
+        text::instant(at)
     }
 
     /// Says that something was done; `what` is for scripts.

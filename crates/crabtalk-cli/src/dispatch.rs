@@ -40,6 +40,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
     let cli = match read.map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
+        // What was asked for, such as `--help`, is no error.
+        Err(error) if error.use_stderr() && wants_json(&argv) => {
+            return fail(&Error::Usage(in_words(&error)), true);
+        }
         Err(error) => {
             // Nobody is told of a closed standard output.
             let _ = error.print();
@@ -86,6 +90,18 @@ fn daemon_run(argv: &[OsString]) -> Option<Cli> {
 /// Whether `--json` is among options that could not be read.
 fn wants_json(argv: &[OsString]) -> bool {
     argv.iter().any(|word| word == "--json")
+}
+
+/// What is wrong with a command line, without what stands before and behind it at a
+/// terminal.
+fn in_words(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    // Where a command is missing the whole help follows.
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing; `--help` lists them".to_owned();
+    }
+    text.to_owned()
 }
 
 fn fail(error: &Error, json: bool) -> ExitCode {

@@ -102,6 +102,15 @@ pub(crate) fn ago_millis(millis: u64) -> String {
     }
 }
 
+/// An instant for a line that is no table for people: to the second. What is none
+/// stays as it is.
+pub(crate) fn instant(at: &str) -> String {
+    let Ok(then) = at.parse::<Timestamp>() else {
+        return at.to_owned();
+    };
+    then.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// An instant as people say it: how long ago. What is none stays as it is.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(then) = at.parse::<Timestamp>() else {
@@ -133,6 +142,17 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(ago(at, now), want, "{at}");
+        }
+    }
+
+    #[test]
+    fn an_instant_in_a_line_has_no_parts_of_a_second() {
+        for (at, want) in [
+            ("2026-11-23T00:34:29.083409475Z", "2026-11-23T00:34:29Z"),
+            ("2026-11-23T02:34:29.5+02:00", "2026-11-23T00:34:29Z"),
+            ("-", "-"),
+        ] {
+            assert_eq!(instant(at), want);
         }
     }
 

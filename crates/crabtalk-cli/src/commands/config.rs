@@ -86,9 +86,11 @@ fn at<'a>(config: &'a Value, key: &str) -> Result<&'a Value, Error> {
                     format!("; there are: {}", names.join(", "))
                 }
             };
-            Error::Failed(format!(
-                "the configuration has no `{part}` of `{key}`{hint}"
-            ))
+            let of = match part == key {
+                true => String::new(),
+                false => format!(" of `{key}`"),
+            };
+            Error::Failed(format!("the configuration has no `{part}`{of}{hint}"))
         })?;
     }
     Ok(value)

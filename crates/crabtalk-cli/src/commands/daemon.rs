@@ -172,14 +172,16 @@ async fn status(context: &mut Context) -> Result<(), Error> {
         // A daemon of before they were told.
         return Ok(());
     }
-    let services = stats.services.iter().map(|service| {
+    let services = stats.services.iter();
+    let services = services.map(|service| {
         vec![
             service.name.clone(),
             service.state.clone(),
-            service.since.clone(),
+            context.when(&service.since),
             service.last_error.clone(),
         ]
     });
+    let services: Vec<_> = services.collect();
     context.line("")?;
     let header = ["service", "state", "since", "last error"];
     context.print_table(&header, services, "")

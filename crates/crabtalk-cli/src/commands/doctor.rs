@@ -104,7 +104,8 @@ pub(super) async fn run(context: &mut Context, offline: bool) -> Result<(), Erro
     if context.global.json {
         return match wrong {
             0 => Ok(()),
-            _ => Err(Error::RunFailed),
+            1 => Err(Error::Failed("one thing is wrong".to_owned())),
+            _ => Err(Error::Failed(format!("{wrong} things are wrong"))),
         };
     }
     let warned = match warnings {

@@ -7,7 +7,7 @@
 use super::Context;
 use crate::args::Top;
 use crate::error::Error;
-use crate::text::{duration, money, summary};
+use crate::text::{duration, instant, money, summary};
 use crate::{json, table};
 use crabtalk_proto::{ActiveConversationInfo, DaemonStats, GetStats, ListActiveConversationsMsg};
 use crabtalk_render::Line;
@@ -65,7 +65,8 @@ async fn lines(context: &mut Context, every: Duration, looks: Option<u64>) -> Re
         if context.global.json {
             screen.json(&for_script(&look))?;
         } else {
-            screen.line(&format!("{} {}", look.at, figures(&look).join("  ")))?;
+            let at = instant(&look.at.to_string());
+            screen.line(&format!("{at}  {}", figures(&look).join("  ")))?;
             for info in &look.busy {
                 screen.line(&format!("  {}", run(info).join("  ").trim_end()))?;
             }

@@ -1,6 +1,8 @@
 //! The chat's screen, typed into and looked at (OPS-1).
 
-use crate::rig::{ModelServer, TestEnv, Tmux, entries, eventually, has_tools, stream_to_end};
+use crate::rig::{
+    ModelServer, TestEnv, Tmux, entries, eventually, has_tools, skip, stream_to_end,
+};
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
 use futures_util::StreamExt;
@@ -567,6 +569,35 @@ async fn a_terminal_that_says_late_that_it_is_light_is_read_and_nothing_of_it_is
     terminal.answers("\x1b]11;rgb:1e/1e/2e\x07");
     terminal.types(" noon");
     terminal.shows("told me: before noon", 1).await;
+}
+
+#[tokio::test]
+async fn the_ground_that_tmux_itself_tells_is_read() {
+    if !has_tools("the_ground_that_tmux_itself_tells", &["tmux"]) {
+        return;
+    }
+    for (ground, rule) in [("#fafaf0", RULE_ON_LIGHT), ("#101010", RULE)] {
+        let env = TestEnv::new();
+        let _daemon = env.daemon().await;
+        let said = env.root().join("said");
+        let terminal = Tmux::sized(&env, &format!("read begin; {CHAT}"), 80, 24);
+        // It answers of a ground that was given to the pane, from 3.3 on.
+        if terminal.tmux(&["-V"]).trim() < "tmux 3.3" {
+            return skip(
+                "the_ground_that_tmux_itself_tells",
+                "this tmux tells no ground",
+            );
+        }
+        terminal.tmux(&["select-pane", "-P", &format!("bg={ground}")]);
+        terminal.record(&said);
+        terminal.key("Enter");
+        terminal.shows(IDLE, 1).await;
+        // What it answered is no key.
+        terminal.types("good day");
+        terminal.shows("told me: good day", 1).await;
+        let drawn = terminal.recorded(&said, rule).await;
+        assert!(!drawn.contains("rgb:"), "{drawn:?}");
+    }
 }
 
 #[tokio::test]
