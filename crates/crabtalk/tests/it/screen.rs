@@ -1,8 +1,6 @@
 //! The chat's screen, typed into and looked at (OPS-1).
 
-use crate::rig::{
-    ModelServer, TestEnv, Tmux, entries, eventually, has_tools, skip, stream_to_end,
-};
+use crate::rig::{ModelServer, TestEnv, Tmux, entries, eventually, has_tools, skip, stream_to_end};
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
 use futures_util::StreamExt;
