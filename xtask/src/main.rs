@@ -4,6 +4,7 @@ mod attack;
 mod bench;
 mod circles;
 mod endurance;
+mod guide;
 mod layers;
 mod names;
 #[cfg(test)]
@@ -19,7 +20,8 @@ const USAGE: &str = "usage: cargo xtask CHORE
 
   layers                    check which crate and which file imports which, and who shares names
   portable                  check that the client compiles without what is Unix's own
-  walks                     walk the walks of CONTRIBUTING.md in a copy of the sources
+  walks                     walk the walks of CONTRIBUTING.md in a copy of the sources, and the next
+  guide                     write a component as the guide says, in a folder of its own
   bench [--before COMMIT|PROGRAM] [NAME..]
                             measure the daemon, beside an earlier one; a table on stdout
   torture [KILLS [SEED]]    kill it at random instants under load
@@ -51,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         }
         ("portable", []) => portable::check(),
         ("walks", []) => walks::walk(),
+        ("guide", []) => guide::walk_alone(),
         ("bench", names) => bench::build_and_run(names),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),

@@ -1,4 +1,4 @@
-//! `cargo xtask walks`: the walks of CONTRIBUTING.md, walked.
+//! `cargo xtask walks`: the walks of CONTRIBUTING.md, walked; then that of the guide.
 //!
 //! A block of `diff` changes a copy of the sources, a block of `console` is run there.
 //! Invariants: nothing is changed but the copy; the lines around a change are
@@ -53,6 +53,7 @@ pub(crate) fn walk() -> anyhow::Result<()> {
     // The program lies where that of the sources does.
     fs::remove_dir_all(&copy)?;
     cargo(&root, &target, &["build", "--locked"])?;
+    crate::guide::walk(&root, &target)?;
     writeln!(std::io::stdout(), "every walk was walked")?;
     Ok(())
 }
@@ -232,12 +233,12 @@ fn cargo(folder: &Path, target: &Path, arguments: &[&str]) -> anyhow::Result<()>
     Ok(())
 }
 
-fn root() -> anyhow::Result<PathBuf> {
+pub(crate) fn root() -> anyhow::Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     Ok(root.context("xtask lies in the workspace")?.to_owned())
 }
 
-fn target(root: &Path) -> PathBuf {
+pub(crate) fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
