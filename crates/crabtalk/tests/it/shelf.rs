@@ -259,7 +259,7 @@ async fn a_restart_waits_for_runs_unless_it_is_told_not_to() {
     };
     let (_, restarted) = tokio::join!(asking, restarting);
     assert!(
-        restarted.stderr.contains("1 runs were in flight"),
+        restarted.stderr.contains("1 run in flight ended with it"),
         "{restarted:?}"
     );
     assert_ne!(second, pid().await);
