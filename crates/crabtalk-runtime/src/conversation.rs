@@ -2,7 +2,8 @@
 //!
 //! Invariants: history is appended only here, so its order is total; what is
 //! in memory is on disk, and where a write failed the memory is dropped and
-//! read again; the task exists while there is work and a little longer.
+//! read again; the task exists while there is work and a little longer; while it
+//! waits it has no room for what hardly any conversation does.
 
 mod carry_on;
 mod open;
@@ -137,8 +138,9 @@ impl Conversation {
         }
     }
 
-    /// Works until there has been nothing to do for a while.
-    pub(crate) async fn work(mut self) {
+    /// Works until there has been nothing to do for a while. In a box, since a
+    /// future has room for what it is given twice.
+    pub(crate) async fn work(mut self: Box<Self>) {
         let shutdown = self.rt.shutdown.clone();
         loop {
             let next = tokio::select! {
@@ -186,33 +188,35 @@ impl Conversation {
         }
     }
 
+    /// What is no run is boxed, lest a conversation that waits for its model has
+    /// room for it.
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Run(job) => {
                 self.shared.begin(&job);
-                self.run(*job).await;
+                self.run(job).await;
             }
             Command::Compact { focus, reply } => {
                 // Whoever asked may have gone.
-                let _ = reply.send(self.compact(focus.as_deref()).await);
+                let _ = reply.send(Box::pin(self.compact(focus.as_deref())).await);
             }
             Command::StartFresh { reply } => {
-                let _ = reply.send(self.start_fresh().await);
+                let _ = reply.send(Box::pin(self.start_fresh()).await);
             }
             Command::Set { change, reply } => {
-                let _ = reply.send(self.set(*change).await);
+                let _ = reply.send(Box::pin(self.set(*change)).await);
             }
             Command::Remove { reply } => {
-                let _ = reply.send(self.remove().await);
+                let _ = reply.send(Box::pin(self.remove()).await);
             }
             Command::LastEnd { reply } => {
-                let _ = reply.send(self.last_end().await);
+                let _ = reply.send(Box::pin(self.last_end()).await);
             }
             Command::Outcome { request_id, reply } => {
-                let _ = reply.send(self.outcome(&request_id).await);
+                let _ = reply.send(Box::pin(self.outcome(&request_id)).await);
             }
             Command::Resume => {
-                if let Err(error) = self.carry_on().await {
+                if let Err(error) = Box::pin(self.carry_on()).await {
                     tracing::warn!(conversation = %self.shared.key, %error, "cannot carry on a run");
                 }
             }
@@ -224,6 +228,10 @@ impl Conversation {
         if self.open.is_some() && self.shared.is_as_left() {
             return Ok(());
         }
+        Box::pin(self.load(create)).await
+    }
+
+    async fn load(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
         if self.open.take().is_some() {
             // The disk is right, whatever somebody did to it.
             tracing::warn!(conversation = %self.shared.key, "another program changed its log; it is read again");
@@ -263,7 +271,7 @@ impl Conversation {
     }
 
     /// Executes one run and tells its readers how it ended, whatever happens.
-    async fn run(&mut self, job: Job) {
+    async fn run(&mut self, job: Box<Job>) {
         let log = Arc::clone(&job.log);
         if let Err(error) = self.execute_or_tell_again(job).await {
             self.shared.forget_current();
@@ -271,11 +279,11 @@ impl Conversation {
         }
     }
 
-    async fn execute_or_tell_again(&mut self, job: Job) -> Result<(), Error> {
+    async fn execute_or_tell_again(&mut self, job: Box<Job>) -> Result<(), Error> {
         self.ensure_open(Some(self.creation(&job.request))).await?;
         if self.has_resumable() {
             self.shared.step_back(&job);
-            let resumed = self.carry_on().await;
+            let resumed = Box::pin(self.carry_on()).await;
             self.shared.begin(&job);
             resumed?;
         }
@@ -287,21 +295,25 @@ impl Conversation {
             .and_then(|id| open.run_of(id))
         {
             // It never runs twice (CONV-9).
-            Some(run) => {
-                let told = self.rt.storage.trace(&self.shared.key, run).await?;
-                // Whoever wrote it may have been killed before it was durable.
-                let end = self.shared.append(&[])?;
-                self.shared.synced_at_end(end).await?;
-                // Out of flight before its End is read.
-                self.shared.forget_current();
-                replay::tell(run, told.unwrap_or_default(), &job);
-            }
+            Some(run) => Box::pin(self.tell_again(run, &job)).await?,
             None => self.execute(job, None).await,
         }
         Ok(())
     }
 
-    async fn execute(&mut self, job: Job, cut: Option<RunRecord>) {
+    /// Tells a run from the log once more.
+    async fn tell_again(&mut self, run: u64, job: &Job) -> Result<(), Error> {
+        let told = self.rt.storage.trace(&self.shared.key, run).await?;
+        // Whoever wrote it may have been killed before it was durable.
+        let end = self.shared.append(&[])?;
+        self.shared.synced_at_end(end).await?;
+        // Out of flight before its End is read.
+        self.shared.forget_current();
+        replay::tell(run, told.unwrap_or_default(), job);
+        Ok(())
+    }
+
+    async fn execute(&mut self, job: Box<Job>, cut: Option<Box<RunRecord>>) {
         let log = Arc::clone(&job.log);
         let open = self.open.as_mut();
         let Some(open) = open.filter(|_| !self.rt.shutdown.is_cancelled()) else {
@@ -312,7 +324,7 @@ impl Conversation {
         match run::execute(&self.rt, &self.shared, open, work).await {
             Outcome::Intact => {}
             Outcome::Unsure => self.forget(),
-            Outcome::Panicked(ending) => self.close_panicked(&ending).await,
+            Outcome::Panicked(ending) => Box::pin(self.close_panicked(&ending)).await,
         }
     }
 
@@ -452,6 +464,20 @@ pub(crate) async fn apply_change(shared: &Shared, change: &Change) -> Result<Pos
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes of a future that a function makes.
+    fn size_of_future<A, F: Future>(_: impl FnOnce(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A thousand of them wait at once, each for its model.
+    #[test]
+    fn what_waits_for_a_model_stays_small() {
+        let conversation = size_of_future(|it: Box<Conversation>| it.work());
+        assert!(conversation <= 768, "{conversation}");
+        let run = run::size_of_future();
+        assert!(run <= 1536, "{run}");
+    }
 
     #[test]
     fn commands_stay_small() {

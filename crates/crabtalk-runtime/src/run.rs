@@ -175,9 +175,9 @@ impl Run<'_> {
 
 /// A run to execute.
 pub(crate) struct Work {
-    pub(crate) job: Job,
+    pub(crate) job: Box<Job>,
     /// The run that this one carries on.
-    pub(crate) cut: Option<RunRecord>,
+    pub(crate) cut: Option<Box<RunRecord>>,
 }
 
 /// What a run leaves.
@@ -221,7 +221,8 @@ async fn run(
     ending: Arc<Ending>,
 ) -> Outcome {
     let (log, cancel) = (Arc::clone(&work.job.log), work.job.cancel.clone());
-    let mut run = match start::start(rt, shared, open, work, ending).await {
+    // Boxed, lest a run that waits for its model has room for its beginning and its end.
+    let mut run = match Box::pin(start::start(rt, shared, open, work, ending)).await {
         Ok(run) => run,
         Err(error) => {
             let failed = matches!(error, crate::Error::Storage(_));
@@ -243,5 +244,21 @@ async fn run(
             outcome = steps => outcome,
         }
     };
-    run.finish(outcome).await
+    Box::pin(run.finish(outcome)).await
+}
+
+/// Bytes that a run needs for itself while it is executed.
+#[cfg(test)]
+pub(crate) fn size_of_future() -> usize {
+    type Given<'a> = (
+        &'a Arc<Inner>,
+        &'a Arc<Shared>,
+        &'a mut Open,
+        Work,
+        Arc<Ending>,
+    );
+    fn size_of<A, F: Future>(_: impl FnOnce(A) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+    size_of(|(rt, shared, open, work, ending): Given<'_>| run(rt, shared, open, work, ending))
 }

@@ -149,7 +149,7 @@ impl Runtime {
             .registry
             .submit(key, bound, command, |shared, commands| {
                 let conversation = Conversation::new(Arc::clone(&self.0), shared, commands);
-                self.0.tasks.spawn(conversation.work());
+                self.0.tasks.spawn(Box::new(conversation).work());
             })?;
         Ok(())
     }

@@ -66,10 +66,10 @@ impl Conversation {
             ..RunRequest::new((*self.shared.key).clone(), "")
         };
         tracing::info!(conversation = %self.shared.key, run = cut.id, tries = cut.tries, "carrying on an interrupted run");
-        let job = Job::new(request, Arc::default());
+        let job = Box::new(Job::new(request, Arc::default()));
         let log = Arc::clone(&job.log);
         self.shared.take_up(&job);
-        self.execute(job, Some(cut.clone())).await;
+        self.execute(job, Some(Box::new(cut.clone()))).await;
         match log.refusal() {
             Some(error) if !self.rt.shutdown.is_cancelled() => self.give_up(cut, &error).await,
             Some(_) | None => Ok(()),

@@ -40,9 +40,9 @@ pub(super) async fn start<'a>(
         log,
         audience,
         ..
-    } = job;
+    } = *job;
     let number = facts.run;
-    let begun = Begun::of(&request, &guest, number, cut, rt.now());
+    let begun = Begun::of(&request, &guest, number, cut.map(|cut| *cut), rt.now());
     let records = begun.records(said.as_ref());
     let Begun {
         started_as,
