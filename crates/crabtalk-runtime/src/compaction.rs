@@ -217,7 +217,9 @@ pub(crate) async fn compact(
     })
 }
 
-/// Appends a marker with the state that a reader from the end needs.
+/// Appends a marker with the state that a reader from the end needs: before it and
+/// behind it. A crash may cut the batch off anywhere, and whoever finds a marker
+/// finds the state beside it.
 fn append_marker(
     rt: &Inner,
     shared: &Shared,
@@ -240,7 +242,20 @@ fn append_marker(
     });
     let meta = live.meta.clone();
     let steers = live.steers.as_ref().map(|steers| steers.waiting().to_vec());
+    let state = MetaRecord {
+        title: Some(meta.title),
+        cwd: Some(meta.cwd),
+        own_cwd: Some(meta.own_cwd),
+        uptime_secs: Some(meta.uptime_secs),
+        context: None,
+        last_run: Some(open.last_run),
+        open_run: running,
+        requests: Some(open.requests.iter().cloned().collect()),
+        waiting: None,
+        steers: steers.filter(|steers| !steers.is_empty()),
+    };
     Ok(shared.append(&[
+        Record::Meta(state.clone()),
         Record::Compact {
             summary: summary.to_owned(),
             title: title.to_owned(),
@@ -248,16 +263,8 @@ fn append_marker(
             keep,
         },
         Record::Meta(MetaRecord {
-            title: Some(meta.title),
-            cwd: Some(meta.cwd),
-            own_cwd: Some(meta.own_cwd),
-            uptime_secs: Some(meta.uptime_secs),
             context: meta.context,
-            last_run: Some(open.last_run),
-            open_run: running,
-            requests: Some(open.requests.iter().cloned().collect()),
-            waiting: None,
-            steers: steers.filter(|steers| !steers.is_empty()),
+            ..state
         }),
     ])?)
 }

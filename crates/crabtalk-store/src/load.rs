@@ -1,7 +1,8 @@
 //! Builds a conversation's working state from the tail of its log (STORE-3).
 //!
-//! Invariant: nothing before the last marker is read, but for line 1 and the
-//! messages that the marker keeps.
+//! Invariant: nothing before the last marker is read, but for line 1, the state
+//! beside the marker and the messages that it keeps. A marker without state, as
+//! older versions left it after a crash, is searched for it.
 
 use crate::encode;
 use crate::error::unreadable;
@@ -38,6 +39,8 @@ pub(crate) struct Loaded {
     pub(crate) archived: Option<u64>,
     /// Offset of the last marker, 0 if there is none.
     pub(crate) marker: u64,
+    /// Bytes before the marker that were searched for the state that it lacks.
+    pub(crate) searched: u64,
     /// Messages in the file.
     pub(crate) messages: Option<u64>,
     pub(crate) last_run: u64,
@@ -128,6 +131,10 @@ struct Reading {
     waiting: Option<Vec<String>>,
     steering: Steering,
     passed_another: bool,
+    /// Whether the marker was found without the state behind it.
+    is_bare: bool,
+    /// Where the last line begins that was read for that state.
+    searched_from: Option<u64>,
     foreign: u64,
     /// Lines that cannot be read, and where and why the first is one.
     broken: u64,
@@ -206,6 +213,9 @@ impl Reading {
     }
 
     fn take(&mut self, offset: u64, line: Line) {
+        if self.is_bare && self.wants_state() {
+            self.searched_from = Some(offset);
+        }
         self.steer(offset, &line);
         let wanted = self.marker.as_ref().map(|(_, marker)| marker.keep);
         match (line, wanted) {
@@ -215,7 +225,10 @@ impl Reading {
                     self.kept.push(*message);
                 }
             }
-            (Line::Marker(marker), None) => self.marker = Some((offset, marker)),
+            (Line::Marker(marker), None) => {
+                self.is_bare = self.wants_state() && marker.stamp.prev.is_some();
+                self.marker = Some((offset, marker));
+            }
             (Line::Marker(_), Some(_)) => self.passed_another = true,
             (Line::Meta(meta, _), None) => self.take_meta(*meta),
             (Line::Meta(meta, _), Some(_)) if self.wants_state() => self.take_meta(*meta),
@@ -231,11 +244,7 @@ impl Reading {
     fn steer(&mut self, offset: u64, line: &Line) {
         match line {
             Line::Message(message) if message.role == Role::User => self.steering.said(),
-            Line::Meta(meta, _) => {
-                if let Some(steers) = &meta.steers {
-                    self.steering.accepted(offset, steers.clone());
-                }
-            }
+            Line::Meta(meta, _) => self.steering.state(offset, meta),
             Line::Run(run, _) => self.steering.run(run),
             Line::Marker(_) if !self.wants_state() => self.steering.compacted(),
             Line::Message(_) | Line::Marker(_) | Line::ForeignRole | Line::Unknown => {}
@@ -341,6 +350,7 @@ impl Reading {
             kept,
             archived,
             marker: marker_offset,
+            searched: (self.searched_from).map_or(0, |from| marker_offset - from),
             messages,
             last_run: self.last_run,
             open_run: self.open_run,

@@ -57,7 +57,7 @@ pub(crate) fn page(
                 }
             }
             Ok(Line::Meta(meta, _)) => {
-                steering.accepted(offset, meta.steers.unwrap_or_default());
+                steering.state(offset, &meta);
                 continue;
             }
             Ok(Line::Run(run, _)) => {

@@ -17,8 +17,8 @@ use crate::state::{Shared, State, SyncState};
 use crate::summary::Digests;
 use crate::sync::{SyncPolicy, Syncer};
 use crabtalk_domain::storage::{
-    ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, RunTrace, Storage,
-    Summary,
+    ArchiveInfo, Error, LogEntry, LogPart, MetaRecord, NewConversation, Opened, Page, Record,
+    RunTrace, Storage, Summary,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,10 @@ const MAX_OPENS: usize = 2;
 
 /// Lists and pages at once, apart from opens, because some are long.
 const MAX_READS: usize = 2;
+
+/// Whoever searched more than this before a marker for the state that it lacks
+/// writes down what was found: less costs hardly more than the state itself.
+const SEARCHED_AGAIN: u64 = 64 * 1024;
 
 /// The store over a sessions folder.
 pub struct FileStore(Arc<Inner>);
@@ -289,7 +293,12 @@ impl Inner {
             tracing::warn!(%error, "a torn line stays for now");
         }
         let shared = Shared::new(Arc::clone(&self.fs), state);
-        Ok(Some(self.opened(key, shared, loaded)))
+        let is_costly = loaded.searched > SEARCHED_AGAIN;
+        let mut opened = self.opened(key, shared, loaded);
+        if is_costly && writable {
+            repeat_state(key, &mut opened);
+        }
+        Ok(Some(opened))
     }
 
     /// Opens a log for appending, or for reading where nothing can be written.
@@ -327,5 +336,26 @@ impl Inner {
             waiting: loaded.waiting,
             steers: loaded.steers,
         }
+    }
+}
+
+/// Appends the state that a log's last marker lacks, so that it is searched for
+/// once and not at each opening.
+fn repeat_state(key: &ConversationKey, opened: &mut Opened) {
+    let meta = opened.meta.clone();
+    let state = MetaRecord {
+        title: Some(meta.title),
+        cwd: Some(meta.cwd),
+        own_cwd: Some(meta.own_cwd),
+        uptime_secs: Some(meta.uptime_secs),
+        context: None,
+        last_run: Some(opened.last_run),
+        open_run: opened.open_run.clone(),
+        requests: Some(opened.requests.clone()),
+        waiting: Some(opened.waiting.clone()).filter(|waiting| !waiting.is_empty()),
+        steers: Some(opened.steers.clone()).filter(|steers| !steers.is_empty()),
+    };
+    if let Err(error) = opened.log.append(&[Record::Meta(state)]) {
+        tracing::warn!(conversation = %key, %error, "what was searched for stays to be searched for");
     }
 }

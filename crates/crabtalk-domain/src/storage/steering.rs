@@ -1,7 +1,7 @@
 //! Which messages were accepted for a run and wait for its next step, found out
 //! from the lines of a log, newest first.
 
-use super::{RunPhase, RunRecord};
+use super::{MetaRecord, RunPhase, RunRecord};
 use std::collections::VecDeque;
 
 /// Finds out what waits for a step from the lines of a log, newest first.
@@ -27,11 +27,16 @@ impl Steering {
         }
     }
 
-    /// Takes notice of a line, at this index, that says what was accepted.
-    pub fn accepted(&mut self, index: u64, steers: Vec<String>) {
-        if !self.is_known {
-            self.lines.push(Steered::Accepted(index, steers));
+    /// Takes notice of a line of state, at this index, which may say what was accepted. One that repeats the
+    /// requests repeats all that waits, too.
+    pub fn state(&mut self, index: u64, state: &MetaRecord) {
+        if self.is_known {
+            return;
         }
+        if let Some(steers) = &state.steers {
+            self.lines.push(Steered::Accepted(index, steers.clone()));
+        }
+        self.is_known = state.requests.is_some();
     }
 
     /// Takes notice of a line of a run. Before one begins nothing waits, unless it carries on

@@ -1,6 +1,7 @@
 //! Compactions that hang, are killed, or have nothing to do.
 
 use crate::rig::*;
+use crabtalk_domain::storage::Record;
 use crabtalk_runtime::{COMPACTION, Error};
 use crabtalk_testkit::{Reply, ScriptedModel};
 use std::time::Duration;
@@ -73,4 +74,25 @@ async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
     let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
     assert_eq!(summary, "They greeted.");
     assert_eq!(rig.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn the_state_stands_on_both_sides_of_a_marker_so_that_no_crash_parts_them() {
+    let rig = rig(vec![Reply::text("hi"), Reply::text("They met.")]);
+    rig.run("hello").await;
+    let done = rig.runtime.compact(&key(), None).await;
+    assert_eq!(done.expect("compacted"), "They met.");
+    let records = rig.store.records(&key());
+    let is_marker = |record: &Record| matches!(record, Record::Compact { .. });
+    let marker = records.iter().position(is_marker).expect("a marker");
+    let [Record::Meta(before), _, Record::Meta(behind)] = &records[marker - 1..=marker + 1] else {
+        panic!("{:?}", rig.lines());
+    };
+    assert!(before.requests.is_some());
+    assert_eq!(before.last_run, Some(1));
+    // How full the context is follows the marker alone.
+    assert!(before.context.is_none() && behind.context.is_some());
+    let mut told = before.clone();
+    told.context = behind.context;
+    assert_eq!(&told, behind);
 }

@@ -269,7 +269,7 @@ fn waiting(records: &[Record]) -> Vec<String> {
     for record in records.iter().rev() {
         match record {
             Record::Message(message) if message.role == Role::User => steering.said(),
-            Record::Meta(meta) => steering.accepted(0, meta.steers.clone().unwrap_or_default()),
+            Record::Meta(meta) => steering.state(0, meta),
             Record::Run(run) => steering.run(run),
             Record::Compact { .. } => steering.compacted(),
             Record::Message(_) => {}
