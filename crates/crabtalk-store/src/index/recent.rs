@@ -10,10 +10,10 @@ use crate::fs::FileLayer;
 use crate::name;
 use crabtalk_domain::storage::Error;
 use std::cmp::Reverse;
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::PoisonError;
 use std::time::SystemTime;
+use string_interner::DefaultStringInterner;
 
 /// Logs that are looked at before others get their turn at the names: a
 /// millisecond on a disk that is in memory.
@@ -27,12 +27,25 @@ const MAX_TOUCHED: usize = 4096;
 pub(super) enum Touched {
     /// Too much has changed since.
     Anything,
-    These(HashSet<PathBuf>),
+    /// The names of these logs, in one piece: a thousand small ones would each keep a
+    /// page alive that a crowd has left.
+    These(DefaultStringInterner),
 }
 
 impl Default for Touched {
     fn default() -> Self {
-        Self::These(HashSet::new())
+        Self::These(DefaultStringInterner::new())
+    }
+}
+
+impl Touched {
+    fn add(&mut self, name: &str) {
+        if let Self::These(names) = self {
+            names.get_or_intern(name);
+            if names.len() > MAX_TOUCHED {
+                *self = Self::Anything;
+            }
+        }
     }
 }
 
@@ -42,15 +55,10 @@ impl Index {
     /// is noted beside what is kept, by one small write as the append itself is one.
     pub(crate) fn touch(&self, path: &Path) {
         self.kept.note_log(path);
-        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Touched::These(paths) = &mut *touched
-            && !paths.contains(path)
-        {
-            if paths.len() < MAX_TOUCHED {
-                paths.insert(path.to_owned());
-            } else {
-                *touched = Touched::Anything;
-            }
+        // No log of ours has a name that is no text.
+        if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
+            let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+            touched.add(name);
         }
     }
 
@@ -112,8 +120,8 @@ impl Names {
                 self.ruled.forget_times();
                 self.strays.forget_times();
             }
-            Touched::These(paths) => {
-                for name in paths.iter().filter_map(|path| path.file_name()?.to_str()) {
+            Touched::These(names) => {
+                for (_, name) in names {
                     self.forget_time(name);
                 }
                 // Few, and none is found by its name.
@@ -192,6 +200,24 @@ mod tests {
     use std::fs::File;
     use std::sync::Arc;
     use std::time::Duration;
+
+    #[test]
+    fn what_was_written_to_is_remembered_once_and_in_one_piece() {
+        let mut touched = Touched::default();
+        let names: Vec<String> = (0..1_000).map(|n| format!("crab_{n}_1.jsonl")).collect();
+        for name in names.iter().chain(&names) {
+            touched.add(name);
+        }
+        let Touched::These(remembered) = &touched else {
+            panic!("they are fewer than {MAX_TOUCHED}");
+        };
+        let told: Vec<&str> = remembered.iter().map(|(_, name)| name).collect();
+        assert_eq!(told, names);
+        let bytes: usize = names.iter().map(String::len).sum();
+        let places = told.iter().map(|name| name.as_ptr() as usize);
+        let spread = places.clone().max().unwrap() - places.min().unwrap();
+        assert!(spread < bytes, "{bytes} bytes lie in {spread}");
+    }
 
     #[test]
     fn more_changes_than_are_remembered_have_every_log_looked_at() {
