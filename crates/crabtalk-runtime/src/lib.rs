@@ -18,6 +18,7 @@ mod events;
 mod framing;
 pub mod gate;
 mod history;
+mod interned;
 mod listen;
 mod registry;
 mod router;

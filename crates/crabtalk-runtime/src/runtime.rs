@@ -13,6 +13,7 @@ use crate::catalog::Catalog;
 use crate::conversation::{Change, Command, Conversation, Job, apply_change};
 use crate::events::{Hub, RunLog, Subscription};
 use crate::gate::Disk;
+use crate::interned::Interned;
 use crate::registry::Registry;
 use crate::router::{ApprovalBook, DelegateNumbers, Router};
 use crate::run::{Ends, RunRequest};
@@ -77,6 +78,8 @@ impl Runtime {
             running: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             delegates: parts.delegates,
+            composed: Interned::default(),
+            prompts: Interned::default(),
             tasks: TaskTracker::new(),
         }))
     }

@@ -68,6 +68,7 @@ pub(super) async fn start<'a>(
 
     let name = request.key.agent.as_str();
     let system = framing::system_prompt(&speaker.prompt, guest.as_deref(), name, open.has_guests);
+    let system = rt.prompts.share(&speaker.name, system);
     Ok(Run {
         cwd: facts.cwd.clone(),
         standing,
@@ -85,7 +86,7 @@ pub(super) async fn start<'a>(
         audience: audience.unwrap_or_else(|| Arc::clone(&publisher)),
         publisher,
         announcer,
-        system: system.into(),
+        system,
         injected: Arc::default(),
         injected_at,
         calls: None,

@@ -4,6 +4,7 @@ use crate::asks::AskDesk;
 use crate::catalog::Catalog;
 use crate::events::Hub;
 use crate::gate::{Violation, scope};
+use crate::interned::Interned;
 use crate::listen::Listener;
 use crate::registry::Registry;
 use crate::router::{DelegateNumbers, Router, Toolset};
@@ -34,6 +35,9 @@ pub(crate) struct Inner {
     pub(crate) running: AtomicU64,
     pub(crate) begun: AtomicU64,
     pub(crate) delegates: Arc<dyn DelegateNumbers>,
+    /// Agents as hooks composed them, and their system prompts.
+    pub(super) composed: Interned<AgentConfig>,
+    pub(crate) prompts: Interned<str>,
     pub(super) tasks: TaskTracker,
 }
 
@@ -66,7 +70,8 @@ impl Inner {
             }
             agent.prompt.push_str(&block);
         }
-        Arc::new(agent)
+        let name = agent.name.clone();
+        self.composed.share(&name, agent)
     }
 
     /// Calls the model. Nothing else calls it, so that every answer is bounded.

@@ -351,3 +351,14 @@ async fn an_agents_folder_acts_unless_the_conversation_has_one_of_its_own() {
         ["/first", "/first", "/agent", "/moved", "/own", "/once"]
     );
 }
+
+#[tokio::test]
+async fn runs_of_an_agent_hold_what_hooks_made_of_its_prompt_once() {
+    let model = ScriptedModel::new(vec![Reply::text("a"), Reply::text("b")]);
+    let rig = rig_with_hook(model, Arc::new(Everything::default()));
+    rig.run("one").await;
+    rig.run("two").await;
+    let requests = rig.model.requests();
+    assert!(requests[0].system.ends_with(" Built."));
+    assert!(Arc::ptr_eq(&requests[0].system, &requests[1].system));
+}
