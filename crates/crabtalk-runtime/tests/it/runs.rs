@@ -228,7 +228,7 @@ async fn a_run_that_waits_is_told_its_place_whenever_it_changes() {
     let rig = rig(vec![Reply::hang(), Reply::hang(), Reply::text("third")]);
     let mut first = rig.submit("one");
     assert_eq!(first.waits().await, None, "nothing is in front");
-    rig.model.until(|p| p.hung == 2).await;
+    rig.model.until(|p| p.hung == 1).await;
     let guest = RunRequest {
         guest: Some("ada".into()),
         ..RunRequest::new(key(), "two")
@@ -244,7 +244,7 @@ async fn a_run_that_waits_is_told_its_place_whenever_it_changes() {
     assert_eq!(place(third.waits().await), (2, local(), String::new()));
     rig.model.release();
     assert_eq!(second.waits().await, None, "it has begun");
-    rig.model.until(|p| p.hung == 1).await;
+    rig.model.until(|p| p.hung == 2).await;
     let guest = (1, local(), "ada".to_owned());
     assert_eq!(place(third.waits().await), guest);
     rig.model.release();
