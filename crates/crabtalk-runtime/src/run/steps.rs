@@ -215,7 +215,15 @@ impl Run<'_> {
             Some(StopReason::ContentFilter) => Err(Stop::filtered(&self.model)),
             // What was thought is kept, so that it can be gone on from.
             _ if !is_answer => Err(Stop::OnlyThoughts(self.model.clone())),
-            Some(StopReason::Done | StopReason::ToolCalls | StopReason::Length) | None => Ok(()),
+            // It reads as if it were whole.
+            Some(StopReason::Length) => {
+                self.publisher.publish(AgentEvent::Notice(format!(
+                    "the answer ends at {}'s limit of output; say \"go on\" to continue",
+                    self.model
+                )));
+                Ok(())
+            }
+            Some(StopReason::Done | StopReason::ToolCalls) | None => Ok(()),
         }
     }
 

@@ -69,6 +69,25 @@ async fn text_thinking_and_arguments_count_together() {
     assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 1);
 }
 
+/// The provider's own limit: what was said is kept, and that it is not whole is
+/// told.
+#[tokio::test]
+async fn an_answer_that_the_model_had_to_end_is_kept_and_told() {
+    let cut = Reply::Steps(vec![
+        Step::Send(Chunk::Text("half of".into())),
+        Step::Send(Chunk::Stop(StopReason::Length)),
+    ]);
+    let rig = rig_with(Limits::default(), vec![cut]);
+    let events = rig.run("go").await;
+    let told: Vec<&String> = events.iter().filter(|e| e.contains("go on")).collect();
+    assert_eq!(
+        told,
+        ["notice the answer ends at scripted's limit of output; say \"go on\" to continue"]
+    );
+    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert!(rig.lines().iter().any(|line| line.contains("half of")));
+}
+
 #[tokio::test]
 async fn a_call_more_than_the_limit_and_none_runs() {
     let limits = Limits {
