@@ -24,7 +24,9 @@ pub(crate) struct Found {
     pub(crate) approvals: Result<Vec<Approval>, String>,
 }
 
-/// A look at the files that goes on in a thread of its own.
+/// A look at the files that goes on in a thread of its own. When it has told what it
+/// found, it gives the code of the start back: loading the program and reading the
+/// files was most of that, and both are over.
 pub(crate) struct FirstLook {
     thread: JoinHandle<()>,
     found: oneshot::Receiver<Result<Found, String>>,
@@ -43,6 +45,7 @@ impl FirstLook {
             .spawn(move || {
                 // Whoever waited may have given up.
                 let _ = tell.send(look(&home));
+                crabtalk_heap::give_back_code();
             })
             .context("cannot start a thread; raise the user's limit of processes (`ulimit -u`)")?;
         Ok(Self { thread, found })
@@ -52,15 +55,19 @@ impl FirstLook {
     ///
     /// # Errors
     /// When the configuration cannot be taken, or the disk does not answer.
-    pub(crate) async fn found(self, home: &Home) -> anyhow::Result<Found> {
-        let found = within_patience(home, self.found).await;
+    pub(crate) async fn found(&mut self, home: &Home) -> anyhow::Result<Found> {
+        let found = within_patience(home, &mut self.found).await;
         let found = found.map_err(anyhow::Error::msg)?;
-        // A thread that has told, or dropped what tells, is at its end.
-        self.thread
-            .join()
-            .map_err(|_| anyhow::Error::msg("reading the configuration panicked"))?;
-        let found = found.context("nobody reads the configuration")?;
+        // Whoever reads tells, unless it panics.
+        let found = found.context("reading the configuration panicked")?;
         found.map_err(anyhow::Error::msg)
+    }
+
+    /// Waits for the end of its thread, which has nothing to wait for once it has
+    /// told.
+    pub(crate) fn end(self) {
+        // What it told is there, however it ended.
+        let _ = self.thread.join();
     }
 }
 

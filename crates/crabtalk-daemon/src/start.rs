@@ -116,7 +116,7 @@ fn survive_file_limit() -> anyhow::Result<()> {
 async fn serve_home(
     home: Home,
     open_files: Option<u64>,
-    first_look: FirstLook,
+    mut first_look: FirstLook,
 ) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
@@ -135,6 +135,7 @@ async fn serve_home(
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     services::start_all(&node);
+    first_look.end();
     let ended = tokio::select! {
         stopped = wait_for_stop() => stopped,
         broken = services.broken() => Err(anyhow::Error::msg(broken)),

@@ -131,7 +131,10 @@ impl Session {
                 .telling_its_place()
                 .with_notice(notice)
         };
-        stream::once(reader).map(Reader::into_stream).flatten()
+        // Boxed, lest a stream that goes on has room for its beginning.
+        stream::once(Box::pin(reader))
+            .map(Reader::into_stream)
+            .flatten()
     }
 
     pub(super) fn attached(
@@ -140,7 +143,9 @@ impl Session {
     ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         self.mark_modern();
         let reader = async move { self.attach_reader(&request).await };
-        stream::once(reader).map(Reader::into_stream).flatten()
+        stream::once(Box::pin(reader))
+            .map(Reader::into_stream)
+            .flatten()
     }
 
     async fn attach_reader(&self, request: &AttachMsg) -> Reader {

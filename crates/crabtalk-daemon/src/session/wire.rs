@@ -47,7 +47,8 @@ impl Reader {
             speaker: Arc::default(),
             notice: None,
             waits: false,
-            ready: VecDeque::new(),
+            // Hardly any event of a run becomes two, and each has half a kilobyte.
+            ready: VecDeque::with_capacity(1),
         }
     }
 
