@@ -321,4 +321,11 @@ pub trait Model: Send + Sync {
 
     /// The model that an empty name means.
     fn active_model(&self) -> String;
+
+    /// Somebody is about to ask this model: whoever has to connect first may
+    /// begin to (MODEL-8). Returns at once and says nothing of failures, which
+    /// the request itself will meet. Nothing is asked, so that it costs nothing.
+    fn expect(&self, model: &str) {
+        let _ = model;
+    }
 }
