@@ -229,6 +229,11 @@ impl Model for Asked {
     fn active_model(&self) -> String {
         self.0.registry.active_model()
     }
+
+    /// Servers of this machine are looked for by a run only; they are near.
+    fn expect(&self, model: &str) {
+        self.0.registry.expect(model);
+    }
 }
 
 #[cfg(test)]

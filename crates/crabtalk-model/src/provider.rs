@@ -197,6 +197,13 @@ impl Provider {
         Ok(Opened::Answer(Box::new(answer)))
     }
 
+    /// Connects ahead of a request (MODEL-8). Without a key there will be none.
+    pub(crate) fn expect(&self, shared: &Shared) {
+        if let (Some(endpoint), None) = (&self.endpoint, self.config.missing_key()) {
+            shared.client.expect(endpoint.address("/"));
+        }
+    }
+
     /// An error of this provider in general.
     pub(crate) fn error(&self, kind: ErrorKind, message: &str) -> Error {
         self.peer.error(kind, message)

@@ -285,6 +285,12 @@ impl Model for Registry {
     fn active_model(&self) -> String {
         self.table.load().active.clone()
     }
+
+    fn expect(&self, model: &str) {
+        if let Ok(found) = self.table.load().find(model) {
+            found.provider.expect(&self.shared);
+        }
+    }
 }
 
 /// Builds providers, keeping those that did not change.

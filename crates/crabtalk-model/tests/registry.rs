@@ -270,3 +270,29 @@ async fn an_unchanged_provider_keeps_its_connections_over_a_reload() {
     registry.send(request("hi")).await.expect("an answer");
     assert_eq!(server.progress().connections, 1);
 }
+
+/// Nothing is asked, so that it costs nothing: the connection is there, and the request that
+/// comes finds it.
+#[tokio::test]
+async fn a_model_that_is_expected_is_connected_to_and_not_asked() {
+    let server = Server::start(Script::new(Format::OpenAi, [openai::text("hello")])).await;
+    let keyless = ProviderConfig {
+        key_problem: Some("no key".into()),
+        ..provider("keyless", Kind::OpenAi, &server.url(), &["other"])
+    };
+    let offline = provider("offline", Kind::Offline, "", &["demo"]);
+    let near = provider("near", Kind::OpenAi, &server.url(), &["model"]);
+    let registry = registry(vec![near, keyless, offline], Some("model")).expect("good");
+    for unanswered in ["other", "demo", "unknown"] {
+        registry.expect(unanswered);
+    }
+    // The active model, and the same by name.
+    registry.expect("");
+    registry.expect("model");
+    server.until(|progress| progress.connections == 1).await;
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
+
+    let response = registry.send(request("hi")).await.expect("an answer");
+    assert_eq!(response.content, "hello");
+    assert_eq!(server.progress().connections, 1);
+}

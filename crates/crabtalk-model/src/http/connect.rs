@@ -1,6 +1,7 @@
 //! Connects to a server, itself or through a proxy, and encrypts.
 
 use super::socket::Socket;
+use super::spare::Spares;
 use super::{Failure, Proxies, Tls, chain};
 use futures_core::future::BoxFuture;
 use http::Uri;
@@ -33,14 +34,16 @@ pub(super) struct Connector {
     tcp: HttpConnector,
     tls: Arc<Tls>,
     proxies: Arc<Proxies>,
+    spares: Arc<Spares>,
 }
 
 impl Connector {
-    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls) -> Self {
+    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls, spares: Arc<Spares>) -> Self {
         Self {
             tcp: sockets(GaiResolver::new()),
             tls: Arc::new(tls),
             proxies,
+            spares,
         }
     }
 }
@@ -55,12 +58,25 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
-        Box::pin(self.clone().connect(server))
+        let (connector, spare) = (self.clone(), self.spares.take(&server));
+        Box::pin(async move {
+            let spare = match spare {
+                Some(spare) => spare.await.ok(),
+                None => None,
+            };
+            let counted = connector.spares.connected(&server);
+            let socket = match spare {
+                Some(socket) => socket,
+                None => connector.connect(server).await?,
+            };
+            Ok(socket.count(counted))
+        })
     }
 }
 
 impl Connector {
-    async fn connect(self, server: Uri) -> Result<Socket, Failure> {
+    /// A connection of the caller's own, whatever spare there is.
+    pub(super) async fn connect(self, server: Uri) -> Result<Socket, Failure> {
         let Some(proxy) = self.proxies.of(&server)? else {
             return self.secured(self.tcp.clone(), server, false).await;
         };

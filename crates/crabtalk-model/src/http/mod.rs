@@ -6,6 +6,7 @@
 mod connect;
 mod proxy;
 mod socket;
+mod spare;
 mod tasks;
 mod tls;
 
@@ -14,12 +15,14 @@ pub(crate) use tls::Tls;
 
 use bytes::Bytes;
 use connect::Connector;
-use http::{Extensions, HeaderMap, Request, StatusCode};
+use http::{Extensions, HeaderMap, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
+use hyper::rt::Executor as _;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
 use socket::Answered;
+use spare::{Counted, Spares};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -72,6 +75,8 @@ pub(crate) struct Response {
 /// Makes calls, and keeps the connections of all servers.
 pub(crate) struct Client {
     hyper: legacy::Client<Connector, RequestBody>,
+    connector: Connector,
+    spares: Arc<Spares>,
     proxies: Arc<Proxies>,
     tasks: Arc<Tasks>,
 }
@@ -84,8 +89,12 @@ impl Client {
             .pool_max_idle_per_host(MAX_IDLE)
             .pool_idle_timeout(MAX_IDLE_TIME)
             .pool_timer(TokioTimer::new());
+        let spares = Arc::new(Spares::default());
+        let connector = Connector::new(Arc::clone(&proxies), tls, Arc::clone(&spares));
         Self {
-            hyper: builder.build(Connector::new(Arc::clone(&proxies), tls)),
+            hyper: builder.build(connector.clone()),
+            connector,
+            spares,
             proxies,
             tasks: Arc::new(tasks),
         }
@@ -96,6 +105,15 @@ impl Client {
         self.proxies.secrets()
     }
 
+    /// Connects to the server of an address beside what goes on, so that the next call
+    /// finds a connection. One that nobody takes is closed after [`MAX_IDLE_TIME`].
+    pub(crate) fn expect(&self, server: Uri) {
+        if let Some(place) = self.spares.place(&server) {
+            let connect = self.connector.clone().connect(server);
+            self.tasks.executor().execute(place.fill(connect));
+        }
+    }
+
     /// Sends a request, whose address is a whole one, and waits for the
     /// beginning of its answer.
     pub(crate) async fn call(
@@ -104,6 +122,7 @@ impl Client {
         mut request: Request<RequestBody>,
     ) -> Result<Response, Failure> {
         self.proxies.introduce(&mut request);
+        let called = self.spares.called(request.uri());
         let response = tokio::time::timeout(timeout, self.answer(request))
             .await
             .map_err(|_| Failure::Timeout(timeout))??;
@@ -117,6 +136,7 @@ impl Client {
             body: Body {
                 incoming,
                 tasks: Arc::clone(&self.tasks),
+                _called: called,
             },
         })
     }
@@ -132,6 +152,8 @@ impl Client {
             match self.hyper.request(request.clone()).await {
                 // It died unnoticed while it was kept, so nothing was answered.
                 Err(error) if tried < MAX_IDLE && was_kept(&error) => tried += 1,
+                // A spare that died before it was given anything.
+                Err(error) if tried == 0 && was_unused(&error) => tried += 1,
                 answered => return answered.map_err(|error| failure(&error)),
             }
         }
@@ -147,6 +169,12 @@ fn was_kept(error: &legacy::Error) -> bool {
     extras.get().is_some_and(Answered::is_set)
 }
 
+/// Whether an error is of a connection that had closed before it got the request: errors
+/// behind that say which connection it was.
+fn was_unused(error: &legacy::Error) -> bool {
+    !error.is_connect() && error.connect_info().is_none()
+}
+
 fn failure(error: &legacy::Error) -> Failure {
     let cause = std::error::Error::source(error);
     match cause.and_then(|cause| cause.downcast_ref::<Failure>()) {
@@ -159,6 +187,7 @@ fn failure(error: &legacy::Error) -> Failure {
 pub(crate) struct Body {
     incoming: Incoming,
     tasks: Arc<Tasks>,
+    _called: Counted,
 }
 
 impl Body {

@@ -1,5 +1,6 @@
 //! A connected stream, of whatever layers it consists.
 
+use super::spare::Counted;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io;
@@ -13,7 +14,7 @@ trait Stream: Read + Write + Send + Unpin {}
 
 impl<T: Read + Write + Send + Unpin> Stream for T {}
 
-/// Whether a connection has answered yet.
+/// Whether a connection may have died unnoticed: it answered before, or rested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answered(Arc<AtomicBool>);
 
@@ -31,12 +32,29 @@ pub(super) struct Socket {
     stream: Box<dyn Stream>,
     /// Whether a proxy at its other end has to be told the whole address.
     proxied: bool,
+    answered: Answered,
+    /// From when it is somebody's until it closes.
+    counted: Option<Counted>,
 }
 
 impl Socket {
     pub(super) fn new(stream: impl Read + Write + Send + Unpin + 'static, proxied: bool) -> Self {
-        let stream = Box::new(stream);
-        Self { stream, proxied }
+        Self {
+            stream: Box::new(stream),
+            proxied,
+            answered: Answered::default(),
+            counted: None,
+        }
+    }
+
+    /// Says that it waits for its first request, unwatched.
+    pub(super) fn rests(&mut self) {
+        self.answered.set();
+    }
+
+    pub(super) fn count(mut self, counted: Counted) -> Self {
+        self.counted = Some(counted);
+        self
     }
 }
 
@@ -44,7 +62,7 @@ impl Connection for Socket {
     fn connected(&self) -> Connected {
         Connected::new()
             .proxy(self.proxied)
-            .extra(Answered::default())
+            .extra(self.answered.clone())
     }
 }
 

@@ -4,6 +4,7 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -154,6 +155,109 @@ async fn tasks_end_with_the_client_that_keeps_a_connection() {
     assert!(executor.running() > 0, "a connection is kept");
     drop(client);
     executor.ended().await;
+}
+
+/// The address of a plain server that says "hi" to everything, closes its first `deaf`
+/// connections at once, and counts all of them.
+async fn counted(tasks: &mut JoinSet<()>, deaf: usize) -> (String, watch::Receiver<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let (count, counted) = watch::channel(0);
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            if *count.borrow() >= deaf {
+                connections.spawn(async move {
+                    let mut request = vec![0; 4096];
+                    while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
+                        stream.write_all(answer).await.expect("the client waits");
+                    }
+                });
+            } else {
+                drop(stream);
+            }
+            count.send_modify(|count| *count += 1);
+        }
+    });
+    (format!("http://127.0.0.1:{port}/"), counted)
+}
+
+fn expect(client: &Client, address: &str) {
+    client.expect(address.parse().expect("an address"));
+}
+
+#[tokio::test]
+async fn who_is_expected_finds_an_encrypted_connection() {
+    let mut tasks = JoinSet::new();
+    let port = server(&mut tasks, NEAR).await;
+    let client = client(NEAR.0, Proxies::default());
+    let address = format!("https://localhost:{port}/");
+    expect(&client, &address);
+    expect(&client, &address);
+    assert_eq!(client.tasks.executor().running(), 1, "one spare");
+    // The server serves one connection after the other: beside a spare that is not taken
+    // this would hang.
+    for _ in 0..3 {
+        assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+    }
+}
+
+#[tokio::test]
+async fn a_spare_is_made_where_no_kept_connection_is_free() {
+    let mut tasks = JoinSet::new();
+    let (address, mut count) = counted(&mut tasks, 0).await;
+    let client = client(NEAR.0, Proxies::default());
+    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+    let running = client.tasks.executor().running();
+    expect(&client, &address);
+    assert_eq!(client.tasks.executor().running(), running, "one is kept");
+
+    // While an answer is read nothing is free.
+    let mut request = Request::new(RequestBody::default());
+    *request.uri_mut() = address.parse().expect("an address");
+    let busy = client.call(Duration::from_secs(10), request).await;
+    let busy = busy.expect("an answer");
+    expect(&client, &address);
+    count.wait_for(|count| *count == 2).await.expect("a spare");
+    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+    assert_eq!(*count.borrow(), 2, "the spare answered");
+    drop(busy);
+}
+
+#[tokio::test]
+async fn a_spare_that_died_unnoticed_costs_nobody_an_answer() {
+    let mut tasks = JoinSet::new();
+    let (address, mut count) = counted(&mut tasks, 1).await;
+    let client = client(NEAR.0, Proxies::default());
+    expect(&client, &address);
+    count.wait_for(|count| *count == 1).await.expect("a spare");
+    assert_eq!(get(&client, &address).await.expect("an answer"), b"hi");
+    assert_eq!(*count.borrow(), 2);
+}
+
+#[tokio::test]
+async fn a_spare_that_cannot_be_made_leaves_the_error_to_the_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let gone = listener.local_addr().expect("bound");
+    drop(listener);
+    let client = client(NEAR.0, Proxies::default());
+    let address = format!("http://{gone}/");
+    expect(&client, &address);
+    let failure = get(&client, &address).await;
+    assert!(matches!(failure, Err(Failure::Connect(_))), "{failure:?}");
+    assert!(client.spares.is_empty(), "nothing is remembered of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spare_that_nobody_takes_is_closed() {
+    let (port, mut task) = mute().await;
+    let client = client(NEAR.0, Proxies::default());
+    expect(&client, &format!("http://127.0.0.1:{port}/"));
+    let said = task.join_next().await.expect("one").expect("no panic");
+    assert!(said.is_empty(), "nothing was asked");
+    client.tasks.executor().ended().await;
+    assert!(client.spares.is_empty(), "nothing is remembered of it");
 }
 
 /// A proxy that writes down what it is told at the beginning of a connection,
