@@ -57,8 +57,8 @@ impl Drop for Beside {
     }
 }
 
-/// The same as part of nothing.
-pub(crate) fn walk_alone() -> anyhow::Result<()> {
+/// Builds the program and follows the page.
+pub(crate) fn walk() -> anyhow::Result<()> {
     let root = walks::root()?;
     let target = walks::target(&root);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -66,11 +66,11 @@ pub(crate) fn walk_alone() -> anyhow::Result<()> {
     build.args(["build", "--locked", "-p", "crabtalk"]);
     let built = build.current_dir(&root).status()?;
     ensure!(built.success(), "the program cannot be built");
-    walk(&root, &target)
+    follow(&root, &target)
 }
 
 /// Follows the page. The program `crabtalk` was built.
-pub(crate) fn walk(root: &Path, target: &Path) -> anyhow::Result<()> {
+fn follow(root: &Path, target: &Path) -> anyhow::Result<()> {
     let page = fs::read_to_string(root.join(PAGE))?;
     let home = tempfile::tempdir()?;
     std::os::unix::fs::symlink(root, home.path().join(CLONE))?;

@@ -52,8 +52,11 @@ fn main() -> anyhow::Result<()> {
             Ok(())
         }
         ("portable", []) => portable::check(),
-        ("walks", []) => walks::walk(),
-        ("guide", []) => guide::walk_alone(),
+        ("walks", []) => {
+            walks::walk()?;
+            guide::walk()
+        }
+        ("guide", []) => guide::walk(),
         ("bench", names) => bench::build_and_run(names),
         ("torture", []) => endurance::torture(None, None),
         ("torture", [kills]) => endurance::torture(Some(kills), None),

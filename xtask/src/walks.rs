@@ -53,7 +53,6 @@ pub(crate) fn walk() -> anyhow::Result<()> {
     // The program lies where that of the sources does.
     fs::remove_dir_all(&copy)?;
     cargo(&root, &target, &["build", "--locked"])?;
-    crate::guide::walk(&root, &target)?;
     writeln!(std::io::stdout(), "every walk was walked")?;
     Ok(())
 }

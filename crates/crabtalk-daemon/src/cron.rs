@@ -252,9 +252,16 @@ impl Cron {
 
     /// What became of due times, the latest first.
     pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Status> {
-        self.with(move |inner, _| {
-            Books::rows(&inner.books, id, limit)
-                .map_err(|error| Status::internal(format!("the books of cron: {error}")))
+        self.with(move |inner, state| {
+            let rows = Books::rows(&inner.books, id, limit)
+                .map_err(|error| Status::internal(format!("the books of cron: {error}")))?;
+            match id {
+                // The runs of a removed entry stay.
+                Some(id) if rows.is_empty() && state.opened_mut().engine.entry(id).is_none() => {
+                    Err(none(id))
+                }
+                _ => Ok(rows),
+            }
         })
         .await
     }

@@ -1,5 +1,6 @@
 //! Connects to a server, itself or through a proxy, and encrypts.
 
+use super::counts::{Counts, Server};
 use super::socket::Socket;
 use super::spare::Spares;
 use super::{Failure, Proxies, Tls, chain};
@@ -35,15 +36,22 @@ pub(super) struct Connector {
     tls: Arc<Tls>,
     proxies: Arc<Proxies>,
     spares: Arc<Spares>,
+    counts: Arc<Counts>,
 }
 
 impl Connector {
-    pub(super) fn new(proxies: Arc<Proxies>, tls: Tls, spares: Arc<Spares>) -> Self {
+    pub(super) fn new(
+        proxies: Arc<Proxies>,
+        tls: Tls,
+        spares: Arc<Spares>,
+        counts: Arc<Counts>,
+    ) -> Self {
         Self {
             tcp: sockets(GaiResolver::new()),
             tls: Arc::new(tls),
             proxies,
             spares,
+            counts,
         }
     }
 }
@@ -58,13 +66,13 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
-        let (connector, spare) = (self.clone(), self.spares.take(&server));
+        let (connector, spare) = (self.clone(), self.spares.take(&Server::of(&server)));
         Box::pin(async move {
             let spare = match spare {
                 Some(spare) => spare.await.ok(),
                 None => None,
             };
-            let counted = connector.spares.connected(&server);
+            let counted = connector.counts.connected(&server);
             let socket = match spare {
                 Some(socket) => socket,
                 None => connector.connect(server).await?,

@@ -4,6 +4,7 @@
 //! end with their client and its last answer.
 
 mod connect;
+mod counts;
 mod proxy;
 mod socket;
 mod spare;
@@ -15,6 +16,7 @@ pub(crate) use tls::Tls;
 
 use bytes::Bytes;
 use connect::Connector;
+use counts::{Counted, Counts, Server};
 use http::{Extensions, HeaderMap, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
@@ -22,7 +24,7 @@ use hyper::rt::Executor as _;
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
 use socket::Answered;
-use spare::{Counted, Spares};
+use spare::Spares;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -77,6 +79,7 @@ pub(crate) struct Client {
     hyper: legacy::Client<Connector, RequestBody>,
     connector: Connector,
     spares: Arc<Spares>,
+    counts: Arc<Counts>,
     proxies: Arc<Proxies>,
     tasks: Arc<Tasks>,
 }
@@ -89,12 +92,18 @@ impl Client {
             .pool_max_idle_per_host(MAX_IDLE)
             .pool_idle_timeout(MAX_IDLE_TIME)
             .pool_timer(TokioTimer::new());
-        let spares = Arc::new(Spares::default());
-        let connector = Connector::new(Arc::clone(&proxies), tls, Arc::clone(&spares));
+        let (spares, counts) = (Arc::new(Spares::default()), Arc::new(Counts::default()));
+        let connector = Connector::new(
+            Arc::clone(&proxies),
+            tls,
+            Arc::clone(&spares),
+            Arc::clone(&counts),
+        );
         Self {
             hyper: builder.build(connector.clone()),
             connector,
             spares,
+            counts,
             proxies,
             tasks: Arc::new(tasks),
         }
@@ -108,7 +117,11 @@ impl Client {
     /// Connects to the server of an address beside what goes on, so that the next call
     /// finds a connection. One that nobody takes is closed after [`MAX_IDLE_TIME`].
     pub(crate) fn expect(&self, server: Uri) {
-        if let Some(place) = self.spares.place(&server) {
+        let of = Server::of(&server);
+        if self.counts.is_one_free(&of) {
+            return;
+        }
+        if let Some(place) = self.spares.place(of) {
             let connect = self.connector.clone().connect(server);
             self.tasks.executor().execute(place.fill(connect));
         }
@@ -122,7 +135,7 @@ impl Client {
         mut request: Request<RequestBody>,
     ) -> Result<Response, Failure> {
         self.proxies.introduce(&mut request);
-        let called = self.spares.called(request.uri());
+        let called = self.counts.called(request.uri());
         let response = tokio::time::timeout(timeout, self.answer(request))
             .await
             .map_err(|_| Failure::Timeout(timeout))??;

@@ -1,6 +1,6 @@
 //! A connected stream, of whatever layers it consists.
 
-use super::spare::Counted;
+use super::counts::Counted;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io;

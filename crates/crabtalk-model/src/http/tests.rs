@@ -246,7 +246,10 @@ async fn a_spare_that_cannot_be_made_leaves_the_error_to_the_request() {
     expect(&client, &address);
     let failure = get(&client, &address).await;
     assert!(matches!(failure, Err(Failure::Connect(_))), "{failure:?}");
-    assert!(client.spares.is_empty(), "nothing is remembered of it");
+    assert!(
+        client.spares.is_empty() && client.counts.is_empty(),
+        "nothing is remembered"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,7 +260,10 @@ async fn a_spare_that_nobody_takes_is_closed() {
     let said = task.join_next().await.expect("one").expect("no panic");
     assert!(said.is_empty(), "nothing was asked");
     client.tasks.executor().ended().await;
-    assert!(client.spares.is_empty(), "nothing is remembered of it");
+    assert!(
+        client.spares.is_empty() && client.counts.is_empty(),
+        "nothing is remembered"
+    );
 }
 
 /// A proxy that writes down what it is told at the beginning of a connection,

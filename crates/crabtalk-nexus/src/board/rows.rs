@@ -92,11 +92,21 @@ fn header(desk: &Desk, width: usize) -> Line {
         part(format!("{waiting} wait for you (Tab)"), theme::ASKS);
     }
     if desk.inbox > 0 {
-        part(format!("{} messages (i)", desk.inbox), theme::ASKS);
+        part(
+            format!("{} (i)", counted(desk.inbox, "message")),
+            theme::ASKS,
+        );
     }
-    part(format!("{} agents", desk.agents.len()), theme::PLAIN);
-    part(format!("{} tasks to do", desk.tasks), theme::PLAIN);
+    part(counted(desk.agents.len(), "agent"), theme::PLAIN);
+    part(
+        format!("{} to do", counted(desk.tasks, "task")),
+        theme::PLAIN,
+    );
     shorten(&line, width)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Columns of the list.

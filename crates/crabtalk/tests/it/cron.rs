@@ -156,6 +156,8 @@ async fn the_command_line_says_what_runs_by_itself() {
     assert_eq!(listed(&env).await, []);
     let none = env.run(&["cron", "rm", "1"]).await.fails(1);
     assert!(none.contains("there is no cron entry 1"), "{none}");
+    let never = env.run(&["cron", "runs", "99"]).await.fails(1);
+    assert!(never.contains("there is no cron entry 99"), "{never}");
     let bad = env.run(&["cron", "add", "61 * * * *", "x"]).await.fails(1);
     assert!(
         bad.contains("the minute field") && bad.contains("0 to 59"),
