@@ -192,6 +192,8 @@ pub struct Runs {
     pub ask_timeout_secs: u64,
     /// Whether bash runs in the sandbox unless the agent says otherwise (GATE-5).
     pub sandbox: SandboxMode,
+    /// Whether providers are connected to while a message is typed (MODEL-8).
+    pub prewarm: bool,
 }
 
 /// What a sandboxed command may reach beside its working folder (GATE-5).

@@ -201,6 +201,7 @@ fn catalog(
         user_home: home.user_home().map(|folder| settled(folder.into())),
         memory_enabled: config.memory.enabled,
         resume: config.runs.resume == config::Resume::Auto,
+        prewarm: config.runs.prewarm,
         limits: Limits {
             queued_runs: config.limits.queued_runs as usize,
             delegate_depth: config.limits.delegate_depth,

@@ -14,6 +14,8 @@ macro_rules! operations {
                 ping: Ping(Ping) -> (), Stranger;
                 /// Runs an agent and answers with the whole text.
                 send: Send(SendMsg) -> SendResponse, Talk;
+                /// Says that a message is coming (MODEL-8).
+                expect_message: ExpectMessage(ExpectMessageMsg) -> (), Talk;
                 /// Cancels the run in flight (CONV-5).
                 kill: Kill(KillMsg) -> (), Talk;
                 /// Puts a user message into the run in flight (RUN-8).

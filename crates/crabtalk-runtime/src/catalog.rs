@@ -61,6 +61,8 @@ pub struct Catalog {
     pub memory_enabled: bool,
     /// Whether a run that a crash cut off is carried on (STORE-7).
     pub resume: bool,
+    /// Whether a model is told of a message that is coming (MODEL-8).
+    pub prewarm: bool,
     /// Bounds.
     pub limits: Limits,
 }
@@ -76,6 +78,7 @@ impl Catalog {
             user_home: None,
             memory_enabled: false,
             resume: false,
+            prewarm: true,
             limits: Limits::default(),
         }
     }

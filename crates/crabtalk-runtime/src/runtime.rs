@@ -1,6 +1,7 @@
 //! The runtime's handle: submit, attach, change, stop.
 
 mod asking;
+mod expecting;
 mod inner;
 mod telling;
 

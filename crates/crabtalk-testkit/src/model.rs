@@ -144,6 +144,7 @@ pub struct Progress {
 struct State {
     replies: VecDeque<Reply>,
     requests: Vec<Request>,
+    expected: Vec<String>,
     problems: Vec<String>,
     calls: u64,
 }
@@ -216,6 +217,11 @@ impl ScriptedModel {
     /// Every request so far.
     pub fn requests(&self) -> Vec<Request> {
         self.0.state().requests.clone()
+    }
+
+    /// The models that were told so far that somebody is about to ask them.
+    pub fn expected(&self) -> Vec<String> {
+        self.0.state().expected.clone()
     }
 
     /// What was wrong with the requests so far.
@@ -294,6 +300,10 @@ impl Model for ScriptedModel {
 
     fn active_model(&self) -> String {
         self.0.name.clone()
+    }
+
+    fn expect(&self, model: &str) {
+        self.0.state().expected.push(model.to_owned());
     }
 }
 

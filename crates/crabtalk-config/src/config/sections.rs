@@ -115,6 +115,7 @@ pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {
             .whole("ask_timeout_secs", 1, u64::MAX)?
             .unwrap_or(ASK_TIMEOUT_SECS),
         sandbox: section.sandbox("sandbox")?.unwrap_or_default(),
+        prewarm: section.boolean("prewarm")?.unwrap_or(true),
     };
     section.finish();
     Ok(runs)

@@ -47,6 +47,7 @@ fn nothing_said_means_the_defaults() {
     assert_eq!(config.storage.trash_days, 30);
     assert!(config.runs.detect && config.runs.sandbox == SandboxMode::Off && config.memory.enabled);
     assert_eq!(config.runs.ask_timeout_secs, 86_400);
+    assert!(config.runs.prewarm);
 }
 
 #[test]
@@ -85,6 +86,7 @@ detect = false
 resume = "auto"
 ask_timeout_secs = 60
 sandbox = true
+prewarm = false
 [sandbox]
 network = true
 read = ["~/notes", "/a,b"]
@@ -125,6 +127,7 @@ disabled = ["x"]
     assert_eq!(env["TOKEN"].expose(), "sk-hush");
     assert_eq!(config.memory.recall_scope, RecallScope::Agent);
     assert_eq!(config.runs.resume, Resume::Auto);
+    assert!(!config.runs.prewarm);
     assert_eq!(
         (config.limits.queued_runs, config.limits.tokens_per_day),
         (1, Some(5))

@@ -58,6 +58,7 @@ impl Server for Session {
     handed_on! {
         hello(HelloMsg) -> WelcomeMsg = welcome;
         send(SendMsg) -> SendResponse = run_to_end;
+        expect_message(ExpectMessageMsg) -> () = expect;
         kill(KillMsg) -> () = kill_run;
         steer_session(SteerSessionMsg) -> () = steer;
         reply_to_ask(ReplyToAsk) -> () = reply;

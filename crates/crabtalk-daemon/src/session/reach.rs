@@ -37,6 +37,7 @@ pub(super) fn names(request: &Msg) -> Names<'_> {
         Msg::Hello(_) | Msg::Ping(_) | Msg::ListModels(_) | Msg::TestCron(_) => Names::Nothing,
         Msg::Send(m) => speaks(&m.agent, &m.sender, &m.guest),
         Msg::Stream(m) => speaks(&m.agent, &m.sender, &m.guest),
+        Msg::ExpectMessage(m) => Names::Speaks(&m.agent, &m.sender, ""),
         Msg::Kill(m) => Names::Pair(&m.agent, &m.sender),
         Msg::SteerSession(m) => Names::Pair(&m.agent, &m.sender),
         Msg::Compact(m) => Names::Speaks(&m.agent, &m.sender, ""),

@@ -55,7 +55,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         Msg::RemoveToken(_) => Anyway("token-removed"),
         Msg::Undo(m) if !m.dry_run => First("undone"),
         any! {
-            Hello Ping Send Stream Attach SubscribeEvents SteerSession Compact ListAsks
+            Hello Ping Send Stream ExpectMessage Attach SubscribeEvents SteerSession Compact ListAsks
             ListApprovals GetRights ListActiveConversations ListConversations ListTrash
             SearchConversations GetHistory GetConversationHistory SetConversation ListArchives
             GetArchive Search ListMemory GetMemory Remember Forget ListAgents GetAgent

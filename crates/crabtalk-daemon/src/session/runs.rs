@@ -74,6 +74,19 @@ impl Session {
         self.node.runtime().submit(request).map_err(|e| status(&e))
     }
 
+    /// A message is coming: whoever answers it is told (MODEL-8).
+    pub(super) async fn expect(&self, request: ExpectMessageMsg) -> Result<(), Status> {
+        self.mark_modern();
+        let key = self.key(&request.agent, &request.sender)?;
+        if key.sender.is_reserved() {
+            return Err(status(&Error::ReservedSender(key.sender.to_string())));
+        }
+        let model = self.check_model(Some(request.model))?;
+        let runtime = self.node.runtime();
+        let expected = runtime.expect(key.agent.as_str(), model.as_deref());
+        expected.map_err(|e| status(&e))
+    }
+
     /// The model that a run shall have: one that there is, chosen by somebody who
     /// may spend more than the agent does.
     fn check_model(&self, model: Option<String>) -> Result<Option<String>, Status> {

@@ -56,7 +56,7 @@ pub(super) async fn start<'a>(
 
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());
-    let model = model_of(rt, &speaker);
+    let model = rt.model_named(&speaker.model);
     let cut = open.interrupted.take().or_else(|| now_over.clone());
     let name = speaker.name.as_str();
     publish_start(&publisher, name, &model, &started_as, said.as_deref(), cut);
@@ -288,14 +288,6 @@ impl Begun {
         let start = std::iter::once(Record::Run(self.started_as.clone()));
         let said = said.cloned().map(Record::Message);
         cut.chain(start).chain(said).collect()
-    }
-}
-
-/// The model that is asked.
-fn model_of(rt: &Inner, speaker: &AgentConfig) -> String {
-    match speaker.model.as_str() {
-        "" => rt.model.active_model(),
-        model => model.to_owned(),
     }
 }
 

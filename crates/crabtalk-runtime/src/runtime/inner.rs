@@ -74,6 +74,14 @@ impl Inner {
         self.composed.share(&name, agent)
     }
 
+    /// The model that a name means; an empty one is the one in use.
+    pub(crate) fn model_named(&self, name: &str) -> String {
+        match name {
+            "" => self.model.active_model(),
+            name => name.to_owned(),
+        }
+    }
+
     /// Calls the model. Nothing else calls it, so that every answer is bounded.
     pub(crate) fn listen(&self, request: Request) -> Listener {
         Listener::new(self.model.stream(request), &self.catalog.load().limits)

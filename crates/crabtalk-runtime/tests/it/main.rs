@@ -7,6 +7,7 @@ mod context;
 mod delegation;
 mod durable;
 mod ends;
+mod expected;
 mod faults;
 mod guests;
 mod hooks;
