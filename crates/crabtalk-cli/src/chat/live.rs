@@ -12,6 +12,7 @@
 //! gone        a daemon that is gone, and what is said meanwhile
 //! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
+//! coming      a message that is typed, announced
 //! turn        to another conversation
 //! keys, say   what keys and messages do
 //! draw        where all of it stands
@@ -24,6 +25,7 @@
 mod ask;
 mod calls;
 mod changes;
+mod coming;
 mod draw;
 mod gone;
 mod hear;
@@ -43,6 +45,7 @@ use crate::error::Error;
 use crate::system::Ending;
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
+use coming::Coming;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
 use crabtalk_screen::{Canvas, Composer, Drawing, Heard, Raw, size};
@@ -126,6 +129,7 @@ struct Live<'a> {
     money: f64,
     outage: Outage,
     gone: Gone,
+    coming: Coming,
     joining: Joining,
     killing: bool,
     /// Until when another Ctrl-C leaves.
@@ -214,6 +218,7 @@ impl<'a> Live<'a> {
             money: 0.0,
             outage: Outage::default(),
             gone: Gone::default(),
+            coming: Coming::default(),
             joining: Joining::default(),
             killing: false,
             leaving: None,

@@ -3,6 +3,7 @@
 
 mod call_ids;
 mod changes;
+mod coming;
 mod endless;
 mod spending;
 mod thoughts;

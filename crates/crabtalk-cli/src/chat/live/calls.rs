@@ -9,10 +9,10 @@ use crate::switch::{Place, places};
 use crate::text::{duration, money};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
-    ArchiveContent, ChangeList, CompactMsg, GetArchiveMsg, GetHistoryMsg, GetMemoryMsg,
-    GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg, ListMcpsMsg,
-    ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo, PendingAsk, ReplyToAsk,
-    SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
+    ArchiveContent, ChangeList, CompactMsg, ExpectMessageMsg, GetArchiveMsg, GetHistoryMsg,
+    GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg,
+    ListMcpsMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo, PendingAsk,
+    ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
 };
 use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
@@ -57,6 +57,8 @@ pub(super) enum Done {
     Started(Result<(), Error>),
     /// Asks that wait now.
     Asks(Vec<PendingAsk>),
+    /// A message was announced, or could not be, which nobody has to know.
+    Announced,
     /// The person's own command ended.
     Shell {
         command: String,
@@ -175,6 +177,12 @@ pub(super) async fn archive(client: Client, place: Place, limit: u32) -> Done {
 pub(super) async fn asks(client: Client) -> Done {
     let list = client.call(ListAsksMsg::default()).await;
     Done::Asks(list.map(|list| list.asks).unwrap_or_default())
+}
+
+/// Says that a message is coming. An older daemon does not know what that is.
+pub(super) async fn expect(client: Client, message: ExpectMessageMsg) -> Done {
+    let _ = client.call(message).await;
+    Done::Announced
 }
 
 pub(super) async fn compact(client: Client, pair: Pair, focus: String) -> Done {

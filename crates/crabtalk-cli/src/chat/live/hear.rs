@@ -314,6 +314,7 @@ impl Live<'_> {
             Done::Archive(archive) => self.show_archive(archive),
             Done::Clipboard(Ok(path)) => self.composer.paste(&format!("@{} ", path.display())),
             Done::Clipboard(Err(why)) => self.transcript.problem(&why),
+            Done::Announced => self.coming.arrived(),
             Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
             Done::Shell {
                 command,

@@ -48,6 +48,7 @@ impl Live<'_> {
                 let image = super::image::pasted(text, &self.cwd);
                 self.composer.paste(image.as_deref().unwrap_or(text));
                 self.complete();
+                self.announce();
             }
         }
     }
@@ -100,6 +101,7 @@ impl Live<'_> {
             _ => {
                 if self.composer.key(key) == Typed::Edited {
                     self.complete();
+                    self.announce();
                 }
             }
         }
@@ -270,6 +272,7 @@ impl Live<'_> {
                 let text = written.text.trim_end().to_owned();
                 written.settle(Ok(()))?;
                 self.composer.set(&text);
+                self.announce();
             }
             Err(error) => self.transcript.problem(&error.to_string()),
         }

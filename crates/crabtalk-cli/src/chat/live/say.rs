@@ -65,6 +65,7 @@ impl Live<'_> {
     }
 
     fn say(&mut self, text: &str, queue: bool) {
+        self.coming.sent();
         let said = std::mem::take(&mut self.shown);
         let Message {
             content,

@@ -119,6 +119,7 @@ fn of_pair(agent: &str, sender: &str) -> Vec<ClientMessage> {
         };
     }
     let mut all: Vec<ClientMessage> = pair![
+        ExpectMessageMsg {},
         KillMsg {},
         SteerSessionMsg {
             content: "x".into()
