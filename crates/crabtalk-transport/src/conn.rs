@@ -29,12 +29,6 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 /// out: room for pipelined requests, no room for a flood.
 const READ_AHEAD: usize = 64 * 1024;
 
-/// Turns that what feeds a reply gets before what it gave is written, as long as
-/// every look finds more. Of a backlog it hands over a piece or two in each, and a
-/// write costs as much as several: all of them together take a small part of a
-/// millisecond, by which the first piece of a burst comes later.
-const TURNS: u32 = 16;
-
 /// Bytes of a reply that wait for their client: one write's worth. A single
 /// message may exceed it, and nothing is added before that one is out.
 const WRITE_BUFFER: usize = 64 * 1024;
@@ -368,9 +362,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
     async fn answer(&mut self, mut reply: Reply) -> Result<(), Ended> {
         let mut progress = Progress {
             done: false,
-            seen: 0,
-            turns: 0,
-            left: 0,
+            yielded: false,
             hangup: None,
         };
         poll_fn(|cx| self.poll_answer(&mut reply, &mut progress, cx)).await
@@ -382,11 +374,6 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
         progress: &mut Progress<R::Hangup>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Ended>> {
-        if progress.left > 0 {
-            progress.left -= 1;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         // First, so that a request whose client has left at once is begun all
         // the same.
         self.fill(reply, &mut progress.done, cx);
@@ -408,9 +395,10 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
                 return Pin::new(&mut self.writer).poll_flush(cx).map_err(ended_by);
             }
             // What feeds a reply hands over one piece at a time. Letting it run
-            // on before the write makes one write of many pieces.
+            // once more before the write makes one write of many pieces.
             let full = self.output.len() >= WRITE_BUFFER;
-            if !progress.done && !full && progress.waits_for_more(self.output.len()) {
+            if !progress.yielded && !progress.done && !full {
+                progress.yielded = true;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -422,7 +410,7 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
             self.output.advance(written);
             if self.output.is_empty() {
                 self.output.clear();
-                (progress.seen, progress.turns) = (0, 0);
+                progress.yielded = false;
                 self.fill(reply, &mut progress.done, cx);
             }
         }
@@ -475,27 +463,9 @@ impl<R: ReadHalf, W: AsyncWrite + Unpin> Connection<R, W> {
 struct Progress<H> {
     /// Everything of it is in the buffer.
     done: bool,
-    /// Bytes in the buffer at the last look.
-    seen: usize,
-    /// Turns that the source has been given since the buffer was empty.
-    turns: u32,
-    /// Of these, those that pass without a look.
-    left: u32,
+    /// The source has had its turn since the buffer was last empty.
+    yielded: bool,
     hangup: Option<H>,
-}
-
-impl<H> Progress<H> {
-    /// Whether the source runs on before its `waiting` bytes are written. It gets
-    /// twice as many turns each time, since each look costs, too.
-    fn waits_for_more(&mut self, waiting: usize) -> bool {
-        let has_more = waiting > std::mem::replace(&mut self.seen, waiting);
-        if !has_more || self.turns >= TURNS {
-            return false;
-        }
-        let turns = self.turns.max(1);
-        (self.turns, self.left) = (self.turns + turns, turns - 1);
-        true
-    }
 }
 
 fn ended_by(error: io::Error) -> Ended {
