@@ -122,7 +122,9 @@ pub(crate) fn set(
         .into_iter()
         .find(|warning| !before.contains(warning))
     {
-        Some(warning) => Err(EditError::Invalid(warning)),
+        Some(warning) => Err(EditError::Invalid(format!(
+            "nothing was written, since a start would say of it: {warning}"
+        ))),
         None => Ok(()),
     }
 }

@@ -66,7 +66,7 @@ async fn what_would_not_work_is_refused_and_nothing_is_written() {
     for (arguments, says) in [
         (&["set", "limits.queud_runs", "5"][..], "queued_runs"),
         (&["set", "limits.queued_runs", "many"], "number"),
-        (&["set", "modle", "x"], "model"),
+        (&["set", "modle", "x"], "nothing was written, since a start"),
         (&["set", "limits..x", "1"], "no place"),
         (&["unset", "model"], "default holds already"),
         (&["get", "limts"], "did you mean `limits`?"),
