@@ -193,7 +193,7 @@ async fn run_shows_the_board_and_ends_by_two_keys_and_a_dumb_terminal_gets_lines
     std::fs::write(config.join("nexus.toml"), team).unwrap();
     {
         let tmux = Tmux::open(&home, &home, "NEXUS run", (80, 24));
-        tmux.shows(&["›GHOST", "FAILED", "1 messages (i)"]).await;
+        tmux.shows(&["›GHOST", "FAILED", "1 message (i)"]).await;
         // A second one is told, and takes nothing from the first.
         let second = Tmux::open(&home, &home, "NEXUS run", (81, 24));
         second.shows(&["another NEXUS runs", "ended with 1"]).await;
