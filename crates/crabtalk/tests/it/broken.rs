@@ -70,6 +70,7 @@ async fn an_agent_file_that_is_not_valid_refuses_the_agent_or_keeps_it_as_it_was
     }
 }
 
+/// CONV-12.
 #[tokio::test]
 async fn the_built_in_agent_stands_beside_others_until_a_file_replaces_it() {
     let model = agreeing().await;
