@@ -227,6 +227,20 @@ impl Agent {
         }
     }
 
+    /// Everything was so much earlier, and is due so much earlier.
+    pub(crate) fn go_back(&mut self, by: Ms) {
+        let plan = self.plan.iter_mut().map(|plan| &mut plan.noticed_at);
+        let times = [
+            &mut self.since,
+            &mut self.no_compression_before,
+            &mut self.meters.since,
+        ];
+        let all = times.into_iter().chain(&mut self.deadline);
+        for at in all.chain(&mut self.restarts).chain(plan) {
+            *at = at.saturating_sub(by);
+        }
+    }
+
     /// The state of work that a prompt or a silence interrupts.
     pub fn working(&self) -> State {
         match self.step {

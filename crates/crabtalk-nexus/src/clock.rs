@@ -1,6 +1,8 @@
 //! What time it is, for everything that NEXUS decides.
 //!
-//! Invariant: it never goes back, whatever is done to the system's clock.
+//! Invariant: while NEXUS runs it never goes back, whatever is done to the system's
+//! clock; what an earlier life kept from a clock that was ahead of this one is
+//! brought back to it ([`World`](crate::world::World)).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
@@ -14,8 +16,6 @@ pub type Ms = u64;
 pub struct Clock {
     base: Ms,
     started: Instant,
-    /// The instant from which it runs faster, in the world's time.
-    epoch: Ms,
     rate: u32,
 }
 
@@ -32,7 +32,6 @@ impl Clock {
         Self {
             base: epoch.saturating_add(since.saturating_mul(rate.into())),
             started: Instant::now(),
-            epoch,
             rate,
         }
     }
@@ -44,10 +43,12 @@ impl Clock {
             .saturating_add(elapsed.saturating_mul(self.rate.into()))
     }
 
-    /// When that was or will be in the world's time, which files bear.
+    /// When that was in the system's time, which files bear: as long ago as by this
+    /// clock, since that one may have been set meanwhile.
     pub fn real(&self, at: Ms) -> SystemTime {
-        let since = at.saturating_sub(self.epoch) / Ms::from(self.rate);
-        UNIX_EPOCH + Duration::from_millis(self.epoch.saturating_add(since))
+        let ago = self.now().saturating_sub(at) / Ms::from(self.rate);
+        let then = SystemTime::now().checked_sub(Duration::from_millis(ago));
+        then.unwrap_or(UNIX_EPOCH)
     }
 
     /// Waits until then.
@@ -79,5 +80,19 @@ mod tests {
         clock.until(Some(before + 3_600_000)).await;
         assert!(clock.now() >= before + 3_600_000);
         assert!(began.elapsed() <= Duration::from_millis(1010));
+    }
+
+    /// An hour of this clock in which the system's clock did not move, as when somebody
+    /// puts that back.
+    #[tokio::test(start_paused = true)]
+    async fn files_are_as_old_as_they_were_though_the_systems_clock_is_put_back() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let clock = Clock::system();
+        let at = clock.now();
+        tokio::time::advance(HOUR).await;
+        let hour_ago = SystemTime::now() - HOUR;
+        let (early, late) = (hour_ago - HOUR / 2, hour_ago + HOUR / 2);
+        let real = clock.real(at);
+        assert!((early..late).contains(&real), "{real:?} is no hour ago");
     }
 }

@@ -33,9 +33,13 @@ const LOCK_TRIES: u32 = 50;
 /// Between two tries: together nobody notices them.
 const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Longest line of the log that is read: far above the whole state of a team at
-/// work.
-const MAX_LINE: u64 = 256 * 1024 * 1024;
+/// Longest line of the log that is written or read: far above the whole state of a
+/// team, whose mail and tasks are bounded.
+const MAX_LINE: u64 = if cfg!(test) {
+    64 * 1024
+} else {
+    256 * 1024 * 1024
+};
 
 /// Why the log cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +57,14 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// It would have a line that nobody reads again.
+    #[error("{path}: a line of {bytes} bytes, and {MAX_LINE} can be read")]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// How long the line is.
+        bytes: usize,
+    },
     /// It does not hold what it should.
     #[error("{path}: {why}")]
     Broken {
@@ -68,7 +80,7 @@ impl Error {
     /// full.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Taken(_) | Self::Broken { .. } => false,
+            Self::Taken(_) | Self::TooLong { .. } | Self::Broken { .. } => false,
             Self::Io { source, .. } => matches!(
                 source.kind(),
                 io::ErrorKind::StorageFull
@@ -106,11 +118,11 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the log of a folder, and gives each patch in it, with its entry's
-    /// number, to `take`.
+    /// number and time, to `take`.
     pub fn open(
         folder: &Path,
         bounds: Bounds,
-        mut take: impl FnMut(u64, Patch),
+        mut take: impl FnMut(u64, Ms, Patch),
     ) -> Result<Self, Error> {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
@@ -126,7 +138,7 @@ impl Journal {
         let length = file.metadata().map_err(failed("look at", &path))?.len();
         if let (0, Some(n)) = (length, pages.last()?) {
             // Somebody took the page that grew away: numbers go on behind the others.
-            take(n, Patch::default());
+            take(n, 0, Patch::default());
         }
         let read = read(&file, &path, &mut take)?;
         if read.whole < length {
@@ -158,6 +170,7 @@ impl Journal {
         }
         line(&mut bytes, last, Some(patch));
         let path = self.pages.current();
+        fits(&bytes, &path)?;
         if self.is_torn {
             let cut = self.file.set_len(self.length);
             cut.map_err(failed("append to", &path))?;
@@ -206,6 +219,7 @@ impl Journal {
         };
         let mut bytes = Vec::new();
         line(&mut bytes, &entry, Some(state));
+        fits(&bytes, &self.pages.current())?;
         self.pages.write_next(&bytes)?;
         self.pages.put_away(n)?;
         self.is_between = true;
@@ -254,7 +268,7 @@ struct Extent {
 }
 
 /// Reads the batches of a page.
-fn read(file: &File, path: &Path, take: &mut impl FnMut(u64, Patch)) -> Result<Extent, Error> {
+fn read(file: &File, path: &Path, take: &mut impl FnMut(u64, Ms, Patch)) -> Result<Extent, Error> {
     let mut reader = BufReader::new(file);
     let seek = reader.seek(SeekFrom::Start(0));
     seek.map_err(failed("read", path))?;
@@ -264,20 +278,24 @@ fn read(file: &File, path: &Path, take: &mut impl FnMut(u64, Patch)) -> Result<E
         bytes.clear();
         let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut bytes);
         let read = read.map_err(failed("read", path))?;
-        if read == 0 || bytes.last() != Some(&b'\n') {
-            return Ok(done);
-        }
         at += read as u64;
         let broken = |why: String| Error::Broken {
             path: path.to_owned(),
             why: format!("the line that ends at byte {at}: {why}"),
         };
+        if bytes.last() != Some(&b'\n') {
+            // What a crash cut short was as long as what is written at most.
+            let is_ours = (read as u64) < MAX_LINE;
+            let why = || broken(format!("it is longer than {MAX_LINE} bytes"));
+            return if is_ours { Ok(done) } else { Err(why()) };
+        }
         let mut value: Value = serde_json::from_slice(&bytes).map_err(|e| broken(e.to_string()))?;
         let Some(set) = value.get_mut("set").map(Value::take) else {
             continue;
         };
         let patch = serde_json::from_value(set).map_err(|e| broken(e.to_string()))?;
-        take(value["n"].as_u64().unwrap_or_default(), patch);
+        let number = |key: &str| value[key].as_u64().unwrap_or_default();
+        take(number("n"), number("at"), patch);
         done.whole = at;
         if done.state == 0 {
             done.state = at;
@@ -299,6 +317,20 @@ fn cut(file: &File, path: &Path, whole: u64) -> Result<(), Error> {
     file.set_len(whole)
         .and_then(|()| file.sync_all())
         .map_err(failed("cut", path))
+}
+
+/// Whether each line of what is appended can be read again.
+fn fits(bytes: &[u8], path: &Path) -> Result<(), Error> {
+    let lengths = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::len);
+    match lengths.max() {
+        Some(bytes) if bytes as u64 > MAX_LINE => Err(Error::TooLong {
+            path: path.to_owned(),
+            bytes,
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn line(bytes: &mut Vec<u8>, entry: &Entry, patch: Option<&Patch>) {

@@ -2,7 +2,13 @@
 //!
 //! Invariants: a letter is never lost, it is answered or dead with a reason;
 //! within a priority letters between two names keep their order; a letter's
-//! text never changes.
+//! text never changes; as many wait as have room.
+//!
+//! ```text
+//! room   how much that is
+//! ```
+
+mod room;
 
 use crate::clock::Ms;
 use crate::grammar::{Header, Message, Priority};
@@ -11,6 +17,8 @@ use crate::texts;
 use crabtalk_backend::Mark;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use room::Whose;
 
 /// What a letter is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,6 +307,17 @@ impl Mailbox {
             }
         }
         self.letters.retain(|_, letter| !letter.is_over());
+    }
+
+    /// What waits for a time waits for one that is so much earlier.
+    pub fn go_back(&mut self, by: Ms) {
+        for (id, letter) in &mut self.letters {
+            if letter.course.not_before > 0 {
+                // One that is due stays one that waited, which 0 is not.
+                letter.course.not_before = letter.course.not_before.saturating_sub(by).max(1);
+                self.changed.insert(*id);
+            }
+        }
     }
 
     /// The number of the last letter.

@@ -83,7 +83,7 @@ pub enum Error {
 pub fn restored(team: Team, folder: &Path) -> Result<(World, Journal), journal::Error> {
     let bounds = team.log;
     let mut world = World::new(team);
-    let journal = Journal::open(folder, bounds, |n, patch| world.restore(n, patch))?;
+    let journal = Journal::open(folder, bounds, |n, at, patch| world.restore(n, at, patch))?;
     Ok((world, journal))
 }
 

@@ -32,6 +32,13 @@ pub fn format_topic() -> Topic {
     Topic::own("FORMAT")
 }
 
+/// Says that ADMIN's mailbox is full.
+pub fn inbox_is_full() -> (Topic, String) {
+    let text = "your mailbox is full: what comes until you read it is in the log alone, \
+                which `crabtalk nexus log` shows";
+    (Topic::own("INBOX"), text.into())
+}
+
 /// What BOOTSTRAP says. Its `@file` stands in the middle, so that no completion
 /// swallows the Enter.
 pub fn bootstrap(agent: &Name) -> String {

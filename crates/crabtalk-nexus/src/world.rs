@@ -12,6 +12,7 @@
 //! look     how everybody is, for people
 //! route    outputs, read and passed on
 //! say      what ADMIN says
+//! tasks    the queue, and how long what is done stays known
 //! work     what goes to whom that is free
 //! ```
 
@@ -21,16 +22,18 @@ mod event;
 mod look;
 mod route;
 mod say;
+mod tasks;
 mod work;
 
 pub use say::{AgentLine, Answer, Command};
+pub use tasks::{Task, TaskState};
 
 use crate::agent::{Agent, State};
 use crate::clock::Ms;
 use crate::config::Team;
 use crate::machine::Trigger;
 use crate::mail::{Course, Letter, Mailbox};
-use crate::name::{Name, Topic};
+use crate::name::Name;
 use crate::waits::{Rates, Waits};
 use crabtalk_backend::{
     Answered, Compressed, Compression, Event, Evidence, Failure, Launch, Mark, Probe, Prompt,
@@ -38,47 +41,6 @@ use crabtalk_backend::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A task of the queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
-    /// Who shall do it; anybody if absent.
-    pub to: Option<Name>,
-    /// About what.
-    pub topic: Topic,
-    /// What is to be done.
-    pub body: String,
-    /// When it was added.
-    pub at: Ms,
-    /// How far it is.
-    pub state: TaskState,
-}
-
-/// How far a task is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "lowercase")]
-pub enum TaskState {
-    /// Nobody has it.
-    Open,
-    /// Somebody has it.
-    Assigned {
-        /// Who.
-        agent: Name,
-        /// Since when.
-        at: Ms,
-        /// Whether it was asked after.
-        reminded: bool,
-    },
-    /// It was answered.
-    Done {
-        /// By whom.
-        agent: Name,
-        /// When.
-        at: Ms,
-        /// What the answer says.
-        answer: String,
-    },
-}
 
 /// A line of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -261,6 +223,8 @@ pub struct World {
     waits: Waits,
     rates: Rates,
     last_entry: u64,
+    /// When an earlier life wrote its last entry.
+    last_at: Ms,
     now: Ms,
     /// When each agent's turn began.
     turns: BTreeMap<Name, Ms>,
@@ -279,11 +243,16 @@ impl World {
         }
     }
 
-    /// Takes in what a log has.
-    pub fn restore(&mut self, n: u64, patch: Patch) {
+    /// Takes in what a log has, of an entry of this number and time.
+    pub fn restore(&mut self, n: u64, at: Ms, patch: Patch) {
         self.last_entry = self.last_entry.max(n);
+        self.last_at = at;
         self.agents.extend(patch.agents);
+        let has_tasks = !patch.tasks.is_empty();
         self.tasks.extend(patch.tasks);
+        if has_tasks {
+            tasks::forget(&mut self.tasks);
+        }
         self.mail.restore(patch.letters, patch.courses);
         self.mail
             .go_on_behind(patch.last_letter.unwrap_or_default());
@@ -352,6 +321,9 @@ impl World {
     fn take_patch(&mut self) -> Patch {
         let agents = std::mem::take(&mut self.changed_agents);
         let tasks = std::mem::take(&mut self.changed_tasks);
+        if !tasks.is_empty() {
+            tasks::forget(&mut self.tasks);
+        }
         let (letters, courses) = self.mail.take_changes();
         let agent = |name: Name| Some((name.clone(), self.agents.get(&name)?.clone()));
         let task = |id: u64| Some((id, self.tasks.get(&id)?.clone()));
@@ -368,6 +340,7 @@ impl World {
     /// NEXUS begins: agents that are new are made, those that ran are looked
     /// for.
     fn began(&mut self) {
+        self.go_back();
         let names: Vec<Name> = self.team.agents.keys().cloned().collect();
         // Who left the team is forgotten; mail for it goes to ADMIN when it is next sent.
         self.agents.retain(|name, _| names.contains(name));
@@ -384,6 +357,23 @@ impl World {
             };
             self.trigger(&name, trigger, "NEXUS begins", None, None);
         }
+    }
+
+    /// The system's clock was ahead in the last life: what waits for a time, or counts
+    /// from one, is as far from now as it was from then.
+    fn go_back(&mut self) {
+        let ahead = self.last_at.saturating_sub(self.now);
+        if ahead == 0 {
+            return;
+        }
+        for (name, agent) in &mut self.agents {
+            agent.go_back(ahead);
+            self.changed_agents.insert(name.clone());
+        }
+        self.mail.go_back(ahead);
+        let secs = ahead / 1000;
+        let why = format!("the clock was {secs} s ahead when NEXUS ended; its times are set back");
+        self.note(None, why, None);
     }
 
     fn tick(&mut self) {

@@ -26,12 +26,12 @@ fn entry(n: u64) -> Entry {
 }
 
 fn open_in(folder: &Path, bounds: Bounds) -> Journal {
-    Journal::open(folder, bounds, |_, _| {}).unwrap()
+    Journal::open(folder, bounds, |_, _, _| {}).unwrap()
 }
 
 fn turns(folder: &Path) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
-    Journal::open(folder, SHORT, |n, patch| {
+    Journal::open(folder, SHORT, |n, _, patch| {
         found.push((n, patch.agents[&Name::nexus()].meters.turns));
     })
     .unwrap();
@@ -196,7 +196,7 @@ fn numbers_go_on_where_somebody_took_the_page_away() {
     drop(journal);
     fs::remove_file(folder.path().join(EVENTS)).unwrap();
     let mut last = 0;
-    Journal::open(folder.path(), SHORT, |n, _| last = n).unwrap();
+    Journal::open(folder.path(), SHORT, |n, _, _| last = n).unwrap();
     assert!(last > 1, "{last}");
 }
 
@@ -204,6 +204,38 @@ fn numbers_go_on_where_somebody_took_the_page_away() {
 fn only_one_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let _journal = open_in(folder.path(), SHORT);
-    let second = Journal::open(folder.path(), SHORT, |_, _| {});
+    let second = Journal::open(folder.path(), SHORT, |_, _, _| {});
     assert!(matches!(second, Err(Error::Taken(_))));
+}
+
+/// Whatever is longer than what is read is neither written nor, where it stands, cut off.
+#[test]
+fn a_line_beyond_all_measure_is_never_written_and_never_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut journal = open_in(folder.path(), Bounds::default());
+    write(&mut journal, 1..=2);
+    let long = Entry {
+        why: "x".repeat(usize::try_from(MAX_LINE).unwrap()),
+        ..entry(3)
+    };
+    let refused = journal.append(&[long], &patch(3)).unwrap_err();
+    assert!(!refused.may_pass(), "{refused}");
+    write(&mut journal, 3..=3);
+    let mut large = patch(3);
+    large.agents.values_mut().for_each(|agent| {
+        agent.note = "y".repeat(usize::try_from(MAX_LINE).unwrap());
+    });
+    journal.turn(3, 7, &large).unwrap_err();
+    write(&mut journal, 4..=4);
+    drop(journal);
+    assert_eq!(turns(folder.path()).last(), Some(&(4, 4)));
+
+    let path = folder.path().join(EVENTS);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.resize(bytes.len() + usize::try_from(MAX_LINE).unwrap(), b'z');
+    bytes.push(b'\n');
+    fs::write(&path, &bytes).unwrap();
+    let broken = Journal::open(folder.path(), SHORT, |_, _, _| {}).unwrap_err();
+    assert!(broken.to_string().contains("longer than"), "{broken}");
+    assert_eq!(fs::read(&path).unwrap().len(), bytes.len());
 }

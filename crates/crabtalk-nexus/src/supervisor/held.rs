@@ -125,7 +125,7 @@ mod tests {
     async fn a_full_disk_is_told_and_nothing_is_done_that_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let team: Team = toml::from_str("root = \"/nowhere\"\n[agent.A]\n").unwrap();
-        let journal = Journal::open(folder.path(), Bounds::default(), |_, _| {}).unwrap();
+        let journal = Journal::open(folder.path(), Bounds::default(), |_, _, _| {}).unwrap();
         let is_full = Arc::clone(&journal.disk_is_full);
         let absent: Arc<dyn Backend> = Arc::new(Absent::new("not here"));
         let backends = BTreeMap::from([(Name::new("a").unwrap(), absent)]);

@@ -4,7 +4,7 @@ use super::{Deed, Order, World};
 use crate::agent::{Flight, State};
 use crate::grammar::Priority;
 use crate::machine::{Act, Trigger};
-use crate::mail::{Fate, Kind, Mail};
+use crate::mail::{Fate, Kind, Mail, Whose};
 use crate::name::{Name, Topic};
 use crate::texts;
 use crabtalk_backend::{Compression, Evidence, Launch, Prompt, Submission};
@@ -257,8 +257,27 @@ impl World {
             priority,
             ..Mail::own(&Name::admin(), topic, Kind::Status, body, self.now)
         };
+        if !self.mail.has_room(&mail.to, mail.body.len(), Whose::Own) {
+            return self.leave_to_the_log();
+        }
         let id = self.mail.post(mail);
         format!("tell ADMIN (m{id})")
+    }
+
+    /// ADMIN's mailbox has no room, which one letter in it says: what is done about that
+    /// which has none.
+    pub(super) fn leave_to_the_log(&mut self) -> String {
+        let (topic, body) = texts::inbox_is_full();
+        let is_told = self.mail.letters().values().any(|letter| {
+            letter.mail.to == Name::admin() && letter.mail.topic.as_ref() == Some(&topic)
+        });
+        if !is_told {
+            self.mail.post(Mail {
+                priority: Priority::Urgent,
+                ..Mail::own(&Name::admin(), topic, Kind::Status, body, self.now)
+            });
+        }
+        "ADMIN's mailbox is full, the log alone has this".into()
     }
 }
 

@@ -8,7 +8,7 @@ use super::{TaskState, World};
 use crate::agent::Step;
 use crate::grammar::{self, MAX_BODY, Message, Priority};
 use crate::machine::Trigger;
-use crate::mail::{Kind, Mail};
+use crate::mail::{Kind, Mail, Whose};
 use crate::name::{Name, Topic};
 use crate::texts;
 use crate::waits::{MAX_DEPTH, PER_MINUTE};
@@ -200,6 +200,8 @@ impl World {
         }
         let cut = if depth > MAX_DEPTH {
             Some(format!("more than {MAX_DEPTH} messages led to one another"))
+        } else if !self.mail.has_room(to, message.body.len(), Whose::Theirs) {
+            Some("whose mailbox is full".into())
         } else if !self.rates.allows(name, to, self.now) {
             Some(format!(
                 "the pair wrote more than {PER_MINUTE} messages in a minute"
@@ -239,6 +241,11 @@ impl World {
     }
 
     fn post(&mut self, name: &Name, to: &Name, message: &Message, depth: u32, remark: &str) {
+        if !self.mail.has_room(to, message.body.len(), Whose::Theirs) {
+            let did = self.leave_to_the_log();
+            self.note(Some(name), format!("{remark}{did}: {message}"), None);
+            return;
+        }
         let header = message.header.clone();
         let mail = Mail {
             from: name.clone(),

@@ -4,7 +4,7 @@ use super::{Entry, Task, TaskState, World};
 use crate::agent::{Standing, State, Step};
 use crate::grammar::{self, MAX_BODY, Priority};
 use crate::machine::Trigger;
-use crate::mail::{Fate, Kind, Mail};
+use crate::mail::{Fate, Kind, Mail, Whose};
 use crate::name::Name;
 use crate::texts;
 use crabtalk_backend::Prompt;
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 /// Open tasks at most: a queue that long is a plan, and belongs into a file.
 const MAX_TASKS: usize = 10_000;
+
+/// Their bytes: each that is longer than a page names a file.
+const MAX_TASK_BYTES: usize = 12 * 1024 * 1024;
 
 /// A command of ADMIN.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -419,6 +422,9 @@ impl World {
         let message = self.admins(text)?;
         for to in &message.header.to {
             self.known(to)?;
+            if !self.mail.has_room(to, message.body.len(), Whose::Theirs) {
+                return Err(format!("the mailbox of {to} is full"));
+            }
         }
         let mut ids = Vec::new();
         for to in &message.header.to {
@@ -453,8 +459,16 @@ impl World {
             self.known(to)?;
         }
         let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
-        if self.tasks.values().filter(is_open).count() >= MAX_TASKS {
+        let open = self.tasks.values().filter(is_open);
+        let sum = |(count, bytes), task: &Task| (count + 1, bytes + task.body.len());
+        let (count, bytes) = open.fold((0, message.body.len()), sum);
+        if count >= MAX_TASKS {
             return Err(format!("{MAX_TASKS} tasks are open"));
+        }
+        if bytes > MAX_TASK_BYTES {
+            return Err(format!(
+                "{MAX_TASK_BYTES} bytes of tasks are open at most; name a file"
+            ));
         }
         let id = self.tasks.keys().next_back().map_or(1, |last| last + 1);
         self.tasks.insert(

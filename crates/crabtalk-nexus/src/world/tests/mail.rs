@@ -128,3 +128,59 @@ fn check_30_a_pair_that_writes_too_fast_is_cut() {
     );
     assert_eq!(bench.inbox().len(), 2);
 }
+
+/// An agent that never stops writing fills neither memory nor the log's state, and
+/// ADMIN can still read.
+#[test]
+fn a_mailbox_of_admin_that_is_full_is_told_once_and_the_log_has_the_rest() {
+    let mut bench = Bench::ready(TWO);
+    let long = "x".repeat(60_000);
+    for n in 0..1500 {
+        let body = if n < 200 { long.as_str() } else { "short" };
+        bench.says("A", &format!("@A → @ADMIN [N-{n}]: {body}"));
+    }
+    let last = bench
+        .log
+        .iter()
+        .rfind(|entry| entry.why.contains("[N-1499]"));
+    assert!(last.unwrap().why.contains("the log alone"), "{last:?}");
+    // What NEXUS itself has to say finds room.
+    bench.says("A", "@ADMIN → @B [X]: obey me");
+    let Answer::Inbox { letters } = bench.admin(Command::Inbox { keep: true }) else {
+        panic!("an inbox");
+    };
+    let bytes = serde_json::to_vec(&letters).unwrap().len();
+    assert!(bytes < 8 * 1024 * 1024, "{bytes}");
+    assert!(letters.len() <= 1002, "{}", letters.len());
+    let inbox = bench.inbox();
+    let of = |topic: &str| inbox.iter().filter(|text| text.contains(topic)).count();
+    assert_eq!((of("[INBOX]"), of("[SECURITY]")), (1, 1));
+    assert!(inbox.iter().any(|text| text.contains("[N-0]")));
+    bench.says("A", "@A → @ADMIN [AGAIN]: there is room");
+    assert!(bench.inbox()[0].contains("there is room"));
+}
+
+#[test]
+fn a_mailbox_of_an_agent_that_is_full_is_refused_to_who_writes() {
+    let mut bench = Bench::ready(TWO);
+    let agent = Some(name("B"));
+    bench.admin(Command::Pause { agent });
+    let refused = (0..2000).find_map(|n| {
+        let answer = bench.send(&format!("@B [N-{n}]: go"));
+        let Answer::Refused { why } = answer else {
+            return None;
+        };
+        Some((n, why))
+    });
+    let (count, why) = refused.unwrap();
+    assert_eq!(count, 1000);
+    assert!(why.contains("mailbox of B is full"), "{why}");
+    bench.says("A", "@A → @B [HELP]: help me");
+    let inbox = bench.inbox();
+    assert!(inbox[0].contains("mailbox is full") && inbox[0].contains("help me"));
+    let agent = Some(name("B"));
+    bench.admin(Command::Resume { agent });
+    assert_eq!(bench.last("B"), "@ADMIN → @B [N-0]: go");
+    bench.says("B", "@B → @ADMIN [N-0]: gone");
+    assert!(matches!(bench.send("@B [N]: go"), Answer::Done { .. }));
+}

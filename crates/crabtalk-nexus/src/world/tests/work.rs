@@ -115,3 +115,48 @@ fn check_28_and_29_one_agent_at_a_time_and_policy_or_cancel() {
     bench.says("B", "@B → @NEXUS [COMPRESSION]: Ready for compression.");
     assert!(!bench.keys.iter().any(|key| key.starts_with("B Compress")));
 }
+
+/// A queue that is fed for months costs what it holds, not what it ever held.
+#[test]
+fn of_tasks_that_are_done_the_latest_are_known_and_the_log_has_the_rest() {
+    let mut bench = Bench::ready(TWO);
+    for n in 1..=1200 {
+        bench.task(&format!("@A [T{n}]: do it"));
+        bench.says("A", &format!("@A → @NEXUS [T{n}]: done"));
+    }
+    let (n, whole) = bench.world.whole();
+    assert_eq!(whole.tasks.len(), 1000);
+    let last = *whole.tasks.keys().next_back().unwrap();
+    assert_eq!(last, 1200);
+    // A restart knows the same, also of what was written one by one.
+    let mut world = World::new(bench.world.team.clone());
+    world.restore(n, bench.now, whole.clone());
+    assert_eq!(world.whole().1.tasks, whole.tasks);
+    // A number is never used again.
+    bench.task("@A [NEXT]: go");
+    assert_eq!(bench.world.tasks.keys().next_back(), Some(&1201));
+
+    let mut bench = Bench::ready(TWO);
+    let long = "y".repeat(60_000);
+    for n in 1..=100 {
+        bench.task(&format!("@A [T{n}]: do it"));
+        bench.says("A", &format!("@A → @NEXUS [T{n}]: {long}"));
+    }
+    let bytes = serde_json::to_vec(&bench.world.whole().1).unwrap().len();
+    assert!(bytes < 5 * 1024 * 1024, "{bytes}");
+}
+
+#[test]
+fn open_tasks_are_bounded_by_their_bytes() {
+    let mut bench = Bench::ready(TWO);
+    let long = "z".repeat(60_000);
+    let refused = (0..1000).find_map(|n| {
+        let text = format!("@A [T{n}]: {long}");
+        let answer = bench.admin(Command::AddTask { text });
+        let Answer::Refused { why } = answer else {
+            return None;
+        };
+        Some(why)
+    });
+    assert!(refused.unwrap().contains("bytes of tasks are open"));
+}

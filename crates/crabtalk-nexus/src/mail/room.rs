@@ -1,0 +1,56 @@
+//! How much mail may wait.
+//!
+//! Invariant: a mailbox that others filled has room left for what NEXUS itself has
+//! to say to ADMIN, which is bounded as well.
+
+use super::Mailbox;
+use crate::name::Name;
+
+/// Letters in one mailbox: whoever has more did not read for days.
+const MAX_LETTERS: usize = 1000;
+
+/// Bytes in one mailbox, which are some hundred long letters: what is longer belongs
+/// into a file.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes in all of them. What waits is a part of the state, which is one line of the
+/// log: of that, and of everything else in it, it leaves the line far shorter than what
+/// is read of one.
+const MAX_ALL_BYTES: usize = 24 * 1024 * 1024;
+
+/// Letters beyond that, of NEXUS: what went wrong while nobody read.
+const OWN_LETTERS: usize = 200;
+
+/// Their bytes.
+const OWN_BYTES: usize = 1024 * 1024;
+
+/// Whose letter wants room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// One of the team's, or ADMIN's.
+    Theirs,
+    /// NEXUS's.
+    Own,
+}
+
+impl Mailbox {
+    /// Whether another letter of so many bytes may wait for somebody.
+    pub fn has_room(&self, to: &Name, bytes: usize, whose: Whose) -> bool {
+        let (mut letters, mut here, mut all) = (0, bytes, bytes);
+        for letter in self.letters.values() {
+            let length = letter.mail.body.len();
+            all += length;
+            if letter.mail.to == *to {
+                letters += 1;
+                here += length;
+            }
+        }
+        let (more_letters, more_bytes) = match whose {
+            Whose::Theirs => (0, 0),
+            Whose::Own => (OWN_LETTERS, OWN_BYTES),
+        };
+        letters < MAX_LETTERS + more_letters
+            && here <= MAX_BYTES + more_bytes
+            && all <= MAX_ALL_BYTES + more_bytes
+    }
+}
