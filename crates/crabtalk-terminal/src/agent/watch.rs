@@ -50,6 +50,9 @@ struct Watcher {
     /// What was seen of the window last.
     bells: u64,
     silences: u64,
+    /// Whether tmux may be waiting for somebody who heard of a silence: it tells of no
+    /// other one until then.
+    is_waited_for: bool,
     is_held: bool,
     /// Looks to come, and why.
     looks: VecDeque<Instant>,
@@ -75,6 +78,7 @@ pub(super) async fn watch(
         events,
         bells: 0,
         silences: 0,
+        is_waited_for: false,
         is_held: false,
         looks: VecDeque::new(),
         why: Evidence::new(Source::Screen, ""),
@@ -146,6 +150,8 @@ impl Watcher {
         self.life.clone_from(&life.window.life);
         self.bells = life.window.bells;
         self.silences = life.window.silences;
+        // It may have been silent before anybody watched.
+        self.is_waited_for = true;
         self.looks.clear();
         self.is_missing = false;
         self.ready_since = None;
@@ -210,18 +216,19 @@ impl Watcher {
         }
         if window.silences > self.silences {
             self.silences = window.silences;
+            self.is_waited_for = true;
             let secs = self.shared.spec.silent.as_secs();
-            {
-                let mut session = self.shared.session();
-                let is_quiet = session.moved.elapsed() >= self.shared.spec.silent / 2;
-                if session.turns.is_busy && session.live.is_none() && is_quiet {
-                    let detail = format!("silence {} of this window", window.silences);
-                    session.tell(What::Silent { secs }, Evidence::new(Source::Bell, detail));
-                }
+            let mut session = self.shared.session();
+            let is_quiet = session.moved.elapsed() >= self.shared.spec.silent / 2;
+            if session.turns.is_busy && session.live.is_none() && is_quiet {
+                let detail = format!("silence {} of this window", window.silences);
+                session.tell(What::Silent { secs }, Evidence::new(Source::Bell, detail));
             }
-            // Else tmux would not tell of the next one. One that fails is tried
-            // again then.
-            let _ = self.shared.tmux.clear_alerts(&self.shared.at).await;
+        }
+        if self.is_waited_for {
+            // One that fails is tried again in the next round.
+            let heard = self.shared.tmux.clear_alerts(&self.shared.at).await;
+            self.is_waited_for = heard.is_err();
         }
     }
 

