@@ -23,9 +23,15 @@ use {
     std::time::{Duration, Instant},
 };
 
-/// How long a sweep goes on before it leaves the rest to the next one.
+/// How long a sweep goes on in which nothing ends, before it leaves the rest to the
+/// next one: what was killed ends at once, and on a busy machine a while later.
 #[cfg(target_os = "linux")]
-const SWEEP_FOR: Duration = Duration::from_secs(1);
+const SWEEP_FOR: Duration = Duration::from_secs(5);
+
+/// How long it goes on at most, where there are always more to end: some hundreds take
+/// twenty seconds on a machine that does much else.
+#[cfg(target_os = "linux")]
+const SWEEP_AT_MOST: Duration = Duration::from_secs(60);
 
 /// How long one killed orphan is waited for before the next is looked at.
 #[cfg(target_os = "linux")]
@@ -166,22 +172,30 @@ impl Register {
     /// an orphan costs does not grow with what else runs.
     fn sweep(&self) -> Swept {
         let mut swept = Swept::default();
-        let give_up = Instant::now() + SWEEP_FOR;
+        let begun = Instant::now();
+        let mut give_up = begun + SWEEP_FOR;
         loop {
-            let orphans = self.orphans();
-            for orphan in &orphans {
-                kill(*orphan);
-            }
+            let orphans: Vec<(Process, bool)> =
+                self.orphans().into_iter().map(|o| (o, kill(o))).collect();
+            let before = swept.ended;
+            let mut hopeless = true;
             swept.left.clear();
-            for orphan in &orphans {
-                if reap(*orphan, give_up) {
+            for (orphan, killed) in orphans {
+                if reap(orphan, give_up) {
                     swept.ended += 1;
                 } else {
+                    // One that may not be killed is another user's.
+                    hopeless &= !killed;
                     swept.left.push(orphan.pid);
                 }
             }
-            let hopeless = swept.left.len() == orphans.len();
-            if hopeless || Instant::now() > give_up {
+            let now = Instant::now();
+            if swept.ended > before {
+                give_up = (now + SWEEP_FOR).min(begun + SWEEP_AT_MOST);
+            } else if hopeless {
+                return swept;
+            }
+            if now > give_up {
                 return swept;
             }
         }
@@ -211,15 +225,15 @@ impl Register {
 }
 
 /// Kills an orphan, and its whole group in one step: who forks within it does
-/// not get away.
+/// not get away. Whether the orphan itself may be killed.
 #[cfg(target_os = "linux")]
-fn kill(orphan: Process) {
-    let _ = orphan.signal(Signal::KILL);
+fn kill(orphan: Process) -> bool {
+    let killed = orphan.signal(Signal::KILL).is_ok();
     // It is ours to wait for and was not, so it keeps its number and its group.
     // Another session than ours holds nothing but what a command started:
     // sessions are made, never entered.
     let Ok(stat) = Stat::of(orphan.pid) else {
-        return;
+        return killed;
     };
     if stat.process == orphan
         && !is_in_own_session(&stat)
@@ -227,6 +241,7 @@ fn kill(orphan: Process) {
     {
         let _ = kill_process_group(group, Signal::KILL);
     }
+    killed
 }
 
 /// Takes a killed child off the process table; `false` if it does not end.
