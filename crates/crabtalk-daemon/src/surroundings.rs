@@ -227,7 +227,10 @@ mod tests {
     #[test]
     fn what_changed_just_now_is_read_by_every_run() {
         let world = World::new();
-        world.around.look(&world.at("home/repo"), SystemTime::now());
+        // The moment of the change, however long it took to come here.
+        let instructions = fs::metadata(world.at("home/repo/AGENTS.md")).unwrap();
+        let begun = instructions.modified().unwrap();
+        world.around.look(&world.at("home/repo"), begun);
         assert!(!world.known());
     }
 

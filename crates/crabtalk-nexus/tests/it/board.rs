@@ -135,10 +135,11 @@ async fn a_terminal_is_resized_and_what_agents_say_drives_none() {
         let tmux = Tmux::open(
             &folder,
             &home,
-            "sleep 1; NO_COLOR=1 NEXUS monitor",
+            "read begin; NO_COLOR=1 NEXUS monitor",
             (80, 24),
         );
         tmux.record(&bytes);
+        tmux.key("Enter");
         tmux.shows(&["›BUILDER", "IDLE"]).await;
         tmux.resize(40, 12);
         tmux.shows(&["›BUILDER", "l look · s send"]).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// Until something has to be seen, on a crowded machine, too.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(240);
 
 /// Between two looks at the screen, each of which is a program of its own.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
