@@ -127,13 +127,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_own_listener_is_ours_and_a_free_port_nobodys() {
+    fn an_own_listener_is_ours_and_a_closed_port_nobodys() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         assert_eq!(of(port), Listener::Ours);
         assert_eq!(process(port), Some(std::process::id()));
-        drop(listener);
-        assert_eq!(of(port), Listener::Nobody);
+        let closed = crabtalk_testkit::ports::Closed::new();
+        assert_eq!(of(closed.address().port()), Listener::Nobody);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod ends;
 pub mod fake_agent;
 pub mod fuzz;
 pub mod model;
+pub mod ports;
 pub mod scripted;
 pub mod store;
 pub mod terminal;

@@ -240,10 +240,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_says_so() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let gone = listener.local_addr().expect("bound");
-        drop(listener);
-        let error = reached(vec![gone]).await.expect_err("nobody listens");
+        let gone = crabtalk_testkit::ports::Closed::new();
+        let error = reached(vec![gone.address()])
+            .await
+            .expect_err("nobody listens");
         assert!(chain(&*error).contains("refused"), "{error}");
     }
 }

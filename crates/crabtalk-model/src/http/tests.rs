@@ -1,4 +1,5 @@
 use super::*;
+use crabtalk_testkit::ports::Closed;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::sync::Mutex;
@@ -249,11 +250,9 @@ async fn a_spare_that_died_unnoticed_costs_nobody_an_answer() {
 
 #[tokio::test]
 async fn a_spare_that_cannot_be_made_leaves_the_error_to_the_request() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let gone = listener.local_addr().expect("bound");
-    drop(listener);
+    let gone = Closed::new();
     let client = client(NEAR.0, Proxies::default());
-    let address = format!("http://{gone}/");
+    let address = format!("http://{}/", gone.address());
     expect(&client, &address);
     let failure = get(&client, &address).await;
     assert!(matches!(failure, Err(Failure::Connect(_))), "{failure:?}");

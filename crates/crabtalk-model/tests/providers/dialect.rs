@@ -150,6 +150,7 @@ pub(crate) fn up_to(reply: &Reply, text: &str) -> usize {
         Action::Head { .. }
         | Action::Dribble(_)
         | Action::Flood(_)
+        | Action::FloodHeld(_)
         | Action::Raw(_)
         | Action::RawFlood(_)
         | Action::SleepMs(_)

@@ -9,7 +9,6 @@ use crabtalk_domain::model::{Chunk, ErrorKind, Model, StopReason};
 use crabtalk_model::{Kind, ModelConfig, ProviderConfig, Registry, Secret};
 use crabtalk_testkit::tools::skipped;
 use futures_util::StreamExt;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Stdio;
 use tokio::process::{Child, Command};
@@ -45,10 +44,7 @@ struct Proxy {
 
 impl Proxy {
     async fn start(program: &Path, folder: &Path) -> Self {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| listener.local_addr())
-            .expect("loopback has a free port")
-            .port();
+        let port = crabtalk_testkit::ports::free();
         let config = folder.join("config.yaml");
         let text = CONFIG.replace("SAID", SAID).replace("KEY", KEY);
         std::fs::write(&config, text).expect("the folder can be written");

@@ -156,6 +156,17 @@ impl Connection {
                         self.body(framing, piece.as_bytes()).await?;
                     }
                 }
+                Action::FloodHeld(text) => {
+                    let piece = enough_of(&text);
+                    let state = self.state.clone();
+                    loop {
+                        if let Ok(released) = state.release.try_acquire() {
+                            released.forget();
+                            break;
+                        }
+                        self.body(framing, piece.as_bytes()).await?;
+                    }
+                }
                 Action::RawFlood(text) => {
                     let piece = enough_of(&text);
                     loop {
@@ -249,7 +260,8 @@ fn needs_head(action: &Action) -> bool {
         | Action::Body(_)
         | Action::Bytes(_)
         | Action::Dribble(_)
-        | Action::Flood(_) => true,
+        | Action::Flood(_)
+        | Action::FloodHeld(_) => true,
         Action::Head { .. }
         | Action::Raw(_)
         | Action::RawFlood(_)

@@ -43,6 +43,8 @@ pub enum Action {
     /// Sends this piece of the body again and again, as fast as the client
     /// takes it, until the client goes.
     Flood(String),
+    /// The same until it is released.
+    FloodHeld(String),
     /// Sends this past all framing.
     Raw(String),
     /// The same again and again, until the client goes.
@@ -146,6 +148,7 @@ impl Reply {
             Action::Head { .. }
             | Action::Dribble(_)
             | Action::Flood(_)
+            | Action::FloodHeld(_)
             | Action::Raw(_)
             | Action::RawFlood(_)
             | Action::SleepMs(_)

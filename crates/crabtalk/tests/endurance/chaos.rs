@@ -82,7 +82,7 @@ const NO_LESS: usize = 4;
 
 /// How long the daemon may take to find everybody again, and to let go of what it
 /// needs no more.
-const SETTLE: Duration = Duration::from_secs(90);
+const SETTLE: Duration = Duration::from_secs(240);
 
 /// Between two looks at a state that nobody announces.
 const LOOK: Duration = Duration::from_millis(100);

@@ -174,7 +174,7 @@ async fn an_acknowledged_event_outlives_a_crash_and_fires_once() {
     let daemon = env.daemon().await;
     let one = subscribe(&env, "job", "crab", false).await;
     // The first occupies the conversation; the others wait.
-    publish(&env, "job", "/slow 2000 one two three four five six")
+    publish(&env, "job", "/slow 60000 one two three four five six")
         .await
         .unwrap();
     for at in 1..EVENTS {
@@ -217,7 +217,8 @@ async fn a_storm_is_refused_before_it_is_too_much() {
     for at in 0..1100 {
         let request = PublishEventMsg {
             source: format!("storm:{at}"),
-            payload: "/slow 5000 a b c d e f g h".into(),
+            // None of them ends here: it would make room for another.
+            payload: "/slow 60000 a b c d e f g h".into(),
         };
         match connection.publish_event(request).await {
             Ok(()) => {}

@@ -155,6 +155,8 @@ async fn json_is_one_value_on_a_line() {
     let question = "/tool bash {\"command\":\"echo hi\"}";
     let events = json_lines(&env.run(&["ask", "--json", question]).await.ok());
     let mut types: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
+    // Told once the command has run for a moment, which on a slow machine it does.
+    types.retain(|kind| *kind != "tool_progress");
     types.dedup();
     assert_eq!(
         types,

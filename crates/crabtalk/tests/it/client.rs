@@ -4,13 +4,14 @@
 #[expect(dead_code, reason = "its `main` is for people")]
 mod example;
 
-use crate::rig::{CRABTALK, ModelServer, Relay, TestEnv, eventually, within};
+use crate::rig::{CRABTALK, ModelServer, Relay, TestEnv, within};
 use crabtalk_client::{
     AttachMsg, Client, Endpoint, Error, GetStats, KillMsg, Replied, ReplyToAsk, RunNews, Starter,
     StreamMsg, SubscribeEvents, WatchNews, stream_event::Event,
 };
 use crabtalk_testkit::scripted::{Action, Script, openai};
 use futures_util::{Stream, StreamExt};
+use serde_json::Value;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -189,7 +190,13 @@ async fn a_watcher_goes_on_over_lost_connections_and_notices_a_new_daemon() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
     let relay = Relay::start(&env);
-    let mut watch = client(relay.home()).watch(SubscribeEvents::default());
+    // Who comes from another life is told so, which is when the subscription stands.
+    let mut watch = client(relay.home()).watch(SubscribeEvents {
+        life: "another".into(),
+        ..SubscribeEvents::default()
+    });
+    let is_new = |news: &WatchNews| matches!(news, WatchNews::Restarted { .. });
+    until(&mut watch, "the subscription", is_new).await;
     let direct = client(&env.home);
     let is_done = |news: &WatchNews| matches!(news, WatchNews::Event(event) if event.kind == 5);
     let run = async |content: &str| {
@@ -199,15 +206,7 @@ async fn a_watcher_goes_on_over_lost_connections_and_notices_a_new_daemon() {
             .collect::<Vec<_>>()
             .await
     };
-    // The subscription stands when it tells of something.
-    let (first, ()) = tokio::join!(until(&mut watch, "a run", is_done), async {
-        eventually("a connection of the watcher", async || {
-            let stats = direct.call(GetStats::default()).await.unwrap();
-            (stats.connections >= 2).then_some(())
-        })
-        .await;
-        run("one").await;
-    });
+    let (first, _) = tokio::join!(until(&mut watch, "a run", is_done), run("one"));
     let last = |news: &[WatchNews]| match news.last() {
         Some(WatchNews::Event(event)) => event.seq,
         other => panic!("{other:?}"),
@@ -223,7 +222,6 @@ async fn a_watcher_goes_on_over_lost_connections_and_notices_a_new_daemon() {
     assert_eq!(event.seq, last(&first) + 1);
     daemon.terminate().await;
     let _daemon = env.daemon().await;
-    let is_new = |news: &WatchNews| matches!(news, WatchNews::Restarted { .. });
     until(&mut watch, "the new daemon", is_new).await;
 }
 
@@ -239,31 +237,36 @@ async fn the_events_command_follows_over_a_lost_connection() {
     command.stdout(Stdio::piped());
     let mut events = command.spawn().unwrap();
     let mut lines = BufReader::new(events.stdout.take().unwrap()).lines();
-    let mut until = async |kind: &str| {
-        let wanted = format!("\"type\":\"{kind}\"");
+    let mut until = async |kind: &str, run: Option<u64>| {
         within(kind, async {
             loop {
                 let line = lines.next_line().await.unwrap().expect("it goes on");
-                if line.contains(&wanted) {
-                    return line;
+                let said: Value = serde_json::from_str(&line).unwrap();
+                if said["type"] == kind && run.is_none_or(|run| said["run"] == run) {
+                    return said;
                 }
             }
         })
         .await
     };
-    let direct = client(&env.home);
-    eventually("a connection of the watcher", async || {
-        let stats = direct.call(GetStats::default()).await.unwrap();
-        (stats.connections >= 2).then_some(())
-    })
-    .await;
-    env.run(&["ask", "one"]).await.ok();
-    until("done").await;
+    // Nobody says when a watch has begun: there are runs until it sees the end of one.
+    let asking = async {
+        loop {
+            env.run(&["ask", "one"]).await.ok();
+        }
+    };
+    tokio::select! {
+        _ = until("done", None) => {}
+        () = asking => {}
+    }
     relay.cut();
-    env.run(&["ask", "two"]).await.ok();
-    until("lost").await;
-    let back = until("back").await;
-    assert!(back.contains("\"missed\":0"), "{back}");
-    until("run_started").await;
-    until("done").await;
+    let events = env.run(&["ask", "--json", "two"]).await.ok();
+    let start: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
+    let run = start["run"].as_u64();
+    assert!(run.is_some(), "{start}");
+    until("lost", None).await;
+    let back = until("back", None).await;
+    assert_eq!(back["missed"], 0, "{back}");
+    until("run_started", run).await;
+    until("done", run).await;
 }

@@ -9,7 +9,7 @@ mod silent;
 mod two;
 mod words;
 
-use crate::rig::{Daemon, TestEnv};
+use crate::rig::{Daemon, ModelServer, TestEnv};
 use crabtalk_client::{
     Address, Client, CreateTokenMsg, Endpoint, Fingerprint, ListTokensMsg, NewToken, Remote,
 };
@@ -29,6 +29,14 @@ impl Elsewhere {
     pub(crate) async fn with(config: &str) -> Self {
         let env = TestEnv::new();
         env.config(config);
+        Self::of(env).await
+    }
+
+    /// The same, with a model that is scripted.
+    pub(crate) async fn speaking(model: &ModelServer, config: &str) -> Self {
+        let env = TestEnv::with_model(model);
+        let text = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
+        env.config(&format!("{text}\n{config}"));
         Self::of(env).await
     }
 

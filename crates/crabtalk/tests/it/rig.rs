@@ -19,6 +19,6 @@ pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
 pub(crate) use relay::Relay;
-pub(crate) use tmux::Tmux;
+pub(crate) use tmux::{OVER, Tmux};
 pub(crate) use wait::{eventually, within};
 pub(crate) use weather::{Chance, Network, Weather};

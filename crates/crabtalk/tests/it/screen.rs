@@ -1,6 +1,8 @@
 //! The chat's screen, typed into and looked at (OPS-1).
 
-use crate::rig::{ModelServer, TestEnv, Tmux, entries, eventually, has_tools, skip, stream_to_end};
+use crate::rig::{
+    ModelServer, OVER, TestEnv, Tmux, entries, eventually, has_tools, skip, stream_to_end,
+};
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
 use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
 use futures_util::StreamExt;
@@ -46,7 +48,7 @@ async fn an_answer_streams_as_markdown_at_every_size_and_stays() {
         terminal.shows(IDLE, 1).await;
         terminal.types("good day");
         terminal.shows("The end.", 1).await;
-        terminal.shows("scripted \u{b7}", 1).await;
+        terminal.shows(OVER, 1).await;
         terminal.key("C-d");
         let screen = terminal.shows("ended with 0", 1).await;
         assert!(
@@ -100,7 +102,7 @@ async fn a_terminal_that_is_resized_in_mid_stream_shows_all_of_it_once() {
         terminal.key("BSpace");
         model.release().await;
         terminal.shows("after it.", times).await;
-        terminal.shows("scripted \u{b7}", times).await;
+        terminal.shows(OVER, times).await;
     }
     terminal.key("C-d");
     let screen = terminal.shows("ended with 0", 1).await;
@@ -157,7 +159,7 @@ async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
         "{places:?}\n{screen}"
     );
     // What is typed before the end would steer.
-    terminal.shows("scripted \u{b7}", 2).await;
+    terminal.shows(OVER, 2).await;
     terminal.types("once more");
     terminal.shows("It begins", 1).await;
     terminal.key("Escape");
@@ -349,11 +351,7 @@ async fn what_a_command_says_is_shown_while_it_runs() {
         let terminal = Tmux::sized(&env, CHAT, columns, rows);
         terminal.shows(IDLE, 1).await;
         terminal.types("go");
-        let screen = terminal.shows("  the last line", 1).await;
-        assert!(
-            screen.contains("\n  99\n  100\n  the last line\n"),
-            "{screen}"
-        );
+        let screen = terminal.shows("\n  99\n  100\n  the last line\n", 1).await;
         assert!(!screen.contains("\n  98\n"), "it folds: {screen}");
         env.shell("echo open > gate").await;
         let screen = terminal.shows("It ended.", 1).await;
@@ -376,6 +374,7 @@ async fn guests_and_other_clients_are_shown_in_the_conversation() {
     terminal.shows(IDLE, 1).await;
     terminal.types("good day");
     terminal.shows("told me: good day", 1).await;
+    terminal.shows(OVER, 1).await;
     // The first words of a name complete it.
     terminal.types_half("@rev");
     terminal.shows("a guest answers once", 1).await;
@@ -462,6 +461,7 @@ async fn what_is_said_to_a_daemon_that_died_starts_another_and_is_answered() {
     terminal.shows(IDLE, 1).await;
     terminal.types("good day");
     terminal.shows("told me: good day", 1).await;
+    terminal.shows(OVER, 1).await;
     // While nothing runs.
     daemon.kill().await;
     terminal.shows("disconnected", 1).await;
@@ -507,6 +507,7 @@ async fn commands_are_the_persons_own() {
     terminal.shows("ended with 0; the agent sees it", 1).await;
     terminal.types("look at @notes.txt");
     terminal.shows("I see both.", 1).await;
+    terminal.shows(OVER, 1).await;
     terminal.types("/new");
     terminal.shows("put away as", 1).await;
     terminal.key("C-g");
@@ -682,7 +683,7 @@ async fn every_command_of_the_help_answers() {
     terminal.shows(IDLE, 1).await;
     terminal.types("good day");
     terminal.shows("told me: good day", 1).await;
-    terminal.shows("offline \u{b7}", 1).await;
+    terminal.shows(OVER, 1).await;
     for (command, answer) in [
         ("/model", "built-in demonstration answers;"),
         ("/agent", "You talk to crab"),

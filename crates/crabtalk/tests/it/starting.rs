@@ -3,7 +3,7 @@
 
 use crate::rig::{ModelServer, TestEnv, can_trace, eventually, has_tools, skip, stream_to_end};
 use crabtalk_proto::{Client, Ping, StreamMsg};
-use crabtalk_testkit::scripted::{Format, Script, openai};
+use crabtalk_testkit::scripted::{Script, openai};
 
 /// Threads that exist before a daemon is ready: one that reads what the start
 /// needs, two for files, one for syncs.
@@ -116,8 +116,7 @@ async fn a_turn_asks_the_disk_once_whether_all_is_as_it_was() {
     if !can_trace() {
         return skip(this, "no process may be traced here");
     }
-    let model =
-        ModelServer::start(Script::new(Format::OpenAi, vec![openai::text("ok"); 200])).await;
+    let model = ModelServer::start(Script::openai([openai::text("ok")]).repeating()).await;
     let env = TestEnv::with_model(&model);
     let config = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
     // A sync that is through wakes the runtime as well.

@@ -1,11 +1,12 @@
 //! Watchers who lost the connection, and take up where they were (WIRE-8).
 
-use crate::rig::{TestEnv, eventually, stream_to_end, within};
+use crate::rig::{TestEnv, stream_to_end, within};
 use crabtalk_proto::{
     AgentEventKind as Kind, AgentEventMsg, AttachMsg, Client, StreamMsg, SubscribeEvents,
     stream_event,
 };
 use futures_util::StreamExt;
+use tokio::sync::Notify;
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -24,6 +25,15 @@ fn after(seq: u64, life: &str) -> SubscribeEvents {
 
 /// What a subscription gives up to the end of a run.
 async fn to_end(env: &TestEnv, request: SubscribeEvents) -> Vec<AgentEventMsg> {
+    to_end_from(env, request, &Notify::new()).await
+}
+
+/// The same, where somebody waits for its begin.
+async fn to_end_from(
+    env: &TestEnv,
+    request: SubscribeEvents,
+    stands: &Notify,
+) -> Vec<AgentEventMsg> {
     let mut connection = env.connect().await;
     let mut events = std::pin::pin!(connection.subscribe_events(request));
     let mut seen = Vec::new();
@@ -32,6 +42,7 @@ async fn to_end(env: &TestEnv, request: SubscribeEvents) -> Vec<AgentEventMsg> {
             let event = events.next().await.unwrap().unwrap();
             let is_end = event.kind() == Kind::Done;
             seen.push(event);
+            stands.notify_one();
             if is_end {
                 return;
             }
@@ -45,14 +56,9 @@ async fn to_end(env: &TestEnv, request: SubscribeEvents) -> Vec<AgentEventMsg> {
 async fn who_comes_back_gets_what_came_meanwhile_and_who_was_away_too_long_a_number() {
     let env = TestEnv::new();
     let daemon = env.daemon().await;
-    let (seen, _) = tokio::join!(to_end(&env, after(0, "")), async {
-        // Once the subscription stands.
-        eventually("a subscription", async || {
-            let stats = env.run(&["stats", "--json"]).await.ok();
-            let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
-            (stats["connections"].as_u64() >= Some(2)).then_some(())
-        })
-        .await;
+    let stands = Notify::new();
+    let (seen, _) = tokio::join!(to_end_from(&env, after(0, ""), &stands), async {
+        within("a subscription", stands.notified()).await;
         stream_to_end(&env, say("one")).await
     });
     assert_eq!((seen[0].kind(), seen[0].seq), (Kind::Subscribed, 0));

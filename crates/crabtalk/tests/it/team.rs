@@ -10,6 +10,9 @@ use futures_util::StreamExt;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Far beyond what anything here takes: it ends what would never end.
+const PATIENCE: Duration = Duration::from_secs(240);
+
 /// The tmux server of a test; it ends with it.
 pub(crate) struct Server(pub(crate) std::path::PathBuf);
 
@@ -60,7 +63,7 @@ impl Chat {
                 }
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(40), wait).await;
+        let waited = tokio::time::timeout(PATIENCE, wait).await;
         let Ok(Some(found)) = waited else {
             panic!("no {name}:\n{}", self.port.look().await.unwrap().text);
         };

@@ -170,7 +170,11 @@ async fn prometheus_own_reader_takes_the_page() {
         return;
     };
     env.run(&["ask", "hello"]).await.ok();
-    let text = page(&program).await;
+    let text = eventually("the daemon to be seen", async || {
+        let page = page(&program).await;
+        page.contains("\ncrabtalk_up 1\n").then_some(page)
+    })
+    .await;
     let mut reader = env.program(python);
     reader.args(["-c", READ]);
     let names = crate::rig::run_to_end(reader, Some(&text)).await.ok();

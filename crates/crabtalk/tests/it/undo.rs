@@ -2,7 +2,7 @@
 //! elsewhere.
 
 use crate::remote::{Elsewhere, PLAIN, token};
-use crate::rig::{ModelServer, TestEnv, Tmux, has_tools};
+use crate::rig::{ModelServer, OVER, TestEnv, Tmux, has_tools};
 use crabtalk_client::Client;
 use crabtalk_proto::{ListChangesMsg, SendMsg, UndoMsg};
 use crabtalk_testkit::scripted::{Script, openai};
@@ -52,7 +52,7 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
         .await;
     terminal.types("go");
     terminal.shows("Both are done.", 1).await;
-    terminal.shows("scripted \u{b7}", 1).await;
+    terminal.shows(OVER, 1).await;
     terminal.types("/diff");
     let screen = terminal.shows("run 1 changed 2 files", 1).await;
     let screen = match screen.contains("1 + new") {
@@ -64,7 +64,7 @@ async fn the_chat_shows_what_a_run_changed_and_puts_it_back() {
 
     terminal.types("and");
     terminal.shows("It is written.", 1).await;
-    terminal.shows("scripted \u{b7}", 2).await;
+    terminal.shows(OVER, 2).await;
     terminal.types("/undo 1");
     let screen = terminal.shows("`/undo partly`", 1).await;
     assert!(screen.contains("stays: it was changed since"), "{screen}");

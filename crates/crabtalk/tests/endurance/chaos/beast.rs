@@ -24,7 +24,7 @@ const AWAY_MS: u64 = 3_000;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How long a component may take to announce itself, on a busy machine too.
-const START_DEADLINE: Duration = Duration::from_secs(60);
+const START_DEADLINE: Duration = Duration::from_secs(240);
 
 /// What happened, and how often.
 #[derive(Debug, Default)]

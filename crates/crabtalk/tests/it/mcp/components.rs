@@ -101,9 +101,7 @@ async fn stale_and_hostile_port_files_are_named_and_harm_nobody() {
     allowing(&env);
     let run = env.home.join("run");
     fs::create_dir_all(&run).unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let dead = free.local_addr().unwrap().port();
-    drop(free);
+    let dead = crabtalk_testkit::ports::Closed::new();
     // One that takes connections and says nothing, and one that talks nonsense.
     let hangs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nonsense = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -116,7 +114,7 @@ async fn stale_and_hostile_port_files_are_named_and_harm_nobody() {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\nnonsense!");
         }
     });
-    fs::write(run.join("stale.port"), dead.to_string()).unwrap();
+    fs::write(run.join("stale.port"), dead.address().port().to_string()).unwrap();
     fs::write(run.join("garbage.port"), "not a port").unwrap();
     fs::write(run.join("huge.port"), "1".repeat(1 << 20)).unwrap();
     fs::write(

@@ -112,10 +112,7 @@ async fn every_tool_of_the_protocols_test_server_is_called_over_http() {
     };
     let env = TestEnv::new();
     super::allowing(&env);
-    let port = {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap().port()
-    };
+    let port = crabtalk_testkit::ports::free();
     let mut command = env.program(&node);
     command
         .args([program.as_str(), "streamableHttp"])

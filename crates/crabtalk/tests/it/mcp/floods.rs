@@ -121,8 +121,7 @@ async fn a_crowd_of_calls_reaches_a_server_at_once_and_leaves_room_for_a_sign_of
             (server.counts.pings.load(Ordering::Relaxed) >= pings + 2).then_some(())
         })
         .await;
-        let known = components(&env).await;
-        assert_eq!(known[0].state, "connected", "{known:?}");
+        comes_to_be(&env, "slow", "connected").await;
         go.add_permits(1000);
     };
     let (ended, ()) = tokio::join!(crowd, looks);
@@ -156,8 +155,12 @@ async fn a_server_that_answers_no_ping_has_one_of_them_at_a_time() {
     })
     .await;
     server.counts.is_silent.store(false, Ordering::Relaxed);
-    comes_to_be(&env, "mute", "connected").await;
-    assert_eq!(call(&env, "mute__t", json!({})).await.output, "called");
+    // On a slow machine an answer may take longer than the time of a ping even so.
+    eventually("an answer", async || {
+        let answered = call(&env, "mute__t", json!({})).await;
+        (answered.output == "called").then_some(())
+    })
+    .await;
 }
 
 /// Events of a stream, and then the answer to the call.

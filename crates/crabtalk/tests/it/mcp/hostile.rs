@@ -99,8 +99,12 @@ async fn a_million_tools_are_as_many_as_the_limit_or_none() {
     // Those of the second page are there twice, and each name is taken once.
     assert!((300..=512).contains(&known.tool_count), "{known:?}");
     assert!(with_error(&env, "whole").await.tool_count == 0);
-    let endless = with_error(&env, "nothing").await;
-    assert!(endless.error.contains("pages"), "{endless:?}");
+    // On a slow machine they may take longer than a list may, and are tried again.
+    eventually("too many pages", async || {
+        let endless = with_error(&env, "nothing").await;
+        endless.error.contains("pages").then_some(())
+    })
+    .await;
     eventually("the log", async || {
         daemon
             .stderr()

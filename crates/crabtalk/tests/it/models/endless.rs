@@ -13,13 +13,23 @@ use std::cell::Cell;
 /// What ten models that never stop may cost the daemon.
 const MAX_RSS: u64 = 100 << 20;
 
-/// Pings that are answered while all of ten answers are under way, at least. Were one
-/// of them never interrupted, they would not be under way together.
+/// Pings that are answered while all of ten answers are under way. Were one of them
+/// never interrupted, they would not be under way together.
 const MANY_PINGS: usize = 3;
 
 /// An answer that repeats an event until nobody listens.
 fn endless(event: &str) -> Reply {
     Reply::new([Action::Flood(format!("data: {event}\n\n"))])
+}
+
+/// An answer that goes on letter by letter until it is released, and then in long
+/// pieces. Of letters as many fit under the limit as take some minutes to read.
+fn held(long: &str) -> Reply {
+    let letter = openai::delta(&json!({"content": "x"}));
+    Reply::new([
+        Action::FloodHeld(format!("data: {letter}\n\n")),
+        flood(long),
+    ])
 }
 
 fn words() -> String {
@@ -35,7 +45,7 @@ async fn env(server: &ModelServer, more: &str) -> TestEnv {
 
 #[tokio::test]
 async fn ten_models_that_never_stop_cost_little_memory_and_nobodys_time() {
-    let server = ModelServer::start(Script::openai([endless(&words())]).repeating()).await;
+    let server = ModelServer::start(Script::openai([held(&words())]).repeating()).await;
     let env = env(&server, "").await;
     let _daemon = env.daemon().await;
     let senders: Vec<String> = (0..10).map(|n| format!("user/{n}")).collect();
@@ -58,12 +68,19 @@ async fn ten_models_that_never_stop_cost_little_memory_and_nobodys_time() {
     };
     let runs = senders.iter().map(|sender| follow(sender));
     let mut connection = env.connect().await;
-    let mut pings = 0;
+    let (mut pings, mut released) = (0, 0);
     let all_speak = || (begun.get(), ended.get()) == (10, 0);
     let mut looked = async || {
         let before = all_speak();
         connection.ping(Ping::default()).await.unwrap();
         pings += usize::from(before && all_speak());
+        if pings == MANY_PINGS {
+            // They may come to their limit now.
+            while released < senders.len() {
+                server.release().await;
+                released += 1;
+            }
+        }
         let stats = connection.get_stats(GetStats::default()).await.unwrap();
         assert!(stats.rss_bytes < MAX_RSS, "{} MiB", stats.rss_bytes >> 20);
     };
@@ -82,6 +99,7 @@ async fn ten_models_that_never_stop_cost_little_memory_and_nobodys_time() {
     })
     .await;
     assert!(pings >= MANY_PINGS, "{pings} pings were answered meanwhile");
+    assert_eq!(released, senders.len());
     for events in ended {
         let end = end_of(&events);
         assert_eq!(end.code, 422, "{end:?}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long another one may have git's lock.
-const LOCKED: Duration = Duration::from_secs(20);
+const LOCKED: Duration = Duration::from_secs(240);
 
 /// What its context holds when it has to be compressed.
 const MANY_TOKENS: u64 = 70_000;

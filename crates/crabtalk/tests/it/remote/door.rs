@@ -1,12 +1,13 @@
 //! Who comes in, and who does not.
 
 use super::{Elsewhere, PLAIN, TLS, client_at, token};
-use crate::rig::{TestEnv, eventually, within};
+use crate::rig::{ModelServer, TestEnv, eventually, within};
 use crabtalk_client::{
     AttachMsg, Error, GetStats, ListTokensMsg, NewToken, RemoveTokenMsg, RunNews, StreamMsg,
     stream_event::Event,
 };
 use crabtalk_proto::{ClientMessage, HelloMsg, Ping, ServerMessage, codec, read_message};
+use crabtalk_testkit::scripted::{Action, Script, openai};
 use futures_util::StreamExt;
 use std::fs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -80,14 +81,15 @@ async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
 
 #[tokio::test]
 async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
-    let elsewhere = Elsewhere::with(TLS).await;
+    let mut answer = openai::pieces(&["one ", "two"]);
+    answer.actions.insert(2, Action::Stall);
+    let model = ModelServer::start(Script::openai([answer])).await;
+    let elsewhere = Elsewhere::speaking(&model, TLS).await;
     let phone = elsewhere.talker("phone", &[]).await;
     let other = elsewhere.talker("other", &[]).await;
     let mut idle = phone.connect().await.unwrap();
     let mut kept = other.connect().await.unwrap();
-    let mut run = phone.stream(say(
-        "/slow 200 one two three four five six seven eight nine ten",
-    ));
+    let mut run = phone.stream(say("count"));
     loop {
         let news = within("the first word", run.next()).await.unwrap().unwrap();
         if let RunNews::Event(event) = news
@@ -125,32 +127,44 @@ async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
         ..AttachMsg::default()
     };
     let mut attached = elsewhere.owner().attach(attach);
-    let mut last = None;
+    let (mut said, mut last) = (String::new(), None);
     while let Some(news) = within("its end", attached.next()).await {
-        if let RunNews::Event(event) = news.unwrap() {
-            last = event.event;
+        let RunNews::Event(event) = news.unwrap() else {
+            panic!("the socket was cut")
+        };
+        if let Some(Event::Chunk(chunk)) = &event.event {
+            // Its end was waited for by nobody whom the token let in.
+            if said.is_empty() {
+                model.release().await;
+            }
+            said.push_str(&chunk.content);
         }
+        last = event.event;
     }
     let Some(Event::End(end)) = last else {
         panic!("{last:?}")
     };
-    assert_eq!(end.code, 0);
+    assert_eq!((end.code, said.as_str()), (0, "one two"));
 }
 
 #[tokio::test]
 async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
-    let elsewhere = Elsewhere::with(PLAIN).await;
+    // Nobody else may have it while it is closed.
+    let listen = format!("listen = \"127.0.0.1:{}\"", crabtalk_testkit::ports::free());
+    let plain = format!("[tcp]\n{listen}\n");
+    let elsewhere = Elsewhere::with(&plain).await;
     let phone = elsewhere.talker("phone", &[]).await;
     let mut open = phone.connect().await.unwrap();
     let config = elsewhere.env.home.join("config/config.toml");
     let text = fs::read_to_string(&config).unwrap();
-    let with = |listen: &str| text.replace("listen = \"127.0.0.1:0\"", listen);
+    let address = elsewhere.address().await;
+    let with = |other: &str| text.replace(&listen, other);
     let reload = async |text: String| {
         fs::write(&config, text).unwrap();
         elsewhere.env.run(&["daemon", "reload"]).await
     };
     // A second one beside the first.
-    reload(with("listen = [\"127.0.0.1:0\", \"[::1]:0\"]"))
+    reload(with(&format!("listen = [\"{address}\", \"[::1]:0\"]")))
         .await
         .ok();
     let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
@@ -161,7 +175,7 @@ async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
     // A port that somebody else has is named, and the rest goes on.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let both = format!("listen = [\"127.0.0.1:0\", \"127.0.0.1:{port}\"]");
+    let both = format!("listen = [\"{address}\", \"127.0.0.1:{port}\"]");
     let said = reload(with(&both)).await;
     let said = format!("{}{}", said.stdout, said.stderr);
     assert!(
@@ -172,8 +186,7 @@ async fn a_reload_opens_and_closes_listeners_and_leaves_the_others_alone() {
         .await
         .unwrap();
     // None at all.
-    let address = elsewhere.address().await;
-    reload(text.replace(PLAIN, "")).await.ok();
+    reload(text.replace(&plain, "")).await.ok();
     let listed = elsewhere.owner().call(ListTokensMsg {}).await.unwrap();
     assert!(listed.listen.is_empty());
     eventually("the port to be closed", async || {

@@ -216,7 +216,7 @@ async fn on_a_disk_that_takes_nothing_what_needs_an_entry_is_refused_and_a_kill_
         .await;
     assert!(set.fails(1).contains("cannot be recorded"));
     let slow = StreamMsg {
-        content: "/slow 500 a b c d e f g h i j k l m n".into(),
+        content: "/slow 60000 a b c d e f g h".into(),
         ..StreamMsg::default()
     };
     let mut run = owner.stream(slow);

@@ -23,10 +23,7 @@ fn stalled(mut reply: Reply, at: usize) -> Reply {
 
 /// A daemon, a network before it, and another machine whose owner may act as `user`.
 async fn far(model: &ModelServer, config: &str) -> (Elsewhere, Network, TestEnv) {
-    let env = TestEnv::with_model(model);
-    let text = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
-    env.config(&format!("{text}\n{config}"));
-    let elsewhere = Elsewhere::of(env).await;
+    let elsewhere = Elsewhere::speaking(model, config).await;
     let made = elsewhere.token(token("boss", "admin", &[])).await;
     let weather = Weather {
         latency: Duration::from_millis(20),

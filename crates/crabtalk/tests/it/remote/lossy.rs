@@ -237,10 +237,7 @@ async fn asked_and_attached(
 /// A daemon that listens, and its model, which says its words at this pace.
 async fn speaking(config: &str, pace: u64) -> (ModelServer, Elsewhere, NewToken) {
     let model = ModelServer::start(Script::openai([held_back(pace)]).repeating()).await;
-    let env = TestEnv::with_model(&model);
-    let text = std::fs::read_to_string(env.home.join("config/config.toml")).unwrap();
-    env.config(&format!("{text}\n{config}"));
-    let elsewhere = Elsewhere::of(env).await;
+    let elsewhere = Elsewhere::speaking(&model, config).await;
     let made = elsewhere.token(token("phone", "talk", &[])).await;
     (model, elsewhere, made)
 }

@@ -34,10 +34,12 @@ pub(crate) fn chunks(events: &[StreamEvent]) -> String {
     text.collect()
 }
 
-/// The kinds of a stream's events, repeated ones once.
+/// The kinds of a stream's events, repeated ones once. What a command says while it
+/// runs is told once it has run for a moment, which on a slow machine each does.
 pub(crate) fn kinds(events: &[StreamEvent]) -> String {
     let mut kinds: Vec<String> = events
         .iter()
+        .filter(|event| !matches!(event.event, Some(Event::ToolProgress(_))))
         .map(|event| {
             let name = format!("{:?}", event.event.as_ref().unwrap());
             name.split('(').next().unwrap().to_owned()

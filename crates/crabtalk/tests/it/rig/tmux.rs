@@ -11,6 +11,10 @@ use std::time::Duration;
 /// Between two looks at the screen, each of which is a program of its own.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// What stands below each answer of the chat whose run is over: how much was read for
+/// it. The model stands there, too, and in the row of what is, from the first one on.
+pub(crate) const OVER: &str = " read, ";
+
 /// A terminal, and what is waited for in it.
 pub(crate) struct Tmux(Terminal);
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Far beyond what anything here takes, also on a machine that is crowded or that
 /// stood still for a while: it ends tests that would never end, and judges nothing.
-pub(super) const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
 /// Between two looks at a state that nobody announces.
 const LOOK_EVERY: Duration = Duration::from_millis(5);

@@ -190,7 +190,7 @@ async fn what_is_too_long_to_be_shown_is_denied_with_advice() {
 async fn nothing_is_told_of_a_path_outside_before_somebody_allowed_it() {
     let env = TestEnv::new();
     env.config("[runs]\nask_timeout_secs = 1\n");
-    let _daemon = env.daemon().await;
+    let daemon = env.daemon().await;
     let outside = env.user_home.join("private");
     fs::create_dir_all(outside.join("folder")).unwrap();
     fs::write(outside.join("file"), "secret").unwrap();
@@ -230,7 +230,10 @@ async fn nothing_is_told_of_a_path_outside_before_somebody_allowed_it() {
     }
     told.dedup();
     assert_eq!(told, ["denied: nobody answered the approval in time"]);
-    // Whoever may see it is told, once they said so.
+    // Whoever may see it is told, once they said so, for which there is time from now on.
+    daemon.terminate().await;
+    env.config("");
+    let _daemon = env.daemon().await;
     let missing = inside(outside.join("missing").to_str().unwrap());
     let result = answered(&env, "read", missing, "y", async |_| {}).await;
     assert!(result.output.contains("no such file"), "{result:?}");

@@ -1,7 +1,7 @@
 //! A short day of a team: one codex, one pi and one agent of the daemon, with a
 //! command allowed and one refused in each, one compression and one crash.
 
-use super::Server as Tmux;
+use super::{PATIENCE, Server as Tmux};
 use crate::rig::{TestEnv, eventually, has_tools, installed};
 use crabtalk_nexus::agent::State;
 use crabtalk_nexus::clock::Clock;
@@ -14,9 +14,6 @@ use crabtalk_testkit::scripted::{Reply, Script, Server, openai, responses};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Real programs start, ask, and are started again.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 const TEAM: [&str; 3] = ["CODEX", "PI", "CRAB"];
 

@@ -1,0 +1,98 @@
+//! Ports of the loopback that somebody else than the test opens, or nobody.
+//!
+//! Invariant: neither is one that the system gives out by itself, to a listener at port 0
+//! or to a connection: on a machine that runs many tests, somebody would soon have it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
+use tokio::net::TcpSocket;
+
+/// The first that is tried: below it are the usual ones of programs.
+const FIRST: u16 = 20_000;
+
+/// The first that the system gives out by itself, where it does not say.
+const GIVEN_OUT: u16 = 32_768;
+
+/// At which nobody listens for as long as this lives, and nobody can.
+#[derive(Debug)]
+pub struct Closed {
+    _socket: TcpSocket,
+    address: SocketAddr,
+}
+
+impl Closed {
+    /// One that was free.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no loopback.
+    pub fn new() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        socket.bind(any).expect("a free port");
+        Self {
+            address: socket.local_addr().expect("bound"),
+            _socket: socket,
+        }
+    }
+
+    /// Where nobody listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Default for Closed {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A port for a program that has to be told one.
+///
+/// # Panics
+///
+/// Where none is free.
+pub fn free() -> u16 {
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let given_out = range
+        .ok()
+        .and_then(|range| range.split_whitespace().next()?.parse().ok())
+        .unwrap_or(GIVEN_OUT);
+    let count = u32::from(given_out.saturating_sub(FIRST)).max(1);
+    // Another program of tests begins elsewhere.
+    let begin = std::process::id().wrapping_mul(97);
+    for _ in 0..count {
+        let tried = u32::from(TRIED.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST + u16::try_from(begin.wrapping_add(tried) % count).expect("a port");
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port of {count} is free");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+    use std::net::TcpStream;
+
+    #[test]
+    fn nobody_is_reached_at_a_closed_port_and_nobody_gets_it() {
+        let closed = Closed::new();
+        let refused = TcpStream::connect(closed.address()).expect_err("refused");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let taken = TcpListener::bind(closed.address()).expect_err("taken");
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn two_free_ports_are_two() {
+        let (one, other) = (free(), free());
+        assert_ne!(one, other);
+        let both = [one, other].map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
+        assert!(both.iter().all(Result::is_ok), "{both:?}");
+    }
+}
