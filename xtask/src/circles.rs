@@ -17,7 +17,6 @@ const WITH: &[(&str, &str)] = &[
     ("crabtalk-daemon", ""),
     ("crabtalk-mcp", ""),
     ("crabtalk-runtime", ""),
-    ("crabtalk-runtime", "gate::bash"),
 ];
 
 /// A module by the names that lead to it; the crate's root has none.

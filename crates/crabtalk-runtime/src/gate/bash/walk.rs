@@ -8,8 +8,9 @@
     reason = "what is not listed is unknown, also in a later version of the parser"
 )]
 
+use super::word::{self, Found, Word};
 use super::wrap::{self, Behind};
-use super::{FileUse, Inner, MAX_NESTING, Part, SplitCommand, word};
+use super::{FileUse, Inner, MAX_NESTING, Part, SplitCommand};
 use crate::gate::pattern::HOLE;
 use crate::gate::plain::base_name;
 use rable::{ListOperator, Node, NodeKind};
@@ -72,8 +73,20 @@ impl Walk {
         result.map(|()| walk.script.parts)
     }
 
+    /// Reads a word, and judges what it holds.
+    fn word(&mut self, node: &Node) -> Word {
+        let (word, found) = word::read(node);
+        for found in found {
+            match found {
+                Found::Command(command) => self.node(command),
+                Found::Unknown(reason) => self.unknown(reason),
+            }
+        }
+        word
+    }
+
     /// Records that something is not known.
-    pub(super) fn unknown(&mut self, reason: &str) {
+    fn unknown(&mut self, reason: &str) {
         if !self
             .script
             .parts
@@ -91,7 +104,7 @@ impl Walk {
     }
 
     /// Enters a node.
-    pub(super) fn node(&mut self, node: &Node) {
+    fn node(&mut self, node: &Node) {
         match &node.kind {
             NodeKind::Command {
                 assignments,
@@ -164,7 +177,7 @@ impl Walk {
             } => {
                 self.unknown("a loop sets a variable");
                 for word in words.iter().flatten() {
-                    word::read(word, self);
+                    self.word(word);
                 }
                 self.node(body);
                 self.redirects(redirects);
@@ -174,10 +187,10 @@ impl Walk {
                 patterns,
                 redirects,
             } => {
-                word::read(word, self);
+                self.word(word);
                 for case in patterns {
                     for pattern in &case.patterns {
-                        word::read(pattern, self);
+                        self.word(pattern);
                     }
                     if let Some(body) = &case.body {
                         self.node(body);
@@ -221,7 +234,7 @@ impl Walk {
 
     fn simple(&mut self, assignments: &[Node], words: &[Node], redirects: &[Node]) {
         let set: Vec<String> = assignments.iter().map(|n| self.assignment(n)).collect();
-        let words: Vec<String> = words.iter().map(|n| word::read(n, self).text).collect();
+        let words: Vec<String> = words.iter().map(|n| self.word(n).text).collect();
         let stdin = self.redirects(redirects);
         let part = (!words.is_empty()).then(|| self.part(&words, stdin.as_deref(), self.depth));
         let part = match (set.is_empty(), part) {
@@ -249,7 +262,7 @@ impl Walk {
             return HOLE.to_string();
         };
         if !value.contains("=(") && !value.contains('[') {
-            return word::read(node, self).text;
+            return self.word(node).text;
         }
         self.unknown("it sets an array");
         for part in parts {
@@ -361,7 +374,7 @@ impl Walk {
                     if varfd.is_some() {
                         self.unknown("a redirection sets a variable");
                     }
-                    let target = word::read(target, self);
+                    let target = self.word(target);
                     if op == "<<<" {
                         stdin = Some(target.text);
                     } else {
@@ -412,13 +425,13 @@ impl Walk {
         ) = parsed.as_deref()
             && let [_, word] = words.as_slice()
         {
-            return word::read(word, self).text;
+            return self.word(word).text;
         }
         self.unknown("a here-document is not understood");
         HOLE.to_string()
     }
 
-    fn file(&mut self, op: &str, target: word::Word) {
+    fn file(&mut self, op: &str, target: Word) {
         if matches!(op, ">&-" | "<&-") {
             return;
         }

@@ -8,9 +8,16 @@
     reason = "what is not listed is unknown, also in a later version of the parser"
 )]
 
-use super::walk::Walk;
 use crate::gate::pattern::HOLE;
 use rable::{Node, NodeKind};
+
+/// What a word holds beside its text.
+pub(super) enum Found<'a> {
+    /// A command whose output stands in it, which is judged as well.
+    Command(&'a Node),
+    /// Something that only the shell will know, and why.
+    Unknown(&'static str),
+}
 
 /// A word without its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +35,7 @@ enum Quote {
     Double,
 }
 
-struct Reader {
+struct Reader<'a> {
     text: String,
     quote: Quote,
     tilde: bool,
@@ -38,23 +45,21 @@ struct Reader {
     /// Several words, or none that can be told.
     unclear: bool,
     started: bool,
+    found: Vec<Found<'a>>,
 }
 
-/// Reads a word; commands substituted in it are judged by `walk`.
-pub(super) fn read(node: &Node, walk: &mut Walk) -> Word {
+/// Reads a word, and yields what it holds beside its text in the order in which it stands there.
+pub(super) fn read(node: &Node) -> (Word, Vec<Found<'_>>) {
     let NodeKind::Word { value, parts, .. } = &node.kind else {
-        walk.unknown("a word is not understood");
-        return Word {
-            text: HOLE.to_string(),
-            tilde: false,
-        };
+        return (unclear(), vec![Found::Unknown("a word is not understood")]);
     };
     // The command, not the beginning of a set of characters.
     if value == "[" {
-        return Word {
+        let word = Word {
             text: value.clone(),
             tilde: false,
         };
+        return (word, Vec::new());
     }
     let mut reader = Reader {
         text: String::new(),
@@ -63,20 +68,27 @@ pub(super) fn read(node: &Node, walk: &mut Walk) -> Word {
         brace: false,
         unclear: parts.is_empty() && !value.is_empty(),
         started: false,
+        found: Vec::new(),
     };
     for (i, part) in parts.iter().enumerate() {
-        reader.part(part, i + 1 == parts.len(), walk);
+        reader.part(part, i + 1 == parts.len());
     }
     if reader.unclear || reader.quote != Quote::None {
-        walk.unknown("quotes or expansions of a word are not understood");
-        return Word {
-            text: HOLE.to_string(),
-            tilde: false,
-        };
+        reader.unknown("quotes or expansions of a word are not understood");
+        return (unclear(), reader.found);
     }
-    Word {
+    let word = Word {
         text: reader.text,
         tilde: reader.tilde,
+    };
+    (word, reader.found)
+}
+
+/// A word of which nothing is known.
+fn unclear() -> Word {
+    Word {
+        text: HOLE.to_string(),
+        tilde: false,
     }
 }
 
@@ -91,8 +103,12 @@ fn is_plain(param: &str) -> bool {
     !param.is_empty() && (name || (param.len() == 1 && "@*#?!$-".contains(param)))
 }
 
-impl Reader {
-    fn part(&mut self, part: &Node, last: bool, walk: &mut Walk) {
+impl<'a> Reader<'a> {
+    fn unknown(&mut self, reason: &'static str) {
+        self.found.push(Found::Unknown(reason));
+    }
+
+    fn part(&mut self, part: &'a Node, last: bool) {
         match &part.kind {
             NodeKind::WordLiteral { value } => return self.literal(value, last),
             NodeKind::ParamExpansion {
@@ -101,17 +117,19 @@ impl Reader {
                 arg: None,
             } if is_plain(param) => {}
             NodeKind::ParamLength { param } if is_plain(param) => {}
-            NodeKind::CommandSubstitution { command, .. } => walk.node(command),
+            NodeKind::CommandSubstitution { command, .. } => {
+                self.found.push(Found::Command(command));
+            }
             NodeKind::ProcessSubstitution { command, .. } => {
-                walk.unknown("a process substitution runs beside the command");
-                walk.node(command);
+                self.unknown("a process substitution runs beside the command");
+                self.found.push(Found::Command(command));
             }
             NodeKind::BraceExpansion { .. } => self.brace = false,
             NodeKind::AnsiCQuote { .. } => {}
             NodeKind::ArithmeticExpansion {
                 expression: Some(e),
             } if is_number(e) => {}
-            _ => walk.unknown("an expansion may run or change something"),
+            _ => self.unknown("an expansion may run or change something"),
         }
         // A part within single quotes would mean that both readings differ.
         self.unclear |= self.quote == Quote::Single;
