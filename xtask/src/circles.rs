@@ -1,4 +1,4 @@
-//! No circles of imports between the files of a crate, but for a few that are known.
+//! No circles of imports between the files of a crate.
 //!
 //! Files beside each other are compared, each with all that lies below it: if one
 //! imports the other, in however many steps, the other does not import the one.
@@ -10,43 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Folders in which files import each other in circles, by crate and module: halves of
-/// one thing, as a conversation and its runs are. None is added, and one goes from here
-/// when its last circle does.
-const WITH: &[(&str, &str)] = &[
-    ("crabtalk-daemon", ""),
-    ("crabtalk-mcp", ""),
-    ("crabtalk-runtime", ""),
-];
-
 /// A module by the names that lead to it; the crate's root has none.
 type Module = Vec<String>;
 
 /// Whom a module beside others imports, by the folder that they lie in.
 type Imports = BTreeMap<Module, BTreeMap<String, BTreeSet<String>>>;
 
-/// Every circle that is not known, and every known one that is gone, one line each.
+/// Every circle, one line each.
 pub(crate) fn problems() -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
-    let mut known: BTreeSet<(&str, &str)> = WITH.iter().copied().collect();
     for member in members()? {
         let name = member.name.as_str();
         let folder = member.manifest.with_file_name("src");
         let mut files = BTreeMap::new();
         read(&folder, &Module::new(), &mut files)?;
         ensure!(!files.is_empty(), "{name} has no sources");
-        for (folder, circle) in circles(&imports(&files)) {
-            let entry = (name, folder.as_str());
-            known.retain(|known| *known != entry);
-            if !WITH.contains(&entry) {
-                found.push(format!("{name}: {circle}"));
-            }
-        }
+        found.extend(circles(&imports(&files)).map(|circle| format!("{name}: {circle}")));
     }
-    let gone = known.into_iter().map(|(name, folder)| {
-        format!("{name}: `crate::{folder}` has no circle any more; take it from the list")
-    });
-    Ok(found.into_iter().chain(gone).collect())
+    Ok(found)
 }
 
 /// The text of each module but for tests.
@@ -175,18 +156,15 @@ fn resolved(module: &Module, path: &[&str], files: &BTreeMap<Module, String>) ->
     Some(at)
 }
 
-/// Circles among modules beside each other, each with the folder that they lie in.
-fn circles(imports: &Imports) -> impl Iterator<Item = (String, String)> {
+/// Circles among modules beside each other.
+fn circles(imports: &Imports) -> impl Iterator<Item = String> {
     imports.iter().flat_map(|(folder, beside)| {
         beside.keys().filter_map(move |from| {
             let way = way_back(beside, from)?;
             // Each is told once, by its first name.
             let is_first = way.iter().all(|name| from <= name);
             let folder = folder.join("::");
-            is_first.then(|| {
-                let said = format!("a circle in `crate::{folder}`: {}", way.join(" -> "));
-                (folder, said)
-            })
+            is_first.then(|| format!("a circle in `crate::{folder}`: {}", way.join(" -> ")))
         })
     })
 }
@@ -218,11 +196,11 @@ mod tests {
             .iter()
             .map(|(name, text)| (module(name), (*text).to_owned()))
             .collect();
-        circles(&imports(&files)).map(|(_, said)| said).collect()
+        circles(&imports(&files)).collect()
     }
 
     #[test]
-    fn no_files_import_each_other_in_a_circle_that_is_not_known() {
+    fn no_files_import_each_other_in_a_circle() {
         let problems = problems().unwrap();
         assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
     }

@@ -47,7 +47,7 @@ fn main() -> anyhow::Result<()> {
             }
             writeln!(
                 std::io::stdout(),
-                "every crate imports what it may, no two share a name without a reason, and files import each other in no new circle"
+                "every crate imports what it may, no two share a name without a reason, and files import each other in no circle"
             )?;
             Ok(())
         }

@@ -56,7 +56,6 @@ const SHARED: &[(&str, &str)] = &[
         "a piece of a log, and of the audit: each is what its reader asks for",
     ),
     ("Progress", "of a tool, and of a script in a test"),
-    ("Answer", "to an ask, and of an HTTP server"),
     ("Source", "of a server, and of a connection"),
     ("Position", "in a log, and in a text"),
     (
@@ -74,7 +73,6 @@ const SHARED: &[(&str, &str)] = &[
         "Subscription",
         "to events of sources, and to those of a run",
     ),
-    ("Reach", "of a tool, and the way to a server"),
     ("Refusal", "of a run, and of a peer"),
     ("Trust", "in a server, and in skills"),
     (

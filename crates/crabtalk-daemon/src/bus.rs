@@ -12,6 +12,7 @@ pub(crate) use work::work;
 use crate::accepted::Accepted;
 use crate::compose::Report;
 use crate::settings::Settings;
+use crate::tables::{self, TableFile};
 use arc_swap::ArcSwapOption;
 use crabtalk_bus::{
     Event, FileError, Journal, PublishError, Subscription, SubscriptionFile, check_payload,
@@ -25,9 +26,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-
-/// Where it is, below the home.
-const FILE: &str = "config/subscriptions.toml";
 
 /// The sender of whoever subscribes over the local socket.
 const LOCAL_MAKER: &str = "user";
@@ -78,7 +76,7 @@ pub(crate) struct Count {
 
 fn refused(error: &FileError) -> Status {
     match error {
-        FileError::Tables(error) => crate::cron::refused(error),
+        FileError::Tables(error) => tables::refused(error),
         FileError::TooMany => Status::too_many(error.to_string()),
     }
 }
@@ -98,51 +96,14 @@ impl Bus {
         }))
     }
 
-    /// Works on the state, where that may wait for a disk.
-    async fn with<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Inner, &mut State) -> Result<T, Status> + Send + 'static,
-    ) -> Result<T, Status> {
-        let inner = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || {
-            // What a panic left is as it was before the last line, or after it.
-            let mut state = inner.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.open(&inner)?;
-            work(&inner, &mut state)
-        });
-        done.await
-            .unwrap_or_else(|error| Err(Status::internal(error.to_string())))
-    }
-
-    /// As [`Bus::with`], for what writes the file.
-    async fn change<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Inner, &mut State) -> Result<T, Status> + Send + 'static,
-    ) -> Result<T, Status> {
-        self.0.accepted.settle().await;
-        self.0.accepted.change(FILE, self.with(work)).await
-    }
-
     /// Reads the file again; what is wrong is said in the report.
     pub(crate) async fn reload(&self, report: &mut Report) {
-        let said = self
-            .with(|inner, state| {
-                state.read(inner);
-                Ok((state.broken.clone(), state.findings.clone()))
-            })
-            .await;
-        match said {
-            Ok((broken, found)) => {
-                if let Some(broken) = broken {
-                    report.errors.push(broken);
-                    report
-                        .kept
-                        .push("subscriptions are as they were before".into());
-                }
-                report.warnings.extend(found);
-            }
-            Err(error) => report.errors.push(error.message),
-        }
+        let reread = self.0.with(|inner, state| {
+            state.read(inner);
+            Ok((state.broken.clone(), state.findings.clone()))
+        });
+        let kept = "subscriptions are as they were before";
+        tables::report(reread.await, kept, report);
     }
 
     /// Adds a subscription and answers it; one that says the same is answered as it is.
@@ -152,45 +113,47 @@ impl Bus {
         agent: String,
         once: bool,
     ) -> Result<Subscription, Status> {
-        self.change(move |inner, state| {
-            let made = |id| Subscription::new(id, &source, &agent, once, LOCAL_MAKER);
-            let wanted = made(u64::MAX).map_err(|e| Status::bad_request(e.to_string()))?;
-            let known = inner.known();
-            let same = |one: &&Subscription| {
-                (&one.source, &one.agent, one.once) == (&wanted.source, &wanted.agent, once)
-            };
-            if let Some(same) = known.iter().find(same) {
-                return Ok(same.clone());
-            }
-            let mut file = state.edit(inner)?;
-            let ids = known.iter().map(|one| one.id);
-            let id = state.journal().new_subscription(ids);
-            let id =
-                id.map_err(|error| Status::internal(format!("the journal of events: {error}")))?;
-            let subscription = Subscription { id, ..wanted };
-            file.add(&subscription).map_err(|error| refused(&error))?;
-            state.save(inner, file)?;
-            Ok(subscription)
-        })
-        .await
+        self.0
+            .change(move |inner, state| {
+                let made = |id| Subscription::new(id, &source, &agent, once, LOCAL_MAKER);
+                let wanted = made(u64::MAX).map_err(|e| Status::bad_request(e.to_string()))?;
+                let known = inner.known();
+                let same = |one: &&Subscription| {
+                    (&one.source, &one.agent, one.once) == (&wanted.source, &wanted.agent, once)
+                };
+                if let Some(same) = known.iter().find(same) {
+                    return Ok(same.clone());
+                }
+                let mut file = state.edit(inner)?;
+                let ids = known.iter().map(|one| one.id);
+                let id = state.journal().new_subscription(ids);
+                let id = id
+                    .map_err(|error| Status::internal(format!("the journal of events: {error}")))?;
+                let subscription = Subscription { id, ..wanted };
+                file.add(&subscription).map_err(|error| refused(&error))?;
+                state.save(inner, file)?;
+                Ok(subscription)
+            })
+            .await
     }
 
     /// Removes a subscription. What it fired goes on.
     pub(crate) async fn unsubscribe(&self, id: u64) -> Result<(), Status> {
-        self.change(move |inner, state| {
-            let mut file = state.edit(inner)?;
-            if !file.remove(id) {
-                let message = format!("there is no subscription {id}; list them");
-                return Err(Status::not_found(message));
-            }
-            state.save(inner, file)
-        })
-        .await
+        self.0
+            .change(move |inner, state| {
+                let mut file = state.edit(inner)?;
+                if !file.remove(id) {
+                    let message = format!("there is no subscription {id}; list them");
+                    return Err(Status::not_found(message));
+                }
+                state.save(inner, file)
+            })
+            .await
     }
 
     /// All subscriptions, with what became of their events.
     pub(crate) async fn list(&self) -> Result<Vec<(Subscription, Count)>, Status> {
-        let known = self.with(|inner, _| Ok(inner.known())).await?;
+        let known = self.0.with(|inner, _| Ok(inner.known())).await?;
         let counts = self.0.counts();
         let listed = known.iter().map(|one| {
             let count = counts.get(&one.id).cloned().unwrap_or_default();
@@ -226,6 +189,7 @@ impl Bus {
             return Ok(());
         }
         let taken = self
+            .0
             .with(move |inner, state| {
                 let known = inner.known();
                 let fires = known.iter().filter(|one| one.matches(&event.source));
@@ -324,6 +288,25 @@ fn told(ended: &RunEnded) -> String {
         "duration_ms": outcome.duration.map(|took| took.as_millis() as u64),
     })
     .to_string()
+}
+
+impl TableFile for Inner {
+    type State = State;
+
+    const FILE: &'static str = "config/subscriptions.toml";
+
+    fn accepted(&self) -> &Accepted {
+        &self.accepted
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What a panic left is as it was before the last line, or after it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, state: &mut State) -> Result<(), Status> {
+        state.open(self)
+    }
 }
 
 impl Inner {

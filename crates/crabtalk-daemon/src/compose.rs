@@ -1,6 +1,5 @@
 //! Configuration into the values that the other crates take.
 
-use crate::edit;
 use crate::login;
 use crate::models::Chosen;
 use crabtalk_config as config;
@@ -20,6 +19,13 @@ pub(crate) const DEFAULT_PROMPT: &str = "You are Crab, a capable assistant on th
 
 /// Its name (CONV-12).
 pub(crate) const BUILT_IN: &str = "crab";
+
+/// Largest configuration file, as for reading.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// How long a start and a reload wait for the files of the configuration: a disk that
+/// works answers in milliseconds, and one that does not is told.
+const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// Everything that a reload replaces.
 pub(crate) struct Composed {
@@ -75,7 +81,7 @@ pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed,
     let env = login::env;
     let explain = |error: config::Error| error.with_causes();
     let file = home.config_file();
-    let text = edit::text(home).map_err(explain)?;
+    let text = self::text(home).map_err(explain)?;
     let parsed = config::Config::parse(text.as_deref().unwrap_or_default(), &file, &env);
     let (config, warnings) = parsed.map_err(explain)?;
     report
@@ -99,6 +105,28 @@ pub(crate) fn compose(home: &config::Home, before: &InForce) -> Result<Composed,
         models,
         source,
         report,
+    })
+}
+
+/// The file's text, to be compared with later.
+pub(crate) fn text(home: &config::Home) -> Result<Option<String>, config::Error> {
+    config::read_limited(&home.config_file(), MAX_BYTES)
+}
+
+/// Waits for somebody who reads the configuration, and may wait for a disk; not
+/// for ever: one that does not answer, as a network's may, is told instead.
+pub(crate) async fn within_patience<T>(
+    home: &config::Home,
+    reading: impl Future<Output = T>,
+) -> Result<T, String> {
+    let read = tokio::time::timeout(READ_WITHIN, reading).await;
+    read.map_err(|_| {
+        format!(
+            "the configuration in {} could not be read within {} s: a file system that it lies on, \
+             or that a link in it leads to, does not answer",
+            home.config_dir().display(),
+            READ_WITHIN.as_secs()
+        )
     })
 }
 

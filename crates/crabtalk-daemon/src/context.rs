@@ -279,7 +279,8 @@ impl Context {
         let scope = &run.agent.scope;
         let tools = self.mcps.first_look(scope);
         let (look, remembered, ()) = futures_util::join!(around, remembered, tools);
-        let skills = self.skills.advertised(run, &look);
+        let (in_reach, untrusted) = (&look.skills, look.untrusted_skills);
+        let skills = self.skills.advertised(run, in_reach, untrusted);
         let project = self.project(run, people, look).await;
         let mut around = format!(
             "working directory: {}\ndate: {:.10}",

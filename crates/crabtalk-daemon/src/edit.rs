@@ -6,13 +6,8 @@
 
 use crate::compose;
 use crate::login;
-use crabtalk_config::{
-    Config, ConfigFile, Error as ConfigError, Home, Warning, read_limited, write_atomic,
-};
+use crabtalk_config::{Config, ConfigFile, Error as ConfigError, Home, Warning, write_atomic};
 use std::path::{Path, PathBuf};
-
-/// Largest configuration file, as for reading.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Why the configuration was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -62,16 +57,11 @@ impl EditError {
     }
 }
 
-/// The file's text, to be compared with later.
-pub(crate) fn text(home: &Home) -> Result<Option<String>, ConfigError> {
-    read_limited(&home.config_file(), MAX_BYTES)
-}
-
 /// Puts a text in the place of the file, which has to be the one that `base`
 /// was read from. It need not be in force: whoever mends it has seen it.
 pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), EditError> {
     let path = home.config_file();
-    if self::text(home)?.as_deref() != base {
+    if compose::text(home)?.as_deref() != base {
         return Err(ConfigError::Conflict { path }.into());
     }
     check(text, &path)?;
@@ -138,7 +128,7 @@ pub(crate) fn edit(
     let path = home.config_file();
     let env = login::env;
     let mut file = ConfigFile::open(&path)?;
-    if text(home)?.as_deref() != in_force {
+    if compose::text(home)?.as_deref() != in_force {
         return Err(EditError::Changed(path));
     }
     let (before, _) = Config::parse(&file.text(), &path, &env)?;

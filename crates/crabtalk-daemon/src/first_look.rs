@@ -7,9 +7,8 @@
 
 use crate::accepted::Accepted;
 use crate::approvals;
-use crate::compose::{Composed, InForce, compose};
+use crate::compose::{Composed, InForce, compose, within_patience};
 use crate::leftovers;
-use crate::node::within_patience;
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_runtime::gate::Approval;

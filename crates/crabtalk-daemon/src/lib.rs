@@ -31,13 +31,16 @@ mod models;
 mod node;
 mod notify;
 mod old_socket;
+mod partial_answers;
 mod remote;
 mod services;
 mod session;
 mod settings;
 mod skills;
 mod start;
+mod starter;
 mod surroundings;
 mod sweep;
+mod tables;
 
 pub use start::{Options, run};

@@ -15,8 +15,8 @@ use crabtalk_config::{Config, Home, Mcp, McpGrant, McpTransport, McpTrust};
 use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};
 use crabtalk_guardian::Guardian;
 use crabtalk_mcp::{
-    Answer, Http, HttpError, Outputs, Pace, Parts, Programs, Reach, Request, Servers, Source,
-    Status, Trust,
+    Http, HttpError, HttpRequest, HttpResponse, Outputs, Pace, Parts, Programs, Servers, Source,
+    Status, Transport, Trust,
 };
 use crabtalk_model::{Web, WebError};
 use crabtalk_tools::OsTools;
@@ -187,18 +187,18 @@ pub(crate) fn settings(mcp: &Mcp) -> crabtalk_mcp::Settings {
             .map(|(name, value)| (name.clone(), value.expose().to_owned()))
             .collect()
     };
-    let reach = match &mcp.transport {
-        McpTransport::Stdio { command, args, env } => Reach::Program {
+    let transport = match &mcp.transport {
+        McpTransport::Stdio { command, args, env } => Transport::Program {
             command: command.value().to_owned(),
             args: args.iter().map(|arg| arg.value().to_owned()).collect(),
             env: exposed(env),
         },
-        McpTransport::Http { url, headers } => Reach::Url {
+        McpTransport::Http { url, headers } => Transport::Url {
             url: url.value().to_owned(),
             headers: exposed(headers),
         },
     };
-    let mut settings = crabtalk_mcp::Settings::new(&mcp.name, Source::Config, reach);
+    let mut settings = crabtalk_mcp::Settings::new(&mcp.name, Source::Config, transport);
     settings.enabled = mcp.enabled;
     settings.auto_restart = mcp.auto_restart;
     settings.timeout = Duration::from_secs(mcp.timeout_secs);
@@ -242,7 +242,7 @@ impl Outputs for Shelf {
 struct Addresses(Arc<Web>);
 
 impl Http for Addresses {
-    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
         let web = Arc::clone(&self.0);
         Box::pin(async move {
             let answer = web.call(request).await.map_err(|error| match error {
@@ -250,7 +250,7 @@ impl Http for Addresses {
                 WebError::Broken(why) => HttpError::Broken(why),
             })?;
             let (parts, body) = answer.into_parts();
-            Ok(Answer {
+            Ok(HttpResponse {
                 status: parts.status,
                 headers: parts.headers,
                 body: Box::pin(body.map(|bytes| bytes.map_err(HttpError::Broken))),

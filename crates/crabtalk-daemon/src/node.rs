@@ -3,8 +3,9 @@
 mod build;
 mod duties;
 mod reload;
+mod table;
 
-pub(crate) use reload::within_patience;
+pub(crate) use table::start_services;
 
 use crate::accepted::Accepted;
 use crate::agents::AgentFiles;
@@ -17,11 +18,12 @@ use crate::ledger::DayLedger;
 use crate::mcp::Mcps;
 use crate::models::Models;
 use crate::notify::Notifier;
+use crate::partial_answers::PartialAnswers;
 use crate::remote::Remote;
 use crate::services::Services;
-use crate::session::PartialAnswers;
 use crate::settings::Settings;
 use crate::skills::Skills;
+use crate::starter::Starter;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, Home};
 use crabtalk_domain::Sandbox;
@@ -150,6 +152,17 @@ impl Node {
     /// Every long task of the daemon.
     pub(crate) fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// What starts runs that no client asks for.
+    fn starter(&self) -> Starter {
+        Starter {
+            runtime: self.runtime.clone(),
+            models: Arc::clone(&self.models),
+            notifier: self.notifier.clone(),
+            home: self.home.clone(),
+            files: self.skills.files().clone(),
+        }
     }
 
     pub(crate) fn uptime_secs(&self) -> u64 {

@@ -12,14 +12,13 @@ mod listeners;
 mod tokens;
 
 pub(crate) use grant::{Grant, Shown};
-pub(crate) use listeners::Ears;
+pub(crate) use listeners::{Answers, Ears, Listener};
 pub(crate) use tokens::{Tokens, new_token};
 
 use crate::compose::Report;
-use crate::node::Node;
 use crabtalk_config::{Config, Home};
 use guesses::Guesses;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// What a node has of it.
 pub(crate) struct Remote {
@@ -40,11 +39,11 @@ impl Remote {
     }
 
     /// Lets those in whom the configuration names, on the addresses that it names.
-    /// `node` is who answers them.
-    pub(crate) async fn begin(&self, node: &Arc<Node>) {
+    /// `answering` is who answers them.
+    pub(crate) async fn begin(&self, answering: Arc<dyn Answers>, config: &Config) {
         let mut report = Report::default();
-        self.ears.belong_to(Arc::downgrade(node));
-        self.apply(&node.config(), &mut report).await;
+        self.ears.belong_to(Arc::downgrade(&answering));
+        self.apply(config, &mut report).await;
         report.log();
     }
 
@@ -67,6 +66,3 @@ impl Remote {
         &self.ears
     }
 }
-
-/// Who answers, if the daemon still runs.
-type Answering = Weak<Node>;

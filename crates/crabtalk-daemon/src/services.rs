@@ -5,13 +5,11 @@
 //! detached: [`Services::ended`] returns when all of them have.
 
 mod keep;
-mod table;
 
 use crabtalk_domain::{BoxFuture, Clock, stamp};
 use keep::keep;
 use std::sync::Arc;
 use std::time::Duration;
-pub(crate) use table::start_all;
 use tokio::sync::{SetOnce, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

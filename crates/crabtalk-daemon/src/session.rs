@@ -38,8 +38,6 @@ mod tokens;
 mod trash;
 mod wire;
 
-pub(crate) use legacy::PartialAnswers;
-
 use crate::mcp::Present;
 use crate::node::Node;
 use crabtalk_config::Config;

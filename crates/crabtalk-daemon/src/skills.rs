@@ -5,7 +5,6 @@
 
 use crate::accepted::Accepted;
 use crate::settings::Settings;
-use crate::surroundings::Look;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
@@ -171,17 +170,23 @@ impl Skills {
         }
     }
 
-    /// The skills that an agent is told of, as lines for its context.
-    pub(crate) fn advertised(&self, run: RunContext<'_>, look: &Look) -> Option<String> {
+    /// The skills that an agent is told of, as lines for its context, of those that lie in
+    /// reach; `untrusted` are left out, since nobody has trusted their folder.
+    pub(crate) fn advertised(
+        &self,
+        run: RunContext<'_>,
+        in_reach: &[Summary],
+        untrusted: usize,
+    ) -> Option<String> {
         let config = self.settings.config();
         let has_tool = scope::allows_tool(&run.agent.scope, "skill", config.memory.enabled);
         if !has_tool || run.agent.as_guest {
             return None;
         }
         let allows = self.allows(run.agent);
-        let listed = look.skills.iter().filter(|skill| allows(&skill.name));
+        let listed = in_reach.iter().filter(|skill| allows(&skill.name));
         let listed: Vec<Summary> = listed.cloned().collect();
-        if listed.is_empty() && look.untrusted_skills == 0 {
+        if listed.is_empty() && untrusted == 0 {
             return None;
         }
         let mut text = crabtalk_skills::render_list(&listed[..listed.len().min(MAX_ADVERTISED)]);
@@ -191,11 +196,11 @@ impl Skills {
                 listed.len() - MAX_ADVERTISED
             ));
         }
-        if look.untrusted_skills > 0 {
+        if untrusted > 0 {
             text.push_str(&format!(
                 "\n({} of the project are left out: nobody has trusted its folder. The owner can, \
                  with `crabtalk trust add {}`.)",
-                look.untrusted_skills,
+                untrusted,
                 tags::line(&run.cwd.to_string_lossy())
             ));
         }

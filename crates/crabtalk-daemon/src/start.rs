@@ -3,8 +3,9 @@
 use crate::first_look::FirstLook;
 use crate::logging;
 use crate::node::Node;
+use crate::node::start_services;
 use crate::old_socket;
-use crate::services::{self, Service};
+use crate::services::Service;
 use crate::session::Session;
 use anyhow::Context;
 use crabtalk_config::Home;
@@ -127,14 +128,15 @@ async fn serve_home(
     let node = Arc::new(Node::new(home, open_files, found)?);
     let services = node.services();
     services.start(connections(&node, listener, peers));
-    node.remote().begin(&node).await;
+    let answering = Arc::clone(&node);
+    node.remote().begin(answering, &node.config()).await;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
         "ready"
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    services::start_all(&node);
+    start_services(&node);
     first_look.end();
     let ended = tokio::select! {
         stopped = wait_for_stop() => stopped,

@@ -8,7 +8,7 @@ use crabtalk_domain::{
 };
 use crabtalk_guardian::{Children, Guardian, GuardianCommand};
 use crabtalk_mcp::{
-    Answer, Http, HttpError, OAuthClient, Outputs, Pace, Parts, Phase, Programs, Reach, Request,
+    HttpResponse, Http, HttpError, OAuthClient, Outputs, Pace, Parts, Phase, Programs, Transport, HttpRequest,
     Secret, Servers, Settings, Source,
 };
 use futures_util::stream;
@@ -25,7 +25,7 @@ use std::time::Duration;
 struct Plain;
 
 impl Http for Plain {
-    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
         Box::pin(async move {
             let host = request.uri().authority().map(ToString::to_string);
             let broken = |e: &dyn std::fmt::Display| HttpError::Broken(e.to_string());
@@ -63,7 +63,7 @@ impl Http for Plain {
                     }
                 }
             });
-            Ok(Answer {
+            Ok(HttpResponse {
                 status: parts.status,
                 headers: parts.headers,
                 body: Box::pin(body),
@@ -158,7 +158,7 @@ async fn connected(servers: &Servers, settings: &Settings) -> Result<(), String>
 /// The person says yes at once, and the browser returns.
 async fn log_in(servers: &Servers, settings: &Settings) -> Result<(), String> {
     let address = servers.begin_login(settings, REDIRECT).await?;
-    let mut request = Request::new(Default::default());
+    let mut request = HttpRequest::new(Default::default());
     *request.uri_mut() = address.parse().map_err(|_| "no address".to_owned())?;
     if let Some(host) = request.uri().authority().cloned() {
         let host = host.as_str().parse().map_err(|_| "no host".to_owned())?;
@@ -186,11 +186,11 @@ async fn run(url: String, folder: PathBuf) -> Result<(), String> {
         news: Arc::new(|_, _| {}),
         pace: Pace::default(),
     });
-    let reach = Reach::Url {
+    let transport = Transport::Url {
         url,
         headers: Default::default(),
     };
-    let mut settings = Settings::new("suite", Source::Config, reach);
+    let mut settings = Settings::new("suite", Source::Config, transport);
     settings.oauth = registered_by_hand();
     servers.configure(vec![settings.clone()]).await;
     connected(&servers, &settings).await?;

@@ -244,7 +244,7 @@ fn failed(error: &ServiceError, link: &Link) -> String {
         ServiceError::TransportSend(error) => {
             format!(
                 "the server cannot be reached: {}",
-                crate::loopback::chain(&*error.error)
+                crate::http::chain(&*error.error)
             )
         }
         other => other.to_string(),

@@ -3,7 +3,7 @@
 //! Invariant: a question of a server reaches the people of one conversation only,
 //! that whose call it belongs to; where that cannot be told it is declined.
 
-use crate::http::Streamable;
+use crate::streamable::Streamable;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,

@@ -31,9 +31,10 @@ mod seen;
 mod server;
 mod servers;
 mod settings;
+mod streamable;
 mod test;
 
-pub use http::{Answer, Http, HttpError, Request};
+pub use http::{Http, HttpError, HttpRequest, HttpResponse};
 pub use names::{MAX_SERVER_NAME, check_server_name};
 pub use oauth::{Client as OAuthClient, LoggedOut, Secret};
 pub use output::Outputs;
@@ -41,5 +42,5 @@ pub use owner::Listener;
 pub use program::Programs;
 pub use server::{Pace, Phase, Status};
 pub use servers::{Found, Parts, Servers};
-pub use settings::{Reach, Settings, Source, Trust};
+pub use settings::{Settings, Source, Transport, Trust};
 pub use test::{Tested, TestedTool};

@@ -5,11 +5,12 @@
 
 use crate::bounds::{Bounded, State, Stuck};
 use crate::handler::{Calls, Handler, HttpTransport};
-use crate::http::{Http, MAX_EVENT, Streamable};
+use crate::http::Http;
 use crate::loopback::Loopback;
 use crate::oauth::{Logins, Tokens};
 use crate::program::{self, Complaints, Programs};
-use crate::settings::{Reach, Settings};
+use crate::settings::{Settings, Transport};
+use crate::streamable::{MAX_EVENT, Streamable};
 use crabtalk_domain::BoxFuture;
 use crabtalk_guardian::{Child, End};
 use http::{HeaderName, HeaderValue};
@@ -124,7 +125,7 @@ impl Means {
     /// The tokens of a server that has an address and no credentials of the
     /// configuration's.
     pub(crate) fn tokens(&self, settings: &Settings) -> Option<Arc<Tokens>> {
-        let Reach::Url { url, headers } = &settings.reach else {
+        let Transport::Url { url, headers } = &settings.transport else {
             return None;
         };
         if headers
@@ -176,17 +177,17 @@ impl Attempt {
         handler: Handler,
         stop: CancellationToken,
     ) -> Result<Served, NotOpened> {
-        let (url, headers, http, tokens) = match &settings.reach {
-            Reach::Program { .. } => {
+        let (url, headers, http, tokens) = match &settings.transport {
+            Transport::Program { .. } => {
                 return self.with_program(means, settings, handler, stop).await;
             }
-            Reach::Port(port) => {
+            Transport::Port(port) => {
                 let tasks = means.tasks.clone();
                 let http: Arc<dyn Http> = Arc::new(Loopback { tasks });
                 let url = format!("http://127.0.0.1:{}/mcp", port.port);
                 (url, HashMap::new(), http, None)
             }
-            Reach::Url { url, headers } => {
+            Transport::Url { url, headers } => {
                 let http = Arc::clone(&means.http);
                 (url.clone(), sensitive(headers)?, http, self.tokens.clone())
             }
@@ -212,8 +213,10 @@ impl Attempt {
         handler: Handler,
         stop: CancellationToken,
     ) -> Result<Served, NotOpened> {
-        let Settings { name, reach, .. } = settings;
-        let started = program::start(&means.programs, name, reach, &means.tasks)?;
+        let Settings {
+            name, transport, ..
+        } = settings;
+        let started = program::start(&means.programs, name, transport, &means.tasks)?;
         self.complaints = started.complaints;
         let pipes = AsyncRwTransport::new_client(started.reads, started.writes)
             .with_max_line_length(MAX_LINE);
@@ -425,9 +428,7 @@ fn handshake(error: &ClientInitializeError, complaints: &Complaints) -> String {
         return "it refused the credentials that the configuration's headers have".into();
     }
     let why = match error {
-        ClientInitializeError::TransportError { error, .. } => {
-            crate::loopback::chain(&*error.error)
-        }
+        ClientInitializeError::TransportError { error, .. } => crate::http::chain(&*error.error),
         ClientInitializeError::ConnectionClosed(_) => {
             "it closed the connection in the handshake".into()
         }

@@ -173,7 +173,7 @@ pub(crate) async fn fetch(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Reach, Source};
+    use crate::settings::{Source, Transport};
     use crabtalk_component::PortFile;
     use serde_json::json;
 
@@ -182,7 +182,7 @@ mod tests {
             port: 1,
             instance: None,
         };
-        let mut settings = Settings::new("files", Source::PortFile, Reach::Port(port));
+        let mut settings = Settings::new("files", Source::PortFile, Transport::Port(port));
         settings.trust = trust;
         settings
     }

@@ -4,7 +4,7 @@
 //! that could belong to whoever came after; before the first byte is sent it is
 //! known that a program of the same user listens; no task outlives the tracker.
 
-use crate::http::{Answer, Http, HttpError, Request};
+use crate::http::{Http, HttpError, HttpRequest, HttpResponse, chain};
 use crate::owner::{self, Listener};
 use bytes::Bytes;
 use crabtalk_domain::BoxFuture;
@@ -23,7 +23,7 @@ pub(crate) struct Loopback {
 }
 
 impl Http for Loopback {
-    fn send(&self, request: Request) -> BoxFuture<'static, Result<Answer, HttpError>> {
+    fn send(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
         let tasks = self.tasks.clone();
         Box::pin(async move {
             let port = request.uri().port_u16().unwrap_or(80);
@@ -45,7 +45,7 @@ impl Http for Loopback {
             let request = http::Request::from_parts(parts, Full::new(body));
             let answer = sender.send_request(request).await.map_err(broken)?;
             let (parts, incoming) = answer.into_parts();
-            Ok(Answer {
+            Ok(HttpResponse {
                 status: parts.status,
                 headers: parts.headers,
                 body: Box::pin(pieces(incoming)),
@@ -86,18 +86,4 @@ fn pieces(incoming: Incoming) -> impl futures_core::Stream<Item = Result<Bytes, 
             }
         }
     })
-}
-
-/// An error with its causes.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }

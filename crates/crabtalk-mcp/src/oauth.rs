@@ -89,5 +89,5 @@ fn check_protected(endpoint: &str) -> Result<(), String> {
 
 /// Says what went wrong, with its causes.
 fn words(error: &AuthError) -> String {
-    crate::loopback::chain(error)
+    crate::http::chain(error)
 }

@@ -3,7 +3,7 @@
 //! Invariant: whatever becomes of this process or of the program's guardian, the
 //! program and all that it started end (RUN-10).
 
-use crate::settings::Reach;
+use crate::settings::Transport;
 use crabtalk_guardian::{Child, Command, Guardian, Run, Streams};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -59,10 +59,10 @@ pub(crate) struct Started {
 pub(crate) fn start(
     programs: &Programs,
     name: &str,
-    reach: &Reach,
+    transport: &Transport,
     tasks: &TaskTracker,
 ) -> Result<Started, String> {
-    let Reach::Program { command, args, env } = reach else {
+    let Transport::Program { command, args, env } = transport else {
         return Err("it is no program".into());
     };
     let mut environment = programs.environment.clone();

@@ -14,7 +14,7 @@ use crate::owner;
 use crate::program::Programs;
 use crate::seen::Seen;
 use crate::server::{Now, Pace, Phase, Server, Status, Work};
-use crate::settings::{Reach, Settings, Source};
+use crate::settings::{Settings, Source, Transport};
 use crabtalk_component::PortFile;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -301,9 +301,9 @@ impl Servers {
     /// Why nobody can log in to it.
     pub async fn begin_login(&self, settings: &Settings, redirect: &str) -> Result<String, String> {
         let tokens = self.0.means.tokens(settings).ok_or_else(|| {
-            match settings.reach {
-                Reach::Url { .. } => "its credentials are headers of the configuration",
-                Reach::Program { .. } | Reach::Port(_) => {
+            match settings.transport {
+                Transport::Url { .. } => "its credentials are headers of the configuration",
+                Transport::Program { .. } | Transport::Port(_) => {
                     "only servers at an address are logged in to"
                 }
             }
@@ -409,7 +409,7 @@ fn wanted(
             (_, Ok(()), Some(known)) => format!("{known} is there already, and stands before it"),
             _ if wanted.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
             (Ok(port), Ok(()), None) => {
-                let settings = Settings::new(name, Source::PortFile, Reach::Port(port.clone()));
+                let settings = Settings::new(name, Source::PortFile, Transport::Port(port.clone()));
                 wanted.insert(name.clone(), settings);
                 continue;
             }
@@ -421,14 +421,14 @@ fn wanted(
 
 fn status(server: &Server, now: &Now) -> Status {
     let settings = &server.settings;
-    let (port, instance) = match &settings.reach {
-        Reach::Port(file) => (file.port, file.instance.clone().unwrap_or_default()),
-        Reach::Program { .. } | Reach::Url { .. } => (0, String::new()),
+    let (port, instance) = match &settings.transport {
+        Transport::Port(file) => (file.port, file.instance.clone().unwrap_or_default()),
+        Transport::Program { .. } | Transport::Url { .. } => (0, String::new()),
     };
     Status {
         name: settings.name.clone(),
         source: settings.source.as_str(),
-        transport: settings.reach.transport(),
+        transport: settings.transport.name(),
         port,
         instance,
         phase: now.phase,

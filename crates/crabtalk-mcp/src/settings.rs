@@ -47,7 +47,7 @@ pub enum Trust {
 
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum Transport {
     /// A program of its own, over its standard streams.
     Program {
         /// Its name or path.
@@ -68,7 +68,7 @@ pub enum Reach {
     Port(PortFile),
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { command, env, .. } => {
@@ -84,9 +84,9 @@ impl fmt::Debug for Reach {
     }
 }
 
-impl Reach {
+impl Transport {
     /// `stdio` or `http`.
-    pub fn transport(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Program { .. } => "stdio",
             Self::Url { .. } | Self::Port(_) => "http",
@@ -102,7 +102,7 @@ pub struct Settings {
     /// Where it is known from.
     pub source: Source,
     /// How it is reached.
-    pub reach: Reach,
+    pub transport: Transport,
     /// Whether it may be used.
     pub enabled: bool,
     /// Whether it is connected or started again after it has died.
@@ -121,11 +121,11 @@ pub struct Settings {
 
 impl Settings {
     /// A server with the usual limits.
-    pub fn new(name: impl Into<String>, source: Source, reach: Reach) -> Self {
+    pub fn new(name: impl Into<String>, source: Source, transport: Transport) -> Self {
         Self {
             name: name.into(),
             source,
-            reach,
+            transport,
             enabled: true,
             auto_restart: true,
             timeout: DEFAULT_TIMEOUT,
@@ -138,7 +138,7 @@ impl Settings {
 
     /// Whether it is a program that is only started when somebody calls.
     pub(crate) fn is_lazy(&self) -> bool {
-        matches!(self.reach, Reach::Program { .. })
+        matches!(self.transport, Transport::Program { .. })
     }
 
     /// Names what its list of tools depends on, without a credential in it.
@@ -148,17 +148,17 @@ impl Settings {
             hash.update(text.len().to_le_bytes());
             hash.update(text);
         };
-        match &self.reach {
-            Reach::Program { command, args, env } => {
+        match &self.transport {
+            Transport::Program { command, args, env } => {
                 add(command);
                 args.iter().for_each(|arg| add(arg));
                 env.keys().for_each(|name| add(name));
             }
-            Reach::Url { url, headers } => {
+            Transport::Url { url, headers } => {
                 add(url);
                 headers.keys().for_each(|name| add(name));
             }
-            Reach::Port(_) => {}
+            Transport::Port(_) => {}
         }
         hex(&hash.finalize())
     }
@@ -175,12 +175,12 @@ mod tests {
 
     fn program(env: &[(&str, &str)]) -> Settings {
         let env = env.iter().map(|(k, v)| ((*k).into(), (*v).into()));
-        let reach = Reach::Program {
+        let transport = Transport::Program {
             command: "x".into(),
             args: vec!["--key=1".into()],
             env: env.collect(),
         };
-        Settings::new("x", Source::Config, reach)
+        Settings::new("x", Source::Config, transport)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use crate::link::Connection;
 use crate::list::{self, Tools};
 use crate::servers::Servers;
-use crate::settings::{Reach, Settings};
+use crate::settings::{Settings, Transport};
 use std::time::Instant;
 use tokio::time::timeout;
 
@@ -65,10 +65,10 @@ impl Servers {
             return Err(settings.unusable.clone());
         }
         let pace = &self.0.pace;
-        let (what, within) = match &settings.reach {
-            Reach::Program { command, .. } => (format!("start {command}"), pace.start),
-            Reach::Url { .. } => ("connect to its address".into(), pace.connect),
-            Reach::Port(port) => (format!("connect to 127.0.0.1:{}", port.port), pace.connect),
+        let (what, within) = match &settings.transport {
+            Transport::Program { command, .. } => (format!("start {command}"), pace.start),
+            Transport::Url { .. } => ("connect to its address".into(), pace.connect),
+            Transport::Port(port) => (format!("connect to 127.0.0.1:{}", port.port), pace.connect),
         };
         tested.steps.push(what);
         let opened = timeout(within, Connection::open(&self.0.means, settings)).await;

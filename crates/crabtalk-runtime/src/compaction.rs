@@ -14,10 +14,10 @@ mod tests;
 
 pub(crate) use plan::{Budget, Plan};
 
-use crate::conversation::Open;
+use crate::inner::Inner;
+use crate::open::Open;
 use crate::registry::Shared;
-use crate::run::Publisher;
-use crate::runtime::Inner;
+use crate::router;
 use crate::spending::{self, Account, Tally};
 use crate::{Error, framing};
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, Request, Response, ToolChoice};
@@ -89,7 +89,7 @@ pub(crate) async fn on_demand(
     }
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let agent = key.agent.to_string();
-    let publisher = Publisher::new(Arc::clone(rt), key, run, &agent, Arc::default());
+    let publisher = rt.publisher(key, run, &agent, Arc::default());
     let done = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Error::Cancelled),
@@ -114,7 +114,7 @@ async fn now(
     let system = framing::system_prompt(&agent.prompt, None, name, open.has_guests);
     let job = Job {
         system: system.into(),
-        tools: Arc::clone(&rt.tools(&agent, &catalog).offered),
+        tools: Arc::clone(&router::tools(rt, &agent, &catalog).offered),
         agent: &agent,
         focus,
         min_replaced: SHORT_HISTORY,
@@ -148,14 +148,13 @@ pub(crate) async fn start_fresh(
     shared.synced_at_end(at).await?;
     let (key, run) = (Arc::clone(&shared.key), open.last_run);
     let agent = key.agent.to_string();
-    Publisher::new(Arc::clone(rt), key, run, &agent, Arc::default()).publish(
-        AgentEvent::Compacted {
+    rt.publisher(key, run, &agent, Arc::default())
+        .publish(AgentEvent::Compacted {
             tokens_before,
             tokens_after: 0,
             title: title.clone(),
             failed: String::new(),
-        },
-    );
+        });
     Ok(title)
 }
 

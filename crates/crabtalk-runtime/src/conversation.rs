@@ -6,27 +6,22 @@
 //! waits it has no room for what hardly any conversation does.
 
 mod carry_on;
-mod open;
 mod replay;
 
-pub(crate) use open::{CUT_OFF, Open, interrupted, interruption};
-
-use crate::events::RunLog;
+use crate::command::{Change, Command, Job};
+use crate::inner::Inner;
+use crate::open::{Cut, Open};
 use crate::registry::{Live, Shared};
-use crate::run::{self, Ending, Outcome, Publisher, RunRequest};
-use crate::runtime::Inner;
+use crate::request::RunRequest;
+use crate::run::{self, Ending, Outcome};
 use crate::{Error, compaction};
-use crabtalk_domain::RunOutcome;
-use crabtalk_domain::storage::{
-    self, MetaRecord, NewConversation, Opened, Position, Record, RunRecord,
-};
+use crabtalk_domain::storage::{self, NewConversation, Opened, RunRecord};
 use futures_util::FutureExt;
-use open::Cut;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// How long an idle conversation stays in memory: long enough for a person's
@@ -34,102 +29,22 @@ use tokio_util::sync::CancellationToken;
 /// cost nothing a moment later.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Request ids that are remembered (CONV-9).
-pub(crate) const REMEMBERED_REQUESTS: usize = 256;
-
-/// A run on its way to the conversation's task.
-pub(crate) struct Job {
-    pub(crate) request: RunRequest,
-    pub(crate) log: Arc<RunLog>,
-    /// Ends it, also before it has begun.
-    pub(crate) cancel: CancellationToken,
-    /// Where its asks are shown, if not in its own stream: at the root of a
-    /// delegation (RUN-9).
-    pub(crate) audience: Option<Arc<Publisher>>,
-}
-
-impl Job {
-    /// A run whose asks are its own.
-    pub(crate) fn new(request: RunRequest, log: Arc<RunLog>) -> Self {
-        Self {
-            request,
-            log,
-            cancel: CancellationToken::new(),
-            audience: None,
-        }
-    }
-}
-
-/// Changes to what a conversation is called and where it works.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Change {
-    pub(crate) title: Option<String>,
-    pub(crate) cwd: Option<PathBuf>,
-}
-
-type Respond<T> = oneshot::Sender<Result<T, Error>>;
-
-/// What the task takes, in order. Small, since its queue has room for many of
-/// them from the beginning on.
-pub(crate) enum Command {
-    Run(Box<Job>),
-    Compact {
-        focus: Option<Box<str>>,
-        reply: Respond<String>,
-    },
-    /// Puts the working history away without a summary.
-    StartFresh {
-        reply: Respond<String>,
-    },
-    Set {
-        change: Box<Change>,
-        reply: Respond<()>,
-    },
-    Remove {
-        reply: Respond<()>,
-    },
-    LastEnd {
-        reply: Respond<RunRecord>,
-    },
-    /// How the run of a request came out.
-    Outcome {
-        request_id: Box<str>,
-        reply: Respond<Option<RunOutcome>>,
-    },
-    /// Carries on what a crash cut off.
-    Resume,
-}
-
-impl Command {
-    fn refuse(self, error: Error) {
-        // Whoever waited may be gone; then there is nobody to tell.
-        match self {
-            Self::Run(job) => job.log.refuse(error),
-            Self::Compact { reply, .. } | Self::StartFresh { reply } => {
-                drop(reply.send(Err(error)));
-            }
-            Self::Set { reply, .. } | Self::Remove { reply } => drop(reply.send(Err(error))),
-            Self::LastEnd { reply } => drop(reply.send(Err(error))),
-            Self::Outcome { reply, .. } => drop(reply.send(Err(error))),
-            Self::Resume => {}
-        }
-    }
-}
-
 /// The task.
-pub(crate) struct Conversation {
+struct Conversation {
     rt: Arc<Inner>,
     shared: Arc<Shared>,
     commands: mpsc::Receiver<Command>,
     open: Option<Open>,
 }
 
+/// Begins the task of a conversation that comes into memory.
+pub(crate) fn start(rt: &Arc<Inner>, shared: Arc<Shared>, commands: mpsc::Receiver<Command>) {
+    let conversation = Conversation::new(Arc::clone(rt), shared, commands);
+    rt.tasks.spawn(Box::new(conversation).work());
+}
+
 impl Conversation {
-    pub(crate) fn new(
-        rt: Arc<Inner>,
-        shared: Arc<Shared>,
-        commands: mpsc::Receiver<Command>,
-    ) -> Self {
+    fn new(rt: Arc<Inner>, shared: Arc<Shared>, commands: mpsc::Receiver<Command>) -> Self {
         Self {
             rt,
             shared,
@@ -140,7 +55,7 @@ impl Conversation {
 
     /// Works until there has been nothing to do for a while. In a box, since a
     /// future has room for what it is given twice.
-    pub(crate) async fn work(mut self: Box<Self>) {
+    async fn work(mut self: Box<Self>) {
         let shutdown = self.rt.shutdown.clone();
         loop {
             let next = tokio::select! {
@@ -249,7 +164,7 @@ impl Conversation {
     async fn tell_cut_off(&self, cut_off: Option<RunRecord>) {
         if let Some(cut_off) = cut_off {
             let key = &self.shared.key;
-            self.rt.tell_interrupted(key, &cut_off, None).await;
+            self.rt.ends.tell_interrupted(key, &cut_off, None).await;
         }
     }
 
@@ -410,7 +325,7 @@ impl Conversation {
 
     async fn set(&mut self, change: Change) -> Result<(), Error> {
         self.ensure_open(None).await?;
-        let at = apply_change(&self.shared, &change).await?;
+        let at = self.shared.apply(&change).await?;
         self.shared.synced_at_end(at).await?;
         Ok(())
     }
@@ -431,34 +346,6 @@ impl Conversation {
             done => Ok(done?),
         }
     }
-}
-
-/// Appends changed state and lets lists see it. It is safe once the position
-/// is.
-pub(crate) async fn apply_change(shared: &Shared, change: &Change) -> Result<Position, Error> {
-    let cwd = change
-        .cwd
-        .as_ref()
-        .map(|cwd| cwd.to_string_lossy().into_owned());
-    let record = MetaRecord {
-        title: change.title.clone(),
-        cwd: cwd.clone(),
-        own_cwd: cwd.as_ref().map(|_| true),
-        ..MetaRecord::default()
-    };
-    let at = shared.append(&[Record::Meta(record)])?;
-    if let Some(title) = &change.title {
-        shared.rename_for_title(title).await?;
-    }
-    let mut live = shared.live();
-    if let Some(title) = &change.title {
-        live.meta.title.clone_from(title);
-    }
-    if let Some(cwd) = cwd {
-        live.meta.cwd = cwd;
-        live.meta.own_cwd = true;
-    }
-    Ok(at)
 }
 
 #[cfg(test)]

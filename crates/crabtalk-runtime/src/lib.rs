@@ -11,30 +11,39 @@
 
 mod asks;
 mod catalog;
+mod command;
 mod compaction;
 mod conversation;
+mod delegates;
+mod ends;
 mod error;
 mod events;
+mod facts;
 mod framing;
 pub mod gate;
 mod history;
+mod inner;
 mod interned;
 mod listen;
+mod open;
+mod publisher;
 mod registry;
+mod request;
 mod router;
 mod run;
 mod runtime;
 mod spending;
-mod steers;
+mod toolbox;
 
 pub use asks::{Answer, PendingAsk};
 pub use catalog::{Catalog, Limits};
+pub use delegates::DelegateNumbers;
 pub use error::Error;
 pub use events::{
     COMPACTION, HubEvent, HubSubscription, Missed, RunAnswer, RunLog, Sequenced, Subscription,
     Waits,
 };
+pub use gate::approvals::ApprovalBook;
 pub use registry::LiveInfo;
-pub use router::{ApprovalBook, DelegateNumbers};
-pub use run::RunRequest;
+pub use request::RunRequest;
 pub use runtime::{Matter, Parts, Runtime};

@@ -4,11 +4,14 @@
 //! under one lock, so a command is either taken by the living task or starts
 //! a new one; an idle conversation is not here at all.
 
+mod steers;
+
+pub(crate) use steers::{Steers, tell_untaken};
+
 use crate::Error;
-use crate::conversation::{Command, Job};
+use crate::command::{Change, Command, Job};
 use crate::events::{COMPACTION, RunLog, Waits};
-use crate::steers::Steers;
-use crabtalk_domain::storage::{ConversationLog, Meta, Position, Record};
+use crabtalk_domain::storage::{ConversationLog, Meta, MetaRecord, Position, Record};
 use crabtalk_domain::{BoxFuture, ConversationKey, storage};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -149,6 +152,34 @@ impl Shared {
             Some(log) => log.synced_at_end(upto),
             None => Box::pin(std::future::ready(Ok(()))),
         }
+    }
+
+    /// Appends changed state and lets lists see it. It is safe once the position
+    /// is.
+    pub(crate) async fn apply(&self, change: &Change) -> Result<Position, Error> {
+        let cwd = change
+            .cwd
+            .as_ref()
+            .map(|cwd| cwd.to_string_lossy().into_owned());
+        let record = MetaRecord {
+            title: change.title.clone(),
+            cwd: cwd.clone(),
+            own_cwd: cwd.as_ref().map(|_| true),
+            ..MetaRecord::default()
+        };
+        let at = self.append(&[Record::Meta(record)])?;
+        if let Some(title) = &change.title {
+            self.rename_for_title(title).await?;
+        }
+        let mut live = self.live();
+        if let Some(title) = &change.title {
+            live.meta.title.clone_from(title);
+        }
+        if let Some(cwd) = cwd {
+            live.meta.cwd = cwd;
+            live.meta.own_cwd = true;
+        }
+        Ok(at)
     }
 
     /// Whether the open log is as it was left.

@@ -1,6 +1,6 @@
 //! The way of a tool call: scope, then permission, then dispatch (GATE-6).
 //!
-//! Invariant: [`Router::execute`] is the only place from which a tool is
+//! Invariant: [`execute`] is the only place from which a tool is
 //! called, whoever asked for the call.
 
 mod approve;
@@ -8,31 +8,29 @@ mod builtin;
 mod case;
 mod deferred;
 mod delegate;
+mod permit;
 mod shown;
+mod verdict;
 
-pub use approve::ApprovalBook;
 pub(crate) use builtin::ASK_USER;
 pub(crate) use deferred::Toolset;
-pub use delegate::DelegateNumbers;
 
 use crate::catalog::Catalog;
 use crate::gate::scope::Kind;
-use crate::gate::{Disk, Standing, Violation, scope};
-use crate::run::Publisher;
-use crate::runtime::Inner;
-use approve::Permitted;
+use crate::gate::{Standing, Violation, scope};
+use crate::inner::Inner;
+use crate::publisher::Publisher;
 use case::Case;
 use crabtalk_domain::tool::{
     Caller, Invocation, Progress, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
 use crabtalk_domain::{
-    AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Hook, Origin, ToolCall,
-    ToolRegistry,
+    AgentConfig, AgentEvent, AskQuestion, BoxFuture, ConversationKey, Origin, ToolCall,
 };
+use permit::{Permitted, permit};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use tokio::sync::OnceCell;
 
 /// Longest result of a call, in bytes: more than any model reads at once, far
 /// less than a frame or a history can bear.
@@ -134,182 +132,125 @@ impl CallContext {
     }
 }
 
-/// Every tool there is, and the gate before them.
-pub(crate) struct Router {
-    providers: Vec<Arc<dyn ToolProvider>>,
-    /// What the hook brought, once it was asked (HOOK-1).
-    of_hook: OnceCell<Vec<Arc<dyn ToolProvider>>>,
-    approvals: Arc<dyn ApprovalBook>,
-    disk: Arc<dyn Disk>,
+/// The tools in an agent's scope, in a stable order: the runtime's, the
+/// providers', and the hook's; those of servers by name if they are many.
+pub(crate) fn tools(rt: &Inner, agent: &AgentConfig, catalog: &Catalog) -> Arc<Toolset> {
+    let specs = specs(agent, catalog, &rt.toolbox.offered());
+    Arc::new(Toolset::new(specs, catalog.limits.tool_schema_bytes))
 }
 
-impl Router {
-    pub(crate) fn new(
-        providers: Vec<Arc<dyn ToolProvider>>,
-        approvals: Arc<dyn ApprovalBook>,
-        disk: Arc<dyn Disk>,
-    ) -> Self {
-        Self {
-            providers,
-            of_hook: OnceCell::new(),
-            approvals,
-            disk,
+/// Those of them that are in scope; of two by one name the runtime's.
+fn specs(agent: &AgentConfig, catalog: &Catalog, offered: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
+    let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
+    specs.push(delegate::spec(agent, catalog));
+    let others = offered.iter().filter(|s| !builtin::is_builtin(&s.name));
+    specs.extend(others.cloned());
+    specs.retain(|s| scope::allows_tool(&agent.scope, &s.name, catalog.memory_enabled));
+    specs
+}
+
+/// Judges a call and executes it if it may.
+pub(crate) async fn execute(context: &CallContext, call: &ToolCall) -> Outcome {
+    let mut outcome = judge_and_call(context, call).await;
+    cap(&mut outcome.output.content);
+    outcome
+}
+
+async fn judge_and_call(context: &CallContext, call: &ToolCall) -> Outcome {
+    let meant = match context.tools.meant(call) {
+        Some(Ok(meant)) => Some(meant),
+        Some(Err(error)) => return ToolOutput::error(error).into(),
+        None => None,
+    };
+    let call = meant.as_ref().unwrap_or(call);
+    let Some(spec) = context.tools.get(&call.name) else {
+        return refuse_unknown(context, call).into();
+    };
+    let arguments = match parse_arguments(&call.arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return ToolOutput::error(error).into(),
+    };
+    let invocation = context.invocation(call, arguments);
+    let provider = provider(context, &call.name);
+    let subject = match provider {
+        Some(provider) => provider.subject(&invocation).await,
+        None => Ok(Subject::Other),
+    };
+    let subject = match subject {
+        Ok(subject) => subject,
+        Err(error) => {
+            context.tell_turned_away(&call.name, &error);
+            return ToolOutput::error(error).into();
         }
+    };
+    if let Some(provider) = provider
+        && let Some(skill) = provider.out_of_scope(&invocation).await
+    {
+        let violation = context.violation(Kind::Skill, skill);
+        return ToolOutput::error(violation.to_string()).into();
     }
-
-    /// Lets a hook bring its tools; it is asked once.
-    pub(crate) async fn ask_for_tools(&self, hook: &dyn Hook) {
-        let ask = async {
-            let mut tools = ToolRegistry::default();
-            hook.on_register_tools(&mut tools).await;
-            tools.into_providers()
-        };
-        self.of_hook.get_or_init(|| ask).await;
-    }
-
-    /// Who has tools, in the order in which they are asked for one.
-    fn providers(&self) -> impl Iterator<Item = &Arc<dyn ToolProvider>> {
-        let of_hook = self.of_hook.get().map(Vec::as_slice).unwrap_or_default();
-        self.providers.iter().chain(of_hook)
-    }
-
-    /// What there is beside the runtime's own tools, in a stable order; of two
-    /// by one name the one that would be called.
-    pub(crate) fn offered(&self) -> Vec<Arc<ToolSpec>> {
-        let mut offered: Vec<Arc<ToolSpec>> = Vec::new();
-        for spec in self.providers().flat_map(|provider| provider.specs()) {
-            if !offered.iter().any(|known| known.name == spec.name) {
-                offered.push(spec);
-            }
+    let case = Case {
+        spec,
+        provider,
+        call: &invocation,
+        subject: &subject,
+        arguments: &call.arguments,
+    };
+    let Permitted {
+        subject: judged,
+        shown,
+    } = match permit(context, case).await {
+        Ok(permitted) => permitted,
+        Err(refusal) => {
+            context.note_denied(&call.name, &refusal);
+            return ToolOutput::error(refusal).into();
         }
-        offered
+    };
+    let Some(provider) = provider else {
+        return builtin::call(context, &invocation).await;
+    };
+    let waiting = Waiting {
+        context,
+        call_id: &call.id,
+    };
+    let called = provider.call_for(&invocation, &judged, shown.as_ref(), &waiting);
+    let mut output = called.await;
+    if shown.is_none() {
+        tell_what_ran(&subject, &judged, &mut output.content);
     }
+    output.into()
+}
 
-    /// The tools in an agent's scope, in a stable order; of two by one name the
-    /// runtime's.
-    pub(crate) fn specs(
-        agent: &AgentConfig,
-        catalog: &Catalog,
-        offered: &[Arc<ToolSpec>],
-    ) -> Vec<Arc<ToolSpec>> {
-        let mut specs: Vec<Arc<ToolSpec>> = builtin::specs();
-        specs.push(delegate::spec(agent, catalog));
-        let others = offered.iter().filter(|s| !builtin::is_builtin(&s.name));
-        specs.extend(others.cloned());
-        specs.retain(|s| scope::allows_tool(&agent.scope, &s.name, catalog.memory_enabled));
-        specs
+fn provider<'a>(context: &'a CallContext, name: &str) -> Option<&'a Arc<dyn ToolProvider>> {
+    match builtin::is_builtin(name) {
+        true => None,
+        false => context.rt.toolbox.provider(name),
     }
+}
 
-    /// Judges a call and executes it if it may.
-    pub(crate) async fn execute(&self, context: &CallContext, call: &ToolCall) -> Outcome {
-        let mut outcome = self.judge_and_call(context, call).await;
-        cap(&mut outcome.output.content);
-        outcome
+/// A call of something that was not on offer: out of scope, or nothing at
+/// all (GATE-1).
+fn refuse_unknown(context: &CallContext, call: &ToolCall) -> ToolOutput {
+    let exists = builtin::is_builtin(&call.name) || provider(context, &call.name).is_some();
+    let names: Vec<&str> = context
+        .tools
+        .offered
+        .iter()
+        .map(|spec| spec.name.as_str())
+        .collect();
+    let names = names.join(", ");
+    if !exists {
+        return ToolOutput::error(format!(
+            "there is no tool {:?}; there are: {names}",
+            call.name
+        ));
     }
-
-    async fn judge_and_call(&self, context: &CallContext, call: &ToolCall) -> Outcome {
-        let meant = match context.tools.meant(call) {
-            Some(Ok(meant)) => Some(meant),
-            Some(Err(error)) => return ToolOutput::error(error).into(),
-            None => None,
-        };
-        let call = meant.as_ref().unwrap_or(call);
-        let Some(spec) = context.tools.get(&call.name) else {
-            return self.refuse_unknown(context, call).into();
-        };
-        let arguments = match parse_arguments(&call.arguments) {
-            Ok(arguments) => arguments,
-            Err(error) => return ToolOutput::error(error).into(),
-        };
-        let invocation = context.invocation(call, arguments);
-        let provider = self.provider(&call.name);
-        let subject = match provider {
-            Some(provider) => provider.subject(&invocation).await,
-            None => Ok(Subject::Other),
-        };
-        let subject = match subject {
-            Ok(subject) => subject,
-            Err(error) => {
-                context.tell_turned_away(&call.name, &error);
-                return ToolOutput::error(error).into();
-            }
-        };
-        if let Some(provider) = provider
-            && let Some(skill) = provider.out_of_scope(&invocation).await
-        {
-            let violation = context.violation(Kind::Skill, skill);
-            return ToolOutput::error(violation.to_string()).into();
-        }
-        let case = Case {
-            spec,
-            provider,
-            call: &invocation,
-            subject: &subject,
-            arguments: &call.arguments,
-        };
-        let Permitted {
-            subject: judged,
-            shown,
-        } = match self.permit(context, case).await {
-            Ok(permitted) => permitted,
-            Err(refusal) => {
-                context.note_denied(&call.name, &refusal);
-                return ToolOutput::error(refusal).into();
-            }
-        };
-        let Some(provider) = provider else {
-            return builtin::call(context, &invocation).await;
-        };
-        let waiting = Waiting {
-            context,
-            call_id: &call.id,
-        };
-        let called = provider.call_for(&invocation, &judged, shown.as_ref(), &waiting);
-        let mut output = called.await;
-        if shown.is_none() {
-            tell_what_ran(&subject, &judged, &mut output.content);
-        }
-        output.into()
-    }
-
-    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
-        Arc::clone(&self.disk)
-    }
-
-    fn provider(&self, name: &str) -> Option<&Arc<dyn ToolProvider>> {
-        let has =
-            |provider: &&Arc<dyn ToolProvider>| provider.specs().iter().any(|s| s.name == name);
-        if builtin::is_builtin(name) {
-            None
-        } else {
-            self.providers().find(has)
-        }
-    }
-
-    /// A call of something that was not on offer: out of scope, or nothing at
-    /// all (GATE-1).
-    fn refuse_unknown(&self, context: &CallContext, call: &ToolCall) -> ToolOutput {
-        let exists = builtin::is_builtin(&call.name) || self.provider(&call.name).is_some();
-        let names: Vec<&str> = context
-            .tools
-            .offered
-            .iter()
-            .map(|spec| spec.name.as_str())
-            .collect();
-        let names = names.join(", ");
-        if !exists {
-            return ToolOutput::error(format!(
-                "there is no tool {:?}; there are: {names}",
-                call.name
-            ));
-        }
-        context.violation(Kind::Tool, call.name.clone());
-        context.note_denied(&call.name, "outside the agent's scope");
-        ToolOutput::error(format!(
-            "{:?} is outside the scope of {}; it has: {names}",
-            call.name, context.agent.name
-        ))
-    }
+    context.violation(Kind::Tool, call.name.clone());
+    context.note_denied(&call.name, "outside the agent's scope");
+    ToolOutput::error(format!(
+        "{:?} is outside the scope of {}; it has: {names}",
+        call.name, context.agent.name
+    ))
 }
 
 /// The run that waits for a call.

@@ -8,8 +8,6 @@
 mod announce;
 mod answer;
 mod compact;
-mod ends;
-mod facts;
 mod finish;
 mod people;
 mod repeats;
@@ -17,22 +15,19 @@ mod start;
 mod steps;
 mod tools;
 
+use crate::command::Job;
 use crate::compaction;
-use crate::conversation::{Job, Open};
+use crate::facts::Facts;
 use crate::gate::Standing;
+use crate::inner::Inner;
+use crate::open::Open;
+use crate::publisher::Publisher;
 use crate::registry::Shared;
-use crate::runtime::Inner;
+use crate::request::RunRequest;
 use crate::spending::Tally;
 use announce::Announcer;
-pub(crate) use announce::Publisher;
-use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
-use crabtalk_domain::{
-    AgentConfig, ContextUse, ConversationKey, Image, Message, Origin, ToolCall, Usage, model,
-    storage,
-};
-pub(crate) use ends::Ends;
-pub(crate) use facts::Facts;
+use crabtalk_domain::{AgentConfig, ContextUse, Message, ToolCall, Usage, model, storage};
 pub(crate) use finish::Ending;
 use futures_util::FutureExt;
 use repeats::Repeats;
@@ -40,50 +35,6 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// What somebody wants run.
-#[derive(Debug, Clone)]
-pub struct RunRequest {
-    /// On which conversation.
-    pub key: ConversationKey,
-    /// What the sender says.
-    pub content: String,
-    /// What the sender shows with it.
-    pub images: Vec<Image>,
-    /// The agent that answers in the conversation's own agent's place (RUN-2).
-    pub guest: Option<String>,
-    /// Working directory of this run only (CONV-6).
-    pub cwd: Option<PathBuf>,
-    /// Whether the first step must call a tool.
-    pub tool_choice: ToolChoice,
-    /// The model that answers in the place of the agent's own, for this run alone.
-    pub model: Option<String>,
-    /// The client's id, under which it may retry (CONV-9).
-    pub request_id: Option<String>,
-    /// Where it comes from (CONV-10).
-    pub origin: Origin,
-    /// For a delegate: the standing of the run at the top. For cron and events:
-    /// whether an owner can be asked.
-    pub root: Option<Standing>,
-}
-
-impl RunRequest {
-    /// A message over the local socket and nothing special.
-    pub fn new(key: ConversationKey, content: impl Into<String>) -> Self {
-        Self {
-            key,
-            content: content.into(),
-            images: Vec::new(),
-            guest: None,
-            cwd: None,
-            tool_choice: ToolChoice::Auto,
-            model: None,
-            request_id: None,
-            origin: Origin::local(),
-            root: None,
-        }
-    }
-}
 
 /// Why a run stops before the model has said everything.
 #[derive(Debug)]

@@ -2,22 +2,25 @@
 
 mod asking;
 mod expecting;
-mod inner;
 mod telling;
 
 pub use asking::Matter;
-pub(crate) use inner::Inner;
 
 use crate::Error;
 use crate::asks::AskDesk;
 use crate::catalog::Catalog;
-use crate::conversation::{Change, Command, Conversation, Job, apply_change};
+use crate::command::{Change, Command, Job};
+use crate::conversation;
+use crate::delegates::DelegateNumbers;
+use crate::ends::Ends;
 use crate::events::{Hub, RunLog, Subscription};
 use crate::gate::Disk;
+use crate::gate::approvals::ApprovalBook;
+use crate::inner::Inner;
 use crate::interned::Interned;
 use crate::registry::Registry;
-use crate::router::{ApprovalBook, DelegateNumbers, Router};
-use crate::run::{Ends, RunRequest};
+use crate::request::RunRequest;
+use crate::toolbox::Toolbox;
 use arc_swap::ArcSwap;
 use crabtalk_domain::model::Model;
 use crabtalk_domain::storage::Storage;
@@ -65,14 +68,14 @@ impl Runtime {
         Self(Arc::new(Inner {
             model: parts.model,
             storage: parts.storage,
-            router: Router::new(parts.tools, parts.approvals, parts.disk),
+            toolbox: Toolbox::new(parts.tools, parts.approvals, parts.disk),
             hook: parts.hook,
             ledger: parts.ledger,
             ends: Ends::new(parts.ends),
             clock: parts.clock,
             catalog: ArcSwap::from_pointee(catalog),
             registry: Registry::default(),
-            hub: Hub::new(era_ms),
+            hub: Arc::new(Hub::new(era_ms)),
             asks: Arc::new(AskDesk::new(era_ms)),
             shutdown: CancellationToken::new(),
             violations: AtomicU64::new(0),
@@ -82,6 +85,7 @@ impl Runtime {
             composed: Interned::default(),
             prompts: Interned::default(),
             tasks: TaskTracker::new(),
+            start: conversation::start,
         }))
     }
 
@@ -110,20 +114,7 @@ impl Runtime {
         if let Some(log) = self.known_request(&request) {
             return Ok(log.subscribe(0));
         }
-        self.submit_job(Job::new(request, Arc::default()))
-    }
-
-    /// The handle of a runtime that is known from inside.
-    pub(crate) fn of(inner: &Arc<Inner>) -> Self {
-        Self(Arc::clone(inner))
-    }
-
-    /// Submits a run that has been checked.
-    pub(crate) fn submit_job(&self, job: Job) -> Result<Subscription, Error> {
-        let subscription = job.log.subscribe(0);
-        let key = job.request.key.clone();
-        self.command(&key, Command::Run(Box::new(job)))?;
-        Ok(subscription)
+        self.0.submit_job(Job::new(request, Arc::default()))
     }
 
     fn known_request(&self, request: &RunRequest) -> Option<Arc<RunLog>> {
@@ -144,27 +135,13 @@ impl Runtime {
         current.or_else(queued).cloned()
     }
 
-    fn command(&self, key: &ConversationKey, command: Command) -> Result<(), Error> {
-        if self.0.shutdown.is_cancelled() {
-            return Err(Error::ShuttingDown);
-        }
-        let bound = self.0.catalog.load().limits.queued_runs;
-        self.0
-            .registry
-            .submit(key, bound, command, |shared, commands| {
-                let conversation = Conversation::new(Arc::clone(&self.0), shared, commands);
-                self.0.tasks.spawn(Box::new(conversation).work());
-            })?;
-        Ok(())
-    }
-
     async fn ask_task<T>(
         &self,
         key: &ConversationKey,
         command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Command,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.command(key, command(reply))?;
+        self.0.command(key, command(reply))?;
         answer.await.unwrap_or_else(|_| {
             // Whoever had to answer is gone.
             Err(if self.0.shutdown.is_cancelled() {
@@ -206,7 +183,7 @@ impl Runtime {
             steers.check(key, content.len())?;
             Arc::clone(&steers.facts)
         };
-        let content = facts.preprocess(&self.0, content).await?;
+        let content = self.0.preprocess(&facts, content).await?;
         let at = {
             let mut live = shared.live();
             // The run may have ended meanwhile, and another one begun.
@@ -258,7 +235,7 @@ impl Runtime {
         if let Some(shared) = self.0.registry.get(key) {
             // A run may be going on: it must not make this wait.
             if shared.live().is_open {
-                let at = apply_change(&shared, &change).await?;
+                let at = shared.apply(&change).await?;
                 shared.synced_at_end(at).await?;
                 return Ok(());
             }
@@ -300,7 +277,7 @@ impl Runtime {
     /// Carries on a run that a crash cut off (STORE-7). Nothing happens where
     /// none was.
     pub fn resume(&self, key: &ConversationKey) -> Result<(), Error> {
-        self.command(key, Command::Resume)
+        self.0.command(key, Command::Resume)
     }
 
     /// Stops every run with 503 and waits until all conversations are closed.

@@ -4,7 +4,7 @@
 //! provider began to answer is booked once, also when the call is cancelled or
 //! cut, and estimated where the provider gives no figures.
 
-use crate::runtime::Inner;
+use crate::inner::Inner;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Request, Response};
 use crabtalk_domain::{
     AgentConfig, ConversationKey, Cost, History, Ledger, RunTotal, Spent, Usage, estimate_tokens,

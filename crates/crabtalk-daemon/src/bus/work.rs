@@ -1,8 +1,9 @@
 //! The service that fires what events are for.
 
 use super::Bus;
-use crate::node::Node;
 use crate::notify::Notice;
+use crate::starter::Starter;
+use crate::tables::TableFile;
 use crabtalk_bus::{Event, Subscription};
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin};
 use crabtalk_runtime::{Error, RunRequest};
@@ -34,8 +35,7 @@ struct Fired {
 }
 
 /// Fires what is published, for as long as the daemon serves.
-pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
-    let bus = node.bus().clone();
+pub(crate) async fn work(bus: Bus, starter: Starter) -> anyhow::Result<()> {
     bus.begin().await?;
     let mut waiting: VecDeque<(Arc<Event>, u64)> = VecDeque::new();
     let mut open: HashMap<u64, Open> = HashMap::new();
@@ -59,7 +59,7 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
             let known = bus.0.known();
             let subscription = known.iter().find(|one| one.id == id).cloned();
             let free = subscription.filter(|one| !one.once || claimed.insert(id));
-            firing.push(Box::pin(fire(&node, event, free)));
+            firing.push(Box::pin(fire(&bus, &starter, event, free)));
         }
         tokio::select! {
             () = bus.0.wake.notified() => published = true,
@@ -82,13 +82,17 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
     }
 }
 
-async fn fire(node: &Node, event: Arc<Event>, subscription: Option<Subscription>) -> Fired {
+async fn fire(
+    bus: &Bus,
+    starter: &Starter,
+    event: Arc<Event>,
+    subscription: Option<Subscription>,
+) -> Fired {
     let (mut again, mut claim) = (false, None);
     if let Some(subscription) = subscription {
         let id = subscription.id;
         claim = subscription.once.then_some(id);
-        let bus = node.bus();
-        let ran = run(node, &event, &subscription).await;
+        let ran = run(bus, starter, &event, &subscription).await;
         again = matches!(&ran, Err(error) if matches!(**error, Error::ShuttingDown));
         let (failed, last) = match &ran {
             Ok(error) if error.is_empty() => (false, "ok".to_owned()),
@@ -103,7 +107,7 @@ async fn fire(node: &Node, event: Arc<Event>, subscription: Option<Subscription>
                 error = last,
                 "a run of an event failed"
             );
-            node.notifier().tell(failure(&event, &subscription, &last));
+            starter.notifier.tell(failure(&event, &subscription, &last));
         }
         bus.0.count(id, |count| {
             count.failed += u64::from(failed && !again);
@@ -138,7 +142,8 @@ fn sender(event: &Event) -> String {
 
 /// One run; the text is why it failed. An error means that it never started.
 async fn run(
-    node: &Node,
+    bus: &Bus,
+    starter: &Starter,
     event: &Event,
     subscription: &Subscription,
 ) -> Result<String, Arc<Error>> {
@@ -157,11 +162,8 @@ async fn run(
         request_id: Some(request_id(event, subscription)),
         ..RunRequest::new(key, content.as_str())
     };
-    // A failure to find a model is the run's to tell.
-    let _ = node.models().find().await;
-    let mut run = node.runtime().submit(request).map_err(Arc::new)?;
+    let mut run = starter.start(request).await.map_err(Arc::new)?;
     run.next().await?;
-    let bus = node.bus();
     bus.0.count(subscription.id, |count| count.fired += 1);
     if subscription.once {
         bus.use_up(subscription.id).await;
@@ -195,7 +197,7 @@ fn request_id(event: &Event, subscription: &Subscription) -> String {
 impl Bus {
     /// Opens the journal; everything in it is to be fired.
     async fn begin(&self) -> anyhow::Result<()> {
-        let begun = self.with(|_, state| {
+        let begun = self.0.with(|_, state| {
             state.firing.clear();
             Ok(())
         });
@@ -206,7 +208,7 @@ impl Bus {
 
     /// Events that nobody fires yet, in their order.
     async fn fresh(&self) -> anyhow::Result<Vec<Arc<Event>>> {
-        let fresh = self.with(|_, state| {
+        let fresh = self.0.with(|_, state| {
             let pending: Vec<Arc<Event>> = state.journal().pending().cloned().collect();
             let fresh = pending.into_iter();
             Ok(fresh
@@ -220,7 +222,7 @@ impl Bus {
 
     /// All that an event fired has ended.
     async fn done(&self, id: u64) {
-        let done = self.with(move |_, state| {
+        let done = self.0.with(move |_, state| {
             state.firing.remove(&id);
             let done = state.journal().done(id);
             done.map_err(|error| crabtalk_proto::Status::internal(error.to_string()))
@@ -237,7 +239,7 @@ impl Bus {
 
     /// Takes a subscription out of the file that a run has used up.
     async fn use_up(&self, id: u64) {
-        let removed = self.change(move |inner, state| {
+        let removed = self.0.change(move |inner, state| {
             let mut file = state.edit(inner)?;
             file.remove(id);
             state.save(inner, file)

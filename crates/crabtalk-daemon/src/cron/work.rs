@@ -1,12 +1,13 @@
 //! The service that waits for what is due, starts it, and hears how it ended.
 
 use super::{Cron, request_id, unstarted};
-use crate::node::Node;
 use crate::notify::{Notice, Notifier};
+use crate::starter::Starter;
+use crate::tables::TableFile;
 use crabtalk_cron::{Asks, Ended, Fire, Fired, Notify, Outcome, Tick, Usage};
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin, RunOutcome};
 use crabtalk_runtime::gate::Standing;
-use crabtalk_runtime::{RunAnswer, RunRequest, Runtime};
+use crabtalk_runtime::{RunAnswer, RunRequest};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
@@ -32,8 +33,7 @@ enum Over {
 }
 
 /// Fires what is due, for as long as the daemon serves.
-pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
-    let cron = node.cron().clone();
+pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
     let mut tasks: FuturesUnordered<BoxFuture<'_, Over>> = FuturesUnordered::new();
     cron.0.running().clear();
     // The books have to be open for anything.
@@ -42,10 +42,10 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
         cron.0
             .running()
             .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
-        tasks.push(Box::pin(orphan(&node, fire)));
+        tasks.push(Box::pin(orphan(&starter, fire)));
     }
     for fired in cut {
-        tasks.push(Box::pin(cut_off(&node, fired)));
+        tasks.push(Box::pin(cut_off(&starter, fired)));
     }
     cron.remove_spent().await;
     loop {
@@ -54,7 +54,7 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
             cron.0
                 .running()
                 .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
-            tasks.push(Box::pin(run(&node, fire)));
+            tasks.push(Box::pin(run(&starter, fire)));
         }
         let nap = async {
             match tick.wake {
@@ -68,7 +68,7 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
             Some(over) = tasks.next(), if !tasks.is_empty() => match over {
                 Over::Run { fire, ended, text } => {
                     cron.0.running().remove(&fire.entry.key);
-                    cron.end(&fire, ended, text, node.notifier()).await;
+                    cron.end(&fire, ended, text, &starter.notifier).await;
                 }
                 Over::Cut(ended) => cron.correct(ended).await,
                 Over::Unknown => {}
@@ -79,9 +79,9 @@ pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
 
 /// A run that an earlier life of the service had begun: its end is in the
 /// conversation's log, or comes there.
-async fn orphan(node: &Node, fire: Fire) -> Over {
+async fn orphan(starter: &Starter, fire: Fire) -> Over {
     let id = request_id(fire.seq, fire.at);
-    let ended = match node.runtime().outcome(&fire.entry.key, &id).await {
+    let ended = match starter.runtime.outcome(&fire.entry.key, &id).await {
         Ok(Some(outcome)) => of_outcome(fire.entry.id, fire.seq, outcome),
         Ok(None) => unstarted(&fire, 500, "the scheduler failed before it began".into()),
         Err(error) => unstarted(&fire, error.code(), error.to_string()),
@@ -92,12 +92,12 @@ async fn orphan(node: &Node, fire: Fire) -> Over {
 
 /// A run that was open when the last daemon ended. It may have come to its end
 /// before, or been carried on since.
-async fn cut_off(node: &Node, fired: Fired) -> Over {
+async fn cut_off(starter: &Starter, fired: Fired) -> Over {
     let Ok(key) = ConversationKey::new(&fired.agent, &fired.sender) else {
         return Over::Unknown;
     };
     let id = request_id(fired.seq, fired.at);
-    match node.runtime().outcome(&key, &id).await {
+    match starter.runtime.outcome(&key, &id).await {
         Ok(Some(outcome)) if !outcome.interrupted => {
             Over::Cut(of_outcome(fired.id, fired.seq, outcome))
         }
@@ -141,7 +141,7 @@ impl Cron {
     /// Runs that an earlier life of the service had begun, and those of an
     /// earlier daemon.
     async fn left(&self) -> anyhow::Result<(Vec<Fire>, Vec<Fired>)> {
-        let left = self.with(|_, state| {
+        let left = self.0.with(|_, state| {
             // What somebody wanted and nobody began is among those that go on.
             let wanted = std::mem::take(&mut state.wanted);
             let mut going = state.opened().engine.running();
@@ -155,7 +155,7 @@ impl Cron {
 
     async fn correct(&self, ended: Ended) {
         let id = ended.id;
-        let corrected = self.with(move |_, state| {
+        let corrected = self.0.with(move |_, state| {
             let open = state.opened_mut();
             let line = open.engine.corrected(ended);
             open.write(line.into_iter().collect());
@@ -171,7 +171,7 @@ impl Cron {
     }
 
     async fn tick(&self) -> anyhow::Result<Tick> {
-        let tick = self.with(|inner, state| state.tick(inner)).await;
+        let tick = self.0.with(|inner, state| state.tick(inner)).await;
         let tick = tick.map_err(|status| anyhow::Error::msg(status.message))?;
         if let Some(jump) = tick.jump {
             tracing::warn!(
@@ -185,6 +185,7 @@ impl Cron {
     async fn end(&self, fire: &Fire, ended: Ended, text: String, notifier: &Notifier) {
         let (id, told) = (fire.entry.id, ended.clone());
         let paused = self
+            .0
             .with(move |_, state| Ok(state.opened_mut().end(ended)))
             .await;
         let paused = paused.unwrap_or_default();
@@ -214,6 +215,7 @@ impl Cron {
     /// Takes entries out of the file that a run has used up.
     async fn remove_spent(&self) {
         let spent = self
+            .0
             .with(|_, state| Ok(state.opened().engine.spent()))
             .await;
         if spent.is_ok_and(|spent| spent.is_empty()) {
@@ -276,10 +278,10 @@ fn tell(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: b
 }
 
 /// One run, from its line in the books to its end.
-async fn run(node: &Node, fire: Fire) -> Over {
+async fn run(starter: &Starter, fire: Fire) -> Over {
     let began = Instant::now();
-    let answered = match request(node, &fire).await {
-        Ok(request) => start(node, request).await,
+    let answered = match request(starter, &fire).await {
+        Ok(request) => start(starter, request).await,
         Err(error) => Err((400, error)),
     };
     let (ended, text) = match answered {
@@ -289,13 +291,9 @@ async fn run(node: &Node, fire: Fire) -> Over {
     Over::Run { fire, ended, text }
 }
 
-async fn start(node: &Node, request: RunRequest) -> Result<RunAnswer, (u32, String)> {
-    // A failure to find a model is the run's to tell.
-    let _ = node.models().find().await;
-    let runtime: &Runtime = node.runtime();
-    let run = runtime
-        .submit(request)
-        .map_err(|error| (error.code(), error.to_string()))?;
+async fn start(starter: &Starter, request: RunRequest) -> Result<RunAnswer, (u32, String)> {
+    let run = starter.start(request).await;
+    let run = run.map_err(|error| (error.code(), error.to_string()))?;
     run.answer()
         .await
         .map_err(|error| (error.code(), error.to_string()))
@@ -303,19 +301,15 @@ async fn start(node: &Node, request: RunRequest) -> Result<RunAnswer, (u32, Stri
 
 /// What is asked of the runtime. The folder is looked at now, as is everything
 /// that the entry names.
-async fn request(node: &Node, fire: &Fire) -> Result<RunRequest, String> {
+async fn request(starter: &Starter, fire: &Fire) -> Result<RunRequest, String> {
     let entry = &fire.entry;
     let cwd = match entry.draft.cwd.as_str() {
         "" => None,
         cwd => {
-            let path = node.home().expand_tilde(cwd);
+            let path = starter.home.expand_tilde(cwd);
             // It may lie on a disk that does not answer.
             let at = path.clone();
-            let looked = node
-                .skills()
-                .files()
-                .look_at(&at, move || folder(path))
-                .await;
+            let looked = starter.files.look_at(&at, move || folder(path)).await;
             Some(looked.map_err(|why| format!("the cwd {cwd}: {why}"))??)
         }
     };

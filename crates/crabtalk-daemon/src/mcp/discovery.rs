@@ -7,11 +7,12 @@
 //! Invariants: whatever lies there is read within bounds and waited for by nobody
 //! else; a folder that is removed and made again is watched again.
 
-use crate::node::Node;
+use super::Mcps;
 use anyhow::Context;
 use crabtalk_component::{MAX_PORT_FILE_BYTES, PortFile};
-use crabtalk_config::Home;
+use crabtalk_config::{Config, Home};
 use crabtalk_mcp::Found;
+use crabtalk_runtime::Runtime;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,22 +33,25 @@ const WITHOUT_WATCH: Duration = Duration::from_secs(2);
 
 /// Keeps the list of components as it is in the folder, and tells of them. Never
 /// resolves but with an error.
-pub(crate) async fn work(node: Arc<Node>) -> anyhow::Result<()> {
-    let mcps = Arc::clone(node.mcps());
-    mcps.configure(&node.config()).await;
+pub(crate) async fn work(
+    mcps: Arc<Mcps>,
+    config: Arc<Config>,
+    home: Home,
+    runtime: Runtime,
+) -> anyhow::Result<()> {
+    mcps.configure(&config).await;
     tokio::select! {
-        () = mcps.tell(node.runtime()) => Ok(()),
-        watched = watch(&node) => watched,
+        () = mcps.tell(&runtime) => Ok(()),
+        watched = watch(&mcps, &home) => watched,
     }
 }
 
-async fn watch(node: &Node) -> anyhow::Result<()> {
-    let mcps = node.mcps();
+async fn watch(mcps: &Mcps, home: &Home) -> anyhow::Result<()> {
     let changes = Changes::new();
     loop {
-        changes.on(&node.home().run_dir());
-        let home = node.home().clone();
-        let found = tokio::task::spawn_blocking(move || scan(&home)).await;
+        changes.on(&home.run_dir());
+        let folder = home.clone();
+        let found = tokio::task::spawn_blocking(move || scan(&folder)).await;
         let found = found.context("the folder of port files could not be looked at")?;
         mcps.servers.discover(found).await;
         tokio::select! {

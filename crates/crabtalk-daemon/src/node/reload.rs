@@ -1,16 +1,13 @@
 //! Reads the configuration again, changes it, and swaps what is in force.
 
 use super::Node;
-use crate::compose::{Composed, InForce, Report, compose, sandbox};
+use crate::compose::{Composed, InForce, Report, compose, sandbox, within_patience};
 use crate::edit::{self, EditError};
 use crate::memory::memory;
 use crate::skills::Skills;
 use crabtalk_config::{Config, ConfigFile, Home};
 use crabtalk_skills::{Folder, SkillSource};
 use std::sync::Arc;
-use std::time::Duration;
-
-const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// Findings about skills that a start or a reload tells; `crabtalk skills`
 /// tells all.
@@ -90,23 +87,6 @@ impl Node {
         tracing::info!("configuration reloaded");
         Ok(report)
     }
-}
-
-/// Waits for somebody who reads the configuration, and may wait for a disk; not
-/// for ever: one that does not answer, as a network's may, is told instead.
-pub(crate) async fn within_patience<T>(
-    home: &Home,
-    reading: impl Future<Output = T>,
-) -> Result<T, String> {
-    let read = tokio::time::timeout(READ_WITHIN, reading).await;
-    read.map_err(|_| {
-        format!(
-            "the configuration in {} could not be read within {} s: a file system that it lies on, \
-             or that a link in it leads to, does not answer",
-            home.config_dir().display(),
-            READ_WITHIN.as_secs()
-        )
-    })
 }
 
 /// Skills that are passed over, refused or doubled are told where the rest of

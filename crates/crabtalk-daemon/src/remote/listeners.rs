@@ -4,17 +4,14 @@
 //! that cannot be opened is told, and stops neither the daemon nor the others; the
 //! service exists from the first listener on, and not before.
 
-use super::{Answering, certificate};
+use super::certificate;
 use crate::compose::Report;
-use crate::node::Node;
-use crate::services::Service;
-use crate::session::Session;
+use crate::services::{Service, Services};
 use crabtalk_config::{Home, Tcp, TcpTls};
-use crabtalk_transport::{
-    Accept, Certificate, Fingerprint, TcpError, TcpListener, TlsListener, serve,
-};
+use crabtalk_domain::BoxFuture;
+use crabtalk_transport::{Certificate, Fingerprint, TcpError, TcpListener, TlsListener};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -29,10 +26,23 @@ const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_millis(10);
 
+/// Who answers those who come in.
+pub(crate) trait Answers: Send + Sync {
+    /// The services of the daemon, of which the listeners are one.
+    fn services(&self) -> &Services;
+
+    /// Answers whoever comes in by this listener, until `stop` is cancelled.
+    fn answer(
+        self: Arc<Self>,
+        listener: Listener,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()>;
+}
+
 /// What listens. Nothing, as long as nothing is configured.
 pub(crate) struct Ears {
     home: Home,
-    node: OnceLock<Answering>,
+    answering: OnceLock<Weak<dyn Answers>>,
     /// Held over a change.
     open: Mutex<Open>,
 }
@@ -71,7 +81,8 @@ struct Begin {
     taken: oneshot::Sender<()>,
 }
 
-enum Listener {
+/// A listener that is open.
+pub(crate) enum Listener {
     Plain(TcpListener),
     Tls(TlsListener),
 }
@@ -80,14 +91,14 @@ impl Ears {
     pub(super) fn new(home: Home) -> Self {
         Self {
             home,
-            node: OnceLock::new(),
+            answering: OnceLock::new(),
             open: Mutex::default(),
         }
     }
 
     /// Says whose they are. Before that nothing is opened.
-    pub(super) fn belong_to(&self, node: Answering) {
-        let _ = self.node.set(node);
+    pub(super) fn belong_to(&self, answering: Weak<dyn Answers>) {
+        let _ = self.answering.set(answering);
     }
 
     /// Where it listens, and by what its certificate is known.
@@ -99,7 +110,7 @@ impl Ears {
 
     /// Opens what is wanted and not open, closes what is open and not wanted.
     pub(super) async fn apply(&self, wanted: Option<&Tcp>, report: &mut Report) {
-        let Some(node) = self.node.get().and_then(Answering::upgrade) else {
+        let Some(answering) = self.answering.get().and_then(Weak::upgrade) else {
             return;
         };
         let mut open = self.open.lock().await;
@@ -134,7 +145,7 @@ impl Ears {
                     continue;
                 }
             };
-            open.begin(&node, address, how.clone(), listener).await;
+            open.begin(&answering, address, how.clone(), listener).await;
         }
     }
 
@@ -203,7 +214,13 @@ impl Open {
         left
     }
 
-    async fn begin(&mut self, node: &Arc<Node>, wanted: SocketAddr, how: How, listener: Listener) {
+    async fn begin(
+        &mut self,
+        answering: &Arc<dyn Answers>,
+        wanted: SocketAddr,
+        how: How,
+        listener: Listener,
+    ) {
         let at = listener.address().unwrap_or(wanted);
         let close = CancellationToken::new();
         let (taken, is_taken) = oneshot::channel();
@@ -212,7 +229,7 @@ impl Open {
             close: close.clone(),
             taken,
         };
-        let serve = self.serve.get_or_insert_with(|| start_service(node));
+        let serve = self.serve.get_or_insert_with(|| start_service(answering));
         if serve.send(begin).await.is_err() || is_taken.await.is_err() {
             tracing::error!(address = %at, "the service for TCP has ended; restart the daemon");
             return;
@@ -231,20 +248,24 @@ impl Open {
 }
 
 /// Starts the service that serves all listeners.
-fn start_service(node: &Arc<Node>) -> mpsc::Sender<Begin> {
+fn start_service(answering: &Arc<dyn Answers>) -> mpsc::Sender<Begin> {
     let (begin, begun) = mpsc::channel(QUEUE);
-    let answering = Arc::clone(node);
+    let who = Arc::clone(answering);
     let body = async move |stop: CancellationToken| {
-        serve_all(answering, begun, stop).await;
+        serve_all(who, begun, stop).await;
         Ok(())
     };
     // What an owner does on the Unix socket goes on without it.
     let service = Service::optional("tcp", "transport", body).draining();
-    node.services().start(service);
+    answering.services().start(service);
     begin
 }
 
-async fn serve_all(node: Arc<Node>, mut begun: mpsc::Receiver<Begin>, stop: CancellationToken) {
+async fn serve_all(
+    answering: Arc<dyn Answers>,
+    mut begun: mpsc::Receiver<Begin>,
+    stop: CancellationToken,
+) {
     let mut loops = JoinSet::new();
     let mut open: Vec<CancellationToken> = Vec::new();
     loop {
@@ -254,13 +275,7 @@ async fn serve_all(node: Arc<Node>, mut begun: mpsc::Receiver<Begin>, stop: Canc
                 let Some(Begin { listener, close, taken }) = next else { break };
                 open.retain(|close| !close.is_cancelled());
                 open.push(close.clone());
-                let node = Arc::clone(&node);
-                loops.spawn(async move {
-                    match listener {
-                        Listener::Plain(listener) => answer(listener, node, close).await,
-                        Listener::Tls(listener) => answer(listener, node, close).await,
-                    }
-                });
+                loops.spawn(Arc::clone(&answering).answer(listener, close));
                 // Whoever waited for this may have given up.
                 let _ = taken.send(());
             }
@@ -275,22 +290,4 @@ async fn serve_all(node: Arc<Node>, mut begun: mpsc::Receiver<Begin>, stop: Canc
         close.cancel();
     }
     while loops.join_next().await.is_some() {}
-}
-
-async fn answer<A>(listener: A, node: Arc<Node>, stop: CancellationToken)
-where
-    A: Accept<Peer = SocketAddr>,
-{
-    let crowd = node.crowd().clone();
-    let ends = stop.clone();
-    let session = move |peer: SocketAddr| {
-        let source = A::source(&peer);
-        Ok(Session::of_stranger(
-            Arc::clone(&node),
-            peer,
-            source,
-            ends.clone(),
-        ))
-    };
-    serve(listener, crowd, session, stop).await;
 }

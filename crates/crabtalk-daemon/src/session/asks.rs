@@ -77,6 +77,6 @@ impl Session {
         if self.is_modern() || id.is_some() {
             return Some(content);
         }
-        self.node.partial_answers().take(&asks, asked, &content)
+        legacy::whole_answer(self.node.partial_answers(), &asks, asked, &content)
     }
 }

@@ -4,14 +4,13 @@
 //! this but what its meaning cannot be doubted.
 
 use super::wire;
+use crate::partial_answers::PartialAnswers;
 use crabtalk_domain::{AskKind, End, ToolCallInfo, Usage};
 use crabtalk_proto::AskQuestion;
 use crabtalk_runtime::PendingAsk;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use serde_json::{Map, Value};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use serde_json::Value;
 
 /// The kind of a provider that names none.
 pub(super) const DEFAULT_KIND: &str = "openai";
@@ -104,52 +103,46 @@ pub(super) fn with_tables(table: &mut Value, known: &Value) {
     }
 }
 
-/// Answers to asks with several questions that come one at a time.
-#[derive(Default)]
-pub(crate) struct PartialAnswers(Mutex<HashMap<String, Map<String, Value>>>);
-
-impl PartialAnswers {
-    /// Takes a reply to the ask that it is meant for. `Some` is what to answer
-    /// the ask with; with `None` there are questions left.
-    pub(super) fn take(
-        &self,
-        asks: &[PendingAsk],
-        asked: &PendingAsk,
-        reply: &str,
-    ) -> Option<String> {
-        let questions = wire::ask(&asked.ask).questions;
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was withdrawn is not answered any more.
-        all.retain(|id, _| asks.iter().any(|pending| pending.ask.id == *id));
-        if asked.ask.kind != AskKind::Question || questions.len() < 2 {
-            return Some(reply.to_owned());
-        }
-        let mut given = all.remove(&asked.ask.id).unwrap_or_default();
-        match serde_json::from_str(reply) {
-            Ok(Value::Object(named)) => {
-                if !named
-                    .keys()
-                    .all(|name| question(&questions, name).is_some())
-                {
-                    return Some(reply.to_owned());
-                }
-                for (name, answer) in named {
-                    let question = question(&questions, &name).expect("looked at above");
-                    given.insert(question.question.clone(), answer);
-                }
-            }
-            _ => {
-                let open = questions.iter().find(|q| !given.contains_key(&q.question));
-                let open = open.expect("a full answer is not kept");
-                given.insert(open.question.clone(), reply.into());
-            }
-        }
-        if questions.iter().all(|q| given.contains_key(&q.question)) {
-            return Some(Value::Object(given).to_string());
-        }
-        all.insert(asked.ask.id.clone(), given);
-        None
+/// Takes a reply to the ask that it is meant for. `Some` is what to answer
+/// the ask with; with `None` there are questions left.
+pub(super) fn whole_answer(
+    partial: &PartialAnswers,
+    asks: &[PendingAsk],
+    asked: &PendingAsk,
+    reply: &str,
+) -> Option<String> {
+    let questions = wire::ask(&asked.ask).questions;
+    let mut all = partial.all();
+    // What was withdrawn is not answered any more.
+    all.retain(|id, _| asks.iter().any(|pending| pending.ask.id == *id));
+    if asked.ask.kind != AskKind::Question || questions.len() < 2 {
+        return Some(reply.to_owned());
     }
+    let mut given = all.remove(&asked.ask.id).unwrap_or_default();
+    match serde_json::from_str(reply) {
+        Ok(Value::Object(named)) => {
+            if !named
+                .keys()
+                .all(|name| question(&questions, name).is_some())
+            {
+                return Some(reply.to_owned());
+            }
+            for (name, answer) in named {
+                let question = question(&questions, &name).expect("looked at above");
+                given.insert(question.question.clone(), answer);
+            }
+        }
+        _ => {
+            let open = questions.iter().find(|q| !given.contains_key(&q.question));
+            let open = open.expect("a full answer is not kept");
+            given.insert(open.question.clone(), reply.into());
+        }
+    }
+    if questions.iter().all(|q| given.contains_key(&q.question)) {
+        return Some(Value::Object(given).to_string());
+    }
+    all.insert(asked.ask.id.clone(), given);
+    None
 }
 
 fn question<'a>(questions: &'a [AskQuestion], name: &str) -> Option<&'a AskQuestion> {

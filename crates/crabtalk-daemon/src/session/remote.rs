@@ -6,15 +6,53 @@
 use super::{LOCAL_SENDER, Session};
 use crate::audit::entry;
 use crate::node::Node;
-use crate::remote::{Grant, Shown};
-use crabtalk_domain::Principal;
+use crate::remote::{Answers, Grant, Listener, Shown};
+use crate::services::Services;
+use crabtalk_domain::{BoxFuture, Principal};
 use crabtalk_proto::{HelloMsg, PROTOCOL_VERSION, Role, Server, Status, WelcomeMsg};
-use crabtalk_transport::Source;
+use crabtalk_transport::{Accept, Source, serve};
 use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
+
+impl Answers for Node {
+    fn services(&self) -> &Services {
+        Node::services(self)
+    }
+
+    fn answer(
+        self: Arc<Self>,
+        listener: Listener,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            match listener {
+                Listener::Plain(listener) => answer(listener, self, stop).await,
+                Listener::Tls(listener) => answer(listener, self, stop).await,
+            }
+        })
+    }
+}
+
+async fn answer<A>(listener: A, node: Arc<Node>, stop: CancellationToken)
+where
+    A: Accept<Peer = SocketAddr>,
+{
+    let crowd = node.crowd().clone();
+    let ends = stop.clone();
+    let session = move |peer: SocketAddr| {
+        let source = A::source(&peer);
+        Ok(Session::of_stranger(
+            Arc::clone(&node),
+            peer,
+            source,
+            ends.clone(),
+        ))
+    };
+    serve(listener, crowd, session, stop).await;
+}
 
 /// Who the client is.
 pub(super) enum Who {
@@ -64,7 +102,7 @@ impl Who {
 
 impl Session {
     /// Of somebody who has to show a token first.
-    pub(crate) fn of_stranger(
+    fn of_stranger(
         node: Arc<Node>,
         address: SocketAddr,
         source: Option<Source>,

@@ -3,7 +3,7 @@
 //! Invariants: an answer is read up to a limit and in time; a redirect is followed
 //! for reading alone, and only on the same host.
 
-use crate::http::{Answer, Http};
+use crate::http::{Http, HttpResponse};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::header::{CONTENT_TYPE, HOST, LOCATION};
@@ -66,7 +66,7 @@ impl Calls {
 }
 
 /// Where an answer points to, if that is on the same host.
-fn elsewhere(from: &Uri, answer: &Answer) -> Option<Uri> {
+fn elsewhere(from: &Uri, answer: &HttpResponse) -> Option<Uri> {
     if !answer.status.is_redirection() {
         return None;
     }
@@ -82,8 +82,8 @@ fn elsewhere(from: &Uri, answer: &Answer) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-async fn whole(answer: Answer) -> Result<Body, OAuthHttpClientError> {
-    let Answer {
+async fn whole(answer: HttpResponse) -> Result<Body, OAuthHttpClientError> {
+    let HttpResponse {
         status,
         headers,
         mut body,

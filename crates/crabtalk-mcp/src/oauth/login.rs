@@ -3,7 +3,7 @@
 use super::kept::Beside;
 use super::revoke::Revocation;
 use super::{Client, Tokens, words};
-use crate::http::Request;
+use crate::http::HttpRequest;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
@@ -148,7 +148,7 @@ impl Tokens {
                 "clientInfo": {"name": "crabtalk", "version": env!("CARGO_PKG_VERSION")},
             },
         });
-        let mut request = Request::new(Bytes::from(hello.to_string()));
+        let mut request = HttpRequest::new(Bytes::from(hello.to_string()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self
             .url

@@ -6,7 +6,7 @@
 
 use super::calls::Calls;
 use super::{check_protected, words};
-use crate::http::{Http, Request};
+use crate::http::{Http, HttpRequest};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -137,7 +137,7 @@ impl Revocation {
         (id, secret): (&str, &str),
         token: &str,
         kind: &str,
-    ) -> Result<Request, String> {
+    ) -> Result<HttpRequest, String> {
         let mut form = Serializer::new(String::new());
         form.append_pair("token", token)
             .append_pair("token_type_hint", kind);
@@ -150,7 +150,7 @@ impl Revocation {
         } else {
             by_header = Some(basic(id, secret)?);
         }
-        let mut request = Request::new(Bytes::from(form.finish()));
+        let mut request = HttpRequest::new(Bytes::from(form.finish()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self
             .endpoint

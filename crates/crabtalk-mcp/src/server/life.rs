@@ -8,7 +8,7 @@ use super::{Pace, Phase, Server};
 use crate::link::{Connection, Link, Means, NotOpened};
 use crate::list::{self, Tools};
 use crate::seen::Seen;
-use crate::settings::Reach;
+use crate::settings::Transport;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -112,9 +112,9 @@ impl Work {
     async fn open(&self) -> Result<Connection, NotOpened> {
         let (server, settings) = (&self.server, &self.server.settings);
         server.change(|now| now.phase = Phase::Connecting);
-        let within = match settings.reach {
-            Reach::Program { .. } => self.pace.start,
-            Reach::Url { .. } | Reach::Port(_) => self.pace.connect,
+        let within = match settings.transport {
+            Transport::Program { .. } => self.pace.start,
+            Transport::Url { .. } | Transport::Port(_) => self.pace.connect,
         };
         let opened = timeout(within, Connection::open(&self.means, settings)).await;
         let late = || format!("no handshake within {} s", within.as_secs());

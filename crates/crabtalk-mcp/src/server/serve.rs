@@ -6,7 +6,7 @@ use super::life::{Over, Work, refused};
 use crate::call::CancelOnDrop;
 use crate::link::{Connection, Link, NotOpened};
 use crate::loopback;
-use crate::settings::Reach;
+use crate::settings::Transport;
 use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Work {
         if let Some(refused) = refused(link) {
             return Some(refused);
         }
-        let Reach::Port(port) = &self.server.settings.reach else {
+        let Transport::Port(port) = &self.server.settings.transport else {
             return None;
         };
         let looked = timeout(self.pace.answer, loopback::connect(port.port)).await;

@@ -2,7 +2,7 @@
 //! piece (RUN-4).
 
 use super::{Job, text};
-use crate::runtime::Inner;
+use crate::inner::Inner;
 use crate::spending::{self, Account};
 use crabtalk_domain::model::{Error, Request};
 use crabtalk_domain::{Message, Role, estimate_tokens, tags};

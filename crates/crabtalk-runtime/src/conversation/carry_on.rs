@@ -1,9 +1,10 @@
 //! Carries on what a crash cut off (STORE-7), and says how runs came out.
 
-use super::open::{self, CUT_OFF, interrupted};
-use super::{Conversation, Job};
+use super::Conversation;
 use crate::Error;
-use crate::run::RunRequest;
+use crate::command::Job;
+use crate::open::{CUT_OFF, interrupted};
+use crate::request::RunRequest;
 use crabtalk_domain::storage::{MetaRecord, Record, RunRecord};
 use crabtalk_domain::{Origin, RunOutcome};
 use std::path::PathBuf;
@@ -82,7 +83,7 @@ impl Conversation {
             return Ok(());
         };
         let reason = format!("{CUT_OFF}, and could not be carried on: {error}");
-        let closed = open::interrupted(cut, reason, self.rt.now());
+        let closed = interrupted(cut, reason, self.rt.now());
         self.shared.append(&[Record::Run(closed.clone())])?;
         open.keep_late_steers(&self.rt, &self.shared)?;
         open.last_end = Some(closed.clone());

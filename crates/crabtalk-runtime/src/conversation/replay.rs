@@ -1,7 +1,7 @@
 //! Tells a run that is over once more, to whoever retries its request
 //! (CONV-9).
 
-use super::Job;
+use crate::command::Job;
 use crabtalk_domain::storage::{RunPhase, RunTrace};
 use crabtalk_domain::{AgentEvent, End};
 

@@ -5,7 +5,11 @@
 //! sender and working folder; it is compared, never interpreted. One that is a
 //! prefix covers nothing by itself: it is judged as a narrow rule.
 
+use crabtalk_domain::tool::Invocation;
+use crabtalk_domain::{BoxFuture, PermissionRule};
 use serde::{Deserialize, Serialize};
+use std::future::ready;
+use std::sync::Arc;
 
 /// One `[[approval]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,32 @@ pub struct Approval {
     /// allowed too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefix: bool,
+}
+
+/// Calls that somebody approved for good (`config/approvals.toml`).
+pub trait ApprovalBook: Send + Sync {
+    /// What is approved now.
+    fn list(&self) -> Arc<Vec<Approval>>;
+
+    /// Keeps an approval; it is on disk when this returns. The error says what
+    /// happened to which file.
+    fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>>;
+
+    /// Rules that lift an `ask` for this call, for instance those of a trusted
+    /// skill that its run uses (SKILL-2). They never lift a `deny`.
+    fn preapproved<'a>(&'a self, _call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {
+        Box::pin(ready(Vec::new()))
+    }
+}
+
+impl ApprovalBook for () {
+    fn list(&self) -> Arc<Vec<Approval>> {
+        Arc::default()
+    }
+
+    fn add(&self, _: Approval) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(ready(Err("this runtime keeps no approvals".into())))
+    }
 }
 
 /// What a new approval would have to match.

@@ -9,18 +9,16 @@
 use super::CallContext;
 use crate::Error;
 use crate::catalog::Catalog;
-use crate::conversation::Job;
+use crate::command::Job;
 use crate::events::Subscription;
 use crate::gate::disk;
 use crate::gate::scope::{self, Kind};
-use crate::run::RunRequest;
-use crate::runtime::Runtime;
+use crate::request::RunRequest;
 use crabtalk_domain::tool::{Schema, ToolOutput, ToolSpec};
-use crabtalk_domain::{AgentConfig, BoxFuture, ConversationKey, Origin, Permission, tags};
+use crabtalk_domain::{AgentConfig, ConversationKey, Origin, Permission, tags};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use tokio_util::sync::DropGuard;
 
@@ -34,21 +32,6 @@ const MAX_LISTED: usize = 50;
 
 /// Longest description of a member there, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 200;
-
-/// Gives `delegate:<n>` its numbers (CONV-10).
-pub trait DelegateNumbers: Send + Sync {
-    /// A number that was never given before, restarts included. The error
-    /// says what happened to which file.
-    fn next(&self) -> BoxFuture<'_, Result<u64, String>>;
-}
-
-/// Numbers of a runtime whose conversations do not outlive it either.
-impl DelegateNumbers for AtomicU64 {
-    fn next(&self) -> BoxFuture<'_, Result<u64, String>> {
-        let number = self.fetch_add(1, Ordering::Relaxed);
-        Box::pin(std::future::ready(Ok(number)))
-    }
-}
 
 /// What the tool takes, made once: only the list of members differs.
 static PARAMETERS: LazyLock<Schema> = LazyLock::new(|| {
@@ -236,7 +219,7 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
         ..Job::new(request, Arc::default())
     };
     let guard = job.cancel.clone().drop_guard();
-    let run = Runtime::of(rt).submit_job(job).map_err(|e| e.to_string())?;
+    let run = rt.submit_job(job).map_err(|e| e.to_string())?;
     Ok(Begun {
         key,
         run,
@@ -247,7 +230,7 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
 /// A folder for a member. Reading below one's own folder needs no approval, so
 /// a member gets none that the delegating run has not.
 async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
-    let (own, disk) = (context.cwd.clone(), context.rt.router.disk());
+    let (own, disk) = (context.cwd.clone(), context.rt.toolbox.disk());
     let wanted = own.join(cwd);
     let shown = wanted.display().to_string();
     // The own folder is not resolved again: it was, and if a link is in its

@@ -1,8 +1,9 @@
 //! Takes in a model's stream and publishes it as it comes.
 
 use super::Stop;
-use super::announce::{Announcer, Publisher};
+use super::announce::Announcer;
 use crate::listen::Listener;
+use crate::publisher::Publisher;
 use crate::spending::Bill;
 use crabtalk_domain::AgentEvent;
 use crabtalk_domain::model::{Chunk, Error, ErrorKind, Response};

@@ -2,7 +2,7 @@
 
 use super::{Run, Stop};
 use crate::compaction::{self, Plan};
-use crate::{Error, framing};
+use crate::{Error, framing, router};
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -38,10 +38,7 @@ impl Run<'_> {
             agent: &primary,
             system: system.into(),
             tools: Arc::clone(
-                &self
-                    .rt
-                    .tools(&primary, &self.rt.catalog.load_full())
-                    .offered,
+                &router::tools(self.rt, &primary, &self.rt.catalog.load_full()).offered,
             ),
             focus: None,
             min_replaced: 0,

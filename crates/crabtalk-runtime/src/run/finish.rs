@@ -4,10 +4,9 @@ use super::repeats::REPEATS;
 use super::{Outcome, Publisher, Run, Stop, Work};
 use crate::error::{storage_code, with_source};
 use crate::history::CANCELLED;
-use crate::registry::Shared;
-use crate::runtime::Inner;
+use crate::inner::Inner;
+use crate::registry::{self, Shared};
 use crate::spending::Tally;
-use crate::steers;
 use crabtalk_domain::model::{Error, ErrorKind};
 use crabtalk_domain::storage::{self, MetaRecord, Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentEvent, Cost, End, Message, Origin, RunEnded, RunOutcome, Usage};
@@ -90,7 +89,7 @@ impl Ending {
         let request = &work.job.request;
         Self {
             rt: Arc::clone(rt),
-            publisher: Arc::new(Publisher::new(Arc::clone(rt), key, run, speaker, log)),
+            publisher: Arc::new(rt.publisher(key, run, speaker, log)),
             tally: Arc::default(),
             speaker: speaker.to_owned(),
             run,
@@ -164,7 +163,7 @@ impl Ending {
             return log.refuse(crate::Error::Panicked);
         }
         if log.end().is_none() {
-            steers::tell_untaken(shared, &self.publisher, Vec::new());
+            registry::tell_untaken(shared, &self.publisher, Vec::new());
             let end = End {
                 agent: self.speaker.clone(),
                 error: crate::Error::Panicked.to_string(),
@@ -196,7 +195,7 @@ impl Run<'_> {
             (code, message) = (storage_code(error), with_source(error));
             tracing::warn!(conversation = %self.shared.key, run = self.number, %error, "the log failed");
             let unkept = std::mem::take(&mut self.unkept);
-            steers::tell_untaken(self.shared, &self.publisher, unkept);
+            registry::tell_untaken(self.shared, &self.publisher, unkept);
         }
         let total = self.tally.total();
         self.log_line(code, &total.cost);

@@ -3,7 +3,7 @@
 use super::Publisher;
 use crate::asks::{Answer, PendingAsk};
 use crate::gate::Standing;
-use crate::runtime::Inner;
+use crate::inner::Inner;
 use crabtalk_domain::{AgentEvent, Ask, AskKind, AskQuestion, BoxFuture, People};
 use std::sync::Arc;
 

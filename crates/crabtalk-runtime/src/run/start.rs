@@ -3,12 +3,12 @@
 use super::repeats::Repeats;
 use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
+use crate::command::Job;
 use crate::compaction::Budget;
-use crate::conversation::{CUT_OFF, Job, Open, interrupted, interruption};
 use crate::gate::{Standing, standing};
-use crate::registry::Shared;
-use crate::runtime::Inner;
-use crate::steers::Steers;
+use crate::inner::Inner;
+use crate::open::{CUT_OFF, Open, REMEMBERED_REQUESTS, interrupted, interruption};
+use crate::registry::{Shared, Steers};
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentConfig, AgentEvent, Hook, Message, Role, Usage};
@@ -61,7 +61,9 @@ pub(super) async fn start<'a>(
     let name = speaker.name.as_str();
     publish_start(&publisher, name, &model, &started_as, said.as_deref(), cut);
     if let Some(cut) = now_over {
-        rt.tell_interrupted(&shared.key, &cut, Some(number)).await;
+        rt.ends
+            .tell_interrupted(&shared.key, &cut, Some(number))
+            .await;
     }
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
@@ -319,7 +321,7 @@ async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Erro
         biased;
         () = rt.shutdown.cancelled() => return Err(Error::ShuttingDown),
         () = job.cancel.cancelled() => content,
-        content = facts.preprocess(rt, content.clone()) => content?,
+        content = rt.preprocess(facts, content.clone()) => content?,
     };
     let mut message = Message::user(content).with_images(job.request.images.clone());
     message.at = rt.now();
@@ -359,7 +361,7 @@ impl Open {
         };
         self.requests.retain(|(known, _)| known != id);
         self.requests.push_back((id.clone(), run));
-        while self.requests.len() > crate::conversation::REMEMBERED_REQUESTS {
+        while self.requests.len() > REMEMBERED_REQUESTS {
             self.requests.pop_front();
         }
     }

@@ -5,9 +5,9 @@ use super::people::Owner;
 use super::repeats::Repeats;
 use super::{Run, Stop};
 use crate::history::{ids, name_calls};
-use crate::router::Toolset;
+use crate::registry::Steers;
+use crate::router::{self, Toolset};
 use crate::spending::Account;
-use crate::steers::Steers;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
 use crabtalk_domain::{AgentEvent, ContextUse, Message, Role, ToolCallInfo};
@@ -101,7 +101,7 @@ impl Run<'_> {
         if self.is_guest() {
             return Arc::default();
         }
-        self.rt.tools(&self.speaker, &self.rt.catalog.load_full())
+        router::tools(self.rt, &self.speaker, &self.rt.catalog.load_full())
     }
 
     async fn ask_model(&mut self, step: u32, tools: &Toolset) -> Result<Response, Stop> {

@@ -1,7 +1,7 @@
 //! Executes the calls of a step, all at once (RUN-1).
 
 use super::{Run, Stop};
-use crate::router::{CallContext, Effect, Outcome, Toolset};
+use crate::router::{self, CallContext, Effect, Outcome, Toolset};
 use crabtalk_domain::storage::{MetaRecord, Record};
 use crabtalk_domain::tool::ToolOutput;
 use crabtalk_domain::{AgentEvent, Message};
@@ -20,7 +20,6 @@ impl Run<'_> {
             .as_ref()
             .map(|c| c.calls.clone())
             .unwrap_or_default();
-        let rt = Arc::clone(self.rt);
         let context = Arc::new(CallContext {
             rt: Arc::clone(self.rt),
             key: self.request.key.clone(),
@@ -37,10 +36,10 @@ impl Run<'_> {
             .into_iter()
             .enumerate()
             .map(|(index, call)| {
-                let (rt, context) = (&rt, Arc::clone(&context));
+                let context = Arc::clone(&context);
                 async move {
                     let started = Instant::now();
-                    let outcome = rt.router.execute(&context, &call).await;
+                    let outcome = router::execute(&context, &call).await;
                     (index, outcome, started.elapsed())
                 }
             })

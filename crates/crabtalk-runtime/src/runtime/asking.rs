@@ -45,7 +45,7 @@ impl Runtime {
     ) -> Result<(), Error> {
         let claim = self.0.asks.claim(key, ask_id, content)?;
         if let Some((rule, prefix)) = claim.rule() {
-            let kept = self.0.router.keep(rule, prefix, self.0.now(), by);
+            let kept = self.0.toolbox.keep(rule, prefix, self.0.now(), by);
             kept.await.map_err(Error::NotKept)?;
         }
         claim.settle(by);

@@ -3,10 +3,11 @@
 use super::Runtime;
 use crate::Error;
 use crate::catalog::Catalog;
-use crate::conversation::Command;
+use crate::command::Command;
 use crate::events::{HubEvent, HubSubscription};
 use crate::gate::{ToolRights, rights};
 use crate::registry::LiveInfo;
+use crate::router;
 use crabtalk_domain::storage::{RunRecord, Storage};
 use crabtalk_domain::{AgentConfig, AgentEvent, ComponentNews, ConversationKey, RunOutcome};
 use std::sync::Arc;
@@ -103,7 +104,7 @@ impl Runtime {
     pub fn rights(&self, agent: &str) -> Result<(Arc<AgentConfig>, Vec<ToolRights>), Error> {
         let catalog = self.0.catalog.load_full();
         let agent = catalog.agent(agent)?;
-        let tools = self.0.tools(agent, &catalog);
+        let tools = router::tools(&self.0, agent, &catalog);
         let tools = tools.all.iter().map(|spec| rights::rights(agent, spec));
         Ok((Arc::clone(agent), tools.collect()))
     }

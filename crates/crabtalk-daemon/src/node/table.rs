@@ -1,17 +1,16 @@
 //! The services of the daemon, each with its policy.
 
-use super::Service;
-use crate::heap;
+use super::Node;
 use crate::memory::index_archives;
-use crate::node::Node;
-use crate::old_socket;
+use crate::services::Service;
+use crate::{heap, old_socket};
 use anyhow::Context;
 use crabtalk_config::Home;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Starts what runs beside the clients, who need not wait for any of it.
-pub(crate) fn start_all(node: &Arc<Node>) {
+pub(crate) fn start_services(node: &Arc<Node>) {
     let services = node.services();
     for service in [
         old_socket(node.home().clone()),
@@ -110,7 +109,7 @@ fn trash(node: Arc<Node>) -> Service {
 /// Fires cron entries. Without their books it fires nothing, and tries again.
 fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
-        crate::cron::work(Arc::clone(&node))
+        crate::cron::work(node.cron().clone(), node.starter())
     })
     .unhurried()
 }
@@ -129,7 +128,10 @@ fn notifications(node: Arc<Node>) -> Service {
 
 /// Fires what is published. Without its journal it fires nothing, and tries again.
 fn bus(node: Arc<Node>) -> Service {
-    Service::restarted("bus", "bus", move |_| crate::bus::work(Arc::clone(&node))).unhurried()
+    Service::restarted("bus", "bus", move |_| {
+        crate::bus::work(node.bus().clone(), node.starter())
+    })
+    .unhurried()
 }
 
 /// Writes what of the record nobody waits for: what was refused, and tried.
@@ -144,7 +146,8 @@ fn audit(node: Arc<Node>) -> Service {
 /// started again.
 fn components(node: Arc<Node>) -> Service {
     Service::restarted("components", "mcp", move |_| {
-        crate::mcp::work(Arc::clone(&node))
+        let (mcps, config) = (Arc::clone(node.mcps()), node.config());
+        crate::mcp::work(mcps, config, node.home().clone(), node.runtime().clone())
     })
 }
 

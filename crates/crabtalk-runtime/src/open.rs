@@ -4,9 +4,9 @@
 //! disk too (STORE-7).
 
 use crate::history::{self, FAILED, NOT_APPROVED, UNANSWERED, UNKNOWN};
+use crate::inner::Inner;
 use crate::registry::Shared;
 use crate::router::ASK_USER;
-use crate::runtime::Inner;
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Opened, Position, Record, RunPhase, RunRecord};
 use crabtalk_domain::{AgentEvent, History, Message, Origin};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// How often a run is carried on (STORE-7): a daemon that was killed for other
 /// reasons comes back, and a run that ends it every time is found out soon.
 const MAX_TRIES: u32 = 3;
+
+/// Request ids that are remembered (CONV-9).
+pub(crate) const REMEMBERED_REQUESTS: usize = 256;
 
 /// Why a run has no end of its own.
 pub(crate) const CUT_OFF: &str = "the daemon stopped while this run was going on";
@@ -42,7 +45,7 @@ pub(crate) struct Open {
 }
 
 /// What became of a run that never wrote its end.
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// Every run has its end.
     Nothing,
     /// It is carried on.
@@ -55,7 +58,7 @@ pub(super) enum Cut {
 
 impl Cut {
     /// Of a log that is opened for the first time since.
-    pub(super) fn by_crash(opened: &Opened, resume: bool) -> Self {
+    pub(crate) fn by_crash(opened: &Opened, resume: bool) -> Self {
         let Some(run) = opened.open_run.clone() else {
             return Self::Nothing;
         };
@@ -75,7 +78,7 @@ impl Cut {
     }
 
     /// Of a log that is opened again because a run of this daemon panicked.
-    pub(super) fn by_panic(opened: &Opened, number: u64) -> Self {
+    pub(crate) fn by_panic(opened: &Opened, number: u64) -> Self {
         match opened.open_run.clone() {
             Some(run) if run.id == number => Self::Failed(run),
             Some(run) => Self::Over(run, CUT_OFF.into()),
@@ -136,7 +139,7 @@ pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
 impl Open {
     /// Makes what the log holds valid, on disk too. Answers with the run, too,
     /// that the log says from now on was cut off.
-    pub(super) fn take(
+    pub(crate) fn take(
         rt: &Inner,
         shared: &Shared,
         opened: Opened,
@@ -199,7 +202,7 @@ impl Open {
     }
 
     /// Keeps what was accepted for a run that is not carried on after all.
-    pub(super) fn keep_late_steers(
+    pub(crate) fn keep_late_steers(
         &mut self,
         rt: &Inner,
         shared: &Shared,
@@ -213,7 +216,7 @@ impl Open {
     }
 
     /// The run of a request that was made before (CONV-9).
-    pub(super) fn run_of(&self, id: &str) -> Option<u64> {
+    pub(crate) fn run_of(&self, id: &str) -> Option<u64> {
         let known = self.requests.iter().find(|(known, _)| known == id);
         known.map(|(_, run)| *run)
     }

@@ -3,7 +3,6 @@
 //! Invariants: nothing is dropped and nothing is told beside the conversation's
 //! task; what listens and panics harms nobody else.
 
-use crate::runtime::Inner;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{ConversationKey, Origin, RunEnded, RunEnds, RunOutcome};
 use futures_util::FutureExt;
@@ -75,9 +74,7 @@ impl Ends {
         }
         told
     }
-}
 
-impl Inner {
     /// Tells of a run that the daemon's end cut off, and whose log says so now.
     pub(crate) async fn tell_interrupted(
         &self,
@@ -85,7 +82,7 @@ impl Inner {
         cut: &RunRecord,
         carried_on_as: Option<u64>,
     ) {
-        if self.ends.was_told(key, cut.id) {
+        if self.was_told(key, cut.id) {
             return;
         }
         let speaker = match cut.guest.as_str() {
@@ -101,6 +98,6 @@ impl Inner {
             total: None,
             carried_on_as,
         };
-        self.ends.tell(&ended).await;
+        self.tell(&ended).await;
     }
 }

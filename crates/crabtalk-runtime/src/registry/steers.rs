@@ -4,9 +4,10 @@
 //! once: at the next step, with the run's end, or when the log is next opened after whatever
 //! came between; what waits is bounded in number and in bytes.
 
+use super::Shared;
 use crate::Error;
-use crate::registry::Shared;
-use crate::run::{Facts, Publisher};
+use crate::facts::Facts;
+use crate::publisher::Publisher;
 use crabtalk_domain::storage::{MetaRecord, Position, Record};
 use crabtalk_domain::{AgentEvent, ConversationKey};
 use std::sync::Arc;

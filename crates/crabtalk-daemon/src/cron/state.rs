@@ -1,0 +1,188 @@
+//! What was read of cron entries: the file, the books, and what is due.
+//!
+//! Invariant: what is due is in the books before it is answered, and without them nothing fires.
+
+use super::{Inner, unstarted};
+use crate::tables::refused;
+use crabtalk_cron::{
+    Account, Books, CronEntry, CronFile, Ended, Engine, Finding, Fire, Fired, Line, Surroundings,
+    Tick,
+};
+use crabtalk_files::local_zone;
+use crabtalk_proto::Status;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) open: Option<Open>,
+    /// The text of the file that is in force.
+    pub(super) taken: Option<String>,
+    pub(super) findings: Vec<Finding>,
+    /// Why the file as it is now is not in force.
+    pub(super) broken: Option<String>,
+    /// Runs that somebody wants now.
+    pub(super) wanted: Vec<Fire>,
+    /// Runs that the last daemon did not see the end of.
+    pub(super) cut: Vec<Fired>,
+}
+
+pub(super) struct Open {
+    pub(super) engine: Engine,
+    pub(super) books: Books,
+}
+
+/// An entry as lists show it.
+pub(crate) struct Listed {
+    pub(crate) entry: Arc<CronEntry>,
+    pub(crate) account: Account,
+    pub(crate) next: Option<Timestamp>,
+    pub(crate) running: bool,
+}
+
+pub(super) fn none(id: u64) -> Status {
+    Status::not_found(format!("there is no cron entry {id}; list them"))
+}
+
+impl State {
+    /// The books and the file, read if nobody has yet.
+    pub(super) fn open(&mut self, inner: &Inner) -> Result<&mut Open, Status> {
+        if self.open.is_none() {
+            let now = Timestamp::now();
+            let (books, loaded) = Books::open(&inner.books, now).map_err(|error| {
+                Status::internal(format!(
+                    "the books of cron in {} cannot be read, and without them nothing fires: {error}",
+                    inner.books.display()
+                ))
+            })?;
+            if loaded.broken > 0 {
+                tracing::warn!(
+                    lines = loaded.broken,
+                    "lines of the books of cron are broken"
+                );
+            }
+            for run in &loaded.interrupted {
+                tracing::warn!(cron = run.id, "a run of a cron entry was interrupted");
+                let account = loaded.accounts.get(&run.id);
+                self.cut
+                    .extend(account.and_then(|account| account.last.clone()));
+            }
+            let engine = Engine::new(loaded, inner.engine_settings());
+            self.open = Some(Open { engine, books });
+            self.read(inner, now);
+            for said in self.broken.iter().cloned().chain(self.found(inner)) {
+                tracing::warn!("{said}");
+            }
+        }
+        Ok(self.opened_mut())
+    }
+
+    pub(super) fn opened(&self) -> &Open {
+        self.open.as_ref().expect("opened before any work")
+    }
+
+    pub(super) fn opened_mut(&mut self) -> &mut Open {
+        self.open.as_mut().expect("opened before any work")
+    }
+
+    /// Takes what the file says now; if it says nothing that can be read,
+    /// everything stays.
+    pub(super) fn read(&mut self, inner: &Inner, now: Timestamp) {
+        let config = inner.settings.config();
+        let local = local_zone();
+        let around = Surroundings {
+            default_agent: &config.default_agent,
+            local: &local,
+            now,
+            limit: config.limits.crons as usize,
+        };
+        match CronFile::read(&inner.file, around) {
+            Ok(read) => {
+                self.taken = read.text;
+                self.findings = read.findings;
+                self.broken = None;
+                let open = self.opened_mut();
+                open.engine.set(inner.engine_settings());
+                let lines = open.engine.load(read.entries, now);
+                open.write(lines);
+            }
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+    }
+
+    /// What is wrong with entries, in words.
+    pub(super) fn found(&self, inner: &Inner) -> Vec<String> {
+        /// More than that nobody reads at a start.
+        const MAX_FOUND: usize = 20;
+        let found = self.findings.iter().take(MAX_FOUND);
+        found
+            .map(|finding| format!("{}:{}: {}", inner.file.display(), finding.line, finding.why))
+            .collect()
+    }
+
+    pub(super) fn edit(&self, inner: &Inner) -> Result<CronFile, Status> {
+        CronFile::open(&inner.file, self.taken.as_deref()).map_err(|error| refused(&error))
+    }
+
+    pub(super) fn save(
+        &mut self,
+        inner: &Inner,
+        file: CronFile,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        file.save().map_err(|error| refused(&error))?;
+        self.read(inner, now);
+        Ok(())
+    }
+
+    pub(super) fn listed(&self, id: u64) -> Result<Listed, Status> {
+        let engine = &self.opened().engine;
+        let (entry, account, next) = engine.entry(id).ok_or_else(|| none(id))?;
+        Ok(Listed {
+            entry: Arc::clone(entry),
+            account: account.clone(),
+            next,
+            running: engine.is_running(id),
+        })
+    }
+
+    /// Decides what is due, and writes it down. What is answered may start.
+    pub(super) fn tick(&mut self, inner: &Inner) -> Result<Tick, Status> {
+        let open = self.open(inner)?;
+        let mut tick = open.engine.tick(Timestamp::now(), inner.began.elapsed());
+        let written = open.books.append(&tick.lines);
+        if let Err(error) = written {
+            tracing::error!(%error, "the books of cron cannot be written: nothing fires");
+            for line in tick.lines.drain(..) {
+                open.books.keep(line);
+            }
+            for fire in tick.fires.drain(..) {
+                let why = format!("the books of cron could not be written: {error}");
+                open.end(unstarted(&fire, 500, why));
+            }
+        }
+        if open.books.is_full()
+            && let Err(error) = open.books.turn(&open.engine.summary())
+        {
+            tracing::warn!(%error, "the books of cron go on in a file that is full");
+        }
+        tick.fires.append(&mut self.wanted);
+        Ok(tick)
+    }
+}
+
+impl Open {
+    pub(super) fn write(&mut self, lines: Vec<Line>) {
+        if let Err(error) = self.books.append(&lines) {
+            tracing::error!(%error, "the books of cron cannot be written");
+            lines.into_iter().for_each(|line| self.books.keep(line));
+        }
+    }
+
+    /// Notes the end of a run; whether its entry is paused because of it.
+    pub(super) fn end(&mut self, ended: Ended) -> bool {
+        let (lines, paused) = self.engine.ended(ended);
+        self.write(lines);
+        paused
+    }
+}

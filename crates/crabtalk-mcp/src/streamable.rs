@@ -1,0 +1,384 @@
+//! The protocol's streamable form of HTTP, on the port to it.
+//!
+//! Invariants: an answer is read up to a limit; no redirect is followed, since
+//! headers may be credentials; what is refused or ends before its time wakes
+//! whoever owns the server, so that a death is noticed at once; a token is sent to
+//! the address that it is for, and what it is refused with is tried once more.
+
+use crate::bounds::State;
+use crate::http::{Body, Http, HttpError, HttpRequest, HttpResponse};
+use crate::oauth::{NoToken, Tokens};
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Longest answer that is no stream: the longest frame of our own protocol.
+const MAX_BODY: usize = 16 << 20;
+
+/// Longest beginning of an error page that is told.
+const MAX_PAGE: usize = 4 << 10;
+
+/// Longest event of a stream, as for an answer that is none.
+pub(crate) const MAX_EVENT: usize = MAX_BODY;
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The protocol's client over such a port.
+#[derive(Clone)]
+pub(crate) struct Streamable {
+    pub(crate) http: Arc<dyn Http>,
+    /// Told when something hints at the server's end.
+    pub(crate) doubt: Arc<Notify>,
+    /// Where somebody may have logged in.
+    pub(crate) tokens: Option<Arc<Tokens>>,
+    /// Cancelled when nobody waits for this connection any more: the library's task
+    /// would wait for a handshake's answer for as long as the server keeps silent.
+    pub(crate) over: CancellationToken,
+    /// What the server has asked.
+    pub(crate) state: Arc<State>,
+}
+
+type Failure = StreamableHttpError<HttpError>;
+type Events = futures_util::stream::BoxStream<'static, Result<Sse, SseError>>;
+
+impl Streamable {
+    async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, Failure> {
+        let host = request.uri().authority().map(|authority| {
+            let host = authority.as_str();
+            HeaderValue::from_str(host.rsplit('@').next().unwrap_or(host))
+        });
+        if let Some(Ok(host)) = host {
+            request.headers_mut().insert(HOST, host);
+        }
+        let Some(tokens) = &self.tokens else {
+            return self.send_as_it_is(request).await;
+        };
+        let broken = |why: String| StreamableHttpError::Client(HttpError::Broken(why));
+        let token = match tokens.bearer().await {
+            Ok(token) => token,
+            // The server says what it wants instead.
+            Err(NoToken::Login) => None,
+            Err(NoToken::Broken(why)) => return Err(broken(why)),
+        };
+        let with_token = authorized(request.clone(), token.as_deref());
+        let answer = self.send_as_it_is(with_token).await?;
+        let may_be_given = token.is_some() || tokens.is_alone();
+        if answer.status != StatusCode::UNAUTHORIZED || !may_be_given {
+            return Ok(self.noted(tokens, answer));
+        }
+        tokens.remember(challenge(&answer.headers));
+        match tokens.instead_of(&token.unwrap_or_default()).await {
+            Ok(token) => {
+                let with_token = authorized(request, Some(&token));
+                let answer = self.send_as_it_is(with_token).await?;
+                Ok(self.noted(tokens, answer))
+            }
+            Err(NoToken::Login) => Ok(self.noted(tokens, answer)),
+            Err(NoToken::Broken(why)) => Err(broken(why)),
+        }
+    }
+
+    async fn send_as_it_is(&self, request: HttpRequest) -> Result<HttpResponse, Failure> {
+        let over = self.over.clone();
+        let answered = tokio::select! {
+            biased;
+            () = over.cancelled() => return Err(StreamableHttpError::TransportChannelClosed),
+            answered = self.http.send(request) => answered,
+        };
+        let answered = answered.map(|answer| HttpResponse {
+            body: answer.body.take_until(over.cancelled_owned()).boxed(),
+            ..answer
+        });
+        if answered.is_err() {
+            self.doubt.notify_one();
+        }
+        answered.map_err(StreamableHttpError::Client)
+    }
+
+    /// Remembers what a server wants of whoever logs in.
+    fn noted(&self, tokens: &Tokens, answer: HttpResponse) -> HttpResponse {
+        match answer.status {
+            StatusCode::UNAUTHORIZED => {
+                tokens.refuse(challenge(&answer.headers));
+                self.doubt.notify_one();
+            }
+            StatusCode::FORBIDDEN => tokens.remember(challenge(&answer.headers)),
+            status if status.is_success() => tokens.take(),
+            _ => {}
+        }
+        answer
+    }
+
+    /// Why an answer is no success, in words.
+    async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: Body) -> Failure {
+        let wants_more = challenge(headers).contains("insufficient_scope");
+        match &self.tokens {
+            Some(tokens) if status == StatusCode::FORBIDDEN && wants_more => {
+                let why = tokens.wants_more();
+                StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
+            }
+            _ => refusal(status, headers, body).await,
+        }
+    }
+
+    /// Reads events, and doubts the server when they end without a word.
+    fn events(&self, body: Body, is_common: bool) -> Events {
+        let doubt = is_common.then(|| Arc::clone(&self.doubt));
+        let end = stream::poll_fn(move |_| {
+            if let Some(doubt) = &doubt {
+                doubt.notify_one();
+            }
+            std::task::Poll::Ready(None)
+        });
+        let bytes = bounded(body).chain(end);
+        let events = SseStream::from_bytes_stream(bytes.boxed());
+        let state = Arc::clone(&self.state);
+        let when_there_is_room = stream::unfold(events, move |mut events| {
+            let state = Arc::clone(&state);
+            async move {
+                state.room().await;
+                Some((events.next().await?, events))
+            }
+        });
+        when_there_is_room.boxed()
+    }
+}
+
+/// Ends a stream of events in which one does not end.
+fn bounded(body: Body) -> impl Stream<Item = Result<Bytes, HttpError>> + Send {
+    let (mut length, mut line) = (0usize, 0usize);
+    body.map(move |bytes| {
+        let bytes = bytes?;
+        for byte in bytes.iter() {
+            match byte {
+                b'\n' if line == 0 => length = 0,
+                b'\n' => line = 0,
+                b'\r' => {}
+                _ => line += 1,
+            }
+            length += 1;
+        }
+        if length > MAX_EVENT {
+            return Err(HttpError::Broken(format!(
+                "an event has more than {MAX_EVENT} bytes"
+            )));
+        }
+        Ok(bytes)
+    })
+}
+
+/// Reads an answer that is no stream, `limit` bytes at most.
+async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Failure> {
+    let mut whole = Vec::new();
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes.map_err(StreamableHttpError::Client)?;
+        if whole.len() + bytes.len() > limit {
+            return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
+        }
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(whole)
+}
+
+fn request(
+    method: Method,
+    uri: &str,
+    headers: HashMap<HeaderName, HeaderValue>,
+    session: Option<&str>,
+    body: Bytes,
+) -> Result<HttpRequest, Failure> {
+    let broken = |why: String| StreamableHttpError::Client(HttpError::Broken(why));
+    let uri: Uri = uri
+        .parse()
+        .map_err(|_| broken("the address cannot be read".into()))?;
+    let mut request = http::Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    let all = request.headers_mut();
+    all.extend(headers);
+    all.insert(
+        ACCEPT,
+        HeaderValue::from_static("application/json, text/event-stream"),
+    );
+    if let Some(session) = session {
+        let value = HeaderValue::from_str(session).map_err(|e| broken(e.to_string()))?;
+        all.insert(SESSION, value);
+    }
+    Ok(request)
+}
+
+/// The request with a token, which no log shows.
+fn authorized(mut request: HttpRequest, token: Option<&str>) -> HttpRequest {
+    let value = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
+    if let Some(Ok(mut value)) = value {
+        value.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, value);
+    }
+    request
+}
+
+/// What a server wants of whoever it refused.
+fn challenge(headers: &HeaderMap) -> &str {
+    let value = headers.get(WWW_AUTHENTICATE);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+fn kind(headers: &HeaderMap) -> &str {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let kind = kind.unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim()
+}
+
+/// What an answer that is no success says, in words.
+async fn refusal(status: StatusCode, headers: &HeaderMap, body: Body) -> Failure {
+    if status == StatusCode::UNAUTHORIZED {
+        let said = challenge(headers).to_owned();
+        return StreamableHttpError::AuthRequired(AuthRequiredError::new(said));
+    }
+    if status.is_redirection() {
+        let to = headers.get(http::header::LOCATION);
+        let to = to.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+        let why = format!(
+            "it answered {status} and points to {to}: configure that address if it is right"
+        );
+        return StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why));
+    }
+    let page = beginning(body).await;
+    let why = format!("it answered {status}: {}", page.trim());
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
+}
+
+async fn beginning(mut body: Body) -> String {
+    let mut page = Vec::new();
+    while page.len() < MAX_PAGE
+        && let Some(Ok(bytes)) = body.next().await
+    {
+        page.extend_from_slice(&bytes);
+    }
+    page.truncate(MAX_PAGE);
+    String::from_utf8_lossy(&page).into_owned()
+}
+
+impl StreamableHttpClient for Streamable {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let body = serde_json::to_vec(&message)?;
+        let session = session_id.as_deref();
+        let mut request = request(Method::POST, &uri, headers, session, body.into())?;
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        let HttpResponse {
+            status,
+            headers,
+            body,
+        } = self.send(request).await?;
+        let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && session.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if !status.is_success() {
+            return Err(self.refusal(status, &headers, body).await);
+        }
+        let named = headers.get(SESSION).and_then(|value| value.to_str().ok());
+        let named = named.map(str::to_owned);
+        match kind(&headers) {
+            EVENTS => Ok(StreamableHttpPostResponse::Sse(
+                self.events(body, false),
+                named,
+            )),
+            _ if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
+            JSON => {
+                let bytes = read(body, MAX_BODY).await?;
+                let message: ServerJsonRpcMessage =
+                    serde_json::from_slice(&bytes).map_err(|e| nonsense(&e.to_string(), &bytes))?;
+                Ok(StreamableHttpPostResponse::Json(message, named))
+            }
+            other => Err(StreamableHttpError::UnexpectedContentType(Some(
+                other.to_owned(),
+            ))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        let body = Bytes::new();
+        let request = request(Method::DELETE, &uri, headers, Some(&session_id), body)?;
+        // A server that does not take sessions back says so, and that is all.
+        self.send(request).await.map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Events, Failure> {
+        let session = session_id.as_deref();
+        let mut request = request(Method::GET, &uri, headers, session, Bytes::new())?;
+        request
+            .headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static(EVENTS));
+        if let Some(Ok(id)) = last_event_id.map(|id| HeaderValue::from_str(&id)) {
+            request.headers_mut().insert(LAST_EVENT, id);
+        }
+        let answer = self.send(request).await?;
+        match answer.status {
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND | StatusCode::NOT_ACCEPTABLE => {
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            status if !status.is_success() => {
+                Err(self.refusal(status, &answer.headers, answer.body).await)
+            }
+            _ if kind(&answer.headers) != EVENTS => {
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            _ => Ok(self.events(answer.body, true)),
+        }
+    }
+}
+
+/// Says what came in place of a message.
+fn nonsense(why: &str, bytes: &[u8]) -> Failure {
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+    let why = format!("its answer is no message of the protocol ({why}): {shown:?}");
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
+}

@@ -1,0 +1,33 @@
+//! What hooks are told of a run.
+
+use crabtalk_domain::{AgentConfig, ConversationKey, Hook, Origin, RunContext};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A run as it stands from its beginning to its end.
+pub(crate) struct Facts {
+    pub(crate) key: ConversationKey,
+    pub(crate) origin: Origin,
+    /// Who speaks: the conversation's own agent, or a guest.
+    pub(crate) agent: Arc<AgentConfig>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) run: u64,
+    pub(crate) for_owner: bool,
+    pub(crate) has_archives: bool,
+    /// Who is asked at its turning points.
+    pub(crate) hook: Arc<dyn Hook>,
+}
+
+impl Facts {
+    pub(crate) fn context(&self) -> RunContext<'_> {
+        RunContext {
+            key: &self.key,
+            origin: &self.origin,
+            agent: &self.agent,
+            cwd: &self.cwd,
+            run: self.run,
+            for_owner: self.for_owner,
+            has_archives: self.has_archives,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What all clones of a runtime share.
+
+use crate::Error;
+use crate::asks::AskDesk;
+use crate::catalog::Catalog;
+use crate::command::{Command, Job};
+use crate::delegates::DelegateNumbers;
+use crate::ends::Ends;
+use crate::events::{Hub, RunLog, Subscription};
+use crate::facts::Facts;
+use crate::gate::Violation;
+use crate::gate::scope::{self, Kind};
+use crate::interned::Interned;
+use crate::listen::Listener;
+use crate::publisher::Publisher;
+use crate::registry::{Registry, Shared};
+use crate::toolbox::Toolbox;
+use arc_swap::ArcSwap;
+use crabtalk_domain::model::{Model, Request};
+use crabtalk_domain::storage::Storage;
+use crabtalk_domain::{AgentConfig, Clock, ConversationKey, Hook, Ledger, Origin, stamp};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Begins the task of a conversation. It is handed in, since a run may begin one (RUN-9):
+/// what the task does lies above everything that this file knows.
+pub(crate) type Start = fn(&Arc<Inner>, Arc<Shared>, mpsc::Receiver<Command>);
+
+pub(crate) struct Inner {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) hook: Arc<dyn Hook>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) ends: Ends,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) catalog: ArcSwap<Catalog>,
+    pub(crate) registry: Registry,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) asks: Arc<AskDesk>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) violations: AtomicU64,
+    pub(crate) running: AtomicU64,
+    pub(crate) begun: AtomicU64,
+    pub(crate) delegates: Arc<dyn DelegateNumbers>,
+    /// Agents as hooks composed them, and their system prompts.
+    pub(crate) composed: Interned<AgentConfig>,
+    pub(crate) prompts: Interned<str>,
+    pub(crate) tasks: TaskTracker,
+    /// Begins the task of a conversation.
+    pub(crate) start: Start,
+}
+
+impl Inner {
+    /// Now, as logs and lists write it.
+    pub(crate) fn now(&self) -> String {
+        stamp(self.clock.now())
+    }
+
+    /// Submits a run that has been checked.
+    pub(crate) fn submit_job(self: &Arc<Self>, job: Job) -> Result<Subscription, Error> {
+        let subscription = job.log.subscribe(0);
+        let key = job.request.key.clone();
+        self.command(&key, Command::Run(Box::new(job)))?;
+        Ok(subscription)
+    }
+
+    /// Puts a command before the task of a conversation.
+    pub(crate) fn command(
+        self: &Arc<Self>,
+        key: &ConversationKey,
+        command: Command,
+    ) -> Result<(), Error> {
+        if self.shutdown.is_cancelled() {
+            return Err(Error::ShuttingDown);
+        }
+        let bound = self.catalog.load().limits.queued_runs;
+        self.registry
+            .submit(key, bound, command, |shared, commands| {
+                (self.start)(self, shared, commands);
+            })?;
+        Ok(())
+    }
+
+    /// Where the events of a run go that its readers find in `log`.
+    pub(crate) fn publisher(
+        &self,
+        key: Arc<ConversationKey>,
+        run: u64,
+        speaker: &str,
+        log: Arc<RunLog>,
+    ) -> Publisher {
+        let told = (
+            Arc::clone(&self.hook),
+            Arc::clone(&self.hub),
+            Arc::clone(&self.clock),
+        );
+        Publisher::new(told, key, run, speaker, log)
+    }
+
+    /// What somebody says to the run, as hooks rewrite it.
+    pub(crate) async fn preprocess(&self, facts: &Facts, content: String) -> Result<String, Error> {
+        let command = first_word(&content).to_owned();
+        let said = facts.hook.preprocess(facts.context(), content).await;
+        said.map_err(|refusal| {
+            // The way in of slash commands: what is out of scope is refused so.
+            if refusal.code == 403 {
+                let violation = Violation {
+                    agent: facts.agent.name.clone(),
+                    sender: facts.key.sender.clone(),
+                    kind: Kind::Skill,
+                    name: command,
+                };
+                self.violation(&violation, &facts.origin);
+            }
+            Error::Refused(refusal)
+        })
+    }
+
+    /// An agent as its runs know it: composed by the hooks, told of its scope
+    /// (0082).
+    pub(crate) async fn build_agent(
+        &self,
+        hook: &dyn Hook,
+        agent: &AgentConfig,
+    ) -> Arc<AgentConfig> {
+        self.toolbox.ask_for_tools(&*self.hook).await;
+        let mut agent = hook.on_build_agent(agent.clone()).await;
+        let block = scope::prompt_block(&agent.scope);
+        if !block.is_empty() && !agent.as_guest {
+            if !agent.prompt.is_empty() {
+                agent.prompt.push_str("\n\n");
+            }
+            agent.prompt.push_str(&block);
+        }
+        let name = agent.name.clone();
+        self.composed.share(&name, agent)
+    }
+
+    /// The model that a name means; an empty one is the one in use.
+    pub(crate) fn model_named(&self, name: &str) -> String {
+        match name {
+            "" => self.model.active_model(),
+            name => name.to_owned(),
+        }
+    }
+
+    /// Calls the model. Nothing else calls it, so that every answer is bounded.
+    pub(crate) fn listen(&self, request: Request) -> Listener {
+        Listener::new(self.model.stream(request), &self.catalog.load().limits)
+    }
+
+    /// Counts and logs an attempt to reach what is out of scope (GATE-1).
+    pub(crate) fn violation(&self, violation: &Violation, origin: &Origin) {
+        self.violations.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            target: "security",
+            agent = %violation.agent,
+            sender = %violation.sender,
+            origin = %origin,
+            kind = %violation.kind,
+            name = %violation.name,
+            "scope violation"
+        );
+    }
+}
+
+/// The command of a slash command, for the log.
+fn first_word(content: &str) -> &str {
+    content.split_whitespace().next().unwrap_or_default()
+}

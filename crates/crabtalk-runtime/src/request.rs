@@ -1,0 +1,50 @@
+//! What somebody wants run.
+
+use crate::gate::Standing;
+use crabtalk_domain::model::ToolChoice;
+use crabtalk_domain::{ConversationKey, Image, Origin};
+use std::path::PathBuf;
+
+/// What somebody wants run.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// On which conversation.
+    pub key: ConversationKey,
+    /// What the sender says.
+    pub content: String,
+    /// What the sender shows with it.
+    pub images: Vec<Image>,
+    /// The agent that answers in the conversation's own agent's place (RUN-2).
+    pub guest: Option<String>,
+    /// Working directory of this run only (CONV-6).
+    pub cwd: Option<PathBuf>,
+    /// Whether the first step must call a tool.
+    pub tool_choice: ToolChoice,
+    /// The model that answers in the place of the agent's own, for this run alone.
+    pub model: Option<String>,
+    /// The client's id, under which it may retry (CONV-9).
+    pub request_id: Option<String>,
+    /// Where it comes from (CONV-10).
+    pub origin: Origin,
+    /// For a delegate: the standing of the run at the top. For cron and events:
+    /// whether an owner can be asked.
+    pub root: Option<Standing>,
+}
+
+impl RunRequest {
+    /// A message over the local socket and nothing special.
+    pub fn new(key: ConversationKey, content: impl Into<String>) -> Self {
+        Self {
+            key,
+            content: content.into(),
+            images: Vec::new(),
+            guest: None,
+            cwd: None,
+            tool_choice: ToolChoice::Auto,
+            model: None,
+            request_id: None,
+            origin: Origin::local(),
+            root: None,
+        }
+    }
+}

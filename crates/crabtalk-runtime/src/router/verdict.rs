@@ -1,0 +1,146 @@
+//! What the rules say of a call, by itself and by what was allowed for good (GATE-2).
+
+use super::CallContext;
+use super::case::Case;
+use crate::gate::{Disk, Question, Standing, Verdict, disk, judge, prefix};
+use crabtalk_domain::tool::{Invocation, Reach, Subject};
+use crabtalk_domain::{Origin, Permission, PermissionRule, Sender};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Asks the rules. Off this thread, since links on a slow disk may have
+/// to be followed.
+pub(super) async fn judged_by(
+    context: &CallContext,
+    case: &Case<'_>,
+    rules: &[PermissionRule],
+    standing: Standing,
+) -> Verdict {
+    let user_home = context.rt.catalog.load().user_home.clone();
+    // What is there for whoever can be asked counts for nobody else.
+    let approvals = if context.standing.unattended {
+        Arc::default()
+    } else {
+        context.rt.toolbox.approvals.list()
+    };
+    let of = context.key.to_string();
+    let (provider, call) = (case.provider.cloned(), case.call.clone());
+    let (agent, rules) = (Arc::clone(&context.agent), rules.to_vec());
+    let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
+    let (subject, arguments) = (case.subject.clone(), case.arguments.to_owned());
+    let sender = authority(context).to_string();
+    let default_permission = case.spec.default_permission;
+    let judged = move |disk: &dyn Disk| {
+        let is_own = provider
+            .as_ref()
+            .is_some_and(|provider| provider.is_own(&call, &subject));
+        let reach = |path: &Path| match &provider {
+            Some(provider) => provider.reach(&call, path),
+            None => Reach::Open,
+        };
+        judge(&Question {
+            agent: agent.name.as_str(),
+            sender: &sender,
+            tool: &tool,
+            arguments: &arguments,
+            subject: &subject,
+            default_permission,
+            rules: &rules,
+            approvals: &approvals,
+            cwd: &cwd,
+            agent_cwd: agent.cwd.as_deref(),
+            user_home: user_home.as_deref(),
+            standing,
+            is_own,
+            disk,
+            reach: &reach,
+        })
+    };
+    let verdict = disk::ask(&context.rt.toolbox.disk(), &of, judged).await;
+    verdict.unwrap_or_else(|why| Verdict {
+        permission: Permission::Deny,
+        reason: format!("the call could not be judged: {why}"),
+        detail: String::new(),
+        run: None,
+    })
+}
+
+/// What rules of beginnings say beside those of the agent's file: where that
+/// asks for such a command by a pattern, it still asks.
+pub(super) async fn by_prefix(
+    context: &CallContext,
+    case: &Case<'_>,
+    prefixes: Vec<PermissionRule>,
+) -> Option<Verdict> {
+    if prefixes.is_empty() || !matches!(case.subject, Subject::Command(_)) {
+        return None;
+    }
+    let own = context.agent.permissions.iter().cloned();
+    let rules: Vec<PermissionRule> = own.chain(prefixes).collect();
+    let lifted = judged_by(context, case, &rules, context.standing).await;
+    (lifted.permission == Permission::Allow).then_some(lifted)
+}
+
+/// The rules of the beginnings of commands that were allowed for good.
+pub(super) fn prefixes(context: &CallContext, case: &Case<'_>) -> Vec<PermissionRule> {
+    let Some(cwd) = case.call.cwd.to_str() else {
+        return Vec::new();
+    };
+    // What is there for whoever can be asked counts for nobody else.
+    if context.standing.unattended {
+        return Vec::new();
+    }
+    let sender = authority(context);
+    let agent = context.agent.name.as_str();
+    prefix::allowed(
+        &context.rt.toolbox.approvals.list(),
+        agent,
+        sender.as_str(),
+        cwd,
+    )
+}
+
+/// The beginning that "Allow prefix" would keep, if it would allow this call.
+pub(super) async fn offered_prefix(context: &CallContext, case: &Case<'_>) -> Option<String> {
+    let Subject::Command(command) = case.subject else {
+        return None;
+    };
+    if !context.standing.is_owner || context.standing.unattended {
+        return None;
+    }
+    let prefix = prefix::prefix_of(&command.text)?;
+    let rules = prefix::rules(&prefix).to_vec();
+    by_prefix(context, case, rules).await?;
+    Some(prefix)
+}
+
+/// Whether the file that a call would change may be read unasked.
+pub(super) async fn may_read(context: &CallContext, case: &Case<'_>) -> bool {
+    let Subject::Path { path, .. } = case.subject else {
+        return true;
+    };
+    let subject = Subject::Path {
+        path: path.clone(),
+        write: false,
+    };
+    let call = Invocation {
+        name: "read".into(),
+        ..case.call.clone()
+    };
+    let case = Case {
+        call: &call,
+        subject: &subject,
+        ..*case
+    };
+    let rules = &context.agent.permissions;
+    let verdict = judged_by(context, &case, rules, context.standing).await;
+    verdict.permission == Permission::Allow
+}
+
+/// The sender for whom a run works in the end.
+pub(super) fn authority(context: &CallContext) -> &Sender {
+    match &context.origin {
+        Origin::Delegate { root, .. } => &root.sender,
+        Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &context.key.sender,
+    }
+}

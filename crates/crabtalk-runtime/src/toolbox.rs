@@ -1,0 +1,98 @@
+//! Every tool there is beside the runtime's own, and what was approved for good.
+//!
+//! Absent on purpose: calling a tool. Only [`execute`](crate::router::execute) does.
+
+use crate::gate::approvals::ApprovalBook;
+use crate::gate::{Approval, Disk};
+use crabtalk_domain::tool::{ToolProvider, ToolSpec};
+use crabtalk_domain::{AskRule, Hook, Principal, ToolRegistry};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// Every tool there is beside the runtime's own, and what the gate before them knows.
+pub(crate) struct Toolbox {
+    providers: Vec<Arc<dyn ToolProvider>>,
+    /// What the hook brought, once it was asked (HOOK-1).
+    of_hook: OnceCell<Vec<Arc<dyn ToolProvider>>>,
+    pub(crate) approvals: Arc<dyn ApprovalBook>,
+    disk: Arc<dyn Disk>,
+}
+
+impl Toolbox {
+    pub(crate) fn new(
+        providers: Vec<Arc<dyn ToolProvider>>,
+        approvals: Arc<dyn ApprovalBook>,
+        disk: Arc<dyn Disk>,
+    ) -> Self {
+        Self {
+            providers,
+            of_hook: OnceCell::new(),
+            approvals,
+            disk,
+        }
+    }
+
+    /// Lets a hook bring its tools; it is asked once.
+    pub(crate) async fn ask_for_tools(&self, hook: &dyn Hook) {
+        let ask = async {
+            let mut tools = ToolRegistry::default();
+            hook.on_register_tools(&mut tools).await;
+            tools.into_providers()
+        };
+        self.of_hook.get_or_init(|| ask).await;
+    }
+
+    /// Who has tools, in the order in which they are asked for one.
+    fn providers(&self) -> impl Iterator<Item = &Arc<dyn ToolProvider>> {
+        let of_hook = self.of_hook.get().map(Vec::as_slice).unwrap_or_default();
+        self.providers.iter().chain(of_hook)
+    }
+
+    /// What there is beside the runtime's own tools, in a stable order; of two
+    /// by one name the one that would be called.
+    pub(crate) fn offered(&self) -> Vec<Arc<ToolSpec>> {
+        let mut offered: Vec<Arc<ToolSpec>> = Vec::new();
+        for spec in self.providers().flat_map(|provider| provider.specs()) {
+            if !offered.iter().any(|known| known.name == spec.name) {
+                offered.push(spec);
+            }
+        }
+        offered
+    }
+
+    /// Who has a tool of this name.
+    pub(crate) fn provider(&self, name: &str) -> Option<&Arc<dyn ToolProvider>> {
+        let has =
+            |provider: &&Arc<dyn ToolProvider>| provider.specs().iter().any(|s| s.name == name);
+        self.providers().find(has)
+    }
+
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
+    }
+
+    /// Keeps what was allowed for good; it is on disk when this returns.
+    pub(crate) async fn keep(
+        &self,
+        rule: &AskRule,
+        prefix: bool,
+        at: String,
+        by: &Principal,
+    ) -> Result<(), String> {
+        let approval = Approval {
+            agent: rule.agent.clone(),
+            sender: rule.sender.clone(),
+            tool: rule.tool.clone(),
+            exact: match prefix {
+                true => rule.prefix.clone(),
+                false => rule.exact.clone(),
+            },
+            cwd: rule.cwd.clone(),
+            at,
+            by: by.to_string(),
+            prefix,
+        };
+        let kept = self.approvals.add(approval).await;
+        kept.inspect_err(|error| tracing::warn!(%error, "an approval could not be kept"))
+    }
+}
