@@ -5,7 +5,7 @@ use crabtalk_domain::{AgentEvent, BoxFuture, storage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-type Synced = BoxFuture<'static, Result<(), storage::Error>>;
+pub(super) type Synced = BoxFuture<'static, Result<(), storage::Error>>;
 
 /// Events that wait for the disk, in order, while the run goes on.
 pub(super) struct Announcer {

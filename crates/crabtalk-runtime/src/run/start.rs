@@ -1,5 +1,6 @@
 //! From a request to a started run: what was said is on disk, then Start.
 
+use super::announce::Synced;
 use super::repeats::Repeats;
 use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
 use crate::catalog::Catalog;
@@ -43,28 +44,18 @@ pub(super) async fn start<'a>(
     } = *job;
     let number = facts.run;
     let begun = Begun::of(&request, &guest, number, cut.map(|cut| *cut), rt.now());
-    let records = begun.records(said.as_ref());
-    let Begun {
-        started_as,
-        cut: now_over,
-    } = begun;
-    let position = shared.append(&records)?;
-    let synced = shared.synced(position);
-    let injected_at = open.begin_run(shared, &request, number, said.clone());
-    let steers = std::mem::take(&mut open.steers);
-    shared.live().steers = Some(Steers::new(Arc::clone(&facts), steers));
+    let Kept {
+        synced,
+        injected_at,
+    } = begun.keep(shared, open, &request, &facts, said.as_ref())?;
 
     log.set_store(Arc::clone(&rt.storage), Arc::clone(&shared.key));
     let publisher = Arc::clone(ending.publisher());
     let model = rt.model_named(&speaker.model);
-    let cut = open.interrupted.take().or_else(|| now_over.clone());
-    let name = speaker.name.as_str();
-    publish_start(&publisher, name, &model, &started_as, said.as_deref(), cut);
-    if let Some(cut) = now_over {
-        rt.ends
-            .tell_interrupted(&shared.key, &cut, Some(number))
-            .await;
-    }
+    let interrupted = open.interrupted.take();
+    let who = (speaker.name.as_str(), model.as_str());
+    begun.publish(&publisher, who, said.as_deref(), interrupted);
+    let started_as = begun.tell_of_cut(rt, shared).await;
     let mut announcer = Announcer::new(Arc::clone(&publisher));
     announcer.after(synced, Vec::new());
 
@@ -156,29 +147,6 @@ fn facts(
         for_owner: standing.is_owner && !standing.unattended,
         has_archives: open.has_archives(),
         hook: Arc::clone(&rt.hook),
-    }
-}
-
-/// Tells of a run that begins: that it does, what it answers, and of one that a
-/// crash cut off.
-fn publish_start(
-    publisher: &Publisher,
-    agent: &str,
-    model: &str,
-    started_as: &RunRecord,
-    said: Option<&Message>,
-    cut: Option<RunRecord>,
-) {
-    publisher.publish(AgentEvent::Start {
-        agent: agent.to_owned(),
-        run: started_as.id,
-        model: model.to_owned(),
-    });
-    if let Some(said) = said {
-        publisher.publish(said_event(started_as, said));
-    }
-    if let Some(cut) = cut {
-        publisher.publish(interruption(&cut));
     }
 }
 
@@ -291,6 +259,67 @@ impl Begun {
         let said = said.cloned().map(Record::Message);
         cut.chain(start).chain(said).collect()
     }
+
+    /// Puts it into the log, and takes it into the working state.
+    fn keep(
+        &self,
+        shared: &Shared,
+        open: &mut Open,
+        request: &RunRequest,
+        facts: &Arc<Facts>,
+        said: Option<&Arc<Message>>,
+    ) -> Result<Kept, Error> {
+        let position = shared.append(&self.records(said))?;
+        let synced = shared.synced(position);
+        let injected_at = open.begin_run(shared, request, facts.run, said.cloned());
+        let steers = std::mem::take(&mut open.steers);
+        shared.live().steers = Some(Steers::new(Arc::clone(facts), steers));
+        Ok(Kept {
+            synced,
+            injected_at,
+        })
+    }
+
+    /// Tells of the run that begins: that it does, what it answers, and of one that
+    /// a crash cut off.
+    fn publish(
+        &self,
+        publisher: &Publisher,
+        (agent, model): (&str, &str),
+        said: Option<&Message>,
+        interrupted: Option<RunRecord>,
+    ) {
+        publisher.publish(AgentEvent::Start {
+            agent: agent.to_owned(),
+            run: self.started_as.id,
+            model: model.to_owned(),
+        });
+        if let Some(said) = said {
+            publisher.publish(said_event(&self.started_as, said));
+        }
+        if let Some(cut) = interrupted.as_ref().or(self.cut.as_ref()) {
+            publisher.publish(interruption(cut));
+        }
+    }
+
+    /// Tells whoever keeps account of runs that this one carries on another, and
+    /// answers with how it was started.
+    async fn tell_of_cut(self, rt: &Inner, shared: &Shared) -> RunRecord {
+        if let Some(cut) = self.cut {
+            let carried_on_as = Some(self.started_as.id);
+            let told = rt.ends.tell_interrupted(&shared.key, &cut, carried_on_as);
+            told.await;
+        }
+        self.started_as
+    }
+}
+
+/// The beginning of a run that is in the log.
+struct Kept {
+    /// Resolves when it is safe there.
+    synced: Synced,
+    /// Where context for the run is injected.
+    injected_at: usize,
 }
 
 fn start_record(
