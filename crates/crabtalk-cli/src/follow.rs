@@ -5,20 +5,18 @@
 //! on a connection of its own.
 
 mod advice;
+mod asking;
 mod cancel;
 
 use crate::error::Error;
-use crate::prompt::{self, NOBODY, Prompt, Step};
+use crate::prompt::Prompt;
 use crate::screen::Screen;
 use crate::terminal::Terminal;
 use crate::text::duration;
-use crate::view::{self, Style, View};
+use crate::view::{Style, View};
 use cancel::Cancelling;
-use crabtalk_client::{Client, Replied, RunNews};
-use crabtalk_proto::{
-    AskSettledEvent, AskUserEvent, GetAgentMsg, KillMsg, ReplyToAsk, StreamEnd, StreamEvent,
-    stream_event,
-};
+use crabtalk_client::{Client, RunNews};
+use crabtalk_proto::{KillMsg, StreamEnd, StreamEvent, stream_event};
 use futures_core::Stream;
 use futures_util::StreamExt;
 use std::collections::{HashSet, VecDeque};
@@ -281,166 +279,6 @@ impl Following<'_> {
         }))
     }
 
-    /// An ask ended: its prompt goes, and what waited behind it is shown.
-    fn settled(&mut self, event: &StreamEvent, settled: &AskSettledEvent) -> Result<(), Error> {
-        let is_news = !self.done.remove(&settled.ask_id);
-        if self.how.style == Style::Json {
-            self.view.event(self.screen, event)?;
-        }
-        let Some(at) = self.asks.iter().position(|p| p.id() == settled.ask_id) else {
-            if is_news && self.how.style != Style::Json {
-                self.view.event(self.screen, event)?;
-            }
-            return Ok(());
-        };
-        self.asks.remove(at);
-        if at > 0 {
-            return Ok(());
-        }
-        self.settling = None;
-        self.show(&format!("\n({})\n", view::settled(settled)));
-        self.show_next()
-    }
-
-    /// What comes behind a prompt that is dealt with.
-    fn show_next(&mut self) -> Result<(), Error> {
-        if self.asks.is_empty() {
-            return self.show_held();
-        }
-        self.show_prompt();
-        Ok(())
-    }
-
-    /// Whether nobody sits here who could wait, or was told to.
-    fn is_alone(&self) -> bool {
-        self.terminal.is_none() && self.how.answers == Answers::Person
-    }
-
-    /// The step went on: whatever was asked in it has its answer.
-    fn settle_asks(&mut self) -> Result<(), Error> {
-        if !self.asks.is_empty() {
-            self.asks.clear();
-            self.settling = None;
-            self.show("\n(settled elsewhere)\n");
-        }
-        self.show_held()
-    }
-
-    fn show_held(&mut self) -> Result<(), Error> {
-        for event in std::mem::take(&mut self.held) {
-            self.view.event(self.screen, &event)?;
-        }
-        Ok(())
-    }
-
-    async fn ask(&mut self, ask: AskUserEvent) -> Result<(), Error> {
-        if self.how.bell {
-            self.screen.bell();
-        }
-        if self.terminal.is_none() {
-            return self.ask_nobody(ask).await;
-        }
-        let first = self.asks.is_empty();
-        self.asks.push_back(Prompt::new(ask));
-        if first {
-            self.screen.end_line()?;
-            self.show_prompt();
-        }
-        Ok(())
-    }
-
-    /// There is no terminal to ask on.
-    async fn ask_nobody(&mut self, ask: AskUserEvent) -> Result<(), Error> {
-        let approval = prompt::is_approval(&ask);
-        if self.how.answers != Answers::Person {
-            let how = if approval {
-                "approve` or `crabtalk deny"
-            } else {
-                "reply"
-            };
-            self.screen.note(&format!(
-                "crabtalk: waiting for an answer: `crabtalk asks`, then `crabtalk {how}`"
-            ))?;
-            return Ok(());
-        }
-        let content = if approval {
-            "Deny: nobody is at a terminal to approve it"
-        } else {
-            NOBODY
-        };
-        self.reply(&ask.ask_id, content).await?;
-        self.done.insert(ask.ask_id.clone());
-        if approval {
-            let wanted = prompt::wanted(&ask, self.agent());
-            let advice = self.advice(&ask).await;
-            self.screen.problem(&format!(
-                "crabtalk: denied, because there is no terminal to ask on: {wanted}\n{advice}\n\
-                 crabtalk: or leave the answer to another client with --wait"
-            ))?;
-        } else {
-            self.screen.note(&format!(
-                "crabtalk: answered \"{NOBODY}\": there is no terminal"
-            ))?;
-        }
-        Ok(())
-    }
-
-    /// What to write so that a call that was denied is allowed.
-    async fn advice(&self, ask: &AskUserEvent) -> String {
-        // A member asks at the top, and under its own name.
-        let asking = ask.always.as_ref().map(|rule| rule.agent.as_str());
-        let name = asking.unwrap_or_else(|| self.agent()).to_owned();
-        let file = self.how.agents_dir.join(format!("{name}.md"));
-        // For an agent without a file: its prompt must not get lost.
-        let agent = async {
-            let agent = self.how.client.call(GetAgentMsg { name }).await;
-            agent.map_or_else(|_| String::new(), |agent| agent.prompt)
-        };
-        advice::advice(ask, &file, &agent.await)
-    }
-
-    async fn line(&mut self, line: Option<&str>) -> Result<(), Error> {
-        let Some(prompt) = self.asks.front_mut() else {
-            return Ok(());
-        };
-        let content = match prompt.take(line) {
-            Step::Show(text) => {
-                self.show(&text);
-                return Ok(());
-            }
-            Step::Next => {
-                self.show_page();
-                return Ok(());
-            }
-            Step::Answer(content) => content,
-        };
-        let id = prompt.id().to_owned();
-        match self.reply(&id, &content).await {
-            Ok(Replied::Taken) => {}
-            Ok(Replied::TooLate) => self.show("(it was answered elsewhere already)\n"),
-            Err(crabtalk_client::Error::Refused(status)) if line.is_some() => {
-                self.show(&format!("{}\n", status.message));
-                self.show_prompt();
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        }
-        self.asks.pop_front();
-        self.done.insert(id);
-        self.show_next()
-    }
-
-    async fn reply(&self, ask_id: &str, content: &str) -> Result<Replied, crabtalk_client::Error> {
-        let reply = ReplyToAsk {
-            agent: self.how.agent.clone(),
-            sender: self.how.sender.clone(),
-            content: content.to_owned(),
-            // A daemon of the 0.0.20 generation names no asks.
-            ask_id: Some(ask_id.to_owned()).filter(|id| !id.is_empty()),
-        };
-        self.how.client.reply(reply).await
-    }
-
     fn interrupt(&mut self) -> Result<Option<Ended>, Error> {
         if self.how.on_interrupt == OnInterrupt::Leave || self.cancelling.is_some() {
             self.screen.end_line()?;
@@ -467,58 +305,6 @@ impl Following<'_> {
         };
         self.cancelling = Some(Cancelling::begin(self.how.client.clone(), kill));
         Ok(None)
-    }
-
-    /// Puts the first of the pending asks, from its beginning.
-    fn show_prompt(&mut self) {
-        let size = self.terminal.as_ref().and_then(|terminal| terminal.size());
-        let agent = self.agent().to_owned();
-        if let Some(prompt) = self.asks.front_mut() {
-            prompt.begin(&agent, size);
-            self.show("\n");
-            self.show_page();
-        }
-    }
-
-    /// Shows a page of an approval, which is answered by what is typed from
-    /// some moments later on; or a question, which allows nothing.
-    fn show_page(&mut self) {
-        let agent = self.agent().to_owned();
-        let Some(prompt) = self.asks.front_mut() else {
-            return;
-        };
-        let (text, allows) = (prompt.text(&agent), prompt.allows());
-        if allows {
-            self.show(&text);
-            self.settling = Some(Instant::now() + SETTLE);
-        } else {
-            self.forget();
-            self.show(&text);
-            self.settle();
-        }
-    }
-
-    /// What was typed before the line to answer on is forgotten.
-    fn settle(&mut self) {
-        if self.settling.take().is_some() {
-            self.forget();
-        }
-        if let Some(line) = self.asks.front().map(Prompt::line) {
-            self.show(&line);
-        }
-    }
-
-    fn forget(&mut self) {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.forget();
-        }
-    }
-
-    fn show(&mut self, text: &str) {
-        if let Some(terminal) = &mut self.terminal {
-            // A terminal that takes no text gives no line either.
-            let _ = terminal.show(text);
-        }
     }
 
     fn agent(&self) -> &str {

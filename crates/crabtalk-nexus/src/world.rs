@@ -17,6 +17,7 @@
 //! ```
 
 mod act;
+mod command;
 mod done;
 mod event;
 mod look;
@@ -25,7 +26,7 @@ mod say;
 mod tasks;
 mod work;
 
-pub use say::{AgentLine, Answer, Command};
+pub use command::{AgentLine, Answer, Command};
 pub use tasks::{Task, TaskState};
 
 use crate::agent::{Agent, State};

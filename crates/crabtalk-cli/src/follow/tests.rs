@@ -1,10 +1,11 @@
 use super::*;
 use crate::tests::{At, Fake, shows};
+use crate::view;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    AskOutcome, AskQuestion, AskSettledEvent, Image, QueuedEvent, Status, StreamChunk, StreamStart,
-    TextEndEvent, TokenUsage, ToolCallInfo, ToolResultEvent, ToolStartEvent, ToolsCompleteEvent,
-    WaitingEvent,
+    AskOutcome, AskQuestion, AskSettledEvent, AskUserEvent, Image, QueuedEvent, Status,
+    StreamChunk, StreamStart, TextEndEvent, TokenUsage, ToolCallInfo, ToolResultEvent,
+    ToolStartEvent, ToolsCompleteEvent, WaitingEvent,
 };
 
 fn start() -> Event {

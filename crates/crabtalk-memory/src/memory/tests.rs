@@ -15,6 +15,8 @@ use shelf::Shelf;
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
 
 struct Noon;
 

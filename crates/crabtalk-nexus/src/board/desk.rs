@@ -4,6 +4,10 @@
 //! read, by its id, and no other; a prompt that does not fit is answered where
 //! it was scrolled through; what was typed is lost by Esc alone.
 
+mod decide;
+
+pub(super) use decide::whole;
+
 use crate::name::Name;
 use crate::world::{AgentLine, Answer, Command, Entry};
 use crabtalk_screen::Composer;
@@ -289,83 +293,6 @@ impl Desk {
         }
     }
 
-    /// A key that answers what waits.
-    fn decide(&mut self, key: char, now: Instant) -> Do {
-        let Some(line) = self.chosen() else {
-            return Do::Nothing;
-        };
-        let agent = line.name.clone();
-        let Some(prompt) = line.waits.clone() else {
-            return self.decide_compression(key, agent);
-        };
-        let id = prompt.id.clone();
-        if key == 'v' {
-            let title = format!("{agent} asks");
-            self.read(title, whole(&prompt), Some((agent, id)));
-            return Do::Nothing;
-        }
-        let stands = match &self.prompt {
-            Some((known, since, fits)) if *known == id => {
-                (now.duration_since(*since) >= SETTLES).then_some(*fits)
-            }
-            _ => None,
-        };
-        let Some(fits) = stands else {
-            self.say("what it asks has just changed: read it, then press again");
-            return Do::Nothing;
-        };
-        if matches!(key, 'd' | 'n') {
-            let what = Typing::Deny(agent, Some(id));
-            self.mode = Mode::Typing(what, Box::default());
-            return Do::Nothing;
-        }
-        if prompt.is_question {
-            let what = Typing::Reply(agent, id);
-            self.mode = Mode::Typing(what, Box::default());
-            return Do::Nothing;
-        }
-        if line_is_cut(self.chosen()) {
-            self.say("it is too long to be shown here: t goes there");
-            return Do::Nothing;
-        }
-        if !fits {
-            let title = format!("{agent} asks; at its end {key} allows it");
-            self.read(title, whole(&prompt), Some((agent, id)));
-            return Do::Nothing;
-        }
-        self.allow(key, agent, id, &prompt.always)
-    }
-
-    fn allow(&mut self, key: char, agent: Name, id: String, always: &str) -> Do {
-        let prompt = Some(id);
-        match key {
-            'a' | 'y' => Do::Say(Command::Approve { agent, prompt }),
-            'A' if always.is_empty() => {
-                self.say("that is not offered for good");
-                Do::Nothing
-            }
-            'A' => Do::Say(Command::ApproveAlways { agent, prompt }),
-            _ => Do::Nothing,
-        }
-    }
-
-    fn decide_compression(&mut self, key: char, agent: Name) -> Do {
-        let prompt = None;
-        let waits = self.chosen().is_some_and(|line| line.for_admin);
-        match key {
-            'a' | 'y' if waits => Do::Say(Command::Approve { agent, prompt }),
-            'd' | 'n' if waits => Do::Say(Command::Deny {
-                agent,
-                prompt,
-                reason: String::new(),
-            }),
-            _ => {
-                self.say("it waits for nothing of yours");
-                Do::Nothing
-            }
-        }
-    }
-
     fn say(&mut self, text: &str) {
         self.said = Some((text.to_owned(), false));
     }
@@ -440,57 +367,6 @@ impl Desk {
         self.mode = Mode::Reading(reading);
         Do::Nothing
     }
-
-    /// A key that allows the prompt that is being read.
-    fn decide_reading(&mut self, key: char, reading: Reading, _: Instant) -> Do {
-        let Some((agent, id)) = reading.prompt.clone() else {
-            self.mode = Mode::Reading(reading);
-            return Do::Nothing;
-        };
-        if !reading.to_the_end {
-            self.mode = Mode::Reading(reading);
-            self.say("read it to its end first");
-            return Do::Nothing;
-        }
-        let line = self.agents.iter().find(|line| line.name == agent);
-        let asked = line.and_then(|line| line.waits.clone());
-        if line_is_cut(line) {
-            self.say("it is too long to be shown here: t goes there");
-            return Do::Nothing;
-        }
-        match asked.filter(|asked| asked.id == id && !asked.is_question) {
-            Some(asked) => self.allow(key, agent, id, &asked.always),
-            None => {
-                self.say("it does not ask this any more");
-                Do::Nothing
-            }
-        }
-    }
-}
-
-fn line_is_cut(line: Option<&AgentLine>) -> bool {
-    line.is_some_and(|line| line.is_cut)
-}
-
-/// A prompt with all that would be done.
-pub(super) fn whole(prompt: &crabtalk_backend::Prompt) -> String {
-    let mut text = String::new();
-    if !prompt.tool.is_empty() || !prompt.subject.is_empty() {
-        // Each character of what is judged is seen, also one that draws frames.
-        let judged = format!("{} {}\n", prompt.tool, prompt.subject);
-        text.push_str(&crabtalk_render::exact(judged.trim_start()));
-    }
-    if prompt.text.trim() != prompt.subject.trim() {
-        text.push_str(&prompt.text);
-        text.push('\n');
-    }
-    if !prompt.options.is_empty() && prompt.is_question {
-        text.push_str(&format!("({})\n", prompt.options.join(", ")));
-    }
-    if !prompt.always.is_empty() {
-        text.push_str(&format!("for good: {}\n", prompt.always));
-    }
-    text
 }
 
 const KEYS: &str = "\

@@ -1,7 +1,7 @@
 //! How everybody is, for people.
 
 use super::World;
-use super::say::AgentLine;
+use super::command::AgentLine;
 use crate::agent::{Agent, Standing, State, Step};
 use crate::mail::Mail;
 use crate::name::Name;

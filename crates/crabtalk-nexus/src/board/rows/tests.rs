@@ -1,4 +1,5 @@
 use super::*;
+use crate::agent::State;
 use crate::name::Name;
 use crate::world::Answer;
 use crabtalk_backend::Prompt;

@@ -75,7 +75,9 @@ async fn a_backlog_leaves_in_writes_of_the_buffers_size() {
     let writes = writes.0.lock().unwrap();
     assert!(writes.len() <= 10, "{writes:?}");
     assert!(
-        writes.iter().all(|bytes| *bytes < WRITE_BUFFER + 16 * 1024),
+        writes
+            .iter()
+            .all(|bytes| *bytes < super::super::reply::WRITE_BUFFER + 16 * 1024),
         "{writes:?}"
     );
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crabtalk_proto::{ApprovalInfo, AskOption, AskQuestion};
+use crabtalk_render::Line;
 use std::time::Duration;
 
 fn approval() -> AskUserEvent {

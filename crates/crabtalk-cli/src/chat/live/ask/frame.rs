@@ -1,0 +1,237 @@
+//! The frame of a question, row by row.
+
+use super::{Asking, Choice, MIN_CONTENT, Stage};
+use crate::prompt::is_approval;
+use crabtalk_proto::visible;
+use crabtalk_render::{Line, Span, cut, diff, exact, theme, wrapped};
+
+const EDGE: &str = "\u{2503} ";
+
+const TOP: &str = "\u{250f}\u{2501} ";
+
+const BOTTOM: &str = "\u{2517}\u{2501} ";
+
+/// Columns of the edge.
+const EDGE_WIDTH: usize = 2;
+
+/// Rows of the frame beside its content: top, remark, choices.
+const OWN_ROWS: usize = 3;
+
+impl Asking {
+    /// The frame in so many rows, and the cursor in it.
+    pub(in crate::chat::live) fn rows(
+        &mut self,
+        width: usize,
+        most: usize,
+    ) -> (Vec<Line>, Option<(usize, usize)>) {
+        let inner = width.saturating_sub(EDGE_WIDTH + 1).max(12);
+        let content = match is_approval(&self.ask) {
+            true => self.approval(inner),
+            false => self.question(inner),
+        };
+        let (last, cursor) = self.last_rows(inner);
+        self.room = most
+            .saturating_sub(OWN_ROWS - 1 + last.len())
+            .max(MIN_CONTENT);
+        self.total = content.len();
+        self.top = self.top.min(self.total.saturating_sub(self.room));
+        let until = (self.top + self.room).min(self.total);
+        self.seen = self.seen.max(until);
+        let mut rows = vec![self.head(width)];
+        rows.extend(content[self.top..until].iter().cloned().map(edged));
+        let remark = match (self.remark.as_str(), self.total - until) {
+            ("", 0) if self.top == 0 => None,
+            ("", 0) => Some("the end; Up shows what is above".to_owned()),
+            ("", more) => Some(format!("{more} more rows: Space or Down shows them")),
+            (remark, _) => Some(remark.to_owned()),
+        };
+        if let Some(remark) = remark {
+            let remark = Line::styled(remark, theme::ASKS);
+            rows.extend(wrapped(&remark, inner).into_iter().map(edged));
+        }
+        let above = rows.len();
+        rows.extend(last);
+        let cursor = cursor.map(|(row, column)| (above + row, column + EDGE_WIDTH));
+        (rows, cursor)
+    }
+
+    fn head(&self, width: usize) -> Line {
+        let speaker = visible(&self.speaker);
+        let text = match is_approval(&self.ask) {
+            true => match self.ask.lines {
+                0 | 1 => format!("{speaker} wants to use {}", visible(&self.ask.tool)),
+                lines => format!(
+                    "{speaker} wants to use {} \u{b7} {lines} lines",
+                    visible(&self.ask.tool)
+                ),
+            },
+            false => format!("{speaker} asks"),
+        };
+        let mut line = Line::from(vec![Span::frame(TOP, theme::ASKS)]);
+        line.push(Span::new(exact(&text), theme::ASKS.bold()));
+        crabtalk_render::shorten(&line, width.saturating_sub(1))
+    }
+
+    fn approval(&self, width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let detail = match (self.ask.detail.as_str(), self.ask.questions.first()) {
+            ("", Some(question)) => question.question.as_str(),
+            (detail, _) => detail,
+        };
+        for line in visible(detail).lines() {
+            lines.extend(cut(&Line::styled(exact(line), theme::BOLD), width));
+        }
+        if !self.ask.preview_kind.is_empty() {
+            lines.push(Line::default());
+            let preview = exact(&visible(&self.ask.preview));
+            lines.extend(match self.ask.preview_kind.as_str() {
+                "diff" => diff::unified(&preview, detail, width),
+                _ => diff::whole(&preview, detail, width),
+            });
+        }
+        lines.push(Line::default());
+        let mut said = |text: String| {
+            let line = Line::styled(exact(&visible(&text)).replace('\n', " "), theme::DIM);
+            lines.extend(wrapped(&line, width));
+        };
+        if !self.ask.cwd.is_empty() {
+            said(format!("in {}", self.ask.cwd));
+        }
+        if !self.ask.reason.is_empty() {
+            said(format!("asked because: {}", self.ask.reason));
+        }
+        if let Some(rule) = &self.ask.always {
+            let (tool, agent, sender, cwd) = (&rule.tool, &rule.agent, &rule.sender, &rule.cwd);
+            let what = match rule.exact == self.ask.detail {
+                true => "exactly this".to_owned(),
+                false => format!("exactly: {}", rule.exact),
+            };
+            said(format!(
+                "\"always\" stores: {tool} by {agent} for {sender} in {cwd}, {what}"
+            ));
+            if !rule.prefix.is_empty() {
+                said(format!(
+                    "\"prefix\" stores: {tool} by {agent} for {sender} in {cwd}, {} and whatever follows it",
+                    rule.prefix
+                ));
+            }
+        }
+        lines
+    }
+
+    fn question(&self, width: usize) -> Vec<Line> {
+        let Some(question) = self.prompt.question() else {
+            return wrapped(&Line::plain("waits for a word from you"), width);
+        };
+        let mut lines = Vec::new();
+        let asked = match question.header.as_str() {
+            "" => question.question.clone(),
+            header => format!("{header}: {}", question.question),
+        };
+        for line in visible(&asked).lines() {
+            lines.extend(wrapped(&Line::styled(exact(line), theme::BOLD), width));
+        }
+        for (index, option) in question.options.iter().enumerate() {
+            let mut line = Line::styled(format!("{}. ", index + 1), theme::ASKS)
+                .with(exact(&visible(&option.label)), theme::PLAIN);
+            if !option.description.is_empty() {
+                line = line.with(
+                    format!(" - {}", exact(&visible(&option.description))),
+                    theme::DIM,
+                );
+            }
+            lines.extend(wrapped(&line, width));
+        }
+        if question.multi_select {
+            lines.push(Line::styled("several: separate them by commas", theme::DIM));
+        }
+        lines
+    }
+
+    /// The end of the frame: how to answer.
+    fn last_rows(&self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        let mut bottom = Line::from(vec![Span::frame(BOTTOM, theme::ASKS)]);
+        match self.stage {
+            None | Some(Stage::Settling(_)) => {
+                bottom.push(Span::new(
+                    "a moment: what you type now is no answer",
+                    theme::DIM,
+                ));
+                (vec![crabtalk_render::shorten(&bottom, width)], None)
+            }
+            Some(Stage::Aside) => {
+                bottom.push(Span::new("Ctrl-O answers", theme::DIM));
+                (vec![crabtalk_render::shorten(&bottom, width)], None)
+            }
+            Some(Stage::Writing) => {
+                let hint = match is_approval(&self.ask) {
+                    true => "why not? Enter denies, Esc goes back",
+                    false => "your answer",
+                };
+                let (rows, cursor) = self.writing.rows(width, hint);
+                let mut rows: Vec<Line> = rows.into_iter().map(edged).collect();
+                let said = match is_approval(&self.ask) {
+                    true => "deny",
+                    false => "Enter answers, Esc writes a message instead",
+                };
+                bottom.push(Span::new(said, theme::DIM));
+                rows.push(crabtalk_render::shorten(&bottom, width));
+                (rows, Some(cursor))
+            }
+            Some(Stage::Choosing(chosen)) => (self.choice_rows(bottom, chosen, width), None),
+        }
+    }
+
+    /// The choices, in as many rows as they take.
+    fn choice_rows(&self, bottom: Line, chosen: Option<Choice>, width: usize) -> Vec<Line> {
+        let short = width < 64;
+        let mut rows: Vec<Vec<Span>> = vec![Vec::new()];
+        let mut used = 0;
+        for (choice, letter, name) in self.choices() {
+            let name = match (short, choice) {
+                (true, Choice::Once) => "once",
+                (true, Choice::Always) => "always",
+                (true, Choice::Prefix) => "prefix",
+                (true, Choice::Pager) => "view",
+                _ => name,
+            };
+            let style = match chosen == Some(choice) {
+                true => theme::ASKS.bold().invert(),
+                false => theme::PLAIN,
+            };
+            let said = match short {
+                true => Span::new(format!("{letter} {name}"), style),
+                false => Span::new(format!(" {letter} {name} "), style),
+            };
+            let between = Span::new("  ", theme::PLAIN);
+            if used > 0 && used + between.width() + said.width() > width.saturating_sub(1) {
+                rows.push(Vec::new());
+                used = 0;
+            }
+            if let Some(row) = rows.last_mut() {
+                if used > 0 {
+                    used += between.width();
+                    row.push(between);
+                }
+                used += said.width();
+                row.push(said);
+            }
+        }
+        let last = rows.pop().unwrap_or_default();
+        let mut lines: Vec<Line> = rows.into_iter().map(|row| edged(Line::from(row))).collect();
+        if chosen.is_some() {
+            let confirm = Line::styled("Enter confirms", theme::ASKS);
+            lines.insert(0, edged(confirm));
+        }
+        let mut end = bottom;
+        for span in last {
+            end.push(span);
+        }
+        lines.push(end);
+        lines
+    }
+}
+
+fn edged(line: Line) -> Line {
+    line.behind(&[Span::frame(EDGE, theme::ASKS)])
+}

@@ -1,0 +1,166 @@
+//! What is recalled: whose archives, how far, and the words that stand there.
+
+use super::found::{Candidate, Rank};
+use super::{Hit, MAX_HITS, Memory, RecallScope, Recalled};
+use crate::index::Query;
+use crate::{Viewer, archives};
+use crabtalk_domain::ConversationKey;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Conversations of one agent that a recall over all of them looks into.
+const MAX_CONVERSATIONS: usize = 256;
+
+/// How long a recall that somebody asked for waits for archives that are not
+/// indexed yet. They are as a rule; else this is time for some hundred
+/// megabytes, and what is left follows later.
+const ASKED_WAIT: Duration = Duration::from_secs(5);
+
+/// Postings of archives that such a recall reads at most: a tenth of a second.
+const ASKED_POSTINGS: usize = 2_000_000;
+
+/// The same for the recall before a run, whose answer waits for it: a
+/// millisecond. Words that stand in more turns tell little.
+pub(crate) const UNASKED_POSTINGS: usize = 8_000;
+
+impl Memory {
+    /// Finds what is known. Archives that cannot be read are reported to the log
+    /// and left out.
+    pub async fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Recalled {
+        let keys = self.conversations(viewer).await;
+        let until = Instant::now() + ASKED_WAIT;
+        let mut complete = true;
+        for key in &keys {
+            complete &= self.archives().catch_up(key, until).await;
+        }
+        let look = self.look(viewer, keys, query, limit, ASKED_POSTINGS, |_, _| true);
+        Recalled {
+            hits: look.await,
+            complete,
+        }
+    }
+
+    /// Looks into entries and into what is indexed of these archives. Of what
+    /// `keep` drops, knowing it and the best, no text is read.
+    pub(crate) async fn look(
+        &self,
+        viewer: &Viewer,
+        keys: Vec<ConversationKey>,
+        query: &str,
+        limit: usize,
+        postings: usize,
+        keep: impl Fn(Rank, Rank) -> bool,
+    ) -> Vec<Hit> {
+        let limit = limit.min(MAX_HITS);
+        let query = Arc::new(self.query(query));
+        if limit == 0 || query.is_empty() {
+            return Vec::new();
+        }
+        let (viewer, asked, keys) = (viewer.clone(), Arc::clone(&query), Arc::new(keys));
+        let of = Arc::clone(&keys);
+        let mut found = self
+            .blocking(move |inner| inner.find(&viewer, &asked, limit, &of, postings))
+            .await;
+        if let Some(best) = found.first().map(Candidate::rank) {
+            found.retain(|candidate| keep(candidate.rank(), best));
+        }
+        self.read_turns(found, &keys, &query).await
+    }
+
+    /// Reads the texts of turns. What the index says of a turn that is no more
+    /// is dropped, and the index made again.
+    async fn read_turns(
+        &self,
+        found: Vec<Candidate>,
+        keys: &[ConversationKey],
+        query: &Query,
+    ) -> Vec<Hit> {
+        let mut texts = HashMap::new();
+        for (at, key) in keys.iter().enumerate() {
+            let own = found.iter().filter_map(Candidate::turn);
+            let indexes: Vec<u64> = own.filter(|t| t.key == at).map(|t| t.entry).collect();
+            if indexes.is_empty() {
+                continue;
+            }
+            let entries = self.0.parts.storage.entries(key, &indexes).await;
+            let entries = entries.unwrap_or_else(|error| {
+                tracing::warn!(conversation = %key, %error, "recall goes without its archives");
+                Vec::new()
+            });
+            texts.extend(entries.into_iter().map(|e| ((at, e.index), e.message)));
+        }
+        let mut hits = Vec::with_capacity(found.len());
+        let mut wrong = HashSet::new();
+        for candidate in found {
+            match candidate {
+                Candidate::Entry(hit) => hits.push(hit),
+                Candidate::Turn(turn) => {
+                    let message = texts.get(&(turn.key, turn.entry));
+                    let key = &keys[turn.key];
+                    match message.and_then(|message| turn.hit(key, message, query)) {
+                        Some(hit) => hits.push(hit),
+                        None => {
+                            wrong.insert(key);
+                        }
+                    }
+                }
+            }
+        }
+        for key in wrong {
+            self.archives().discard(key);
+        }
+        hits
+    }
+
+    /// Whether there is certainly nothing to recall for somebody whose
+    /// conversation has no archives. Touches no more of the disk than asking
+    /// whether entries changed: a turn that recalls nothing waits for nothing.
+    pub(crate) async fn knows_nothing(&self, viewer: &Viewer, query: &str) -> bool {
+        if self.settings().recall_scope != RecallScope::Conversation {
+            return false;
+        }
+        let (this, viewer, query) = (self.clone(), viewer.clone(), query.to_owned());
+        self.blocking(move |_| this.knows_nothing_now(&viewer, &query))
+            .await
+    }
+
+    /// The same, for a thread that may wait.
+    pub(crate) fn knows_nothing_now(&self, viewer: &Viewer, query: &str) -> bool {
+        let own = self.settings().recall_scope == RecallScope::Conversation;
+        own && self.0.knows_nothing(viewer, || self.query(query))
+    }
+
+    fn query(&self, text: &str) -> Query {
+        let now = self.0.parts.clock.now();
+        let today = now.to_zoned(crabtalk_files::local_zone()).date();
+        Query::parse(&archives::without_recalled(text), Some(today))
+    }
+
+    /// Whose archives the viewer looks into.
+    pub(crate) async fn conversations(&self, viewer: &Viewer) -> Vec<ConversationKey> {
+        let own = &viewer.conversation;
+        if self.settings().recall_scope == RecallScope::Conversation {
+            return vec![own.clone()];
+        }
+        let listed = self
+            .0
+            .parts
+            .storage
+            .list(Some(own.agent.as_str()), None)
+            .await;
+        let listed = listed.unwrap_or_else(|error| {
+            tracing::warn!(agent = %own.agent, %error, "recall goes without other conversations");
+            Vec::new()
+        });
+        let mut seen = HashSet::from([own.clone()]);
+        let others = listed.into_iter().filter(|s| !s.superseded).map(|s| s.key);
+        let others = others
+            .filter(|key| seen.insert(key.clone()))
+            .take(MAX_CONVERSATIONS - 1);
+        std::iter::once(own.clone())
+            .chain(others.collect::<Vec<_>>())
+            .collect()
+    }
+}
