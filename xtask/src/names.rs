@@ -37,8 +37,10 @@ const SHARED: &[(&str, &str)] = &[
     ("SyncPolicy", SECTION),
     ("Client", ENDS),
     ("Connection", ENDS),
-    ("Status", ENDS),
-    ("Request", ENDS),
+    (
+        "Request",
+        "what a model is asked, and what the daemon is: both are the field's word",
+    ),
     (
         "Home",
         "a component finds the home without the daemon's crates",
@@ -55,20 +57,13 @@ const SHARED: &[(&str, &str)] = &[
         "Page",
         "a piece of a log, and of the audit: each is what its reader asks for",
     ),
-    ("Progress", "of a tool, and of a script in a test"),
     ("Source", "of a server, and of a connection"),
     ("Position", "in a log, and in a text"),
     (
         "Fingerprint",
         "of a file, and of a certificate, whose word it is",
     ),
-    ("End", "of a run, and of a process"),
     ("Missed", "events, and due times"),
-    ("Skipped", "a due time, and a skill"),
-    (
-        "Summary",
-        "of a conversation, and of a skill: what a list shows",
-    ),
     (
         "Subscription",
         "to events of sources, and to those of a run",
@@ -79,7 +74,6 @@ const SHARED: &[(&str, &str)] = &[
         "Composer",
         "where a person types, and where it is on others' screens",
     ),
-    ("Watch", "of events, and of paths that are touched"),
     (
         "Usage",
         "of tokens, in a call and in what an entry of cron has used",

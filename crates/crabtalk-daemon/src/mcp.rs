@@ -15,8 +15,8 @@ use crabtalk_config::{Config, Home, Mcp, McpGrant, McpTransport, McpTrust};
 use crabtalk_domain::{BoxFuture, ComponentNews, ConversationKey};
 use crabtalk_guardian::Guardian;
 use crabtalk_mcp::{
-    Http, HttpError, HttpRequest, HttpResponse, Outputs, Pace, Parts, Programs, Servers, Source,
-    Status, Transport, Trust,
+    Http, HttpError, HttpRequest, HttpResponse, Outputs, Pace, Parts, Programs, ServerStatus,
+    Servers, Source, Transport, Trust,
 };
 use crabtalk_model::{Web, WebError};
 use crabtalk_tools::OsTools;
@@ -74,7 +74,7 @@ impl News {
     }
 }
 
-fn news(status: Status, said: String) -> ComponentNews {
+fn news(status: ServerStatus, said: String) -> ComponentNews {
     ComponentNews {
         name: status.name,
         source: status.source.to_owned(),

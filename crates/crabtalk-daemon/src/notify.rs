@@ -7,7 +7,7 @@
 
 use crate::settings::Settings;
 use crabtalk_domain::{Ask, ConversationKey};
-use crabtalk_guardian::{Command, End, Guardian, Run, Streams, child_environment};
+use crabtalk_guardian::{Command, ExitStatus, Guardian, Run, Streams, child_environment};
 use crabtalk_model::{Proxies, post_json};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -188,15 +188,15 @@ impl Notifier {
             tokio::join!(write, discard(stdout), discard(stderr), child.wait()).3
         };
         match tokio::time::timeout(timeout, told).await {
-            Ok(End::Ended { code: Some(0), .. }) => Ok(()),
-            Ok(End::Ended {
+            Ok(ExitStatus::Ended { code: Some(0), .. }) => Ok(()),
+            Ok(ExitStatus::Ended {
                 code: Some(code), ..
             }) => Err(format!("it ended with code {code}")),
-            Ok(End::Ended { signal, .. }) => {
+            Ok(ExitStatus::Ended { signal, .. }) => {
                 Err(format!("signal {} ended it", signal.unwrap_or_default()))
             }
-            Ok(End::NotStarted { why } | End::Lost { why }) => Err(why),
-            Ok(End::GuardianKilled) => Err("its guardian was killed".into()),
+            Ok(ExitStatus::NotStarted { why } | ExitStatus::Lost { why }) => Err(why),
+            Ok(ExitStatus::GuardianKilled) => Err("its guardian was killed".into()),
             Err(_) => Err(format!("it did not end within {} s", timeout.as_secs())),
         }
     }

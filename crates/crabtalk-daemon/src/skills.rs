@@ -10,7 +10,7 @@ use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
 };
 use crabtalk_runtime::gate::scope;
-use crabtalk_skills::{Error, Folder, Library, Lookup, Skill, Summary, TrustFile};
+use crabtalk_skills::{Error, Folder, Library, Lookup, Skill, SkillSummary, TrustFile};
 use crabtalk_tools::FileWork;
 use serde_json::json;
 use std::collections::HashMap;
@@ -175,7 +175,7 @@ impl Skills {
     pub(crate) fn advertised(
         &self,
         run: RunContext<'_>,
-        in_reach: &[Summary],
+        in_reach: &[SkillSummary],
         untrusted: usize,
     ) -> Option<String> {
         let config = self.settings.config();
@@ -185,7 +185,7 @@ impl Skills {
         }
         let allows = self.allows(run.agent);
         let listed = in_reach.iter().filter(|skill| allows(&skill.name));
-        let listed: Vec<Summary> = listed.cloned().collect();
+        let listed: Vec<SkillSummary> = listed.cloned().collect();
         if listed.is_empty() && untrusted == 0 {
             return None;
         }

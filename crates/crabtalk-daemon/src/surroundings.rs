@@ -8,7 +8,7 @@
 use crate::skills::Skills;
 use crabtalk_files::{Fingerprint, Trace};
 use crabtalk_memory::Project;
-use crabtalk_skills::Summary;
+use crabtalk_skills::SkillSummary;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,7 +23,7 @@ pub(crate) struct Look {
     /// The project's instructions, as far as their folders are trusted.
     pub(crate) project: Project,
     /// All skills in reach, before scope.
-    pub(crate) skills: Vec<Summary>,
+    pub(crate) skills: Vec<SkillSummary>,
     /// How many more the project has, whose folder nobody has trusted.
     pub(crate) untrusted_skills: usize,
 }

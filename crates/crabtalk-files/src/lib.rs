@@ -42,6 +42,6 @@ pub use read::{if_there, open, open_to_append, read, read_open, read_text, regul
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };
-pub use touch::{Watch, follow, touch, watched};
+pub use touch::{Observer, follow, touch, watched};
 pub use way::{PathStep, Way};
 pub use zone::local_zone;

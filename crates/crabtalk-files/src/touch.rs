@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Knows which places do not answer.
-pub trait Watch {
+pub trait Observer {
     /// Notes what is touched next.
     ///
     /// # Errors
@@ -20,12 +20,12 @@ pub trait Watch {
 }
 
 thread_local! {
-    static WATCH: RefCell<Option<Arc<dyn Watch>>> = const { RefCell::new(None) };
+    static WATCH: RefCell<Option<Arc<dyn Observer>>> = const { RefCell::new(None) };
 }
 
 /// Works while somebody watches what this thread touches.
-pub fn watched<T>(watch: Arc<dyn Watch>, work: impl FnOnce() -> T) -> T {
-    struct Before(Option<Arc<dyn Watch>>);
+pub fn watched<T>(watch: Arc<dyn Observer>, work: impl FnOnce() -> T) -> T {
+    struct Before(Option<Arc<dyn Observer>>);
     impl Drop for Before {
         fn drop(&mut self) {
             WATCH.set(self.0.take());
@@ -82,7 +82,7 @@ mod tests {
     #[derive(Default)]
     struct Seen(Mutex<Vec<PathBuf>>);
 
-    impl Watch for Seen {
+    impl Observer for Seen {
         fn touches(&self, path: &Path) -> io::Result<()> {
             self.0.lock().unwrap().push(path.to_owned());
             match path.ends_with("dead") {

@@ -73,7 +73,7 @@ pub enum Error {
 
 /// How a guarded process ended. All that it had started has ended as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ExitStatus {
     /// By itself, or because it was told to.
     Ended {
         /// Its exit code, if it had one.
@@ -97,7 +97,7 @@ pub enum End {
     },
 }
 
-impl From<Report> for End {
+impl From<Report> for ExitStatus {
     fn from(report: Report) -> Self {
         match report {
             Report::Ended { code, signal, left } => Self::Ended { code, signal, left },
@@ -206,21 +206,23 @@ pub struct Child {
     pub stdout: Option<Receiver>,
     /// What it complains of.
     pub stderr: Option<Receiver>,
-    ended: oneshot::Receiver<End>,
-    end: Option<End>,
+    ended: oneshot::Receiver<ExitStatus>,
+    end: Option<ExitStatus>,
     cancel: DropGuard,
 }
 
 impl Child {
     /// Waits until it and all that it started have ended. May be dropped and
     /// called again.
-    pub async fn wait(&mut self) -> End {
+    pub async fn wait(&mut self) -> ExitStatus {
         if let Some(end) = &self.end {
             return end.clone();
         }
-        let end = (&mut self.ended).await.unwrap_or_else(|_| End::Lost {
-            why: "the task that watched over it has ended".to_owned(),
-        });
+        let end = (&mut self.ended)
+            .await
+            .unwrap_or_else(|_| ExitStatus::Lost {
+                why: "the task that watched over it has ended".to_owned(),
+            });
         self.end.insert(end).clone()
     }
 
@@ -270,7 +272,12 @@ struct Guard {
 
 impl Guard {
     /// Tells it what to run, and waits until it has exited; ends it when told.
-    async fn attend(mut self, told: &[u8], stop: &CancellationToken, children: &Children) -> End {
+    async fn attend(
+        mut self,
+        told: &[u8],
+        stop: &CancellationToken,
+        children: &Children,
+    ) -> ExitStatus {
         let mut unsent = told;
         let mut stopped = None;
         let mut killed = false;
@@ -298,7 +305,7 @@ impl Guard {
         };
         if let Err(e) = ended {
             // Dropping the socket ends the guardian all the same.
-            return End::Lost { why: e.to_string() };
+            return ExitStatus::Lost { why: e.to_string() };
         }
         let report = report(&self.control);
         drop(self);
@@ -306,7 +313,7 @@ impl Guard {
             // It was killed, and what it guarded fell to us.
             children.sweep().await;
         }
-        report.map_or(End::GuardianKilled, End::from)
+        report.map_or(ExitStatus::GuardianKilled, ExitStatus::from)
     }
 }
 

@@ -27,7 +27,7 @@ mod mark;
 #[cfg(target_os = "linux")]
 mod processes;
 
-pub use child::{Child, Command, End, Error, Guardian, Streams};
+pub use child::{Child, Command, Error, ExitStatus, Guardian, Streams};
 pub use environment::child_environment;
 pub use peer::{Peers, Refusal};
 pub use program::{GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, enter};

@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use crabtalk_guardian::{
-    Child, Children, Command, End, Guardian, GuardianCommand, Namespaces, Places, Run,
+    Child, Children, Command, ExitStatus, Guardian, GuardianCommand, Namespaces, Places, Run,
     SandboxConfig, Spot, Streams, Swept, landlock_version,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -99,8 +99,8 @@ async fn all_end_soon(all: Vec<Process>) {
     }
 }
 
-fn ended_well() -> End {
-    End::Ended {
+fn ended_well() -> ExitStatus {
+    ExitStatus::Ended {
         code: Some(0),
         signal: None,
         left: Vec::new(),
@@ -178,7 +178,7 @@ async fn dropping_or_ending_a_child_ends_all_that_it_started() {
     assert!(
         matches!(
             end,
-            End::Ended {
+            ExitStatus::Ended {
                 signal: Some(15),
                 ..
             }
@@ -201,7 +201,7 @@ async fn what_cannot_be_started_says_why() {
         arguments: Vec::new(),
     };
     let mut child = guardian.spawn(command(program), Streams::Three).unwrap();
-    let End::NotStarted { why } = child.wait().await else {
+    let ExitStatus::NotStarted { why } = child.wait().await else {
         panic!("it cannot have been started");
     };
     assert!(why.contains("surely-not-there"), "{why}");
@@ -257,8 +257,8 @@ async fn a_process_of_the_sandbox_speaks_over_its_pipes_too() {
 }
 
 /// Where the kernel lacks what a sandbox takes, nothing runs, and that is said.
-fn lacks_here(end: &End) {
-    let End::NotStarted { why } = end else {
+fn lacks_here(end: &ExitStatus) {
+    let ExitStatus::NotStarted { why } = end else {
         panic!("{end:?}");
     };
     assert!(why.contains("the sandbox cannot be set up"), "{why}");
@@ -308,7 +308,7 @@ async fn loses_a_guardian(guardian: &Guardian, children: &Children) {
         .unwrap();
     let text = format!("kill -9 $PPID & {STUBBORN}");
     let mut child = guardian.spawn(shell(&text), Streams::Three).unwrap();
-    assert_eq!(child.wait().await, End::GuardianKilled);
+    assert_eq!(child.wait().await, ExitStatus::GuardianKilled);
     assert_eq!(children.sweep().await, Swept::default());
     // Nothing else is left, not even as a zombie.
     let mut left = String::new();

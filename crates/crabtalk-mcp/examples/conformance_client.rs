@@ -8,8 +8,8 @@ use crabtalk_domain::{
 };
 use crabtalk_guardian::{Children, Guardian, GuardianCommand};
 use crabtalk_mcp::{
-    HttpResponse, Http, HttpError, OAuthClient, Outputs, Pace, Parts, Phase, Programs, Transport, HttpRequest,
-    Secret, Servers, Settings, Source,
+    Http, HttpError, HttpRequest, HttpResponse, OAuthClient, Outputs, Pace, Parts, Phase, Programs,
+    Secret, Servers, Settings, Source, Transport,
 };
 use futures_util::stream;
 use http_body_util::{BodyExt, Full};

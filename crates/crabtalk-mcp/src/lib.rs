@@ -36,11 +36,11 @@ mod test;
 
 pub use http::{Http, HttpError, HttpRequest, HttpResponse};
 pub use names::{MAX_SERVER_NAME, check_server_name};
-pub use oauth::{Client as OAuthClient, LoggedOut, Secret};
+pub use oauth::{LoggedOut, OAuthClient, Secret};
 pub use output::Outputs;
 pub use owner::Listener;
 pub use program::Programs;
-pub use server::{Pace, Phase, Status};
+pub use server::{Pace, Phase, ServerStatus};
 pub use servers::{Found, Parts, Servers};
 pub use settings::{Settings, Source, Transport, Trust};
 pub use test::{Tested, TestedTool};

@@ -12,7 +12,7 @@ use crate::program::{self, Complaints, Programs};
 use crate::settings::{Settings, Transport};
 use crate::streamable::{MAX_EVENT, Streamable};
 use crabtalk_domain::BoxFuture;
-use crabtalk_guardian::{Child, End};
+use crabtalk_guardian::{Child, ExitStatus};
 use http::{HeaderName, HeaderValue};
 use rmcp::service::{
     ClientInitializeError, Peer, RoleClient, RunningService, RunningServiceCancellationToken,
@@ -393,19 +393,19 @@ fn sensitive(
 }
 
 /// How a program ended, and what it said last.
-fn ended(end: &End, complaints: &Complaints) -> String {
+fn ended(end: &ExitStatus, complaints: &Complaints) -> String {
     let how = match end {
-        End::Ended {
+        ExitStatus::Ended {
             code: Some(code), ..
         } => format!("the program ended with code {code}"),
-        End::Ended {
+        ExitStatus::Ended {
             signal: Some(signal),
             ..
         } => format!("the program was ended by signal {signal}"),
-        End::Ended { .. } => "the program ended".into(),
-        End::NotStarted { why } => format!("the program cannot be started: {why}"),
-        End::GuardianKilled => "the program's guardian was killed".into(),
-        End::Lost { why } => format!("the program was lost: {why}"),
+        ExitStatus::Ended { .. } => "the program ended".into(),
+        ExitStatus::NotStarted { why } => format!("the program cannot be started: {why}"),
+        ExitStatus::GuardianKilled => "the program's guardian was killed".into(),
+        ExitStatus::Lost { why } => format!("the program was lost: {why}"),
     };
     with_complaints(how, complaints)
 }

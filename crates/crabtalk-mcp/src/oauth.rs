@@ -25,7 +25,7 @@ use rmcp::transport::auth::AuthError;
 /// What a server or its authorization server may be asked for, where a person
 /// has registered by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Client {
+pub struct OAuthClient {
     /// The client's name there; empty: it is registered on the fly.
     pub id: String,
     /// Its secret, if it has one.

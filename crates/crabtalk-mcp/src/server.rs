@@ -14,7 +14,7 @@ mod status;
 
 pub(crate) use life::Work;
 pub use pace::Pace;
-pub use status::{Phase, Status};
+pub use status::{Phase, ServerStatus};
 
 use crate::link::Link;
 use crate::list::Tools;

@@ -13,7 +13,7 @@ use crate::output::Outputs;
 use crate::owner;
 use crate::program::Programs;
 use crate::seen::Seen;
-use crate::server::{Now, Pace, Phase, Server, Status, Work};
+use crate::server::{Now, Pace, Phase, Server, ServerStatus, Work};
 use crate::settings::{Settings, Source, Transport};
 use crabtalk_component::PortFile;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub struct Parts {
     /// The folder of what is kept of logins.
     pub logins: PathBuf,
     /// Hears of servers that appear, vanish or change.
-    pub news: Arc<dyn Fn(Status, String) + Send + Sync>,
+    pub news: Arc<dyn Fn(ServerStatus, String) + Send + Sync>,
     /// The beats of their lives.
     pub pace: Pace,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Inner {
     pub(crate) means: Arc<Means>,
     pub(crate) outputs: Arc<dyn Outputs>,
     pub(crate) seen: Arc<Seen>,
-    news: Arc<dyn Fn(Status, String) + Send + Sync>,
+    news: Arc<dyn Fn(ServerStatus, String) + Send + Sync>,
     pub(crate) pace: Pace,
     stop: CancellationToken,
     state: Mutex<State>,
@@ -225,9 +225,9 @@ impl Servers {
 
     /// What is known of every server, by name. Programs and components that are
     /// passed over are among them.
-    pub fn list(&self) -> Vec<Status> {
+    pub fn list(&self) -> Vec<ServerStatus> {
         let state = self.state();
-        let mut all: Vec<Status> = state
+        let mut all: Vec<ServerStatus> = state
             .servers
             .values()
             .map(|server| status(server, &server.now()))
@@ -238,7 +238,7 @@ impl Servers {
         };
         all.extend(state.passed_over.iter().map(|(name, (port, why))| {
             let shadowed = configured(name);
-            Status {
+            ServerStatus {
                 name: name.clone(),
                 source: Source::PortFile.as_str(),
                 transport: "http",
@@ -419,13 +419,13 @@ fn wanted(
     (wanted, passed_over)
 }
 
-fn status(server: &Server, now: &Now) -> Status {
+fn status(server: &Server, now: &Now) -> ServerStatus {
     let settings = &server.settings;
     let (port, instance) = match &settings.transport {
         Transport::Port(file) => (file.port, file.instance.clone().unwrap_or_default()),
         Transport::Program { .. } | Transport::Url { .. } => (0, String::new()),
     };
-    Status {
+    ServerStatus {
         name: settings.name.clone(),
         source: settings.source.as_str(),
         transport: settings.transport.name(),

@@ -3,7 +3,7 @@
 //! Invariant: two settings that differ, be it in a credential, are two servers.
 //! `Debug` shows no value of an environment or a header.
 
-use crate::oauth::Client;
+use crate::oauth::OAuthClient;
 use crabtalk_component::PortFile;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ pub struct Settings {
     /// Whether its annotations decide anything.
     pub trust: Trust,
     /// As whom a person logs in to it, where that is not found out on the fly.
-    pub oauth: Client,
+    pub oauth: OAuthClient,
     /// Why it cannot be used as it is configured; empty if it can.
     pub unusable: String,
 }
@@ -131,7 +131,7 @@ impl Settings {
             timeout: DEFAULT_TIMEOUT,
             idle: DEFAULT_IDLE,
             trust: Trust::None,
-            oauth: Client::default(),
+            oauth: OAuthClient::default(),
             unusable: String::new(),
         }
     }

@@ -9,7 +9,8 @@ use crate::settings::Server;
 use anyhow::{Context, bail};
 use crabtalk_component::{Component, Home, Mcp, McpService, Service, axum, run_mcp};
 use crabtalk_guardian::{
-    Child, Children, Command, End, Guardian, GuardianCommand, Run, Streams, child_environment,
+    Child, Children, Command, ExitStatus, Guardian, GuardianCommand, Run, Streams,
+    child_environment,
 };
 use rmcp::service::{RoleClient, RunningService, serve_client};
 use std::sync::Arc;
@@ -172,19 +173,19 @@ async fn ends(child: &mut Child, running: RunningService<RoleClient, Below>) -> 
     }
 }
 
-fn told(end: &End) -> String {
+fn told(end: &ExitStatus) -> String {
     match end {
-        End::Ended {
+        ExitStatus::Ended {
             code: Some(code), ..
         } => format!("it ended with code {code}"),
-        End::Ended {
+        ExitStatus::Ended {
             signal: Some(signal),
             ..
         } => format!("signal {signal} ended it"),
-        End::Ended { .. } => "it ended".to_owned(),
-        End::NotStarted { why } => format!("it does not start: {why}"),
-        End::GuardianKilled => "its guardian was killed".to_owned(),
-        End::Lost { why } => format!("it is lost: {why}"),
+        ExitStatus::Ended { .. } => "it ended".to_owned(),
+        ExitStatus::NotStarted { why } => format!("it does not start: {why}"),
+        ExitStatus::GuardianKilled => "its guardian was killed".to_owned(),
+        ExitStatus::Lost { why } => format!("it is lost: {why}"),
     }
 }
 

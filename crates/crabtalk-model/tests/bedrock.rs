@@ -6,7 +6,7 @@ use crabtalk_domain::model::{Request, StopReason};
 use crabtalk_domain::{Message, Thinking};
 use crabtalk_model::{Kind, Secret};
 use crabtalk_testkit::scripted::bedrock::{self, event};
-use crabtalk_testkit::scripted::{End, Format, Reply, Script};
+use crabtalk_testkit::scripted::{FinishReason, Format, Reply, Script};
 use serde_json::{Value, json};
 use support::{Bench, calling, history, offer, request};
 
@@ -159,7 +159,7 @@ async fn hidden_thinking_and_calls_without_input_are_read() {
         event("contentBlockStop", &json!({"contentBlockIndex": 1})),
         event("somethingNew", &json!({})),
     ])
-    .then(bedrock::ended(End::Calls));
+    .then(bedrock::ended(FinishReason::Calls));
     let answer = bench(CLAUDE, [reply]).await.send(&request("hi")).await;
     let answer = answer.expect("an answer");
     assert_eq!(answer.thinking[0].signature, "bedrock_redacted:b64==");

@@ -19,7 +19,7 @@ mod rows;
 
 use crate::control::{Watching, say};
 use crate::world::{Answer, Command};
-use crabtalk_screen::{Canvas, Page, Raw, size, styles};
+use crabtalk_screen::{AlternateScreen, Canvas, Raw, size, styles};
 use crossterm::event::{Event, KeyEventKind};
 use desk::{Desk, Do};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -48,7 +48,7 @@ pub async fn show(folder: &Path, is_owner: bool, end: impl Future<Output = ()>) 
     let mut board = Board {
         folder,
         raw: Raw::begin()?,
-        page: Some(Page::begin()?),
+        page: Some(AlternateScreen::begin()?),
         canvas: canvas(),
         size: size(),
         desk: Desk::new(is_owner, Instant::now()),
@@ -65,7 +65,7 @@ fn canvas() -> Canvas {
 struct Board<'a> {
     folder: &'a Path,
     /// Given back before the keys are.
-    page: Option<Page>,
+    page: Option<AlternateScreen>,
     raw: Raw,
     canvas: Canvas,
     size: (usize, usize),
@@ -234,7 +234,7 @@ impl Board<'_> {
         match &self.page {
             Some(page) => page.clear(),
             None => {
-                self.page = Some(Page::begin()?);
+                self.page = Some(AlternateScreen::begin()?);
                 Ok(())
             }
         }

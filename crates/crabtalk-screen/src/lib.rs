@@ -21,4 +21,4 @@ mod raw;
 
 pub use canvas::{Canvas, Drawing};
 pub use composer::{Composer, PROMPT, Typed};
-pub use raw::{Heard, Page, Raw, ground, is_plain, settle_colors, size, styles};
+pub use raw::{AlternateScreen, Heard, Raw, ground, is_plain, settle_colors, size, styles};

@@ -102,9 +102,9 @@ impl Raw {
 
 /// The whole terminal, empty; what it showed before comes back once it is dropped.
 #[derive(Debug)]
-pub struct Page(());
+pub struct AlternateScreen(());
 
-impl Page {
+impl AlternateScreen {
     /// Takes it.
     pub fn begin() -> io::Result<Self> {
         execute!(io::stdout(), EnterAlternateScreen)?;
@@ -120,7 +120,7 @@ impl Page {
     }
 }
 
-impl Drop for Page {
+impl Drop for AlternateScreen {
     fn drop(&mut self) {
         // A terminal that is gone shows nothing again.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, crossterm::cursor::Show);

@@ -3,7 +3,7 @@
 //! Invariant: nothing within a block, be it the skill's text, a file's name or
 //! an argument, can end the block or begin another one.
 
-use crate::skill::{Skill, Summary};
+use crate::skill::{Skill, SkillSummary};
 use crabtalk_domain::tags::{attribute, escape};
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ pub(crate) fn render(skill: &Skill, arguments: &str) -> String {
 }
 
 /// A list of skills for a model or a person, one a line.
-pub fn render_list(skills: &[Summary]) -> String {
+pub fn render_list(skills: &[SkillSummary]) -> String {
     let mut out = String::new();
     for skill in skills.iter().take(MAX_LISTED_SKILLS) {
         let description = one_line(&skill.description);

@@ -25,7 +25,7 @@ pub struct ImportReport {
     /// Skills that are there now.
     pub copied: Vec<Copied>,
     /// Skills that were left, and why.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<NotCopied>,
     /// What else was passed over on the way.
     pub findings: Vec<Finding>,
 }
@@ -49,7 +49,7 @@ pub struct Copied {
 
 /// A skill that was not copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct NotCopied {
     /// Where it is.
     pub from: PathBuf,
     /// Why it was left out.
@@ -79,7 +79,7 @@ pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Err
     for folder in folders {
         match import_one(&folder, &to, &mut taken, replace) {
             Ok(copied) => report.copied.push(copied),
-            Err(reason) => report.skipped.push(Skipped {
+            Err(reason) => report.skipped.push(NotCopied {
                 from: folder,
                 reason,
             }),

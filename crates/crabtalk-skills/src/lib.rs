@@ -52,10 +52,10 @@ pub use error::Error;
 pub use finding::{Finding, Level};
 pub use format::{MAX_FRONTMATTER_BYTES, MAX_SKILL_BYTES};
 pub use grants::Grants;
-pub use import::{Copied, ImportReport, Skipped, import};
+pub use import::{Copied, ImportReport, NotCopied, import};
 pub use library::{Folder, Library, Listing, Lookup, Slash};
 pub use name::is_name;
-pub use skill::{Files, Skill, SkillSource, Summary, load};
+pub use skill::{Files, Skill, SkillSource, SkillSummary, load};
 pub use tools::ToolPattern;
 pub use trust::{Offer, Trust, TrustFile, TrustedFolder, TrustedSkill, content_hash};
 

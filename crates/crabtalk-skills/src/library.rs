@@ -12,7 +12,7 @@ mod catalog;
 
 use crate::disk::touched;
 use crate::finding::Finding;
-use crate::skill::{Skill, SkillSource, Summary};
+use crate::skill::{Skill, SkillSource, SkillSummary};
 use crate::{Error, TrustFile, block, name};
 use catalog::{Cache, Catalog};
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ pub struct Folder {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
     /// In the order of their folders.
-    pub skills: Vec<Summary>,
+    pub skills: Vec<SkillSummary>,
     /// Refused skills, duplicates, links and whatever the skills' own files
     /// have wrong.
     pub warnings: Vec<Finding>,
@@ -53,7 +53,7 @@ pub enum Lookup {
     /// The skill of that name.
     Skill(Box<Skill>),
     /// No skill has that name; these have it in their name or description.
-    Matches(Vec<Summary>),
+    Matches(Vec<SkillSummary>),
 }
 
 /// A message that called a skill.

@@ -27,7 +27,7 @@ pub enum SkillSource {
 
 /// What a list shows of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct SkillSummary {
     /// By which it is called: its folder's, or where that is no name
     /// (CONV-2), the one in its frontmatter.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     /// What a list shows of it.
-    pub summary: Summary,
+    pub summary: SkillSummary,
     /// The prompt.
     pub body: String,
     /// License, as its author put it.
@@ -96,7 +96,7 @@ pub fn load(folder: &Path, source: SkillSource) -> Result<Skill, Error> {
 
 /// A `SKILL.md` that can be used, and what is to be said about it.
 pub(crate) struct Read {
-    pub(crate) summary: Summary,
+    pub(crate) summary: SkillSummary,
     pub(crate) document: Document,
     pub(crate) findings: Vec<Finding>,
 }
@@ -124,7 +124,7 @@ pub(crate) fn read(folder: &Path, source: SkillSource) -> Result<Read, Vec<Findi
     let name = judge_name(folder, &file, &document, &mut findings);
     match (name, &document.description) {
         (Some(name), Some(description)) => Ok(Read {
-            summary: Summary {
+            summary: SkillSummary {
                 name,
                 description: description.clone(),
                 folder: folder.to_owned(),

@@ -131,7 +131,7 @@ type Answer = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// What tests may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct Counters {
     /// Requests so far.
     pub requests: usize,
     /// Streams that reached a [`Step::Hang`] so far.
@@ -153,7 +153,7 @@ struct Shared {
     state: Mutex<State>,
     answer: Option<Box<Answer>>,
     release: Semaphore,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<Counters>,
     name: String,
     context_limit: Option<u64>,
 }
@@ -230,12 +230,12 @@ impl ScriptedModel {
     }
 
     /// Where it stands now.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> Counters {
         *self.0.progress.borrow()
     }
 
     /// Waits for a state, for instance `|p| p.hung == 1`.
-    pub async fn until(&self, reached: impl FnMut(&Progress) -> bool) {
+    pub async fn until(&self, reached: impl FnMut(&Counters) -> bool) {
         let mut progress = self.0.progress.subscribe();
         progress
             .wait_for(reached)

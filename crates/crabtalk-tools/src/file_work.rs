@@ -7,7 +7,7 @@
 
 mod places;
 
-use crabtalk_files::{Watch, watched};
+use crabtalk_files::{Observer, watched};
 use places::{MAX_SURVEYS, Places};
 use std::collections::HashSet;
 use std::io;
@@ -99,7 +99,7 @@ impl Touching {
     }
 }
 
-impl Watch for Touching {
+impl Observer for Touching {
     fn touches(&self, path: &Path) -> io::Result<()> {
         path.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
         self.1.check(path)

@@ -11,7 +11,7 @@ use crate::text::{duration, instant, money, summary};
 use crate::{json, table};
 use crabtalk_proto::{ActiveConversationInfo, DaemonStats, GetStats, ListActiveConversationsMsg};
 use crabtalk_render::Line;
-use crabtalk_screen::{Canvas, Drawing, Page, Raw, is_plain, size, styles};
+use crabtalk_screen::{AlternateScreen, Canvas, Drawing, Raw, is_plain, size, styles};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::StreamExt;
 use jiff::Timestamp;
@@ -191,7 +191,7 @@ async fn live(context: &mut Context, every: Duration, looks: Option<u64>) -> Res
     let failed = |e| Error::io("use the terminal", &e);
     let mut rows = page(&look(context).await?, size().0);
     let mut raw = Raw::begin().map_err(failed)?;
-    let whole = Page::begin().map_err(failed)?;
+    let whole = AlternateScreen::begin().map_err(failed)?;
     let canvas = || Canvas::new(Box::new(io::stdout()), styles(), size().0);
     let (mut drawn, mut left) = (canvas(), looks);
     let mut again = Instant::now() + every;

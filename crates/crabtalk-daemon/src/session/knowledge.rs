@@ -5,7 +5,7 @@ use crabtalk_domain::ConversationKey;
 use crabtalk_memory::{FoundIn, Hit};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
-use crabtalk_skills::{SkillSource, Summary, Trust, content_hash};
+use crabtalk_skills::{SkillSource, SkillSummary, Trust, content_hash};
 use std::sync::Arc;
 
 /// Hits when the client does not say how many.
@@ -56,7 +56,7 @@ impl Session {
                 tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
                 Trust::default()
             });
-            let info = |skill: Summary| SkillInfo {
+            let info = |skill: SkillSummary| SkillInfo {
                 enabled: !disabled
                     .iter()
                     .any(|off| off.eq_ignore_ascii_case(&skill.name)),
@@ -89,7 +89,7 @@ impl Session {
 }
 
 /// Whether an owner has trusted a skill: as it is, or with its project.
-fn trust_of(skill: &Summary, trust: &Trust) -> SkillTrust {
+fn trust_of(skill: &SkillSummary, trust: &Trust) -> SkillTrust {
     if skill.source == SkillSource::Project {
         return match trust.reaches(&skill.folder) {
             true => SkillTrust::Trusted,

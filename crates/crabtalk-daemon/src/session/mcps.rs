@@ -4,7 +4,7 @@ use super::Session;
 use crate::edit::EditError;
 use crate::mcp;
 use crabtalk_config::{Config, MASK, Mcp, McpTransport, is_name, parse_section};
-use crabtalk_mcp::{Listener, Phase, Servers, Status as ServerStatus};
+use crabtalk_mcp::{Listener, Phase, ServerStatus, Servers};
 use crabtalk_proto::*;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@
 use super::kept::Beside;
 use super::revoke::Revocation;
 use super::tokens::NoToken;
-use super::{Client, Tokens, check_protected, words};
+use super::{OAuthClient, Tokens, check_protected, words};
 use oauth2::TokenResponse;
 use rmcp::transport::auth::{AuthError, ClientCredentialsConfig};
 
@@ -18,7 +18,7 @@ fn broken(why: impl std::fmt::Display) -> NoToken {
 
 impl Tokens {
     /// Gets a token for the client, as the server's last refusal wants it.
-    pub(super) async fn fetch(&self, client: &Client) -> Result<String, NoToken> {
+    pub(super) async fn fetch(&self, client: &OAuthClient) -> Result<String, NoToken> {
         let failed = |error: AuthError| broken(words(&error));
         let mut manager = self.manager().await.map_err(failed)?;
         let challenge = self.challenge().filter(|said| !said.is_empty());

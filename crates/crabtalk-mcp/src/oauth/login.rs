@@ -2,7 +2,7 @@
 
 use super::kept::Beside;
 use super::revoke::Revocation;
-use super::{Client, Tokens, words};
+use super::{OAuthClient, Tokens, words};
 use crate::http::HttpRequest;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
@@ -32,7 +32,7 @@ impl Pending {
     /// opens. `redirect` is where the person's browser goes in the end.
     pub(crate) async fn begin(
         tokens: Arc<Tokens>,
-        client: &Client,
+        client: &OAuthClient,
         redirect: &str,
     ) -> Result<Self, String> {
         if tokens.is_alone() {

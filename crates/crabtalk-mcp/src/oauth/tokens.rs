@@ -3,7 +3,7 @@
 
 use super::calls::Calls;
 use super::kept::{Beside, Kept, Logins, Place, Store};
-use super::{Client, wanted, words};
+use super::{OAuthClient, wanted, words};
 use crate::http::Http;
 use futures_util::future::{FutureExt, Shared};
 use oauth2::TokenResponse;
@@ -43,7 +43,7 @@ pub(crate) struct Tokens {
     pub(super) http: Arc<dyn Http>,
     tasks: TaskTracker,
     /// Who logs in by itself, where no person does.
-    alone: Option<Client>,
+    alone: Option<OAuthClient>,
     state: Mutex<State>,
 }
 
@@ -61,7 +61,7 @@ impl Tokens {
     pub(crate) fn new(
         name: &str,
         url: &str,
-        client: &Client,
+        client: &OAuthClient,
         logins: Arc<Logins>,
         http: Arc<dyn Http>,
         tasks: TaskTracker,
@@ -78,7 +78,7 @@ impl Tokens {
     }
 
     /// Whether they are for this address and client.
-    pub(crate) fn is_for(&self, url: &str, client: &Client) -> bool {
+    pub(crate) fn is_for(&self, url: &str, client: &OAuthClient) -> bool {
         let alone = client.is_alone.then_some(client);
         self.url == url && self.alone.as_ref() == alone
     }

@@ -35,7 +35,7 @@ impl Phase {
 
 /// What is known of a server.
 #[derive(Debug, Clone)]
-pub struct Status {
+pub struct ServerStatus {
     /// Its name.
     pub name: String,
     /// Where it is known from.

@@ -7,7 +7,7 @@ use crabtalk_domain::Usage;
 use crabtalk_domain::model::{Chunk, Response, StopReason};
 use crabtalk_testkit::scripted::answer::{self, ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
 use crabtalk_testkit::scripted::anthropic::event;
-use crabtalk_testkit::scripted::{End, Format, Part, Reply, bedrock, openai};
+use crabtalk_testkit::scripted::{FinishReason, Format, Part, Reply, bedrock, openai};
 use serde_json::json;
 
 pub(crate) const CASES: [Case; 12] = [
@@ -70,7 +70,7 @@ async fn dribbled(dialect: Dialect) -> Cell {
         Part::text(&["h\u{e9} ", "\u{1f980}"]),
         Part::call("c1", "read", &["{\"path\":", "\"x\"}"]),
     ];
-    let reply = dialect.answer(&parts, End::Calls);
+    let reply = dialect.answer(&parts, FinishReason::Calls);
     let whole = read(dialect, reply.clone()).await;
     assert_eq!(read(dialect, reply.dribbled()).await, whole);
     assert_eq!(whole.content, "h\u{e9} \u{1f980}");
@@ -95,7 +95,7 @@ fn calls(answer: &Response) -> Vec<(&str, &str, &str)> {
 
 async fn call(dialect: Dialect) -> Cell {
     let part = Part::call("c1", "read", &["{\"pa", "th\":\"x\"}"]);
-    let answer = read(dialect, dialect.answer(&[part], End::Calls)).await;
+    let answer = read(dialect, dialect.answer(&[part], FinishReason::Calls)).await;
     assert_eq!(calls(&answer), [("c1", "read", "{\"path\":\"x\"}")]);
     Cell::Holds
 }
@@ -106,7 +106,7 @@ async fn parallel(dialect: Dialect) -> Cell {
         Part::call("c1", "read", &["{\"a\":1}"]),
         Part::call("c2", "read", &["{\"a\":2}"]),
     ];
-    let answer = read(dialect, dialect.answer(&parts, End::Calls)).await;
+    let answer = read(dialect, dialect.answer(&parts, FinishReason::Calls)).await;
     assert_eq!(
         calls(&answer),
         [("c1", "read", "{\"a\":1}"), ("c2", "read", "{\"a\":2}")]
@@ -158,7 +158,7 @@ async fn interleaved(dialect: Dialect) -> Cell {
             bedrock::input(1, ":1}"),
             bedrock::input(0, "2}"),
         ])
-        .then(bedrock::ended(End::Calls)),
+        .then(bedrock::ended(FinishReason::Calls)),
         Format::Google => return Cell::Absent("calls come whole"),
     };
     let answer = read(dialect, reply).await;
@@ -171,7 +171,7 @@ async fn interleaved(dialect: Dialect) -> Cell {
 
 async fn thinking(dialect: Dialect) -> Cell {
     let parts = [Part::thinking("let me see", "proof"), Part::text(&["so"])];
-    let answer = read(dialect, dialect.answer(&parts, End::Done)).await;
+    let answer = read(dialect, dialect.answer(&parts, FinishReason::Done)).await;
     let thought: String = answer.thinking.iter().map(|t| t.text.as_str()).collect();
     assert_eq!(
         (thought.as_str(), answer.content.as_str()),
@@ -196,7 +196,7 @@ async fn usage(dialect: Dialect) -> Cell {
 }
 
 async fn empty(dialect: Dialect) -> Cell {
-    let answer = read(dialect, dialect.answer(&[], End::Done)).await;
+    let answer = read(dialect, dialect.answer(&[], FinishReason::Done)).await;
     assert_eq!(
         (answer.content.as_str(), answer.stop),
         ("", Some(StopReason::Done))
@@ -205,7 +205,11 @@ async fn empty(dialect: Dialect) -> Cell {
 }
 
 async fn length(dialect: Dialect) -> Cell {
-    let answer = read(dialect, dialect.answer(&[Part::text(&["a"])], End::Length)).await;
+    let answer = read(
+        dialect,
+        dialect.answer(&[Part::text(&["a"])], FinishReason::Length),
+    )
+    .await;
     assert_eq!(
         (answer.content.as_str(), answer.stop),
         ("a", Some(StopReason::Length))
@@ -216,7 +220,7 @@ async fn length(dialect: Dialect) -> Cell {
 async fn filtered(dialect: Dialect) -> Cell {
     let answer = read(
         dialect,
-        dialect.answer(&[Part::text(&["a"])], End::Filtered),
+        dialect.answer(&[Part::text(&["a"])], FinishReason::Filtered),
     )
     .await;
     assert_eq!(answer.stop, Some(StopReason::ContentFilter));

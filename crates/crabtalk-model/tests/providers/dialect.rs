@@ -4,7 +4,9 @@ use crate::support::{Bench, history, offer};
 use crabtalk_domain::Message;
 use crabtalk_domain::model::Request;
 use crabtalk_model::{Kind, ModelConfig, Registry};
-use crabtalk_testkit::scripted::{Action, End, Format, Part, Reply, Script, Server, answer};
+use crabtalk_testkit::scripted::{
+    Action, FinishReason, Format, Part, Reply, Script, Server, answer,
+};
 
 /// A column of the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,12 +110,12 @@ impl Dialect {
         answer::refusal(self.format(), status, self.class(status), message)
     }
 
-    pub(crate) fn answer(self, parts: &[Part], end: End) -> Reply {
+    pub(crate) fn answer(self, parts: &[Part], end: FinishReason) -> Reply {
         answer::answer(self.format(), parts, end)
     }
 
     pub(crate) fn text(self, pieces: &[&str]) -> Reply {
-        self.answer(&[Part::text(pieces)], End::Done)
+        self.answer(&[Part::text(pieces)], FinishReason::Done)
     }
 
     /// A registry of this provider alone, at the bare origin of a server.

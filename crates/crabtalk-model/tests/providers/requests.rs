@@ -5,7 +5,7 @@ use crate::support::{calling, request};
 use crate::{Case, Cell};
 use crabtalk_domain::Message;
 use crabtalk_domain::model::{Request, Response, ToolChoice};
-use crabtalk_testkit::scripted::{End, Format, Part};
+use crabtalk_testkit::scripted::{FinishReason, Format, Part};
 use std::sync::Arc;
 
 pub(crate) const CASES: [Case; 9] = [
@@ -87,7 +87,9 @@ async fn thought(dialect: Dialect) -> Request {
         Part::call("c1", "read", &["{}"]),
         Part::call("c2", "bash", &["{}"]),
     ];
-    let bench = dialect.bench([dialect.answer(&parts, End::Calls)]).await;
+    let bench = dialect
+        .bench([dialect.answer(&parts, FinishReason::Calls)])
+        .await;
     let mut asked = with_tools(vec![Message::user("hi")]);
     asked.thinking = true;
     let answer = bench.send(&asked).await.expect("an answer");
@@ -131,7 +133,9 @@ async fn foreign(dialect: Dialect) -> Cell {
 
 async fn thoughts_alone(dialect: Dialect) -> Cell {
     let parts = [Part::thinking("hm", "proof-of-the-thought==")];
-    let bench = dialect.bench([dialect.answer(&parts, End::Done)]).await;
+    let bench = dialect
+        .bench([dialect.answer(&parts, FinishReason::Done)])
+        .await;
     let mut asked = with_tools(vec![Message::user("hi")]);
     asked.thinking = true;
     let thought = told(bench.send(&asked).await.expect("an answer"));

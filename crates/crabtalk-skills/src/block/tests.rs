@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 fn skill(body: &str, paths: &[&str]) -> Skill {
     Skill {
-        summary: Summary {
+        summary: SkillSummary {
             name: "s".into(),
             description: String::new(),
             folder: "/skills/s".into(),

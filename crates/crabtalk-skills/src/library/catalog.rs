@@ -4,7 +4,7 @@ use crate::Error;
 use crate::disk::touched;
 use crate::finding::{Finding, Level, Trouble};
 use crate::scan::scan;
-use crate::skill::{self, Skill, SkillSource, Summary, folder_name, manifest, read};
+use crate::skill::{self, Skill, SkillSource, SkillSummary, folder_name, manifest, read};
 use crate::system;
 use std::collections::HashMap;
 use std::fs;
@@ -65,7 +65,7 @@ pub(super) type Parsed = HashMap<PathBuf, Cached>;
 #[derive(Debug, Clone)]
 pub(super) struct Cached {
     stamp: Stamp,
-    pub(super) skill: Result<Summary, ()>,
+    pub(super) skill: Result<SkillSummary, ()>,
     findings: Vec<Finding>,
 }
 
@@ -94,7 +94,7 @@ impl Stamp {
 /// Everything found, before scope.
 #[derive(Default)]
 pub(super) struct Catalog {
-    pub(super) skills: Vec<Summary>,
+    pub(super) skills: Vec<SkillSummary>,
     /// Refused skills, by the name of their folder.
     refused: Vec<(String, Vec<Finding>)>,
     pub(super) warnings: Vec<Finding>,
@@ -177,10 +177,11 @@ impl Catalog {
 
     /// Leaves out what of a project is not trusted.
     pub(super) fn leave_out(&mut self, project: &Path, trusts: &dyn Fn(&Path) -> bool) {
-        let out = |skill: &Summary| skill.source == SkillSource::Project && !trusts(&skill.folder);
+        let out =
+            |skill: &SkillSummary| skill.source == SkillSource::Project && !trusts(&skill.folder);
         let (left, kept) = std::mem::take(&mut self.skills).into_iter().partition(out);
         self.skills = kept;
-        let left: Vec<Summary> = left;
+        let left: Vec<SkillSummary> = left;
         let left = left
             .into_iter()
             .map(|skill| (skill.name, project.to_owned()));
@@ -233,7 +234,7 @@ impl Catalog {
         }
     }
 
-    fn take(&mut self, folder: &Path, skill: Result<Summary, ()>, findings: Vec<Finding>) {
+    fn take(&mut self, folder: &Path, skill: Result<SkillSummary, ()>, findings: Vec<Finding>) {
         let Ok(skill) = skill else {
             self.warnings.extend(findings.iter().cloned());
             self.refused
@@ -272,7 +273,7 @@ impl Catalog {
 }
 
 /// What the cache keeps of a skill.
-fn parse(folder: &Path, source: SkillSource) -> (Result<Summary, ()>, Vec<Finding>) {
+fn parse(folder: &Path, source: SkillSource) -> (Result<SkillSummary, ()>, Vec<Finding>) {
     match read(folder, source) {
         Ok(read) => {
             let mut findings = read.findings;

@@ -50,7 +50,7 @@ fn all(_: &str) -> bool {
     true
 }
 
-fn names(skills: &[Summary]) -> Vec<&str> {
+fn names(skills: &[SkillSummary]) -> Vec<&str> {
     skills.iter().map(|s| s.name.as_str()).collect()
 }
 

@@ -75,7 +75,7 @@ async fn a_hanging_reply_waits_and_notices_its_drop() {
     drop(second);
     assert_eq!(
         model.progress(),
-        Progress {
+        Counters {
             requests: 2,
             hung: 1,
             dropped: 1

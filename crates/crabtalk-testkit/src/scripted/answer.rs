@@ -57,7 +57,7 @@ fn owned(pieces: &[&str]) -> Vec<String> {
 
 /// Why an answer stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum FinishReason {
     /// All is said.
     Done,
     /// Tools are to be called.
@@ -69,7 +69,7 @@ pub enum End {
 }
 
 /// A whole answer.
-pub fn answer(format: Format, parts: &[Part], end: End) -> Reply {
+pub fn answer(format: Format, parts: &[Part], end: FinishReason) -> Reply {
     match format {
         Format::OpenAi => openai::answer(parts, end),
         Format::Anthropic => anthropic::answer(parts, end),

@@ -1,6 +1,6 @@
 //! Replies in Anthropic's format.
 
-use super::{Action, End, Part, Reply};
+use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
 /// An event: its type is in the data and before it.
@@ -70,7 +70,7 @@ pub fn blocks(blocks: &[Block]) -> Reply {
 }
 
 /// An answer of parts.
-pub fn answer(parts: &[Part], end: End) -> Reply {
+pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let block = |part: &Part| match part {
         Part::Text(pieces) => Block::Text(pieces.clone()),
         Part::Thinking { text, proof } => Block::Thinking(text.clone(), proof.clone()),
@@ -81,10 +81,10 @@ pub fn answer(parts: &[Part], end: End) -> Reply {
         } => Block::Tool(id.clone(), name.clone(), arguments.clone()),
     };
     let reason = match end {
-        End::Done => "end_turn",
-        End::Calls => "tool_use",
-        End::Length => "max_tokens",
-        End::Filtered => "refusal",
+        FinishReason::Done => "end_turn",
+        FinishReason::Calls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::Filtered => "refusal",
     };
     blocks_until(&parts.iter().map(block).collect::<Vec<_>>(), reason)
 }

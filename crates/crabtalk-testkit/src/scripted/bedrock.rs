@@ -1,7 +1,7 @@
 //! Replies in Bedrock's format, framing included.
 
 use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
-use super::{Action, End, Part, Reply};
+use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
 /// Tokens written to the cache; the format counts them apart from the others.
@@ -75,11 +75,11 @@ fn delta(index: usize, delta: &Value) -> Action {
 
 /// An answer.
 pub fn text(text: &str) -> Reply {
-    answer(&[Part::text(&[text])], End::Done)
+    answer(&[Part::text(&[text])], FinishReason::Done)
 }
 
 /// An answer of parts.
-pub fn answer(parts: &[Part], end: End) -> Reply {
+pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let mut actions = vec![head(), event("messageStart", &json!({"role": "assistant"}))];
     for (index, part) in parts.iter().enumerate() {
         match part {
@@ -123,12 +123,12 @@ pub fn input(index: usize, piece: &str) -> Action {
 }
 
 /// The reason and the figures.
-pub fn ended(end: End) -> [Action; 2] {
+pub fn ended(end: FinishReason) -> [Action; 2] {
     let reason = match end {
-        End::Done => "end_turn",
-        End::Calls => "tool_use",
-        End::Length => "max_tokens",
-        End::Filtered => "content_filtered",
+        FinishReason::Done => "end_turn",
+        FinishReason::Calls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::Filtered => "content_filtered",
     };
     [
         event("messageStop", &json!({ "stopReason": reason })),

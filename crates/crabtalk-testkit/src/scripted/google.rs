@@ -1,7 +1,7 @@
 //! Replies in Google's format.
 
 use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
-use super::{Action, End, Part, Reply};
+use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
 /// Data of an event with these parts; every event repeats the figures.
@@ -28,12 +28,12 @@ pub fn usage() -> Value {
 
 /// An answer.
 pub fn text(text: &str) -> Reply {
-    answer(&[Part::text(&[text])], End::Done)
+    answer(&[Part::text(&[text])], FinishReason::Done)
 }
 
 /// An answer of parts. A proof of reasoning comes with what follows it: the
 /// next call, or the last piece of text.
-pub fn answer(parts: &[Part], end: End) -> Reply {
+pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let mut events: Vec<Value> = Vec::new();
     let mut proof = String::new();
     for part in parts {
@@ -61,9 +61,9 @@ pub fn answer(parts: &[Part], end: End) -> Reply {
     }
     let reason = match end {
         // Calls have no reason of their own here.
-        End::Done | End::Calls => "STOP",
-        End::Length => "MAX_TOKENS",
-        End::Filtered => "SAFETY",
+        FinishReason::Done | FinishReason::Calls => "STOP",
+        FinishReason::Length => "MAX_TOKENS",
+        FinishReason::Filtered => "SAFETY",
     };
     let mut data: Vec<String> = events
         .into_iter()

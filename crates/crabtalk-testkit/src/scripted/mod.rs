@@ -19,10 +19,10 @@ mod script;
 mod server;
 mod state;
 
-pub use answer::{End, Part};
+pub use answer::{FinishReason, Part};
 pub use script::{Action, Format, Reply, Script};
 pub use server::{Server, serve};
-pub use state::{Progress, Received};
+pub use state::{Received, ServerCounters};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Replies in OpenAI's format.
 
 use super::figures::{ANSWER_TOKENS, CACHED_TOKENS, PROMPT_TOKENS};
-use super::{Action, End, Part, Reply};
+use super::{Action, FinishReason, Part, Reply};
 use serde_json::{Value, json};
 
 /// Data of an event with this delta.
@@ -72,7 +72,7 @@ pub fn tools(id: &str, calls: &[(&str, Value)]) -> Reply {
 }
 
 /// An answer of parts; the format has no proof of reasoning.
-pub fn answer(parts: &[Part], end: End) -> Reply {
+pub fn answer(parts: &[Part], end: FinishReason) -> Reply {
     let mut events = vec![delta(&json!({"role": "assistant", "content": ""}))];
     let mut calls = 0;
     for part in parts {
@@ -95,10 +95,10 @@ pub fn answer(parts: &[Part], end: End) -> Reply {
         }
     }
     let reason = match end {
-        End::Done => "stop",
-        End::Calls => "tool_calls",
-        End::Length => "length",
-        End::Filtered => "content_filter",
+        FinishReason::Done => "stop",
+        FinishReason::Calls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::Filtered => "content_filter",
     };
     events.extend([
         finish(reason),

@@ -1,7 +1,7 @@
 //! The server, in a test's own process or in one of its own.
 
 use super::connection::Connection;
-use super::state::{Progress, Received, State};
+use super::state::{Received, ServerCounters, State};
 use super::{Reply, Script};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -90,12 +90,12 @@ impl Server {
     }
 
     /// Where it stands now.
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> ServerCounters {
         *self.state.progress().borrow()
     }
 
     /// Waits for a state, for instance `|p| p.closed_early == 1`.
-    pub async fn until(&self, reached: impl FnMut(&Progress) -> bool) {
+    pub async fn until(&self, reached: impl FnMut(&ServerCounters) -> bool) {
         let mut progress = self.state.progress();
         progress
             .wait_for(reached)

@@ -34,7 +34,7 @@ impl Received {
 
 /// What tests may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct ServerCounters {
     /// Connections so far.
     pub connections: usize,
     /// Requests so far.
@@ -74,7 +74,7 @@ impl Book {
 pub(super) struct State {
     book: Mutex<Book>,
     pub(super) release: Semaphore,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<ServerCounters>,
 }
 
 impl State {
@@ -95,11 +95,11 @@ impl State {
     }
 
     /// Where it stands, to be waited upon.
-    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+    pub(super) fn progress(&self) -> watch::Receiver<ServerCounters> {
         self.progress.subscribe()
     }
 
-    pub(super) fn advance(&self, change: impl FnOnce(&mut Progress)) {
+    pub(super) fn advance(&self, change: impl FnOnce(&mut ServerCounters)) {
         self.progress.send_modify(change);
     }
 

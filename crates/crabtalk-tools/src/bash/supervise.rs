@@ -4,7 +4,7 @@
 use super::Workplace;
 use super::capture::Capture;
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_guardian::{Child, Command, End, Guardian, Streams};
+use crabtalk_guardian::{Child, Command, ExitStatus, Guardian, Streams};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -58,7 +58,7 @@ struct Attendance {
 
 impl Attendance {
     /// Until the command and all that it started have ended.
-    async fn attend(&mut self, child: &mut Child) -> (Told, End) {
+    async fn attend(&mut self, child: &mut Child) -> (Told, ExitStatus) {
         let mut output = child.stdout.take();
         let mut told = Told::Nothing;
         let mut buffer = vec![0; CHUNK_BYTES];
@@ -95,7 +95,7 @@ impl Attendance {
         }
     }
 
-    async fn tell(self, told: Told, end: End) -> ToolOutput {
+    async fn tell(self, told: Told, end: ExitStatus) -> ToolOutput {
         let mut text = self.capture.finish().await;
         let ended = "everything it had started was ended";
         let failed = match (told, &end) {
@@ -104,33 +104,36 @@ impl Attendance {
                 "timed out after {} ms; {ended}. A longer timeout_ms may help",
                 self.timeout.as_millis()
             )),
-            (Told::Nothing, End::GuardianKilled) => {
+            (Told::Nothing, ExitStatus::GuardianKilled) => {
                 Some(format!("the guardian of this command was killed; {ended}"))
             }
-            (Told::Nothing, End::NotStarted { why }) => Some(why.clone()),
-            (Told::Nothing, End::Lost { why }) => Some(format!("lost sight of the command: {why}")),
-            (Told::Nothing, End::Ended { code: Some(0), .. }) => None,
+            (Told::Nothing, ExitStatus::NotStarted { why }) => Some(why.clone()),
+            (Told::Nothing, ExitStatus::Lost { why }) => {
+                Some(format!("lost sight of the command: {why}"))
+            }
+            (Told::Nothing, ExitStatus::Ended { code: Some(0), .. }) => None,
             (
                 Told::Nothing,
-                End::Ended {
+                ExitStatus::Ended {
                     code: Some(code), ..
                 },
             ) => Some(format!("exit code {code}")),
             (
                 Told::Nothing,
-                End::Ended {
+                ExitStatus::Ended {
                     code: None, signal, ..
                 },
             ) => Some(format!("killed by signal {}", signal.unwrap_or_default())),
         };
         let is_error = failed.is_some();
         let left = match &end {
-            End::Ended { left, .. } if !left.is_empty() => Some(format!(
+            ExitStatus::Ended { left, .. } if !left.is_empty() => Some(format!(
                 "could not be ended, being another user's: processes {left:?}"
             )),
-            End::Ended { .. } | End::NotStarted { .. } | End::GuardianKilled | End::Lost { .. } => {
-                None
-            }
+            ExitStatus::Ended { .. }
+            | ExitStatus::NotStarted { .. }
+            | ExitStatus::GuardianKilled
+            | ExitStatus::Lost { .. } => None,
         };
         for note in failed.into_iter().chain(left) {
             if !text.is_empty() && !text.ends_with('\n') {

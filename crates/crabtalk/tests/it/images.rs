@@ -3,7 +3,7 @@
 use crate::rig::{ModelServer, TestEnv, Tmux, end_of, entries, has_tools, stream_to_end};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{Client, GetConversationHistoryMsg, StreamMsg};
-use crabtalk_testkit::scripted::{End, Format, Part, Reply, Script, answer};
+use crabtalk_testkit::scripted::{FinishReason, Format, Part, Reply, Script, answer};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -16,11 +16,15 @@ const BASE64: &str =
 
 fn reads() -> Reply {
     let call = Part::call("c1", "read", &["{\"path\":\"shot.png\"}"]);
-    answer::answer(Format::Anthropic, &[call], End::Calls)
+    answer::answer(Format::Anthropic, &[call], FinishReason::Calls)
 }
 
 fn says(text: &str) -> Reply {
-    answer::answer(Format::Anthropic, &[Part::text(&[text])], End::Done)
+    answer::answer(
+        Format::Anthropic,
+        &[Part::text(&[text])],
+        FinishReason::Done,
+    )
 }
 
 async fn env(replies: Vec<Reply>, model: &str) -> (ModelServer, TestEnv) {

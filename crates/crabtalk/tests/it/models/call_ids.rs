@@ -4,7 +4,7 @@ use super::say;
 use crate::rig::{ModelServer, TestEnv, chunks, end_of, entries, stream_to_end};
 use crabtalk_proto::{StreamEvent, stream_event};
 use crabtalk_testkit::scripted::answer::answer;
-use crabtalk_testkit::scripted::{End, Format, Part, Script};
+use crabtalk_testkit::scripted::{FinishReason, Format, Part, Script};
 use std::collections::HashSet;
 
 /// Ids of calls that began and that ended.
@@ -35,9 +35,9 @@ async fn calls_of_a_server_that_names_each_the_same_are_told_apart() {
         let title = |title: &str| {
             let arguments = format!("{{\"title\":{title:?}}}");
             let call = Part::call("call_0", "set_title", &[&arguments]);
-            answer(format, &[call], End::Calls)
+            answer(format, &[call], FinishReason::Calls)
         };
-        let said = |text: &str| answer(format, &[Part::text(&[text])], End::Done);
+        let said = |text: &str| answer(format, &[Part::text(&[text])], FinishReason::Done);
         let replies = [
             title("one"),
             title("two"),

@@ -3,7 +3,7 @@
 use super::say;
 use crate::rig::{ModelServer, TestEnv, chunks, end_of, entries, stream_to_end};
 use crabtalk_testkit::scripted::answer::answer;
-use crabtalk_testkit::scripted::{End, Format, Part, Script};
+use crabtalk_testkit::scripted::{FinishReason, Format, Part, Script};
 
 /// The server refuses what the provider would, for instance a turn that ends
 /// with a thought.
@@ -15,8 +15,12 @@ async fn a_conversation_goes_on_behind_an_answer_of_thoughts_alone() {
         (Format::Google, "google"),
     ];
     for (format, kind) in cases {
-        let thought = answer(format, &[Part::thinking("hm, well", "proof==")], End::Done);
-        let said = |text: &str| answer(format, &[Part::text(&[text])], End::Done);
+        let thought = answer(
+            format,
+            &[Part::thinking("hm, well", "proof==")],
+            FinishReason::Done,
+        );
+        let said = |text: &str| answer(format, &[Part::text(&[text])], FinishReason::Done);
         let replies = [
             thought,
             said("first"),
