@@ -2,14 +2,15 @@
 //! the workspace.
 //!
 //! Blocks of `console` are run in their order, and the block of `rust` becomes
-//! `src/main.rs`. Invariants: the home, the daemon and the package lie in a folder that
-//! goes; versions are those of our own lock file, so that nothing is fetched; what was
-//! started is ended.
+//! `src/main.rs`. Invariants: the home, the daemon, the package, what is installed and its service
+//! lie in a folder that goes, and the system's service manager hears of none of it; versions are those
+//! of our own lock file, so that nothing is fetched; what was started is ended.
 
 use crate::walks;
 use anyhow::{Context, ensure};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,6 +30,16 @@ const WITHIN: Duration = Duration::from_secs(120);
 
 /// How long what a command starts beside may take, which is compiled first.
 const STARTS_WITHIN: Duration = Duration::from_secs(900);
+
+/// Where `crabtalk` lies alone, below the target folder: what is installed is found by its
+/// own place, and not because Cargo has put it beside.
+const ALONE: &str = "guide";
+
+/// Where the walk installs, below the person's home.
+const INSTALLED: &str = ".cargo/bin";
+
+/// Runs services in place of systemd.
+const SYSTEMCTL: &str = include_str!("guide/systemctl.py");
 
 /// Between two looks at a state.
 const LOOK: Duration = Duration::from_millis(500);
@@ -74,9 +85,23 @@ fn follow(root: &Path, target: &Path) -> anyhow::Result<()> {
     let page = fs::read_to_string(root.join(PAGE))?;
     let home = tempfile::tempdir()?;
     std::os::unix::fs::symlink(root, home.path().join(CLONE))?;
+    let alone = target.join(ALONE);
+    fs::create_dir_all(&alone)?;
+    // Not a link that is followed: a program knows where it lies.
+    let crabtalk = alone.join("crabtalk");
+    if crabtalk.exists() {
+        fs::remove_file(&crabtalk)?;
+    }
+    fs::hard_link(target.join("debug/crabtalk"), crabtalk)?;
+    let system = home.path().join("system");
+    fs::create_dir(&system)?;
+    let systemctl = system.join("systemctl");
+    fs::write(&systemctl, SYSTEMCTL)?;
+    fs::set_permissions(&systemctl, PermissionsExt::from_mode(0o755))?;
     let mut walker = Walker {
         root,
         target,
+        programs: [alone, system, home.path().join(INSTALLED)],
         home: home.path(),
         folder: home.path().to_owned(),
         beside: Vec::new(),
@@ -85,12 +110,20 @@ fn follow(root: &Path, target: &Path) -> anyhow::Result<()> {
         .into_iter()
         .try_for_each(|step| walker.take(&step));
     walker.command("crabtalk daemon stop").output()?;
+    let services = fs::read_dir(walker.home.join(".running"));
+    for unit in services.into_iter().flatten() {
+        let unit = unit?.file_name();
+        let stop = format!("systemctl --user disable --now {}", unit.display());
+        walker.command(&stop).output()?;
+    }
     walked
 }
 
 struct Walker<'a> {
     root: &'a Path,
     target: &'a Path,
+    /// Where programs are looked for first.
+    programs: [PathBuf; 3],
     home: &'a Path,
     /// Where the person is by now.
     folder: PathBuf,
@@ -108,6 +141,11 @@ impl Walker<'_> {
                     // What a registry has by now is none of our business.
                     let lock = self.folder.join("Cargo.lock");
                     fs::copy(self.root.join("Cargo.lock"), lock)?;
+                    return Ok(());
+                }
+                if *line == "kill %1" {
+                    // What was started beside ends, in order.
+                    self.beside.clear();
                     return Ok(());
                 }
                 match line.strip_suffix(" &") {
@@ -161,9 +199,9 @@ impl Walker<'_> {
     }
 
     fn command(&self, line: &str) -> Command {
-        let programs = self.target.join("debug");
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+        let programs = self.programs.iter().cloned();
+        let path = programs.chain(std::env::split_paths(&path));
         let mut command = Command::new("sh");
         // Whoever runs it may have a daemon, keys and models of their own.
         for (name, _) in std::env::vars_os() {
@@ -185,6 +223,9 @@ impl Walker<'_> {
             .current_dir(&self.folder)
             .env("PATH", std::env::join_paths(path).unwrap_or_default())
             .env("HOME", self.home)
+            // Nothing of the person's own is looked at or changed.
+            .env("CARGO_INSTALL_ROOT", self.home.join(".cargo"))
+            .env_remove("XDG_CONFIG_HOME")
             .env("CARGO_TARGET_DIR", self.target)
             .env("CARGO_NET_OFFLINE", "true")
             // As the workspace has it, so that few dependencies are compiled again.
@@ -230,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_makes_a_package_runs_it_and_has_its_tool_called() {
+    fn the_page_makes_a_package_and_has_its_tool_called_by_hand_and_as_a_service() {
         let page = fs::read_to_string(walks::root().unwrap().join(PAGE)).unwrap();
         let steps = steps(&page);
         let at = |begin: &str| {
@@ -248,6 +289,13 @@ mod tests {
             at("cargo run "),
             at("crabtalk mcps"),
             at("crabtalk ask "),
+            at("kill %1"),
+            at("cargo install "),
+            at("crabtalk dice start --dry-run"),
+            at("crabtalk dice status"),
+            at("crabtalk components"),
+            at("crabtalk dice logs"),
+            at("crabtalk dice stop"),
         ];
         assert!(order.is_sorted(), "{steps:?}");
     }
