@@ -10,6 +10,7 @@ use crate::rules::{Rules, looks_secret, text};
 use crate::settings::Settings;
 use crate::walk::Walk;
 use rusqlite::{Transaction, TransactionBehavior, params};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
@@ -31,7 +32,7 @@ pub struct Updated {
     pub removed: u64,
     /// Whether everything was looked at; else time was over.
     pub complete: bool,
-    /// Folders that cannot be read, and why.
+    /// Folders that cannot be read, or not whole, and why.
     pub failed: Vec<String>,
 }
 
@@ -67,6 +68,7 @@ impl Index {
         let walk = Walk {
             rules: &rules,
             except,
+            beyond: RefCell::default(),
         };
         let mut pass = Pass {
             index: self,
@@ -74,6 +76,7 @@ impl Index {
             until,
             seen: mark(),
             files: 0,
+            has_more: false,
             pending: Vec::new(),
             pending_bytes: 0,
             read: 0,
@@ -83,6 +86,9 @@ impl Index {
             let walked = walk.run(folder, &mut |parent, name, path| {
                 pass.visit(parent, name, path)
             });
+            if std::mem::take(&mut pass.has_more) {
+                walk.tell(folder, &format!("only {MAX_FILES} files are taken in all"));
+            }
             match walked {
                 Ok(all) => updated.complete &= all,
                 Err(e) => updated.failed.push(format!("{}: {e}", folder.display())),
@@ -91,6 +97,7 @@ impl Index {
                 break;
             }
         }
+        updated.failed.append(&mut walk.beyond.borrow_mut());
         pass.write();
         let (read, seen) = (pass.read, pass.seen);
         if let Some(e) = pass.failed {
@@ -141,6 +148,8 @@ struct Pass<'a> {
     until: Option<Instant>,
     seen: i64,
     files: u64,
+    /// There are more than are taken.
+    has_more: bool,
     pending: Vec<(std::path::PathBuf, Change)>,
     pending_bytes: u64,
     read: u64,
@@ -153,6 +162,7 @@ impl Pass<'_> {
             return ControlFlow::Break(());
         }
         if self.files >= MAX_FILES {
+            self.has_more = true;
             return ControlFlow::Continue(());
         }
         if let Some(change) = self.look(parent, name, path) {

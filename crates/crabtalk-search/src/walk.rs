@@ -1,7 +1,7 @@
 //! The files of a folder that its ignore files leave.
 //!
-//! Names that begin with a dot are left out, as are what `.gitignore` and `.ignore`
-//! name, secrets, and links. Ignore files above the named folder do not count: they
+//! Names that begin with a dot are left out, as are those with control characters, which no line
+//! can show, what `.gitignore` and `.ignore` name, secrets, and links. Ignore files above the named folder do not count: they
 //! lie outside of it.
 //!
 //! Invariant: ignore files are opened as all others are, so that a link or a pipe in
@@ -12,6 +12,7 @@ use crate::rules::Rules;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Dir, FileType};
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::ControlFlow;
@@ -28,6 +29,9 @@ const MAX_NAMES: usize = 100_000;
 /// An ignore file has no more than this.
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 
+/// So many places where a bound was reached are told.
+const MAX_TOLD: usize = 8;
+
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// Is told of each file: its folder, and its name and path.
@@ -38,6 +42,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) rules: &'a Rules,
     /// A folder that is left out wherever it lies: the home of CrabTalk.
     pub(crate) except: &'a Path,
+    /// Where something is left out that is beyond a bound.
+    pub(crate) beyond: RefCell<Vec<String>>,
 }
 
 impl Walk<'_> {
@@ -56,12 +62,20 @@ impl Walk<'_> {
         ignores: &mut Vec<Gitignore>,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        if ignores.len() >= MAX_DEPTH || path == self.except {
+        if path == self.except {
+            return ControlFlow::Continue(());
+        }
+        if ignores.len() >= MAX_DEPTH {
+            self.tell(path, &format!("it lies {MAX_DEPTH} folders deep"));
             return ControlFlow::Continue(());
         }
         ignores.push(ignore_files(fd.as_fd(), path));
         let mut flow = ControlFlow::Continue(());
-        for (name, kind) in names(&fd) {
+        let names = names(&fd);
+        if names.len() >= MAX_NAMES {
+            self.tell(path, &format!("only {MAX_NAMES} of its names are read"));
+        }
+        for (name, kind) in names {
             let below = path.join(&name);
             let is_folder = kind == FileType::Directory;
             if self.leave_out(&name) || is_ignored(ignores, &below, is_folder) {
@@ -83,9 +97,17 @@ impl Walk<'_> {
         flow
     }
 
+    /// Notes where something is left out.
+    pub(crate) fn tell(&self, path: &Path, why: &str) {
+        let mut beyond = self.beyond.borrow_mut();
+        if beyond.len() < MAX_TOLD {
+            beyond.push(format!("{}: {why}", path.display()));
+        }
+    }
+
     fn leave_out(&self, name: &OsStr) -> bool {
         let name = name.to_string_lossy();
-        name.starts_with('.') || self.rules.leave_out(&name)
+        name.starts_with('.') || name.contains(char::is_control) || self.rules.leave_out(&name)
     }
 }
 

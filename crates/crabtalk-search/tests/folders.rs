@@ -269,6 +269,35 @@ fn what_is_no_text_or_a_secret_is_left_out() {
 }
 
 #[test]
+fn names_that_no_line_can_show_are_left_out() {
+    let world = World::new();
+    for name in [
+        "a\nb.txt",
+        "c\u{1b}[2Jd.txt",
+        "folder\r/e.txt",
+        "fine é.txt",
+    ] {
+        world.write(&format!("notes/{name}"), "needle");
+    }
+    assert_eq!(world.found("needle"), ["fine é.txt"]);
+}
+
+#[test]
+fn what_lies_too_deep_is_told() {
+    let world = World::new();
+    let deep = "d/".repeat(80);
+    world.write(&format!("notes/{deep}x.txt"), "needle");
+    world.write("notes/y.txt", "needle");
+    let mut index = world.index();
+    let updated = world.update(&mut index);
+    let [told] = &updated.failed[..] else {
+        panic!("{updated:?}")
+    };
+    assert!(told.contains("folders deep"), "{told}");
+    assert_eq!(world.found("needle"), ["y.txt"]);
+}
+
+#[test]
 fn links_and_pipes_lead_nowhere() {
     let world = World::new();
     world.write("other/secret.md", "needle");
