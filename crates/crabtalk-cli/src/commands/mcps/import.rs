@@ -11,7 +11,7 @@ use super::{Context, set};
 use crate::commands::asks::confirmed;
 use crate::error::Error;
 use crabtalk_proto::ListMcpsMsg;
-use files::{Candidate, Fate};
+use files::{Candidate, Fate, Taken};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,9 @@ pub(super) async fn run(
     for Candidate { name, fate, file } in candidates {
         let said = match fate {
             Fate::Leave(why) => format!("left out: {why}"),
-            Fate::Take(_) if !takes => "would be taken".to_owned(),
-            Fate::Take(table) => match set(context, &name, &table).await {
-                Ok(()) => "taken".to_owned(),
+            Fate::Take(taken) if !takes => outcome("would be taken", &taken),
+            Fate::Take(taken) => match set(context, &name, &taken.table).await {
+                Ok(()) => outcome("taken", &taken),
                 Err(error) => format!("refused: {error}"),
             },
         };
@@ -50,6 +50,14 @@ pub(super) async fn run(
         (_, false) => Err(Error::Failed(
             "nothing was changed; `--yes` takes what would be taken without asking".to_owned(),
         )),
+    }
+}
+
+/// What becomes of it, and what of it was left behind.
+fn outcome(what: &str, taken: &Taken) -> String {
+    match taken.without.is_empty() {
+        true => what.to_owned(),
+        false => format!("{what}, without its {}", taken.without.join(", ")),
     }
 }
 
@@ -82,9 +90,10 @@ async fn agreed(
         return Ok(false);
     };
     let offered = candidates.iter().filter_map(|one| match &one.fate {
-        Fate::Take(table) => {
+        Fate::Take(taken) => {
             let (name, file) = (&one.name, one.file.display());
-            Some(format!("{name}: {}\n  of {file}\n", shown::table(table)))
+            let shown = shown::table(&taken.table);
+            Some(format!("{name}: {shown}\n  of {file}\n"))
         }
         Fate::Leave(_) => None,
     });

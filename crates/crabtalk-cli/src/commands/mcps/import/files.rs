@@ -1,7 +1,11 @@
 //! What other programs' files say of servers, as tables of ours.
 
 use crate::error::Error;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Largest file that is read.
@@ -21,11 +25,31 @@ const HERE: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
 /// What the table of servers is called.
 const KEYS: [&str; 3] = ["mcpServers", "servers", "mcp_servers"];
 
+/// Variables that other programs set by themselves, and that no environment has.
+const THEIRS: [&str; 5] = [
+    "workspaceFolder",
+    "workspaceFolderBasename",
+    "userHome",
+    "pathSeparator",
+    "cwd",
+];
+
+/// What says nothing beyond what is taken of a server.
+const SAYS_NOTHING: [&str; 5] = ["type", "transport", "disabled", "description", "name"];
+
 /// What becomes of a server.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Fate {
-    Take(Value),
+    Take(Taken),
     Leave(String),
+}
+
+/// A server as ours are.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) table: Value,
+    /// What else it says, which has no place here.
+    pub(super) without: Vec<String>,
 }
 
 /// A server of some file.
@@ -53,26 +77,77 @@ pub(super) fn usual_places(home: Option<&Path>, here: Option<&Path>) -> Vec<Path
 pub(super) fn read(file: &Path) -> Result<Option<Vec<Candidate>>, Error> {
     let failed = |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", file.display()));
     let text = crabtalk_files::read_text(file, MAX_BYTES).map_err(|e| failed(&e))?;
-    let json: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|e| failed(&format!("it is no JSON: {e}")))?;
-    let of = |json: &Value| {
-        let found = KEYS.iter().find_map(|key| json[*key].as_object().cloned());
-        found.filter(|servers| servers.values().any(Value::is_object))
-    };
+    let text = text.trim_start_matches('\u{feff}');
+    serde_json::from_str::<IgnoredAny>(text).map_err(|e| failed(&format!("it is no JSON: {e}")))?;
+    let top: Pairs<'_> = serde_json::from_str(text).unwrap_or_default();
     // One program keeps those of each project in the file of all.
     let here = std::env::current_dir().unwrap_or_default();
-    let here = of(&json["projects"][here.to_string_lossy().as_ref()]);
-    let all = [of(&json), here];
-    if all.iter().all(Option::is_none) {
+    let project = top
+        .object("projects")
+        .and_then(|all| all.object(&here.to_string_lossy()));
+    let tables = [servers(&top), project.as_ref().and_then(servers)];
+    if tables.iter().all(Option::is_none) {
         return Ok(None);
     }
-    let all = all.into_iter().flatten().flatten();
-    let candidate = |(name, server): (String, Value)| Candidate {
-        name: our_name(&name),
-        fate: fate(&server),
-        file: file.to_owned(),
-    };
-    Ok(Some(all.map(candidate).collect()))
+    let mut candidates = Vec::new();
+    for Pairs(pairs) in tables.into_iter().flatten() {
+        for (at, (name, server)) in pairs.iter().enumerate() {
+            let again = pairs[at + 1..].iter().any(|(later, _)| later == name);
+            let fate = match (again, serde_json::from_str(server.get())) {
+                (true, _) => Fate::Leave("the file has it once more, and the last counts".into()),
+                (false, Ok(server)) => fate(&server),
+                (false, Err(_)) => Fate::Leave("it cannot be read".to_owned()),
+            };
+            candidates.push(Candidate {
+                name: our_name(name),
+                fate,
+                file: file.to_owned(),
+            });
+        }
+    }
+    Ok(Some(candidates))
+}
+
+/// An object in its order, with each name as often as it is there.
+#[derive(Default)]
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Pairs<'a> {
+    /// What is called so and is an object; of several the last.
+    fn object(&self, name: &str) -> Option<Pairs<'a>> {
+        let mut from_the_end = self.0.iter().rev();
+        let (_, found) = from_the_end.find(|(known, _)| known == name)?;
+        serde_json::from_str(found.get()).ok()
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Pairs<'de>, M::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// The table of servers, if it is one.
+fn servers<'a>(of: &Pairs<'a>) -> Option<Pairs<'a>> {
+    let found = KEYS.iter().find_map(|key| of.object(key))?;
+    let is_object = |(_, server): &(String, &RawValue)| server.get().starts_with('{');
+    found.0.iter().any(is_object).then_some(found)
 }
 
 /// A name as ours are: plain, and without what parts it from a tool's.
@@ -100,23 +175,19 @@ fn fate(server: &Value) -> Fate {
     }
     let mut table = Map::new();
     let url = ["url", "httpUrl", "serverUrl"]
-        .iter()
-        .find_map(|key| server.get(*key));
-    let taken: &[&str] = match (server.get("command"), url) {
-        (Some(command), _) => {
-            if !command.is_string() {
-                return Fate::Leave("its command is no text".to_owned());
-            }
-            table.insert("command".to_owned(), command.clone());
-            &["args", "env"]
-        }
-        (None, Some(url)) => {
-            table.insert("url".to_owned(), url.clone());
-            &["headers"]
-        }
-        (None, None) => return Fate::Leave("it has neither a command nor a url".to_owned()),
+        .into_iter()
+        .find(|key| server.contains_key(*key));
+    let (key, theirs, besides): (_, _, &[&str]) = match (server.contains_key("command"), url) {
+        (true, _) => ("command", "command", &["args", "env"]),
+        (false, Some(url)) => ("url", url, &["headers"]),
+        (false, None) => return Fate::Leave("it has neither a command nor a url".to_owned()),
     };
-    for key in taken {
+    match server[theirs].as_str() {
+        None => return Fate::Leave(format!("its {theirs} is no text")),
+        Some("") => return Fate::Leave(format!("its {theirs} is empty")),
+        Some(text) => table.insert(key.to_owned(), text.into()),
+    };
+    for key in besides {
         let Some(value) = server.get(*key).filter(|value| !value.is_null()) else {
             continue;
         };
@@ -126,14 +197,22 @@ fn fate(server: &Value) -> Fate {
         }
         table.insert((*key).to_owned(), value.clone());
     }
+    for (key, value) in &mut table {
+        if let Some(unknown) = variables(value) {
+            return Fate::Leave(format!("its {key} has {unknown} no counterpart here"));
+        }
+    }
     if server.get("disabled") == Some(&Value::Bool(true)) {
         table.insert("enabled".to_owned(), false.into());
     }
-    let mut table = Value::Object(table);
-    match variables(&mut table) {
-        Some(unknown) => Fate::Leave(format!("{unknown} has no counterpart here")),
-        None => Fate::Take(table),
-    }
+    let is_taken = |key: &&String| *key == theirs || besides.contains(&key.as_str());
+    let without = server
+        .keys()
+        .filter(|key| !is_taken(key) && !SAYS_NOTHING.contains(&key.as_str()));
+    Fate::Take(Taken {
+        table: Value::Object(table),
+        without: without.cloned().collect(),
+    })
 }
 
 /// Whether there is nothing but texts in a list or a table.
@@ -145,17 +224,25 @@ fn is_text(value: &Value) -> bool {
     }
 }
 
-/// Writes variables as ours are; the first that cannot be.
+/// Writes variables as ours are; the first that cannot be, for a sentence.
 fn variables(value: &mut Value) -> Option<String> {
     match value {
         Value::String(text) => {
             *text = text.replace("${env:", "${");
-            let known = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            let plain = |name: &str, more: &str| {
+                let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || more.contains(c);
+                !name.is_empty() && name.chars().all(known)
+            };
             let mut rest = text.as_str();
             while let Some((_, behind)) = rest.split_once("${") {
+                // Without an end it is none.
                 let (name, after) = behind.split_once('}')?;
-                if !known(name) {
-                    return Some(format!("${{{name}}}"));
+                if !plain(name, "") || THEIRS.contains(&name) {
+                    // What else stands there may be part of a secret.
+                    return Some(match plain(name, ":.") {
+                        true => format!("${{{name}}}, which has"),
+                        false => "a ${...} that has".to_owned(),
+                    });
                 }
                 rest = after;
             }
@@ -176,10 +263,17 @@ mod tests {
     fn what_other_programs_write_becomes_a_table_of_ours() {
         let program = json!({"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"KEY": "${env:KEY}"}, "disabled": true});
         let want = json!({"command": "npx", "args": ["-y", "x"], "env": {"KEY": "${KEY}"}, "enabled": false});
-        assert_eq!(fate(&program), Fate::Take(want));
+        assert_eq!(table(&program), want);
         let remote = json!({"type": "http", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}});
         let want = json!({"url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}});
-        assert_eq!(fate(&remote), Fate::Take(want));
+        assert_eq!(table(&remote), want);
+    }
+
+    fn table(server: &Value) -> Value {
+        match fate(server) {
+            Fate::Take(taken) => taken.table,
+            Fate::Leave(why) => panic!("{why}"),
+        }
     }
 
     #[test]
@@ -189,8 +283,14 @@ mod tests {
             (json!({"env": {}}), "neither"),
             (
                 json!({"command": "x", "args": ["${input:key}"]}),
-                "${input:key}",
+                "its args has ${input:key}, which",
             ),
+            (
+                json!({"command": "x", "args": ["${workspaceFolder}/y"]}),
+                "${workspaceFolder}, which",
+            ),
+            (json!({"url": 5}), "its url is no text"),
+            (json!({"command": ""}), "its command is empty"),
             (json!("x"), "no object"),
             (
                 json!({"command": "x", "env": {"PIN": 4711}}),
@@ -203,6 +303,59 @@ mod tests {
             };
             assert!(said.contains(why), "{said}");
         }
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_told_and_the_later_one_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("twice.json");
+        let text = r#"{"mcpServers": {"a": {"command": "old"}, "b": {"command": "b"}, "a": {"command": "new"}}}"#;
+        std::fs::write(&path, text).unwrap();
+        let fates: Vec<(String, Fate)> = read(&path)
+            .unwrap()
+            .unwrap()
+            .into_iter()
+            .map(|one| (one.name, one.fate))
+            .collect();
+        let [(a, first), (b, _), (again, last)] = &fates[..] else {
+            panic!("{fates:?}")
+        };
+        assert_eq!([a, b, again], ["a", "b", "a"]);
+        let Fate::Leave(why) = first else {
+            panic!("{fates:?}")
+        };
+        assert!(why.contains("once more"), "{why}");
+        assert!(
+            matches!(last, Fate::Take(taken) if taken.table["command"] == "new"),
+            "{fates:?}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_taken_of_a_server_is_named() {
+        let server = json!({"type": "stdio", "command": "x", "cwd": "/srv", "envFile": ".env", "disabled": false, "args": null});
+        let Fate::Take(taken) = fate(&server) else {
+            panic!("it is taken")
+        };
+        assert_eq!(taken.without, ["cwd", "envFile"]);
+        let Fate::Take(whole) = fate(&json!({"command": "x", "args": ["y"]})) else {
+            panic!("it is taken")
+        };
+        assert!(whole.without.is_empty(), "{:?}", whole.without);
+    }
+
+    #[test]
+    fn what_may_be_part_of_a_secret_is_not_in_a_reason() {
+        for secret in ["s3c${ret word!}", "${s3cret:-ret}"] {
+            let server = json!({"command": "x", "env": {"KEY": secret}});
+            let Fate::Leave(why) = fate(&server) else {
+                panic!("{secret}")
+            };
+            assert_eq!(why, "its env has a ${...} that has no counterpart here");
+        }
+        // What is no variable anywhere is a part of the value.
+        let server = json!({"command": "x", "env": {"KEY": "s3c${ret"}});
+        assert!(matches!(fate(&server), Fate::Take(_)));
     }
 
     #[test]
