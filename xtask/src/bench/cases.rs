@@ -5,6 +5,7 @@ mod crowds;
 mod nexus;
 mod relay;
 mod remote;
+mod screen;
 mod starting;
 
 use super::server::{ModelServer, Plan};
@@ -27,6 +28,7 @@ pub(crate) const CASES: &[Case] = &[
     ("remote-crowd", remote::crowd),
     ("archive", conversations::archive),
     ("history", conversations::history),
+    ("screen", screen::markdown),
     ("nexus", nexus::idle_and_bell),
 ];
 

@@ -44,6 +44,7 @@ impl Home {
         let mut config = format!("[storage]\nsync = \"{sync}\"\n[runs]\ndetect = false\n");
         fs::create_dir_all(home.path().join("config/agents"))?;
         for (agent, plan) in agents {
+            home.agent(agent)?;
             write!(
                 config,
                 "[provider.{agent}]\nkind = \"openai\"\nbase_url = \"http://{}{}/v1\"\n\
@@ -51,9 +52,6 @@ impl Home {
                 server.address,
                 plan.path()
             )?;
-            let file = home.path().join(format!("config/agents/{agent}.md"));
-            let front = format!("model: {agent}\ncompact_threshold: none");
-            fs::write(file, format!("---\n{front}\n---\nYou are brief.\n"))?;
         }
         fs::write(home.path().join("config/config.toml"), config)?;
         Ok(home)
@@ -61,6 +59,16 @@ impl Home {
 
     pub(crate) fn path(&self) -> &Path {
         &self.dir
+    }
+
+    /// Writes an agent whose model has its name.
+    pub(crate) fn agent(&self, name: &str) -> anyhow::Result<()> {
+        let file = self.path().join(format!("config/agents/{name}.md"));
+        let front = format!("model: {name}\ncompact_threshold: none");
+        Ok(fs::write(
+            file,
+            format!("---\n{front}\n---\nYou are brief.\n"),
+        )?)
     }
 
     /// Adds to the configuration.
@@ -187,12 +195,7 @@ impl Daemon {
 
     /// Time on processors so far, of all its threads.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
-        let stat = fs::read_to_string(self.proc("stat"))?;
-        let (_, rest) = stat.rsplit_once(") ").context("a strange stat")?;
-        let mut words = rest.split(' ').skip(11);
-        let mut ticks = || words.next().and_then(|word| word.parse::<u32>().ok());
-        let (user, system) = (ticks().context("no utime")?, ticks().context("no stime")?);
-        Ok(TICK * (user + system))
+        cpu_of(self.child.id())
     }
 
     /// Ends it as a supervisor would, and waits.
@@ -210,4 +213,14 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Time on processors so far, of all threads of a process.
+pub(crate) fn cpu_of(pid: u32) -> anyhow::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, rest) = stat.rsplit_once(") ").context("a strange stat")?;
+    let mut words = rest.split(' ').skip(11);
+    let mut ticks = || words.next().and_then(|word| word.parse::<u32>().ok());
+    let (user, system) = (ticks().context("no utime")?, ticks().context("no stime")?);
+    Ok(TICK * (user + system))
 }
