@@ -7,6 +7,7 @@ mod cron;
 mod knowledge;
 mod mcps;
 mod models;
+mod number;
 mod remote;
 mod rights;
 
@@ -22,6 +23,7 @@ pub(crate) use rights::{Agents, Approvals};
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
+use number::at_least;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -140,6 +142,7 @@ pub(crate) enum Command {
     /// Show what a run changed among files.
     Diff {
         /// The run's number; default: the last that changed anything.
+        #[arg(value_parser = at_least::<u64>(0))]
         run: Option<u64>,
     },
     /// Put back what a run changed among files.
@@ -319,6 +322,7 @@ pub(crate) enum Daemon {
     Logs {
         /// Lines from the end.
         #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+        #[arg(value_parser = at_least::<usize>(0))]
         lines: usize,
         /// Go on showing what comes.
         #[arg(short, long)]
@@ -343,10 +347,11 @@ pub(crate) enum Daemon {
 pub(crate) struct History {
     /// Messages from the end.
     #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = at_least::<u32>(1))]
     pub(crate) limit: u32,
     /// Only those before this index (the `index` of --json).
     #[arg(long, value_name = "INDEX")]
+    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) before: Option<u64>,
 }
 
@@ -354,6 +359,7 @@ pub(crate) struct History {
 #[derive(Debug, Args)]
 pub(crate) struct Undo {
     /// The run's number; default: the last that changed anything.
+    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) run: Option<u64>,
     /// Only say what would be done.
     #[arg(long)]
@@ -368,9 +374,11 @@ pub(crate) struct Undo {
 pub(crate) struct Attach {
     /// Resume behind this event of the run (`seq` of --json).
     #[arg(long, value_name = "SEQ", requires = "run")]
+    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) after: Option<u64>,
     /// The run that `--after` belongs to.
     #[arg(long, value_name = "RUN", requires = "after")]
+    #[arg(value_parser = at_least::<u64>(0))]
     pub(crate) run: Option<u64>,
 }
 

@@ -1,5 +1,6 @@
 //! Events, and who runs when they come.
 
+use super::number::at_least;
 use clap::{Args, Subcommand};
 
 /// `subscriptions`
@@ -19,6 +20,7 @@ pub(crate) enum Subscriptions {
     /// Remove one; what it started goes on.
     Rm {
         /// Its number.
+        #[arg(value_parser = at_least::<u64>(0))]
         id: u64,
     },
 }

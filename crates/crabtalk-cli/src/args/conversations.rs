@@ -1,5 +1,6 @@
 //! Conversations as wholes, and what goes on in all of them.
 
+use super::number::{at_least, between};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ pub(crate) struct Conversations {
     pub(crate) command: Option<Shelf>,
     /// How many of the latest; 0 for all.
     #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
+    #[arg(value_parser = at_least::<u32>(0))]
     pub(crate) limit: u32,
 }
 
@@ -37,7 +39,7 @@ pub(crate) enum Shelf {
         words: Vec<String>,
         /// Messages at most.
         #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=500))]
+        #[arg(value_parser = between::<u32>(1, 500))]
         limit: u32,
     },
     /// Move it to the trash, with its archives and what its tools kept.
@@ -77,10 +79,10 @@ pub(crate) struct Export {
 pub(crate) struct Top {
     /// Seconds from one look to the next.
     #[arg(short = 'd', long, default_value_t = 1, value_name = "SECS")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(value_parser = between::<u64>(1, 3600))]
     pub(crate) delay: u64,
     /// End after so many looks.
     #[arg(short = 'n', long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = at_least::<u64>(1))]
     pub(crate) count: Option<u64>,
 }

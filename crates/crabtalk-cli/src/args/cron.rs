@@ -1,5 +1,6 @@
 //! What runs by itself.
 
+use super::number::{at_least, between};
 use clap::{Args, Subcommand};
 
 /// `cron`
@@ -14,30 +15,35 @@ pub(crate) enum Cron {
     /// Remove one; a run of it goes on.
     Rm {
         /// Which one (see `cron list`).
+        #[arg(value_parser = at_least::<u64>(0))]
         id: u64,
     },
     /// Show what became of due times, the latest first.
     Runs {
         /// One entry's; also of one that is gone.
+        #[arg(value_parser = at_least::<u64>(0))]
         id: Option<u64>,
         /// How many.
         #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_parser = at_least::<u32>(1))]
         limit: u32,
     },
     /// Run one now, beside its due times.
     Run {
         /// Which one (see `cron list`).
+        #[arg(value_parser = at_least::<u64>(0))]
         id: u64,
     },
     /// Let one keep silent.
     Pause {
         /// Which one (see `cron list`).
+        #[arg(value_parser = at_least::<u64>(0))]
         id: u64,
     },
     /// Let one go on; what was due meanwhile is not made up for.
     Resume {
         /// Which one (see `cron list`).
+        #[arg(value_parser = at_least::<u64>(0))]
         id: u64,
     },
     /// Say when a schedule would be due.
@@ -53,7 +59,7 @@ pub(crate) enum Cron {
         quiet: Option<String>,
         /// How many times.
         #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+        #[arg(value_parser = between::<u32>(1, 100))]
         count: u32,
     },
 }

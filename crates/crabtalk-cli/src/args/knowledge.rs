@@ -1,6 +1,7 @@
 //! What an agent knows: archives, memory, skills, trust.
 
 use super::Named;
+use super::number::{at_least, between};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -11,13 +12,15 @@ pub(crate) enum Archives {
     Show {
         /// Which one (see `archives`).
         #[arg(value_name = "N")]
+        #[arg(value_parser = at_least::<u32>(0))]
         index: u32,
         /// Messages from the end.
         #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_parser = at_least::<u32>(1))]
         limit: u32,
         /// Only those before this index (the `index` of --json).
         #[arg(long, value_name = "INDEX")]
+        #[arg(value_parser = at_least::<u64>(0))]
         before: Option<u64>,
     },
 }
@@ -30,7 +33,7 @@ pub(crate) struct Search {
     pub(crate) query: Vec<String>,
     /// Hits at most.
     #[arg(short = 'n', long, default_value_t = 10, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(value_parser = between::<u32>(1, 50))]
     pub(crate) limit: u32,
 }
 

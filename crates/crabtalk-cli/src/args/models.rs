@@ -1,6 +1,7 @@
 //! What models there are and what they cost.
 
 use super::Named;
+use super::number::between;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -55,7 +56,7 @@ pub(crate) struct Stats {
     pub(crate) by: Option<By>,
     /// Days that count, today included.
     #[arg(long, default_value_t = 1, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=400))]
+    #[arg(value_parser = between::<u32>(1, 400))]
     pub(crate) days: u32,
 }
 

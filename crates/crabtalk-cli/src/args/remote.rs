@@ -1,6 +1,7 @@
 //! Who may come in from elsewhere, daemons elsewhere, and the record.
 
 use super::Named;
+use super::number::at_least;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -74,7 +75,7 @@ pub(crate) enum Audit {
     List {
         /// How many.
         #[arg(short = 'n', long, default_value_t = LATEST_ENTRIES, value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_parser = at_least::<u32>(1))]
         limit: u32,
     },
     /// Check all of it, and name the first line that does not fit.

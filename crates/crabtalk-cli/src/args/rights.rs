@@ -1,6 +1,7 @@
 //! What agents are and may do.
 
 use super::Named;
+use super::number::at_least;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ pub(crate) enum Approvals {
     Rm {
         /// Which one (see `approvals`).
         #[arg(value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_parser = at_least::<u32>(1))]
         index: u32,
     },
 }
