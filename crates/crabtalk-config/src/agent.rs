@@ -138,6 +138,7 @@ fn check_whole(text: &str, file: &Path) -> Result<(), Error> {
         line: 0,
         column: 0,
         message: message.into(),
+        unknown: None,
     }))
 }
 
@@ -154,6 +155,7 @@ fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {
         line: 1,
         column: 1,
         message,
+        unknown: None,
     }))
 }
 
@@ -168,6 +170,7 @@ fn split<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), Error> {
             column: 1,
             message: "the frontmatter that begins here has no end: close it with a line `---`"
                 .into(),
+            unknown: None,
         })),
     }
 }

@@ -16,6 +16,27 @@ pub struct Diagnostic {
     pub column: usize,
     /// What is wrong and what would be right.
     pub message: String,
+    /// The key, if what is wrong is that nobody knows it.
+    pub unknown: Option<UnknownKey>,
+}
+
+/// A key that nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKey {
+    /// With dots, from the top.
+    pub name: String,
+    /// The whole name of the one that was most likely meant.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no key {} in the configuration", self.name)?;
+        match &self.nearest {
+            Some(near) => write!(f, "; did you mean {near}?"),
+            None => f.write_str("; `crabtalk config get` shows those that there are"),
+        }
+    }
 }
 
 impl fmt::Display for Diagnostic {

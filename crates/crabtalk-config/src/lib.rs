@@ -38,7 +38,7 @@ pub use config::{
     Storage, SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of,
 };
 pub use edit::{ConfigFile, parse_section, section_text};
-pub use error::{Diagnostic, Error, Warning, nearest};
+pub use error::{Diagnostic, Error, UnknownKey, Warning, nearest};
 pub use file::{read_limited, write_atomic};
 pub use home::{Env, Home};
 pub use name::is_name;

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a key that nobody asked for is a warning with the nearest key.
 
-use crate::error::{Diagnostic, Error, Warning, nearest};
+use crate::error::{Diagnostic, Error, UnknownKey, Warning, nearest};
 use crate::sandbox::SandboxMode;
 use crate::tree::{Field, Node, Position, Value};
 use std::cell::RefCell;
@@ -27,10 +27,17 @@ impl TextFile {
         Error::Invalid(self.diagnostic(at, message))
     }
 
-    pub(crate) fn warn(&self, at: Position, message: impl Into<String>) {
-        self.warnings
-            .borrow_mut()
-            .push(self.diagnostic(at, message));
+    /// Warns of a key that nobody knows.
+    pub(crate) fn warn_of_key(
+        &self,
+        at: Position,
+        message: String,
+        name: String,
+        nearest: Option<String>,
+    ) {
+        let mut warning = self.diagnostic(at, message);
+        warning.unknown = Some(UnknownKey { name, nearest });
+        self.warnings.borrow_mut().push(warning);
     }
 
     pub(crate) fn into_warnings(self) -> Vec<Warning> {
@@ -45,6 +52,7 @@ impl TextFile {
             line: at.line,
             column: at.column,
             message: message.into(),
+            unknown: None,
         }
     }
 }
@@ -361,11 +369,12 @@ impl<'a> Section<'a> {
             if self.known.contains(&entry.key.as_str()) {
                 continue;
             }
-            let hint = nearest(&entry.key, self.known.iter().copied())
-                .map_or_else(String::new, |key| format!("; did you mean {key}?"));
+            let near = nearest(&entry.key, self.known.iter().copied());
+            let hint = near.map_or_else(String::new, |key| format!("; did you mean {key}?"));
             let name = self.name(&entry.key);
-            self.source
-                .warn(entry.at, format!("{name}: unknown key, ignored{hint}"));
+            let said = format!("{name}: unknown key, ignored{hint}");
+            let near = near.map(|key| self.name(key));
+            self.source.warn_of_key(entry.at, said, name, near);
         }
     }
 }

@@ -40,6 +40,7 @@ fn invalid(file: &Path, at: Position, message: String) -> Error {
         line: at.line,
         column: at.column,
         message,
+        unknown: None,
     })
 }
 

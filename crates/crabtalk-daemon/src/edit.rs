@@ -88,16 +88,12 @@ pub(crate) fn set(
             "{key:?} names no place in the configuration: write it with dots, as in limits.queued_runs"
         )));
     }
-    let known = |file: &ConfigFile| {
+    let unknown = |file: &ConfigFile| {
         let (_, warnings) = Config::parse(&file.text(), Path::new("config.toml"), &login::env)?;
-        Ok::<_, ConfigError>(
-            warnings
-                .iter()
-                .map(|w| w.message.clone())
-                .collect::<Vec<_>>(),
-        )
+        let keys = warnings.into_iter().filter_map(|warning| warning.unknown);
+        Ok::<_, ConfigError>(keys.collect::<Vec<_>>())
     };
-    let before = known(file)?;
+    let before = unknown(file)?;
     match value {
         Some(value) => file.set(&path, value)?,
         None if file.remove(&path) => {}
@@ -108,13 +104,8 @@ pub(crate) fn set(
         }
     }
     // What a file may have by accident, nobody sets on purpose.
-    match known(file)?
-        .into_iter()
-        .find(|warning| !before.contains(warning))
-    {
-        Some(warning) => Err(EditError::Invalid(format!(
-            "nothing was written, since a start would say of it: {warning}"
-        ))),
+    match unknown(file)?.into_iter().find(|key| !before.contains(key)) {
+        Some(key) => Err(EditError::Invalid(format!("nothing was written: {key}"))),
         None => Ok(()),
     }
 }

@@ -81,5 +81,6 @@ fn invalid(file: &Path, message: impl Into<String>) -> Error {
         line: 0,
         column: 0,
         message: message.into(),
+        unknown: None,
     })
 }

@@ -64,9 +64,16 @@ async fn what_would_not_work_is_refused_and_nothing_is_written() {
     env.config("# mine\n");
     let _daemon = env.daemon().await;
     for (arguments, says) in [
-        (&["set", "limits.queud_runs", "5"][..], "queued_runs"),
+        (
+            &["set", "limits.queud_runs", "5"][..],
+            "there is no key limits.queud_runs in the configuration; did you mean limits.queued_runs?",
+        ),
         (&["set", "limits.queued_runs", "many"], "number"),
-        (&["set", "modle", "x"], "nothing was written, since a start"),
+        (
+            &["set", "modle", "x"],
+            "nothing was written: there is no key modle in the configuration; did you mean model?",
+        ),
+        (&["set", "frobnicate", "x"], "`crabtalk config get` shows"),
         (&["set", "limits..x", "1"], "no place"),
         (&["unset", "model"], "default holds already"),
         (&["get", "limts"], "did you mean `limits`?"),
