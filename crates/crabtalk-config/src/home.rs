@@ -77,9 +77,19 @@ impl Home {
                 created => created.map_err(|e| Error::io("create the folder", &folder, e))?,
             }
         }
-        if system::is_open_to_others(&self.root).map_err(|e| Error::io("read", &self.root, e))? {
-            system::make_private(&self.root)
-                .map_err(|e| Error::io("make private", &self.root, e))?;
+        let own = [self.skills_dir(), self.memory_dir(), self.trash_dir()];
+        for folder in folders.iter().chain(&own) {
+            // What a link leads to may be a folder that a person shares on purpose.
+            let is_linked = *folder != self.root && folder.is_symlink();
+            if is_linked || !folder.is_dir() {
+                continue;
+            }
+            if system::is_open_to_others(folder).map_err(|e| Error::io("read", folder, e))? {
+                match system::make_private(folder) {
+                    Err(e) if is_unwritable(&e) => {}
+                    made => made.map_err(|e| Error::io("make private", folder, e))?,
+                }
+            }
         }
         Self::at(&self.root, self.user_home.clone())
     }
@@ -261,6 +271,39 @@ mod tests {
             home,
             "creating twice changes nothing"
         );
+    }
+
+    #[test]
+    fn folders_that_others_may_read_are_closed_and_those_behind_links_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |path: &Path| {
+            fs::create_dir_all(path).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        };
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let home = Home::at(&folder.path().join("home"), None).unwrap();
+        let of_ours = [
+            home.config_dir(),
+            home.agents_dir(),
+            home.memory_dir(),
+            home.sessions_dir(),
+            home.trash_dir(),
+            home.state_dir(),
+            home.run_dir(),
+            home.logs_dir(),
+        ];
+        for path in &of_ours {
+            open(path);
+        }
+        let shared = folder.path().join("shared");
+        open(&shared);
+        std::os::unix::fs::symlink(&shared, home.skills_dir()).unwrap();
+        let home = home.create().unwrap();
+        for path in &of_ours {
+            assert_eq!(mode(path), 0o700, "{}", path.display());
+        }
+        assert_eq!(mode(home.root()), 0o700);
+        assert_eq!(mode(&shared), 0o755, "it is somebody's");
     }
 
     #[test]
