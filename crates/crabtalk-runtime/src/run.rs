@@ -42,6 +42,8 @@ enum Stop {
     Model(model::Error),
     Storage(storage::Error),
     MaxIterations(u32),
+    /// The tool that the caller named is not there: what is said of it.
+    NoSuchTool(String),
     /// A guest gave nothing but a tool call (RUN-2).
     OnlyToolCalls(String),
     /// The model gave an empty answer.

@@ -42,6 +42,7 @@ impl Stop {
                     "the run took {limit} steps, the limit (max_iterations); say \"go on\" to continue"
                 ),
             ),
+            Self::NoSuchTool(message) => (400, message.clone()),
             Self::OnlyToolCalls(guest) => (
                 422,
                 format!("the guest {guest} wanted to call a tool, which guests cannot"),

@@ -10,9 +10,13 @@ use crate::router::{self, Toolset};
 use crate::spending::Account;
 use crabtalk_domain::model::{ErrorKind, Request, Response, StopReason, ToolChoice};
 use crabtalk_domain::storage::Record;
+use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{AgentEvent, ContextUse, Message, Role, ToolCallInfo};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Tools with their schemas, as a model is told of them.
+type Offered = Arc<Vec<Arc<ToolSpec>>>;
 
 impl Run<'_> {
     /// Steps until the model wants no more tools.
@@ -104,8 +108,36 @@ impl Run<'_> {
         router::tools(self.rt, &self.speaker, &self.rt.catalog.load_full())
     }
 
+    /// What the caller said of tools, and the tools for it: one that was named has to
+    /// be in scope, and comes with its schema.
+    fn chosen(&self, tools: &Toolset) -> Result<(ToolChoice, Offered), Stop> {
+        let choice = self.request.tool_choice.clone();
+        let offered = Arc::clone(&tools.offered);
+        let ToolChoice::Named(name) = &choice else {
+            return Ok((choice, offered));
+        };
+        if offered.iter().any(|spec| spec.name == *name) {
+            return Ok((choice, offered));
+        }
+        if let Some(deferred) = tools.all.iter().find(|spec| spec.name == *name) {
+            let with = offered.iter().chain([deferred]).cloned().collect();
+            return Ok((choice, Arc::new(with)));
+        }
+        let names: Vec<&str> = tools.all.iter().map(|spec| spec.name.as_ref()).collect();
+        let there_are = match names.is_empty() {
+            true => "none is in reach of this run".to_owned(),
+            false => format!("there are: {}", names.join(", ")),
+        };
+        Err(Stop::NoSuchTool(format!(
+            "tool_choice: there is no tool {name:?}; {there_are}"
+        )))
+    }
+
     async fn ask_model(&mut self, step: u32, tools: &Toolset) -> Result<Response, Stop> {
-        let first = step == 0;
+        let (tool_choice, offered) = match step {
+            0 => self.chosen(tools)?,
+            _ => (ToolChoice::Auto, Arc::clone(&tools.offered)),
+        };
         let request = Request {
             model: self.speaker.model.clone(),
             fallback: self.speaker.fallback.clone(),
@@ -115,12 +147,8 @@ impl Run<'_> {
             injected_at: self.injected_at,
             closing: None,
             has_guests: self.open.has_guests || self.is_guest(),
-            tools: Arc::clone(&tools.offered),
-            tool_choice: if first {
-                self.request.tool_choice.clone()
-            } else {
-                ToolChoice::Auto
-            },
+            tools: offered,
+            tool_choice,
             thinking: self.speaker.thinking,
         };
         let account = Account {

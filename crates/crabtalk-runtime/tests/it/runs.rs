@@ -1,7 +1,7 @@
 //! What a run does, seen through its events, its log and its requests.
 
 use crate::rig::*;
-use crabtalk_domain::model::{Error as ModelError, ErrorKind};
+use crabtalk_domain::model::{Error as ModelError, ErrorKind, ToolChoice};
 use crabtalk_domain::{Permission, Role};
 use crabtalk_runtime::{RunRequest, Waits};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
@@ -554,4 +554,27 @@ async fn an_idle_conversation_leaves_memory_and_comes_back_whole() {
     assert_eq!(rig.runtime.load().0, 0);
     assert_eq!(rig.run("b").await[0], "start crab 2");
     assert_eq!(rig.model.requests()[1].history.len(), 3);
+}
+
+fn choosing(tool: &str) -> RunRequest {
+    RunRequest {
+        tool_choice: ToolChoice::Named(tool.into()),
+        ..RunRequest::new(key(), "hi")
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_is_asked_for_by_name_has_to_be_there() {
+    let rig = rig(vec![Reply::text("done")]);
+    let events = read(rig.try_submit(choosing("no_such_tool")).expect("accepted")).await;
+    let end = events.last().expect("an end");
+    assert!(end.starts_with("end 400"), "{events:?}");
+    assert!(
+        end.contains("there is no tool \"no_such_tool\"; there are: ") && end.contains("echo"),
+        "{end}"
+    );
+    assert!(rig.model.requests().is_empty(), "no provider was asked");
+    read(rig.try_submit(choosing("echo")).expect("accepted")).await;
+    let choice = &rig.model.requests()[0].tool_choice;
+    assert_eq!(*choice, ToolChoice::Named("echo".into()));
 }
