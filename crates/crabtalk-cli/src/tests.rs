@@ -234,6 +234,7 @@ impl Server for Script {
         Ok(SearchResults {
             hits: vec![hit],
             incomplete: request.query == "unfinished",
+            ..SearchResults::default()
         })
     }
 

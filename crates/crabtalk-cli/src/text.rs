@@ -47,6 +47,15 @@ pub(crate) fn money(money: f64) -> String {
     format!("{money:.4}")
 }
 
+/// Money that was spent, beside tokens that have no price: no price is not for nothing.
+pub(crate) fn spent(spent: f64, unpriced_tokens: u64) -> String {
+    match (spent > 0.0, unpriced_tokens > 0) {
+        (false, true) => "no price".to_owned(),
+        (true, true) => format!("{} and more", money(spent)),
+        (_, false) => money(spent),
+    }
+}
+
 /// What stands for an image on a terminal.
 pub(crate) fn image_note(image: &Image) -> String {
     let size = match image.data.len() {
@@ -80,8 +89,16 @@ pub(crate) fn duration(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs} s"),
         60..3_600 => format!("{} min", secs / 60),
-        3_600..86_400 => format!("{} h {} min", secs / 3_600, secs % 3_600 / 60),
-        _ => format!("{} d {} h", secs / 86_400, secs % 86_400 / 3_600),
+        3_600..86_400 => both((secs / 3_600, "h"), (secs % 3_600 / 60, "min")),
+        _ => both((secs / 86_400, "d"), (secs % 86_400 / 3_600, "h")),
+    }
+}
+
+/// A number of large units and of small ones, which are left out where there are none.
+fn both((large, of): (u64, &str), small: (u64, &str)) -> String {
+    match small {
+        (0, _) => format!("{large} {of}"),
+        (small, than) => format!("{large} {of} {small} {than}"),
     }
 }
 
@@ -137,7 +154,7 @@ mod tests {
             ("2026-11-22T11:59:20Z", "40 s ago"),
             ("2026-11-22T14:30:00+02:00", "in 30 min"),
             ("2026-11-22T10:30:00+00:00", "1 h 30 min ago"),
-            ("2026-11-01T12:00:00Z", "21 d 0 h ago"),
+            ("2026-11-01T12:00:00Z", "21 d ago"),
             ("Yesterday", "Yesterday"),
             ("", ""),
         ] {
@@ -160,6 +177,8 @@ mod tests {
     fn money_is_never_rounded_to_nothing() {
         let shown = [0.0, 0.000_01, 0.000_1, 1.234_56].map(money);
         assert_eq!(shown, ["0.0000", "<0.0001", "0.0001", "1.2346"]);
+        let shown = [(0.0, 0), (0.0, 7), (1.5, 7), (1.5, 0)].map(|(m, t)| spent(m, t));
+        assert_eq!(shown, ["0.0000", "no price", "1.5000 and more", "1.5000"]);
     }
 
     #[test]
@@ -209,10 +228,19 @@ mod tests {
 
     #[test]
     fn durations_read_well() {
-        let said = [0, 59, 60, 3_599, 3_600, 90_061].map(duration);
+        let said = [0, 59, 60, 3_599, 3_600, 5_400, 86_400, 90_061].map(duration);
         assert_eq!(
             said,
-            ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "1 d 1 h"]
+            [
+                "0 s",
+                "59 s",
+                "1 min",
+                "59 min",
+                "1 h",
+                "1 h 30 min",
+                "1 d",
+                "1 d 1 h"
+            ]
         );
     }
 }

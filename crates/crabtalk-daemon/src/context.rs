@@ -9,7 +9,7 @@ use crate::cron::Cron;
 use crate::mcp::{self, Mcps};
 use crate::notify::{Notice, Notifier};
 use crate::settings::Settings;
-use crate::skills::Skills;
+use crate::skills::{Skills, none_here};
 use crate::surroundings::{Look, Surroundings};
 use arc_swap::ArcSwap;
 use crabtalk_domain::{
@@ -118,7 +118,7 @@ impl Hook for Context {
             match skill {
                 Some(entry) if resolved == content => Err(Refusal {
                     code: 404,
-                    message: format!("there is no skill {:?} here", entry.draft.skill),
+                    message: none_here(&entry.draft.skill),
                 }),
                 _ => Ok(resolved),
             }

@@ -170,6 +170,26 @@ impl Skills {
         }
     }
 
+    /// Why an agent finds no skill of a name; `None` if it does, or if nobody can say.
+    pub(crate) async fn why_none(
+        self: &Arc<Self>,
+        agent: &AgentConfig,
+        name: &str,
+        cwd: Option<PathBuf>,
+    ) -> Option<String> {
+        let (skills, allows) = (Arc::clone(self), self.allows(agent));
+        let said = format!("/{name}");
+        let of = format!("the skill {name}");
+        let found = self.files.look(&of, move || {
+            skills.library.resolve_slash(&said, cwd.as_deref(), &allows)
+        });
+        match found.await.ok()? {
+            Ok(Some(_)) => None,
+            Ok(None) => Some(none_here(name)),
+            Err(error) => Some(refusal(&error).message),
+        }
+    }
+
     /// The skills that an agent is told of, as lines for its context, of those that lie in
     /// reach; `untrusted` are left out, since nobody has trusted their folder.
     pub(crate) fn advertised(
@@ -251,6 +271,11 @@ impl Skills {
             .map(rule)
             .collect()
     }
+}
+
+/// What is said of a skill that does not exist where it is looked for.
+pub(crate) fn none_here(name: &str) -> String {
+    format!("there is no skill {name:?} here")
 }
 
 /// A message that begins like what a slash command becomes says so itself.

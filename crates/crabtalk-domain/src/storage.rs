@@ -64,7 +64,7 @@ pub struct Opened {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The pair or file does not exist.
-    #[error("{0} does not exist; lists show what there is")]
+    #[error("there is no {0}; `crabtalk conversations` lists what there is")]
     NotFound(String),
     /// What was to come back stands where something else stands now.
     #[error("{0}")]

@@ -109,6 +109,9 @@ pub struct Recalled {
     /// Whether all archives were searched: some may not be indexed yet, or
     /// cannot be read.
     pub complete: bool,
+    /// Whether nothing was looked for: every word is so common that it is not
+    /// counted.
+    pub only_common: bool,
 }
 
 /// What `remember` is given.

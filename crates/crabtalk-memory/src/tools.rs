@@ -98,6 +98,13 @@ impl ToolProvider for Memory {
     }
 }
 
+/// What is said where nothing was found.
+const NOTHING: &str = "Nothing found. Memory matches words: try others that may stand there.";
+
+/// What is said where nothing was looked for.
+const COMMON_WORDS: &str = "Nothing was looked for: these words stand nearly everywhere. Try \
+                            names, things and days that may stand there.";
+
 impl Memory {
     async fn run(&self, viewer: &Viewer, call: Call) -> Result<String, Error> {
         match call {
@@ -126,11 +133,14 @@ impl Memory {
             }
             Call::Recall(Recall { query, limit }) => {
                 let limit = limit.unwrap_or(self.settings().recall_limit).max(1);
-                let Recalled { hits, complete } = self.recall(viewer, &query, limit).await;
+                let Recalled {
+                    hits,
+                    complete,
+                    only_common,
+                } = self.recall(viewer, &query, limit).await;
                 let mut found = match hits.is_empty() {
-                    true => "Nothing found. Memory matches words: try others that may stand \
-                             there."
-                        .to_owned(),
+                    true if only_common => COMMON_WORDS.to_owned(),
+                    true => NOTHING.to_owned(),
                     false => render::items(&hits, BUDGET),
                 };
                 if !complete {

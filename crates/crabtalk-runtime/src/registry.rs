@@ -129,7 +129,7 @@ impl Shared {
         match self.log().as_mut() {
             Some(log) => log.append(records),
             None => Err(storage::Error::NotFound(format!(
-                "the open log of {}",
+                "open log of {}",
                 self.key
             ))),
         }

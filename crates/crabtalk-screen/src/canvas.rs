@@ -92,6 +92,15 @@ impl Canvas {
         self.shown = vec![String::from("\0"); self.shown.len()];
     }
 
+    /// Somebody else wrote on the terminal: what stands there is theirs, and the rows
+    /// are drawn below it.
+    pub fn begin_anew(&mut self) {
+        self.shown.clear();
+        self.widths.clear();
+        self.at = (0, 0);
+        self.cursor = None;
+    }
+
     /// Writes lines above, and draws the rows below them.
     pub fn draw(&mut self, above: &[Line], drawing: &Drawing) -> io::Result<()> {
         let rows: Vec<String> = drawing.rows.iter().map(|row| self.text(row)).collect();

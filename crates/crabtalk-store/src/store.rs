@@ -266,7 +266,7 @@ impl Inner {
         };
         // Only somebody who replaced the file just now makes this fail.
         let Some(loaded) = load(&*file, &path)?.filter(|loaded| loaded.head.is_of(key)) else {
-            return Err(Error::NotFound(key.to_string()));
+            return Err(Error::NotFound(format!("conversation {key}")));
         };
         let sync = match lines {
             Some(lines) => SyncState::created(lines, off),

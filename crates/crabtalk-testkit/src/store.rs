@@ -403,7 +403,7 @@ impl Storage for MemoryStore {
             return Box::pin(ready(Err(Error::NotFound("a file in memory".into()))));
         };
         let Some(log) = state.logs.get(key) else {
-            return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
+            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
         };
         let older = |at: &usize| before.is_none_or(|before| (*at as u64) < before);
         let messages = log
@@ -460,7 +460,7 @@ impl Storage for MemoryStore {
     ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
         let state = self.state();
         let Some(log) = state.logs.get(key) else {
-            return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
+            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
         };
         let entry = |index: &u64| match log.records.get(*index as usize)? {
             Record::Message(message) => Some(LogEntry {
@@ -480,7 +480,7 @@ impl Storage for MemoryStore {
     ) -> BoxFuture<'a, Result<Option<RunTrace>, Error>> {
         let state = self.state();
         let Some(log) = state.logs.get(key) else {
-            return Box::pin(ready(Err(Error::NotFound(key.to_string()))));
+            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
         };
         let mut tracing = Tracing::of(run);
         let found = log.records.iter().rev().find_map(|record| match record {
@@ -528,7 +528,7 @@ impl Storage for MemoryStore {
         let gone = self.state().logs.remove(key);
         Box::pin(ready(
             gone.map(|_| ())
-                .ok_or_else(|| Error::NotFound(key.to_string())),
+                .ok_or_else(|| Error::NotFound(format!("conversation {key}"))),
         ))
     }
 

@@ -13,6 +13,7 @@
 //! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
 //! coming      a message that is typed, announced
+//! marks       histories that are put away
 //! turn        to another conversation
 //! keys, say   what keys and messages do
 //! draw        where all of it stands
@@ -32,6 +33,7 @@ mod hear;
 mod image;
 mod join;
 mod keys;
+mod marks;
 mod outage;
 mod picker;
 mod runs;
@@ -42,7 +44,7 @@ mod turn;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::system::Ending;
+use crate::system::{Continued, Ending};
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
@@ -53,6 +55,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gone::Gone;
 use join::Joining;
+use marks::Marks;
 use outage::Outage;
 use picker::Picker;
 use reedline::{FileBackedHistory, History, HistoryItem, SearchDirection, SearchQuery};
@@ -130,8 +133,11 @@ struct Live<'a> {
     outage: Outage,
     gone: Gone,
     coming: Coming,
+    marks: Marks,
     joining: Joining,
     killing: bool,
+    /// Whether Ctrl-Z stopped it, which is put right by itself.
+    suspended: bool,
     /// Until when another Ctrl-C leaves.
     leaving: Option<Instant>,
     cwd: PathBuf,
@@ -219,8 +225,10 @@ impl<'a> Live<'a> {
             outage: Outage::default(),
             gone: Gone::default(),
             coming: Coming::default(),
+            marks: Marks::default(),
             joining: Joining::default(),
             killing: false,
+            suspended: false,
             leaving: None,
             branch: branch(&cwd),
             user_home: std::env::var_os("HOME")
@@ -238,6 +246,11 @@ impl<'a> Live<'a> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.transcript.cut_off(Instant::now());
+        if self.runs.is_running() && !self.killing && self.outage.why().is_none() {
+            self.transcript
+                .note("the run goes on: `crabtalk` shows it again, `crabtalk kill` ends it");
+        }
         let above = self.transcript.take();
         self.canvas.draw(&above, &Drawing::default())?;
         self.canvas.clear()
@@ -246,6 +259,7 @@ impl<'a> Live<'a> {
     async fn run(&mut self) -> Result<(), Error> {
         let told = |e: io::Error| Error::io("hear signals", &e);
         let mut ended = Ending::listen().map_err(told)?;
+        let mut continued = Continued::listen().map_err(told)?;
         let mut watch = self.watch();
         self.learn();
         self.begin(true);
@@ -257,6 +271,10 @@ impl<'a> Live<'a> {
             let go = tokio::select! {
                 biased;
                 () = ended.next() => Go::Leave,
+                Some(()) = continued.next() => {
+                    self.resume()?;
+                    Go::On
+                }
                 event = self.raw.hear() => {
                     typed = true;
                     self.typed(event)?

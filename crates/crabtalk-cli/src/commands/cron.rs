@@ -165,7 +165,15 @@ async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
     };
     let info = context.call(request).await?;
     let said = format!("crabtalk: entry {}, {}", info.id, info.next_in_words);
-    context.done(json::of(&info), &said)
+    context.done(json::of(&info), &said)?;
+    if info.would_fail.is_empty() {
+        return Ok(());
+    }
+    context.problem(&format!(
+        "crabtalk: as things are it will fail: {}; write the skill before then, or `crabtalk cron rm {}`",
+        summary(&info.would_fail),
+        info.id
+    ))
 }
 
 async fn list(context: &mut Context) -> Result<(), Error> {

@@ -24,6 +24,11 @@ pub(super) async fn search(context: &mut Context, args: Search) -> Result<(), Er
     if context.for_scripts(&found)? {
         return Ok(());
     }
+    if found.is_empty() && results.only_common_words {
+        return context.note(
+            "these words stand nearly everywhere and are not looked for; name things, people or days",
+        );
+    }
     if found.is_empty() {
         return context.note("nothing was found; it matches words, so try others");
     }

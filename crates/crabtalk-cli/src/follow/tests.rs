@@ -590,7 +590,7 @@ async fn without_a_terminal_nobody_waits_for_a_strangers_approval() {
     assert!(matches!(at.run().await, Err(Error::RunFailed)));
     let err = at.err.text();
     assert!(
-        err.contains("waits for an owner to approve") && err.contains("1 d 0 h"),
+        err.contains("waits for an owner to approve") && err.contains("for 1 d at most"),
         "{err}"
     );
     // Who is told to wait does.

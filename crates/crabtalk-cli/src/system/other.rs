@@ -58,6 +58,24 @@ pub(crate) fn become_program(command: &mut Command) -> io::Error {
     }
 }
 
+/// No shell there stops its jobs.
+pub(crate) fn suspend() -> io::Result<()> {
+    Ok(())
+}
+
+#[derive(Debug)]
+pub(crate) struct Continued(());
+
+impl Continued {
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self(()))
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        std::future::pending().await
+    }
+}
+
 /// No daemon runs there.
 pub(crate) fn leave_session() {}
 

@@ -3,7 +3,7 @@
 mod process;
 mod terminal;
 
-pub(crate) use process::{become_program, is_alive, is_program, leave_session, terminate};
+pub(crate) use process::{become_program, is_alive, is_program, leave_session, suspend, terminate};
 pub(crate) use terminal::ControllingTerminal;
 
 use super::Room;
@@ -72,6 +72,21 @@ impl Interrupted {
     }
 
     /// The next one; `None` if there will be none.
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        self.0.recv().await
+    }
+}
+
+/// A program that was stopped goes on, from the first time that it is waited for.
+#[derive(Debug)]
+pub(crate) struct Continued(Signal);
+
+impl Continued {
+    pub(crate) fn listen() -> io::Result<Self> {
+        signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())).map(Self)
+    }
+
+    /// The next time; `None` if there will be none.
     pub(crate) async fn next(&mut self) -> Option<()> {
         self.0.recv().await
     }

@@ -5,12 +5,13 @@ use crate::cron::{Listed, maker};
 use crabtalk_cron::{
     Asks, Draft, Expression, Finding, Missed, Notify, Quiet, Row, When, in_words, parse_at, zone,
 };
-use crabtalk_domain::stamp;
+use crabtalk_domain::{AgentConfig, stamp};
 use crabtalk_files::local_zone;
 use crabtalk_proto::*;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Rows that are answered when nobody says how many.
 const ROWS: usize = 50;
@@ -35,9 +36,12 @@ impl Session {
             "" => self.node.config().default_agent.clone(),
             agent => agent.to_owned(),
         };
-        // A skill and a prompt are found when it fires; whom it is for is known.
+        // Whom it is for is known.
         let catalog = self.node.runtime().catalog();
-        catalog.agent(&agent).map_err(|e| super::status(&e))?;
+        let settings = catalog
+            .agent(&agent)
+            .map_err(|e| super::status(&e))?
+            .clone();
         drop(catalog);
         let cwd = or(request.cwd);
         if !cwd.is_empty() {
@@ -76,8 +80,27 @@ impl Session {
             ),
             ..Draft::default()
         };
+        let (skill, cwd) = (draft.skill.clone(), draft.cwd.clone());
         let listed = self.node.cron().add(draft).await?;
-        Ok(self.told(info(&listed, Timestamp::now())))
+        let mut info = self.told(info(&listed, Timestamp::now()));
+        info.would_fail = self.why_no_skill(&settings, &skill, &cwd).await;
+        Ok(info)
+    }
+
+    /// Why a skill would not be found now. Skills are looked up when an entry fires, so
+    /// that one may be written later; whoever adds the entry knows whether it will.
+    async fn why_no_skill(&self, agent: &AgentConfig, skill: &str, cwd: &str) -> String {
+        if skill.is_empty() {
+            return String::new();
+        }
+        let home = self.node.home();
+        let cwd = match cwd {
+            "" => agent.cwd.clone(),
+            cwd => Some(home.expand_tilde(cwd)),
+        };
+        let cwd = cwd.or_else(|| home.user_home().map(Path::to_owned));
+        let skills = self.node.skills();
+        skills.why_none(agent, skill, cwd).await.unwrap_or_default()
     }
 
     /// An entry as this client is told of it: who made it is told to whoever

@@ -243,6 +243,7 @@ fn told(message: &mut AgentEventMsg, event: AgentEvent, modern: bool) -> Option<
             Kind::Steered
         }
         AgentEvent::Compacted { failed, title, .. } => {
+            message.tool_is_error = !failed.is_empty();
             message.content = if failed.is_empty() { title } else { failed };
             Kind::Compacted
         }

@@ -32,6 +32,7 @@ impl Session {
         });
         Ok(SearchResults {
             incomplete: !recalled.complete,
+            only_common_words: recalled.only_common,
             hits: recalled
                 .hits
                 .into_iter()

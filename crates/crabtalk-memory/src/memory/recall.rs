@@ -39,6 +39,7 @@ impl Memory {
         Recalled {
             hits: look.await,
             complete,
+            only_common: self.query(query).is_empty(),
         }
     }
 

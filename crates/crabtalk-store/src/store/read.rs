@@ -275,7 +275,7 @@ impl Inner {
         let files = names.find(key)?;
         match files.current(&self.dir)? {
             Some(found) => self.open_to_read(&found.name),
-            None => Err(Error::NotFound(key.to_string())),
+            None => Err(Error::NotFound(format!("conversation {key}"))),
         }
     }
 

@@ -37,7 +37,7 @@ impl Inner {
         let mut names = self.index.lock();
         let files = names.find(key)?.of_pair;
         if files.is_empty() {
-            return Err(Error::NotFound(key.to_string()));
+            return Err(Error::NotFound(format!("conversation {key}")));
         }
         let removal = self.next_removal(key)?;
         // What belongs to it first: a crash in between must not leave it to the
@@ -139,7 +139,10 @@ impl Inner {
                 .map(|(at, _)| at),
         };
         let Some(chosen) = chosen else {
-            let what = file.map_or_else(|| key.to_string(), |file| format!("{file} of {key}"));
+            let what = file.map_or_else(
+                || format!("conversation {key}"),
+                |file| format!("{file} of {key}"),
+            );
             return Err(Error::NotFound(format!("{what} in the trash")));
         };
         let chosen = all.swap_remove(chosen);

@@ -255,14 +255,28 @@ async fn skills_and_agents_are_looked_up_when_it_fires() {
         content: None,
         ..yearly("")
     };
-    let id = create(&env, skill).await.id;
+    let entry = create(&env, skill.clone()).await;
+    let says = "no skill \"review\"";
+    assert!(entry.would_fail.contains(says), "{entry:?}");
+    let id = entry.id;
     let run = fired(&env, id).await;
     assert_eq!((run.outcome.as_str(), run.code), ("failed", 404), "{run:?}");
-    assert!(run.reason.contains("no skill \"review\""), "{run:?}");
+    assert!(run.reason.contains(says), "{run:?}");
+    let line = ["cron", "add", "@yearly", "review"];
+    let said = env.run(&line).await;
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stderr.contains("as things are it will fail: "),
+        "{said:?}"
+    );
+    assert!(said.stderr.contains(says), "{said:?}");
     env.write(
         ".crabtalk/config/skills/review/SKILL.md",
         "---\nname: review\ndescription: Reviews.\n---\nReview $ARGUMENTS well.\n",
     );
+    let said = env.run(&line).await;
+    assert!(!said.stderr.contains("will fail"), "{said:?}");
+    assert_eq!(create(&env, skill).await.would_fail, "");
     let run = fired(&env, id).await;
     assert_eq!(run.outcome, "ok", "{run:?}");
     let history = entries(&env, "crab", "cron").await;

@@ -402,6 +402,77 @@ async fn guests_and_other_clients_are_shown_in_the_conversation() {
 }
 
 #[tokio::test]
+async fn a_fresh_start_of_another_client_is_told_and_ones_own_is_told_once() {
+    if !has_tools("a_fresh_start_of_another_client_is_told", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let one = Tmux::sized(&env, CHAT, 80, 24);
+    one.shows(IDLE, 1).await;
+    one.types("good day");
+    one.shows("told me: good day", 1).await;
+    let other = Tmux::sized(&env, CHAT, 80, 24);
+    other.shows("told me: good day", 1).await;
+
+    other.types("/new");
+    other
+        .shows("put away as \"good day\"; you begin anew", 1)
+        .await;
+    one.shows("another client put the history away as \"good day\"", 1)
+        .await;
+    // What comes behind it shows that nothing else was said of it there.
+    one.types("good night");
+    let screen = other.shows("told me: good night", 1).await;
+    assert!(!screen.contains("another client put"), "{screen}");
+    one.types("/new");
+    other
+        .shows("another client put the history away as \"good night\"", 1)
+        .await;
+    let screen = one
+        .shows("put away as \"good night\"; you begin anew", 1)
+        .await;
+    assert_eq!(screen.matches("another client put").count(), 1, "{screen}");
+}
+
+#[tokio::test]
+async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
+    if !has_tools("a_chat_is_stopped_and_goes_on", &["tmux", "bash"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let line = "exec bash --norc --noprofile -i";
+    let terminal = Tmux::sized(&env, line, 80, 24);
+    terminal.types("PS1='shell> '");
+    terminal.types("\"$CRABTALK\"");
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("half a message");
+    terminal.shows("\u{203a} half a message", 1).await;
+    terminal.key("C-z");
+    terminal.shows("Stopped", 1).await;
+    terminal.types("echo $((20 + 3))");
+    let screen = terminal.shows("\n23\n", 1).await;
+    assert!(
+        !screen.contains("half a message"),
+        "it is taken away: {screen}"
+    );
+    terminal.types("fg");
+    terminal.shows("\u{203a} half a message", 1).await;
+    terminal.types("");
+    terminal.shows("told me: half a message", 1).await;
+
+    // Stopped by somebody else, it takes the terminal again all the same.
+    kill_process(terminal.program().await, Signal::STOP).unwrap();
+    terminal.shows("Stopped", 2).await;
+    terminal.types("fg");
+    // What it showed when it was stopped stays, and is drawn below it.
+    terminal.shows(IDLE, 2).await;
+    terminal.types("still there?");
+    terminal.shows("told me: still there?", 1).await;
+}
+
+#[tokio::test]
 async fn who_joins_in_mid_run_reads_once_what_was_said() {
     if !has_tools("who_joins_in_mid_run_reads_once", &["tmux", "mkfifo"]) {
         return;
@@ -477,7 +548,11 @@ async fn what_is_said_to_a_daemon_that_died_starts_another_and_is_answered() {
     kill_process(pid, Signal::KILL).unwrap();
     terminal.shows("disconnected", 1).await;
     terminal.types("and now?");
-    terminal.shows("told me: and now?", 1).await;
+    let screen = terminal.shows("told me: and now?", 1).await;
+    // What was said by then stands where it was said, and the answer for itself.
+    let places = ["  I\n", "\u{203a} and now?\n", "\n  I am the offline"];
+    let places = places.map(|text| screen.rfind(text).expect(text));
+    assert!(places.is_sorted(), "{screen}");
     env.run(&["daemon", "stop"]).await.ok();
 }
 

@@ -6,13 +6,13 @@
 use super::slash::Known;
 use crate::history::markdown;
 use crate::switch::{Place, places};
-use crate::text::{duration, money};
+use crate::text::{duration, money, spent};
 use crabtalk_client::{Client, Error, Replied};
 use crabtalk_proto::{
-    ArchiveContent, ChangeList, CompactMsg, ExpectMessageMsg, GetArchiveMsg, GetHistoryMsg,
-    GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg, ListAsksMsg,
-    ListMcpsMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo, PendingAsk,
-    ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
+    ArchiveContent, ChangeList, CompactMsg, CompactResponse, ExpectMessageMsg, GetArchiveMsg,
+    GetHistoryMsg, GetMemoryMsg, GetRightsMsg, GetStats, HistoryPage, KillMsg, ListAgentsMsg,
+    ListAsksMsg, ListMcpsMsg, ListMemoryMsg, ListModelsMsg, ListSkillsMsg, McpInfo, ModelInfo,
+    PendingAsk, ReplyToAsk, SetActiveModelMsg, SetConversationMsg, SteerSessionMsg, UndoReport,
 };
 use crabtalk_render::tokens;
 use futures_util::future::BoxFuture;
@@ -37,6 +37,8 @@ pub(super) enum Done {
     Killed(Result<(), Error>),
     /// Something to show, as Markdown.
     Shown(Result<String, Error>),
+    /// The history was put away: behind a summary, or for a fresh start.
+    PutAway(Result<CompactResponse, Error>),
     /// Something was done.
     Noted(Result<String, Error>),
     /// What there is to complete with, and to tell in the status.
@@ -193,8 +195,7 @@ pub(super) async fn compact(client: Client, pair: Pair, focus: String) -> Done {
         focus: Some(focus).filter(|focus| !focus.is_empty()),
         fresh: false,
     };
-    let done = client.call(request).await;
-    Done::Shown(done.map(|answer| format!("The history is now:\n\n{}", answer.summary)))
+    Done::PutAway(client.call(request).await)
 }
 
 /// Puts the history away; no model is asked.
@@ -206,13 +207,7 @@ pub(super) async fn start_fresh(client: Client, pair: Pair) -> Done {
         focus: None,
         fresh: true,
     };
-    let done = client.call(request).await;
-    Done::Noted(done.map(|answer| match answer.title.as_str() {
-        "" => "nothing was said since the last fresh start".to_owned(),
-        title => format!(
-            "put away as \"{title}\"; you begin anew, and `crabtalk search` finds what was said"
-        ),
-    }))
+    Done::PutAway(client.call(request).await)
 }
 
 pub(super) async fn use_model(client: Client, model: String) -> Done {
@@ -365,7 +360,7 @@ pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
                     "| {} | {} | {read} | {written} | {} |\n",
                     cell(&row.model),
                     row.calls,
-                    money(row.money)
+                    spent(row.money, row.unpriced_tokens)
                 )
             })
             .collect();

@@ -5,6 +5,7 @@
 //! shown; one announcement is on its way at most; a message is announced once, and
 //! again only while it is still typed when the connection may have gone.
 
+use super::slash::{Known, Meaning};
 use super::{Live, calls};
 use crabtalk_proto::ExpectMessageMsg;
 use std::time::{Duration, Instant};
@@ -46,17 +47,23 @@ impl Coming {
 }
 
 /// Whether what is typed becomes a message, and the agent that it calls by name, if
-/// it does: a command of the chat or of the person's own is none, and of a first
-/// word that begins as a name does nobody knows before it ends.
-fn addressee<'a>(typed: &'a str, agents: &[String]) -> Option<Option<&'a str>> {
+/// it does: a command of the chat or of the person's own is none. Of a first word that
+/// begins as a name does nobody knows before it ends, except that a skill's whole name
+/// is as good as its end: few go on.
+fn addressee<'a>(typed: &'a str, known: &Known) -> Option<Option<&'a str>> {
     let text = typed.trim_start();
-    if text.is_empty() || text.starts_with(['/', '!']) {
+    if text.is_empty() || text.starts_with('!') {
         return None;
+    }
+    if let Some(rest) = text.strip_prefix('/') {
+        let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+        return (known.meaning(word) == Meaning::Message).then_some(None);
     }
     let Some(rest) = text.strip_prefix('@') else {
         return Some(None);
     };
     let (name, _) = rest.split_once(char::is_whitespace)?;
+    let agents = &known.agents;
     Some(agents.iter().any(|agent| agent == name).then_some(name))
 }
 
@@ -67,8 +74,7 @@ impl Live<'_> {
         if self.runs.is_running() || self.is_gone() {
             return;
         }
-        let agents = &self.learned.known.agents;
-        let Some(guest) = addressee(self.composer.text(), agents) else {
+        let Some(guest) = addressee(self.composer.text(), &self.learned.known) else {
             return;
         };
         let message = ExpectMessageMsg {
@@ -133,12 +139,20 @@ mod tests {
 
     #[test]
     fn messages_are_announced_to_whom_they_go_and_commands_to_nobody() {
-        let agents = ["ada".to_owned()];
+        let known = Known {
+            agents: vec!["ada".to_owned()],
+            skills: vec!["review".to_owned()],
+            ..Known::default()
+        };
         for (text, to) in [
             ("", None),
             ("  \n", None),
             ("/", None),
             ("/model x", None),
+            ("/revie", None),
+            ("/review", Some(None)),
+            ("/review the branch", Some(None)),
+            ("/nothing of that name", None),
             ("!ls", None),
             (" !ls", None),
             ("h", Some(None)),
@@ -150,7 +164,7 @@ mod tests {
             ("@ada why", Some(Some("ada"))),
             ("@notes.md what", Some(None)),
         ] {
-            assert_eq!(addressee(text, &agents), to, "{text:?}");
+            assert_eq!(addressee(text, &known), to, "{text:?}");
         }
     }
 }

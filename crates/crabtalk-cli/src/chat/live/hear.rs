@@ -3,6 +3,7 @@
 use super::Live;
 use super::ask::Asking;
 use super::calls::{self, Done, Learned};
+use super::marks::Marks;
 use super::outage::Heard;
 use super::runs::Next;
 use super::transcript::MARGIN;
@@ -60,6 +61,12 @@ impl Live<'_> {
         });
         if let (Error::NoDaemon(_), Some(said)) = (error, unheard) {
             self.put_back(&said);
+        }
+        self.transcript.cut_off(Instant::now());
+        if let (Error::RunGone { run, .. }, false) = (error, attached) {
+            let said = format!("the end of run {run} was not heard; /history has what it did");
+            self.transcript.problem(&said);
+            return self.over();
         }
         // Nobody has said anything yet, or it is over already.
         if !(attached && error.code().is_some()) {
@@ -184,6 +191,7 @@ impl Live<'_> {
             WatchNews::Restarted { .. } => {
                 self.outage.over(Heard::Rest);
                 self.others.clear();
+                self.marks = Marks::default();
                 self.transcript.note("the daemon was started again");
                 self.call(calls::asks(self.client.clone()));
                 self.learn();
@@ -194,6 +202,9 @@ impl Live<'_> {
 
     fn agent_event(&mut self, event: &AgentEventMsg) {
         let own = event.agent == self.learned.agent && event.sender == self.learned.sender;
+        if own {
+            self.marked(event);
+        }
         match (event.kind(), own) {
             (AgentEventKind::RunStarted, true) if !self.runs.knows(event.run) => {
                 if self.runs.is_empty() {
@@ -298,6 +309,7 @@ impl Live<'_> {
                 let lines = crabtalk_render::render(&text, self.transcript.width());
                 self.transcript.lines(lines);
             }
+            Done::PutAway(answer) => self.put_away(answer),
             Done::Noted(Ok(text)) => {
                 self.transcript.note(&text);
                 self.learn();

@@ -8,6 +8,7 @@
 use super::ask::Answered;
 use super::{Go, Live, Popup, calls};
 use crate::error::Error;
+use crate::system;
 use crabtalk_proto::ReplyToAsk;
 use crabtalk_screen::{Drawing, Typed, size};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -55,6 +56,10 @@ impl Live<'_> {
 
     fn key(&mut self, key: KeyEvent) -> Result<Go, Error> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('z') {
+            self.suspend()?;
+            return Ok(Go::On);
+        }
         let asked = self.asks.front().is_some_and(super::Asking::takes_keys);
         if self.picker.is_some() && !asked {
             self.picker_key(key);
@@ -276,6 +281,25 @@ impl Live<'_> {
             }
             Err(error) => self.transcript.problem(&error.to_string()),
         }
+        Ok(())
+    }
+
+    /// Ctrl-Z: the shell has the terminal until it lets the chat go on. What runs goes
+    /// on meanwhile, and is shown then.
+    fn suspend(&mut self) -> Result<(), Error> {
+        self.suspended = true;
+        self.lend(system::suspend)?
+            .map_err(|e| Error::io("leave the terminal to the shell", &e))
+    }
+
+    /// The chat goes on after it was stopped, by itself or by somebody else: then the
+    /// shell may have changed how the terminal works and what it shows.
+    pub(super) fn resume(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.suspended) {
+            self.canvas.begin_anew();
+            self.lend(|| ())?;
+        }
+        self.dirty = true;
         Ok(())
     }
 

@@ -18,6 +18,7 @@ const KEYS: &str = "| key | does |\n|---|---|\n\
     | Esc | interrupts the run |\n\
     | Ctrl-C | drops what is written, else cancels the run; twice leaves |\n\
     | Ctrl-D | leaves |\n\
+    | Ctrl-Z | back to the shell; `fg` goes on |\n\
     | Alt-Enter, Ctrl-J | another line |\n\
     | Ctrl-R, Up, Down | search and walk the history |\n\
     | Ctrl-G | writes in `$EDITOR` |\n\
@@ -161,9 +162,13 @@ impl Live<'_> {
             "compact" => {
                 self.transcript
                     .note("compacting; the history stays as an archive");
+                self.marks.asked();
                 self.call(calls::compact(client, pair, arguments.to_owned()));
             }
-            "new" => self.call(calls::start_fresh(client, pair)),
+            "new" => {
+                self.marks.asked();
+                self.call(calls::start_fresh(client, pair));
+            }
             "switch" => self.switch_command(arguments),
             "diff" | "undo" => self.changes_command(name, arguments),
             "context" => self.context_command(),
@@ -183,8 +188,16 @@ impl Live<'_> {
                 _ => self.next_ask(),
             },
             "history" => {
-                let count = arguments.parse().unwrap_or(HISTORY);
-                self.call(calls::history(client, pair, count));
+                let count = match arguments {
+                    "" => Some(HISTORY),
+                    words => words.parse().ok().filter(|count| *count > 0),
+                };
+                match count {
+                    Some(count) => self.call(calls::history(client, pair, count)),
+                    None => self.transcript.problem(&format!(
+                        "/history takes a number of messages, such as /history {HISTORY}"
+                    )),
+                }
             }
             "export" => self.export(arguments),
             "copy" => self.copy(),

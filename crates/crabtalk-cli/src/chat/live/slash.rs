@@ -58,6 +58,9 @@ pub(super) const SHOWN: usize = 6;
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 2_000;
 
+/// What a path with spaces begins with.
+const QUOTED: &str = "@\"";
+
 /// What may be completed with.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -112,6 +115,10 @@ impl Known {
     /// What the text before the cursor may become: from which byte on, and the
     /// candidates.
     pub(super) fn complete(&self, before: &str, cwd: &Path) -> Option<(usize, Vec<Candidate>)> {
+        if let Some(from) = open_quote(before) {
+            let found = files(&before[from + QUOTED.len()..], cwd);
+            return (!found.is_empty()).then_some((from, found));
+        }
         let from = before.rfind(char::is_whitespace).map_or(0, |at| {
             at + before[at..].chars().next().map_or(1, char::len_utf8)
         });
@@ -157,6 +164,17 @@ impl Known {
     }
 }
 
+/// Where a path begins that is in quotes and has no end yet.
+fn open_quote(before: &str) -> Option<usize> {
+    let from = before.rfind(QUOTED)?;
+    let is_word = before[..from]
+        .chars()
+        .next_back()
+        .is_none_or(char::is_whitespace);
+    let is_open = !before[from + QUOTED.len()..].contains('"');
+    (is_word && is_open).then_some(from)
+}
+
 fn starting(names: &[String], word: &str, mark: &str, about: &str) -> Vec<Candidate> {
     let fits = names.iter().filter(|name| name.starts_with(word));
     fits.map(|name| Candidate {
@@ -181,13 +199,19 @@ fn files(path: &str, cwd: &Path) -> Vec<Candidate> {
             let entry = entry.ok()?;
             let file = entry.file_name().into_string().ok()?;
             let hidden = file.starts_with('.') && !name.starts_with('.');
-            if hidden || !file.starts_with(name) || file.contains(char::is_whitespace) {
+            if hidden || !file.starts_with(name) || file.contains('"') {
                 return None;
             }
+            let path = format!("{folder}{file}");
             // A folder goes on; behind a file comes the next word.
-            let end = if entry.path().is_dir() { "/" } else { " " };
+            let text = match (path.contains(char::is_whitespace), entry.path().is_dir()) {
+                (false, true) => format!("@{path}/"),
+                (false, false) => format!("@{path} "),
+                (true, true) => format!("{QUOTED}{path}/"),
+                (true, false) => format!("{QUOTED}{path}\" "),
+            };
             Some(Candidate {
-                text: format!("@{folder}{file}{end}"),
+                text,
                 about: String::new(),
             })
         })
@@ -255,6 +279,19 @@ mod tests {
         assert_eq!(texts("look at @s"), some(8, &["@src/"]));
         assert_eq!(texts("look at @src/m"), some(8, &["@src/main.rs "]));
         assert_eq!(texts("@"), some(0, &["@crab ", "@reviewer ", "@src/"]));
+        std::fs::create_dir(folder.path().join("my notes")).unwrap();
+        std::fs::write(folder.path().join("my notes/to do.md"), "").unwrap();
+        std::fs::write(folder.path().join("my notes/done.md"), "").unwrap();
+        assert_eq!(texts("see @my"), some(4, &["@\"my notes/"]));
+        assert_eq!(
+            texts("see @\"my notes/"),
+            some(4, &["@\"my notes/done.md\" ", "@\"my notes/to do.md\" "])
+        );
+        assert_eq!(
+            texts("see @\"my notes/to d"),
+            some(4, &["@\"my notes/to do.md\" "])
+        );
+        assert_eq!(texts("see @\"my notes/to do.md\" and"), None);
         assert_eq!(texts("plain words"), None);
         assert_eq!(texts("/agent reviewer"), None);
     }

@@ -367,6 +367,18 @@ impl Transcript {
         self.last = Kind::Person;
     }
 
+    /// Nothing more is told of the run: what it had said stays, and is not gone on with
+    /// by what comes next; how its calls ended nobody knows.
+    pub(super) fn cut_off(&mut self, now: Instant) {
+        self.end_thinking(now);
+        self.end_text();
+        let calls = self.tools.cut_off(self.width);
+        if !calls.is_empty() {
+            self.begin(Kind::Tool);
+            self.above.extend(calls);
+        }
+    }
+
     fn indented(&mut self, line: Line) {
         let line = match line.spans().is_empty() {
             true => line,

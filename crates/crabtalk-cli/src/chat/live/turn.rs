@@ -92,6 +92,7 @@ impl Live<'_> {
         self.steers.clear();
         self.sending.clear();
         self.begun_elsewhere = None;
+        self.marks = super::Marks::default();
         self.killing = false;
         self.learned.agent.clone_from(&pair.agent);
         self.learned.sender.clone_from(&pair.sender);

@@ -23,6 +23,12 @@ pub(crate) fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
+/// Stops this job until its shell lets it go on. Where no shell would, the system
+/// ignores it.
+pub(crate) fn suspend() -> io::Result<()> {
+    Ok(rustix::process::kill_current_process_group(Signal::TSTP)?)
+}
+
 /// Asks a process to end; one that has ended is no error.
 pub(crate) fn terminate(pid: i32) -> io::Result<()> {
     match rustix::process::kill_process(process(pid)?, Signal::TERM) {

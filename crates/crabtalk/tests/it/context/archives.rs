@@ -149,3 +149,17 @@ async fn the_oldest_turn_of_long_archives_is_found_at_once() {
     assert!(!found(&env).await);
     daemon.kill().await;
 }
+
+#[tokio::test]
+async fn words_that_stand_everywhere_are_not_looked_for_and_that_is_said() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    for (words, says) in [
+        (&["the", "a", "of"][..], "stand nearly everywhere"),
+        (&["passport"], "nothing was found"),
+    ] {
+        let said = env.run(&[&["search"], words].concat()).await;
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stderr.contains(says), "{said:?}");
+    }
+}

@@ -188,7 +188,7 @@ fn what_a_run_waits_for_or_fails_of_is_said() {
                 whom: "user".into(),
                 timeout_secs: 86_400,
             }),
-            "\u{b7} the run waits for user to approve a tool call, for 1 d 0 h at most\n",
+            "\u{b7} the run waits for user to approve a tool call, for 1 d at most\n",
         ),
         (
             end(402, "the day's tokens are spent"),
@@ -261,4 +261,34 @@ fn wide_characters_and_emoji_stay_within_forty_columns() {
     for line in &lines {
         assert!(line.width() <= 40, "{}: {:?}", line.width(), line.text());
     }
+}
+
+#[test]
+fn what_a_run_said_that_broke_off_is_not_gone_on_with_by_the_next() {
+    let mut transcript = Transcript::new(60);
+    let chunk = |text: &str| {
+        stream_event::Event::Chunk(StreamChunk {
+            content: text.into(),
+        })
+    };
+    let begun = vec![start("crab"), chunk("half a "), chunk("sentence")];
+    assert_eq!(told(&mut transcript, begun), "", "it may go on");
+    transcript.cut_off(Instant::now());
+    transcript.problem("it broke");
+    let next = [vec![start("crab")], text("crab", "Another answer.")].concat();
+    assert_eq!(
+        told(&mut transcript, next),
+        "  half a sentence\n\n! it broke\n\n  Another answer.\n"
+    );
+    told(
+        &mut transcript,
+        vec![start("crab"), call("bash", "{\"command\": \"ls\"}")],
+    );
+    transcript.cut_off(Instant::now());
+    assert_eq!(
+        told(&mut transcript, vec![]),
+        "\n? bash ls: its end was not heard\n"
+    );
+    let open = transcript.open(10, Instant::now(), "*");
+    assert!(open.is_empty(), "nothing runs any more");
 }

@@ -33,6 +33,9 @@ const MAX_FILE: u64 = 1024 * 1024;
 /// Bytes of answers that are kept for whoever wants to see them whole.
 const MAX_KEPT: usize = 1024 * 1024;
 
+/// What is said of a call whose end was not heard.
+const UNHEARD: &str = ": its end was not heard";
+
 /// A call that runs.
 struct Running {
     call: ToolCallInfo,
@@ -95,6 +98,18 @@ impl Tools {
     pub(super) fn forget(&mut self) {
         self.running.clear();
         self.previews.clear();
+    }
+
+    /// What is left of calls that are told of no more.
+    pub(super) fn cut_off(&mut self, width: usize) -> Vec<Line> {
+        let running = std::mem::take(&mut self.running);
+        self.previews.clear();
+        let line = |running: Running| {
+            let room = (width + MARGIN.len()).saturating_sub(UNHEARD.len());
+            let title = title("?", theme::DIM, &running.call);
+            shorten(&title, room).with(UNHEARD, theme::DIM)
+        };
+        running.into_iter().map(line).collect()
     }
 
     /// A row for each call that runs, with the end of what a command says.
