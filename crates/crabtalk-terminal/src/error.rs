@@ -15,6 +15,12 @@ pub enum Error {
     /// It is too old.
     #[error("agents in terminals need tmux 3.2 or later, and this is {0:?}")]
     OldTmux(String),
+    /// Another team is in it.
+    #[error(
+        "another NEXUS, the one of {0}, has its agents in this tmux server; give this one a server \
+         of its own: `[tmux] socket = \"/some/place\"` in nexus.toml"
+    )]
+    Taken(PathBuf),
     /// It said no.
     #[error("tmux refused `{what}`: {said}")]
     Refused {
@@ -54,7 +60,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let said = error.to_string();
         match error {
-            Error::NoTmux(_) | Error::OldTmux(_) => Self::Missing(said),
+            Error::NoTmux(_) | Error::OldTmux(_) | Error::Taken(_) => Self::Missing(said),
             Error::Timeout { .. } => Self::Timeout(said),
             Error::Refused { .. } | Error::Write { .. } | Error::Kind { .. } => Self::Failed(said),
         }

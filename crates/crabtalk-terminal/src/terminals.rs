@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::server::{Claims, Server, Settings};
 use crate::tmux::Tmux;
 use crate::tmux::control::{self, Windows};
+use std::fs::File;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,15 +19,19 @@ use tokio::task::JoinSet;
 pub struct Terminals {
     pub(crate) server: Server,
     _task: JoinSet<()>,
+    /// Says to other teams that this one works here.
+    _held: Option<File>,
 }
 
 impl Terminals {
     /// Finds or starts the server and its session. Without tmux, or with one that
-    /// is too old, it fails and says so.
+    /// is too old, or where another team works in it, it fails and says so.
     pub async fn open(settings: Settings) -> Result<Self, Error> {
-        let tmux = Tmux::new(settings.socket.clone());
+        let tmux = Tmux::new(settings.socket.clone(), settings.state.clone());
         tmux.check().await?;
+        let held = tmux.hold()?;
         tmux.open_session(&settings.session, settings.size).await?;
+        tmux.claim().await?;
         tmux.set_hooks().await?;
         let (sender, windows) = watch::channel(Arc::new(Windows::default()));
         let mut task = JoinSet::new();
@@ -43,6 +48,7 @@ impl Terminals {
                 claims: Claims::default(),
             },
             _task: task,
+            _held: held,
         })
     }
 

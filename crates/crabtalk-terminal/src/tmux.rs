@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod hooks;
 pub(crate) mod keys;
 pub(crate) mod look;
+pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod windows;
 
@@ -36,11 +37,21 @@ const OLDEST: (u32, u32) = (3, 2);
 pub(crate) struct Tmux {
     /// Where it listens; the user's own server else.
     socket: Option<PathBuf>,
+    /// Where the team keeps what it needs here, which is also who it is.
+    state: PathBuf,
+    /// What its windows are known by.
+    team: String,
 }
 
 impl Tmux {
-    pub(crate) fn new(socket: Option<PathBuf>) -> Self {
-        Self { socket }
+    /// The server of this socket, for the team of this folder.
+    pub(crate) fn new(socket: Option<PathBuf>, state: PathBuf) -> Self {
+        let team = team::mark(&state);
+        Self {
+            socket,
+            state,
+            team,
+        }
     }
 
     /// Checks that there is one, and one that is new enough.

@@ -89,6 +89,7 @@ impl Shared {
         let Some(window) = self.tmux.window_of(&self.spec.name).await? else {
             // The server may have been ended with everything in it.
             if self.tmux.open_session(&self.at, self.size).await? {
+                self.tmux.claim().await?;
                 self.tmux.set_hooks().await?;
             }
             return Ok(self

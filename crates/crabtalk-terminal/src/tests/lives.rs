@@ -259,3 +259,47 @@ async fn adopting_what_does_not_run_is_refused() {
     let look = agent.port.look().await;
     assert!(matches!(look, Err(Failure::NotRunning(_))));
 }
+
+/// The same names in another home are other agents: they are left alone, and two teams
+/// do not hear each other's bells.
+#[tokio::test]
+async fn two_teams_are_not_in_one_server_and_touch_no_agent_of_the_other() {
+    let Some(rig) = Rig::open("two_teams_are_not_in_one_server").await else {
+        return;
+    };
+    let mut ours = rig.ready("A").await;
+    let mut settings = super::rig::settings(rig.folder.path());
+    settings.state = rig.folder.path().join("other");
+    let refused = crate::Terminals::open(settings.clone()).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("another NEXUS") && text.contains("socket"),
+        "{text}"
+    );
+    ours.say("still here").await;
+    ours.ended().await;
+
+    // One that is over is in nobody's way, and its agents go on.
+    let windows = || {
+        let list = [
+            "list-panes",
+            "-a",
+            "-F",
+            "#{@nexus_agent} #{pane_dead} #{pane_pid}",
+        ];
+        let said = rig.tmux(&list);
+        let mut of_a: Vec<String> = said.lines().map(str::to_owned).collect();
+        of_a.retain(|line| line.starts_with("A 0 "));
+        of_a
+    };
+    let before = windows();
+    assert_eq!(before.len(), 1, "{before:?}");
+    drop(ours);
+    std::fs::remove_file(rig.folder.path().join("state/tmux.lock")).unwrap();
+    let others = crate::Terminals::open(settings).await.unwrap();
+    let mut other = super::rig::Agent::new(&others, &rig.folder.path().join("theirs"), "A", "");
+    other.launch(Launch::Fresh).await;
+    let after = windows();
+    assert_eq!(after.len(), 2, "{after:?}");
+    assert!(after.contains(&before[0]), "{before:?} {after:?}");
+}

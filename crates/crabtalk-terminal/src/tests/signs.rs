@@ -248,7 +248,7 @@ async fn two_signals_that_nobody_waits_for_wake_all_the_same() {
     for _ in 0..2 {
         tmux(&other, &["source-file", file.to_str().unwrap()]);
     }
-    let mut client = crate::tmux::Tmux::new(Some(other.join("tmux"))).client();
+    let mut client = crate::tmux::Tmux::new(Some(other.join("tmux")), other.clone()).client();
     let wait = client.args(["wait-for", "nexus-77"]).status();
     let woken = tokio::time::timeout(Duration::from_secs(120), wait).await;
     tmux(&other, &["kill-server"]);

@@ -29,10 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// What is asked about every pane of an agent.
 pub(crate) const PANES: &str = "#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|\
     #{pane_dead_status}|#{pane_dead_signal}|#{@nexus_bell}|#{@nexus_silence}|#{@nexus_agent}|\
-    #{@nexus_life}|#{@nexus_session}";
+    #{@nexus_life}|#{@nexus_team}|#{@nexus_session}";
 
 /// The fields of [`PANES`].
-const PANE_FIELDS: usize = 11;
+const PANE_FIELDS: usize = 12;
 
 /// A window with an agent in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,6 +103,7 @@ struct Client {
     stdout: BufReader<ChildStdout>,
     asked: VecDeque<Asked>,
     next: Windows,
+    team: String,
 }
 
 impl Client {
@@ -116,6 +117,7 @@ impl Client {
             .stderr(Stdio::null());
         let mut child = command.spawn().ok()?;
         Some(Self {
+            team: tmux.team().to_owned(),
             stdin: child.stdin.take()?,
             stdout: BufReader::new(child.stdout.take()?),
             _child: child,
@@ -203,7 +205,7 @@ impl Client {
         match asked {
             Asked::Nothing => false,
             Asked::Panes => {
-                self.next.windows = windows(lines.iter().map(String::as_str));
+                self.next.windows = windows(lines.iter().map(String::as_str), &self.team);
                 false
             }
             Asked::Viewers => {
@@ -226,8 +228,8 @@ impl Client {
 
 /// Windows of lines of [`PANES`]: of a window that somebody split the first
 /// pane, which is the agent's.
-pub(crate) fn windows<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Window> {
-    let mut all: Vec<Window> = lines.filter_map(window).collect();
+pub(crate) fn windows<'a>(lines: impl Iterator<Item = &'a str>, team: &str) -> Vec<Window> {
+    let mut all: Vec<Window> = lines.filter_map(|line| window(line, team)).collect();
     all.sort_by_key(|w| w.pane.trim_start_matches('%').parse().unwrap_or(u64::MAX));
     let mut found: Vec<Window> = Vec::new();
     for window in all {
@@ -238,7 +240,9 @@ pub(crate) fn windows<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Window> {
     found
 }
 
-fn window(line: &str) -> Option<Window> {
+/// A window of this team. One that names none is of a NEXUS of before teams were told
+/// apart.
+fn window(line: &str, own: &str) -> Option<Window> {
     let fields: Vec<&str> = line.splitn(PANE_FIELDS, '|').collect();
     let &[
         window,
@@ -251,11 +255,15 @@ fn window(line: &str) -> Option<Window> {
         silences,
         agent,
         life,
+        team,
         session,
     ] = fields.as_slice()
     else {
         return None;
     };
+    if !team.is_empty() && team != own {
+        return None;
+    }
     Some(Window {
         window: window.to_owned(),
         pane: pane.to_owned(),
@@ -301,12 +309,14 @@ mod tests {
     #[test]
     fn a_split_window_is_still_one_agents() {
         let lines = [
-            "@2|%9|77|0|||||FE|life|s",
-            "@2|%3|55|1|3||2|1|FE|life|a|b",
-            "@1|%1|44|1||9|||DB||",
+            "@2|%9|77|0|||||FE|life|us|s",
+            "@2|%3|55|1|3||2|1|FE|life|us|a|b",
+            "@4|%2|66|0|||||FE|life|them|s",
+            // Of before teams were told apart.
+            "@1|%1|44|1||9|||DB|||",
             "nonsense",
         ];
-        let found = windows(lines.into_iter());
+        let found = windows(lines.into_iter(), "us");
         assert_eq!(found.len(), 2);
         let front = found.iter().find(|window| window.agent == "FE").unwrap();
         assert_eq!((front.pane.as_str(), front.pid), ("%3", 55));

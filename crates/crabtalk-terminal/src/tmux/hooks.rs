@@ -6,6 +6,7 @@
 //! would hide the user's own.
 
 use super::Tmux;
+use super::team::OWNER;
 use crate::error::Error;
 
 /// Where ours stand in the lists of hooks.
@@ -57,7 +58,9 @@ impl Tmux {
 
     /// Takes all of them away again.
     pub(crate) async fn unset_hooks(&self) -> Result<(), Error> {
-        self.run(&["set-option", "-gu", WOKEN]).await?;
+        for option in [WOKEN, OWNER] {
+            self.run(&["set-option", "-gu", option]).await?;
+        }
         for (hook, _) in HOOKS {
             self.run(&["set-hook", "-gu", &format!("{hook}[{INDEX}]")])
                 .await?;

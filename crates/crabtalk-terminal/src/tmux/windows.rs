@@ -84,7 +84,7 @@ impl Tmux {
         let arguments = ["list-panes", "-a", "-f", "#{@nexus_agent}", "-F", PANES];
         match self.run(&arguments).await {
             Ok(said) => {
-                let all = windows(said.lines());
+                let all = windows(said.lines(), self.team());
                 Ok(all.into_iter().find(|window| window.agent == agent))
             }
             Err(Error::Refused { .. }) => Ok(None),
@@ -122,6 +122,7 @@ impl Tmux {
             ("allow-rename", "off"),
             ("@nexus_bell", "0"),
             ("@nexus_silence", "0"),
+            ("@nexus_team", self.team()),
             ("@nexus_agent", agent),
         ] {
             self.run(&["set-option", "-w", "-t", &window, option, value])
