@@ -6,6 +6,11 @@ use crabtalk_config::Home;
 use crabtalk_runtime::{Error, RunRequest, Runtime, Subscription};
 use crabtalk_tools::FileWork;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Until a run is tried again that found no room on the disk: a person needs longer to
+/// make some.
+pub(crate) const DISK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What it takes.
 pub(crate) struct Starter {

@@ -178,8 +178,9 @@ impl Guardian {
         theirs.send(&control)?;
         drop(theirs);
         control.set_nonblocking(true)?;
-        let mut started = tokio::process::Command::new(&self.command.program);
+        let mut started = tokio::process::Command::new(self.command.program());
         started
+            .arg0(&self.command.program)
             .args(&self.command.args)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))

@@ -44,8 +44,8 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let children = Children::adopt().context("cannot watch over processes")?;
-    let program = std::env::current_exe().context("cannot tell where this program lies")?;
-    let guardian = Guardian::new(GuardianCommand::new(program), children);
+    let program = GuardianCommand::own().context("cannot tell where this program lies")?;
+    let guardian = Guardian::new(program, children);
     let mut pause = FIRST_PAUSE;
     while !stop.is_cancelled() {
         let begun = Instant::now();

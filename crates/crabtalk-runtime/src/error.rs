@@ -94,6 +94,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether nothing is wrong with what was asked, and room on the disk would do
+    /// (STORE-5).
+    pub fn is_full_disk(&self) -> bool {
+        let Self::Storage(storage::Error::Unwritable { source, .. }) = self else {
+            return false;
+        };
+        // A file that may not be written stays as it is until somebody looks at it.
+        source.kind() != std::io::ErrorKind::PermissionDenied
+    }
+
     /// The wire's code (WIRE-3).
     pub fn code(&self) -> u32 {
         match self {

@@ -137,11 +137,19 @@ fn carry_out(context: &mut Context, plan: &Plan) -> Result<(), Error> {
 async fn status(context: &mut Context) -> Result<(), Error> {
     let mut connection = match context.known_client().connect().await {
         Ok(connection) => connection,
-        Err(client::Error::NoDaemon(_)) => {
-            return Err(Error::NoDaemon(format!(
-                "no daemon runs for {}; `crabtalk daemon start` starts one",
-                context.home.root().display()
-            )));
+        Err(client::Error::NoDaemon(why)) => {
+            // One that holds the home and cannot be talked to is there all the same.
+            let said = match daemon_pid(context).await {
+                Some(pid) => format!(
+                    "a daemon runs (pid {pid}), and cannot be talked to: {why}; see `crabtalk daemon \
+                     logs`"
+                ),
+                None => format!(
+                    "no daemon runs for {}; `crabtalk daemon start` starts one",
+                    context.home.root().display()
+                ),
+            };
+            return Err(Error::NoDaemon(said));
         }
         Err(error) => return Err(error.into()),
     };

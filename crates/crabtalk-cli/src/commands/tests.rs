@@ -212,6 +212,28 @@ async fn without_a_daemon_the_exit_code_says_so() {
     assert_eq!(at.err.text(), "crabtalk: no daemon runs\n");
 }
 
+/// Whoever starts another one because of that would be told that one runs.
+#[tokio::test]
+async fn a_daemon_that_hangs_is_not_called_none() {
+    let mut fake = Fake::start().await;
+    fake.stop().await;
+    let mut at = fake.at("daemon status");
+    let socket = at.context.home.socket();
+    let _ = std::fs::remove_file(&socket);
+    let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    // It has nothing to wait for but the limit.
+    tokio::time::pause();
+    let Err(Error::NoDaemon(said)) = at.run().await else {
+        panic!("nobody answers");
+    };
+    let own = format!("pid {}", std::process::id());
+    assert!(
+        said.contains(&own) && said.contains("does not answer"),
+        "{said}"
+    );
+    assert!(!said.contains("no daemon runs"), "{said}");
+}
+
 #[tokio::test]
 async fn logs_end_with_the_last_lines() {
     let fake = Fake::start().await;

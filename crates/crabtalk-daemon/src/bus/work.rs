@@ -2,7 +2,7 @@
 
 use super::Bus;
 use crate::notify::Notice;
-use crate::starter::Starter;
+use crate::starter::{DISK_AGAIN, Starter};
 use crate::tables::TableFile;
 use crabtalk_bus::{Event, Subscription};
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Runs of events that go on at a time. A storm of them waits in the journal, and
 /// leaves the models and the machine to people.
 const AT_ONCE: usize = 16;
+
+/// An event for a subscription, and how often it could not begin.
+type Wanted = (Arc<Event>, u64, u32);
 
 /// An event that is being fired.
 struct Open {
@@ -32,12 +35,15 @@ struct Fired {
     claim: Option<u64>,
     /// The daemon stops: the run is tried after the next start.
     again: bool,
+    /// The disk took nothing: the run is tried in a while.
+    waits: Option<Wanted>,
 }
 
 /// Fires what is published, for as long as the daemon serves.
 pub(crate) async fn work(bus: Bus, starter: Starter) -> anyhow::Result<()> {
     bus.begin().await?;
-    let mut waiting: VecDeque<(Arc<Event>, u64)> = VecDeque::new();
+    let mut waiting: VecDeque<Wanted> = VecDeque::new();
+    let mut resting: FuturesUnordered<BoxFuture<'_, Wanted>> = FuturesUnordered::new();
     let mut open: HashMap<u64, Open> = HashMap::new();
     // Subscriptions that a run is using up.
     let mut claimed: HashSet<u64> = HashSet::new();
@@ -49,23 +55,31 @@ pub(crate) async fn work(bus: Bus, starter: Starter) -> anyhow::Result<()> {
                 let left = event.fires.len();
                 open.insert(event.id, Open { left, again: false });
                 let fires = event.fires.iter();
-                waiting.extend(fires.map(|id| (Arc::clone(&event), *id)));
+                waiting.extend(fires.map(|id| (Arc::clone(&event), *id, 0)));
             }
         }
         while firing.len() < AT_ONCE
-            && let Some((event, id)) = waiting.pop_front()
+            && let Some((event, id, tries)) = waiting.pop_front()
         {
             // One that is gone, or being used up, fires nothing more.
             let known = bus.0.known();
             let subscription = known.iter().find(|one| one.id == id).cloned();
             let free = subscription.filter(|one| !one.once || claimed.insert(id));
-            firing.push(Box::pin(fire(&bus, &starter, event, free)));
+            firing.push(Box::pin(fire(&bus, &starter, event, free, tries)));
         }
         tokio::select! {
             () = bus.0.wake.notified() => published = true,
+            Some(wanted) = resting.next(), if !resting.is_empty() => waiting.push_back(wanted),
             Some(fired) = firing.next(), if !firing.is_empty() => {
                 if let Some(claim) = fired.claim {
                     claimed.remove(&claim);
+                }
+                if let Some(wanted) = fired.waits {
+                    resting.push(Box::pin(async move {
+                        tokio::time::sleep(DISK_AGAIN).await;
+                        wanted
+                    }));
+                    continue;
                 }
                 let Some(event) = open.get_mut(&fired.event) else { continue };
                 event.left -= 1;
@@ -87,8 +101,9 @@ async fn fire(
     starter: &Starter,
     event: Arc<Event>,
     subscription: Option<Subscription>,
+    tries: u32,
 ) -> Fired {
-    let (mut again, mut claim) = (false, None);
+    let (mut again, mut claim, mut waits) = (false, None, None);
     if let Some(subscription) = subscription {
         let id = subscription.id;
         claim = subscription.once.then_some(id);
@@ -99,7 +114,14 @@ async fn fire(
             Ok(error) => (true, error.clone()),
             Err(error) => (true, error.to_string()),
         };
-        if failed && !again {
+        let full_disk = matches!(&ran, Err(error) if error.is_full_disk());
+        if full_disk {
+            waits = Some((Arc::clone(&event), id, tries.saturating_add(1)));
+            if tries == 0 {
+                let source = &event.source;
+                tracing::warn!(source, error = last, "a run of an event waits for the disk");
+            }
+        } else if failed && !again {
             tracing::warn!(
                 subscription = id,
                 source = event.source,
@@ -110,7 +132,7 @@ async fn fire(
             starter.notifier.tell(failure(&event, &subscription, &last));
         }
         bus.0.count(id, |count| {
-            count.failed += u64::from(failed && !again);
+            count.failed += u64::from(failed && !again && !full_disk);
             count.last = last;
         });
     }
@@ -118,6 +140,7 @@ async fn fire(
         event: event.id,
         claim,
         again,
+        waits,
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::{Cron, request_id, unstarted};
 use crate::notify::{Notice, Notifier};
-use crate::starter::Starter;
+use crate::starter::{DISK_AGAIN, Starter};
 use crate::tables::TableFile;
 use crabtalk_cron::{Asks, Ended, Fire, Fired, Notify, Outcome, Tick, Usage};
 use crabtalk_domain::{BoxFuture, ConversationKey, Origin, RunOutcome};
 use crabtalk_runtime::gate::Standing;
-use crabtalk_runtime::{RunAnswer, RunRequest};
+use crabtalk_runtime::{Error, RunAnswer, RunRequest};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
@@ -54,7 +54,7 @@ pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
             cron.0
                 .running()
                 .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
-            tasks.push(Box::pin(run(&starter, fire)));
+            tasks.push(Box::pin(run(&cron, &starter, fire)));
         }
         let nap = async {
             match tick.wake {
@@ -151,6 +151,15 @@ impl Cron {
         });
         left.await
             .map_err(|status| anyhow::Error::msg(status.message))
+    }
+
+    /// Whether an entry is still to run.
+    async fn wants(&self, id: u64) -> bool {
+        let wants = self.0.with(move |_, state| {
+            let known = state.opened().engine.entry(id);
+            Ok(known.is_some_and(|(_, account, _)| !account.paused))
+        });
+        wants.await.unwrap_or(false)
     }
 
     async fn correct(&self, ended: Ended) {
@@ -278,11 +287,26 @@ fn tell(notifier: &Notifier, fire: &Fire, ended: &Ended, text: String, paused: b
 }
 
 /// One run, from its line in the books to its end.
-async fn run(starter: &Starter, fire: Fire) -> Over {
+async fn run(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     let began = Instant::now();
-    let answered = match request(starter, &fire).await {
-        Ok(request) => start(starter, request).await,
-        Err(error) => Err((400, error)),
+    let mut has_waited = false;
+    let answered = loop {
+        let request = match request(starter, &fire).await {
+            Ok(request) => request,
+            Err(error) => break Err((400, error)),
+        };
+        match start(starter, request).await {
+            Ok(answer) => break Ok(answer),
+            // It begins when there is room, unless somebody took the entry away.
+            Err(error) if error.is_full_disk() && cron.wants(fire.entry.id).await => {
+                if !std::mem::replace(&mut has_waited, true) {
+                    let cron = fire.entry.id;
+                    tracing::warn!(cron, %error, "a run of a cron entry waits for the disk");
+                }
+                tokio::time::sleep(DISK_AGAIN).await;
+            }
+            Err(error) => break Err((error.code(), error.to_string())),
+        }
     };
     let (ended, text) = match answered {
         Ok(answer) => (ended(&fire, &answer, began.elapsed()), answer.text),
@@ -291,12 +315,9 @@ async fn run(starter: &Starter, fire: Fire) -> Over {
     Over::Run { fire, ended, text }
 }
 
-async fn start(starter: &Starter, request: RunRequest) -> Result<RunAnswer, (u32, String)> {
-    let run = starter.start(request).await;
-    let run = run.map_err(|error| (error.code(), error.to_string()))?;
-    run.answer()
-        .await
-        .map_err(|error| (error.code(), error.to_string()))
+async fn start(starter: &Starter, request: RunRequest) -> Result<RunAnswer, Arc<Error>> {
+    let run = starter.start(request).await.map_err(Arc::new)?;
+    run.answer().await
 }
 
 /// What is asked of the runtime. The folder is looked at now, as is everything

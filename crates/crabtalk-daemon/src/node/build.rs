@@ -143,7 +143,7 @@ impl Ground {
     }
 
     fn guardian(&self) -> anyhow::Result<Guardian> {
-        let command = GuardianCommand::new(std::env::current_exe()?);
+        let command = GuardianCommand::own()?;
         Ok(Guardian::new(command, self.children.clone()))
     }
 
@@ -173,7 +173,7 @@ impl Ground {
     }
 
     fn os_tools(&self) -> anyhow::Result<OsTools> {
-        let guardian = GuardianCommand::new(std::env::current_exe()?);
+        let guardian = GuardianCommand::own()?;
         let outputs = self.home.state_dir().join("outputs");
         let environment = child_environment(std::env::vars_os());
         let mut config = OsToolsConfig::new(guardian, self.home.root(), outputs, environment);

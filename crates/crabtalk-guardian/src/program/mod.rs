@@ -30,7 +30,8 @@ pub use frame::{MAX_COMMAND_BYTES, Run};
 pub(crate) use frame::{Report, Start, encode};
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// First argument of a guardian's command line: what [`enter`] looks for, and how a guardian is recognised among a peer's
@@ -48,7 +49,12 @@ pub struct GuardianCommand {
     pub program: PathBuf,
     /// Its arguments, [`GUARDIAN_ARGUMENT`] first.
     pub args: Vec<OsString>,
+    /// Whether it is this program.
+    is_own: bool,
 }
+
+/// What the kernel calls the program that runs, where it does.
+const RUNNING: &str = "/proc/self/exe";
 
 impl GuardianCommand {
     /// A program that understands [`GUARDIAN_ARGUMENT`].
@@ -56,6 +62,30 @@ impl GuardianCommand {
         Self {
             program: program.into(),
             args: vec![GUARDIAN_ARGUMENT.into()],
+            is_own: false,
+        }
+    }
+
+    /// This program.
+    ///
+    /// # Errors
+    /// The system does not say where it lies.
+    pub fn own() -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        Ok(Self {
+            is_own: true,
+            ..Self::new(program)
+        })
+    }
+
+    /// What to execute. Where this program was replaced or removed meanwhile it is the
+    /// one that runs: another version may not understand what it is told.
+    pub(crate) fn program(&self) -> &Path {
+        let running = Path::new(RUNNING);
+        let is = |path| rustix::fs::stat(path).map(|found| (found.st_dev, found.st_ino));
+        match is(running) {
+            Ok(ours) if self.is_own && is(&self.program) != Ok(ours) => running,
+            _ => &self.program,
         }
     }
 }

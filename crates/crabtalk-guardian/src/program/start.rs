@@ -174,7 +174,7 @@ impl Boxed<'_> {
     }
 
     fn bubblewrapped(self, program: &Path, run: Run) -> Result<(i32, Option<UnixStream>), String> {
-        let own = std::env::current_exe().map_err(failed)?;
+        let own = own_program(self.scratch).map_err(failed)?;
         let file = match &run {
             Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
                 Some(command_file(text, self.scratch)?)
@@ -241,6 +241,18 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
         .spawn()
         .map_err(failed)?;
     Ok((child, ours))
+}
+
+/// Where this program can be bound from: its place, or a copy where it was replaced or
+/// removed meanwhile.
+fn own_program(scratch: &Scratch) -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    if own.exists() {
+        return Ok(own);
+    }
+    let copy = scratch.path().join("program");
+    std::fs::copy("/proc/self/exe", &copy)?;
+    Ok(copy)
 }
 
 /// Why nothing was started.

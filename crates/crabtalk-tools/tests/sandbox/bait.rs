@@ -34,10 +34,9 @@ pub(crate) fn behind(script: &str, guardian: &GuardianCommand) -> GuardianComman
     );
     let mut args: Vec<OsString> = vec!["-c".into(), script.into()];
     args.extend(guardian.args.iter().cloned());
-    GuardianCommand {
-        program: "/bin/sh".into(),
-        args,
-    }
+    let mut command = GuardianCommand::new("/bin/sh");
+    command.args = args;
+    command
 }
 
 /// A machine to play.

@@ -5,7 +5,10 @@ use crate::rig::{
     Daemon, ModelServer, TestEnv, can_trace, chunks, end_of, entries, eventually, has_tools, skip,
     stream_to_end, within,
 };
-use crabtalk_proto::{Client, Ping, RemoveConversationMsg, StreamMsg, stream_event};
+use crabtalk_proto::{
+    Client, CreateCronMsg, ListCronRunsMsg, ListSubscriptionsMsg, Ping, PublishEventMsg,
+    RemoveConversationMsg, RunCronMsg, StreamMsg, SubscribeEventMsg, stream_event,
+};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
@@ -111,6 +114,103 @@ async fn a_full_disk_is_an_error_and_room_ends_it() {
     daemon.kill().await;
     let _daemon = env.daemon().await;
     assert_eq!(entries(&env, "crab", "user").await, now);
+}
+
+/// What was acknowledged is not dropped because the disk was full when its time came.
+#[tokio::test]
+async fn an_event_whose_run_finds_no_room_waits_for_it() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let subscribed = connection.subscribe_event(SubscribeEventMsg {
+        source: "x".into(),
+        target_agent: "crab".into(),
+        once: false,
+    });
+    let id = subscribed.await.unwrap().id;
+    let publish = async |payload: &str| {
+        let (source, payload) = ("x".into(), payload.into());
+        let event = PublishEventMsg { source, payload };
+        env.connect().await.publish_event(event).await.unwrap();
+    };
+    let subscription = async || {
+        let mut connection = env.connect().await;
+        let listed = connection.list_subscriptions(ListSubscriptionsMsg {}).await;
+        let listed = listed.unwrap().subscriptions;
+        listed.into_iter().find(|one| one.id == id).unwrap()
+    };
+    // The log is longer than the journal of events, which has room for one more.
+    publish(&"long ".repeat(2000)).await;
+    let over = async || (subscription().await.last_outcome == "ok").then_some(());
+    eventually("the first run's end", over).await;
+    let log = env.logs().pop().unwrap();
+    let size = std::fs::metadata(&log).unwrap().len();
+    limit_files(&daemon, Some(size));
+    publish("after").await;
+    let told = async || {
+        let last = subscription().await.last_outcome;
+        last.contains(".jsonl").then_some(())
+    };
+    eventually("the disk's refusal", told).await;
+    assert_eq!(subscription().await.failed, 0);
+
+    // The next daemon goes on with it as well.
+    daemon.kill().await;
+    let daemon = env.daemon().await;
+    let said = async || {
+        let entries = entries(&env, "crab", "event:x").await;
+        let said = entries.iter().filter(|entry| entry.content == "after");
+        (said.count() == 1).then_some(())
+    };
+    eventually("the run", said).await;
+
+    // And the same one, once there is room.
+    let size = std::fs::metadata(&log).unwrap().len();
+    limit_files(&daemon, Some(size));
+    publish("at last").await;
+    eventually("the disk's refusal", told).await;
+    limit_files(&daemon, None);
+    let said = async || {
+        let entries = entries(&env, "crab", "event:x").await;
+        let said = entries.iter().filter(|entry| entry.content == "at last");
+        (said.count() == 1).then_some(())
+    };
+    eventually("the run", said).await;
+}
+
+/// A full disk is no fault of what is scheduled: it neither fails nor is paused for it.
+#[tokio::test]
+async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    let mut connection = env.connect().await;
+    let created = connection.create_cron(CreateCronMsg {
+        schedule: "0 0 1 1 *".into(),
+        content: Some("long ".repeat(1000)),
+        ..CreateCronMsg::default()
+    });
+    let id = created.await.unwrap().id;
+    let last = async || {
+        let (id, limit) = (Some(id), 1);
+        let request = ListCronRunsMsg { id, limit };
+        let runs = env.connect().await.list_cron_runs(request).await;
+        runs.unwrap().runs.remove(0)
+    };
+    let ends_well = async || (last().await.outcome == "ok").then_some(());
+    connection.run_cron(RunCronMsg { id }).await.unwrap();
+    eventually("the first run's end", ends_well).await;
+    let log = env.logs().pop().unwrap();
+    let before = entries(&env, "crab", "cron").await.len();
+    let size = std::fs::metadata(&log).unwrap().len();
+    limit_files(&daemon, Some(size));
+    let begun = connection.run_cron(RunCronMsg { id }).await.unwrap();
+    let waits = async || daemon.stderr().contains("waits for the disk").then_some(());
+    eventually("the disk's refusal", waits).await;
+    assert_eq!(last().await.outcome, "running");
+    limit_files(&daemon, None);
+    eventually("the run's end", ends_well).await;
+    assert_eq!(last().await.due, begun.due);
+    assert_eq!(entries(&env, "crab", "cron").await.len(), before + 2);
 }
 
 /// Steps of a shell with mounts of its own: what a disk is like is nobody

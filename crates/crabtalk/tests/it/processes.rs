@@ -240,3 +240,27 @@ async fn commands_do_not_see_the_daemons_keys() {
     assert!(text.contains("PATH is /"), "{text}");
     assert!(!text.contains("planted"), "{text}");
 }
+
+/// An upgrade puts another program in its place, whose guardian may be told what it does
+/// not understand; some take the old one away.
+#[tokio::test]
+async fn a_daemon_whose_program_is_replaced_or_removed_runs_commands_as_before() {
+    let env = permissive();
+    let program = env.root().join("crabtalk");
+    if fs::hard_link(CRABTALK, &program).is_err() {
+        fs::copy(CRABTALK, &program).unwrap();
+    }
+    let _daemon = env.daemon_of(&program).await;
+    let said = async |word: &str| {
+        let events = stream_to_end(&env, bash(&env, &format!("echo it is {word}"))).await;
+        chunks(&events)
+    };
+    assert!(said("there").await.contains("\nit is there"));
+    env.write("other", "no program at all");
+    fs::rename(env.user_home.join("other"), &program).unwrap();
+    let after = said("replaced").await;
+    assert!(after.contains("\nit is replaced"), "{after}");
+    fs::remove_file(&program).unwrap();
+    let after = said("removed").await;
+    assert!(after.contains("\nit is removed"), "{after}");
+}

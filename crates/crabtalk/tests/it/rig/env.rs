@@ -191,6 +191,11 @@ impl TestEnv {
         self.daemon_by(Command::new(command::CRABTALK)).await
     }
 
+    /// Starts the program of this place as the daemon.
+    pub(crate) async fn daemon_of(&self, program: &Path) -> Daemon {
+        self.daemon_by(Command::new(program)).await
+    }
+
     /// Starts a daemon that may write core files, and may no more than a user
     /// does.
     pub(crate) async fn daemon_of_a_user(&self) -> Daemon {
