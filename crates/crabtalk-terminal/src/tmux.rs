@@ -13,7 +13,7 @@ pub(crate) mod text;
 pub(crate) mod windows;
 
 use crate::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -43,10 +43,18 @@ pub(crate) struct Tmux {
     team: String,
 }
 
+/// What a team's windows are known by: its folder, in letters that stand in no format
+/// and no list of tmux's for anything else (FNV-1a).
+fn mark(state: &Path) -> String {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let bytes = state.as_os_str().as_encoded_bytes();
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
 impl Tmux {
     /// The server of this socket, for the team of this folder.
     pub(crate) fn new(socket: Option<PathBuf>, state: PathBuf) -> Self {
-        let team = team::mark(&state);
+        let team = mark(&state);
         Self {
             socket,
             state,

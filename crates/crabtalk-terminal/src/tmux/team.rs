@@ -16,14 +16,6 @@ pub(crate) const OWNER: &str = "@nexus_owner";
 /// Held by it, in its folder.
 const LOCK: &str = "tmux.lock";
 
-/// What a team's windows are known by: its folder, in letters that stand in no format
-/// and no list of tmux's for anything else (FNV-1a).
-pub(crate) fn mark(state: &Path) -> String {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let bytes = state.as_os_str().as_encoded_bytes();
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
-}
-
 impl Tmux {
     pub(crate) fn team(&self) -> &str {
         &self.team
