@@ -173,6 +173,9 @@ fn pace() -> Pace {
     if let Some(beat) = other("CRABTALK_MCP_PING_MS") {
         (pace.ping, pace.answer, pace.hanging) = (beat, beat, beat);
     }
+    if let Some(start) = other("CRABTALK_MCP_START_MS") {
+        pace.start = start;
+    }
     if let Some(apart) = other("CRABTALK_MCP_CHANGES_MS") {
         pace.changes = apart;
     }

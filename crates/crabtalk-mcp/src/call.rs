@@ -34,6 +34,9 @@ const MAX_MESSAGE: usize = 200;
 /// How long telling a server of a cancellation may take.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long it may take until it is known why a connection has ended.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
+
 /// Questions that a person is asked in one call; the others are declined.
 const MAX_QUESTIONS: usize = 16;
 
@@ -158,8 +161,10 @@ pub(crate) async fn call(
             // What was heard before is told before.
             answer = &mut handle.rx => {
                 cancel.id = None;
-                let answer = answer.map_err(|_| gone(link))?;
-                return result(answer.map_err(|e| failed(&e, link))?);
+                return match answer {
+                    Err(_) | Ok(Err(ServiceError::TransportClosed)) => Err(closed(link).await),
+                    Ok(answer) => result(answer.map_err(|e| failed(&e, link))?),
+                };
             }
             () = link.gone.cancelled() => {
                 cancel.id = None;
@@ -180,11 +185,21 @@ fn late(settings: &Settings) -> String {
 
 /// Why a connection has ended under a call.
 fn gone(link: &Link) -> String {
-    let refused = link.tokens.as_ref().filter(|tokens| tokens.is_refused());
-    refused.map_or_else(|| GONE.to_owned(), |tokens| tokens.wanted())
+    if let Some(tokens) = link.tokens.as_ref().filter(|tokens| tokens.is_refused()) {
+        return tokens.wanted();
+    }
+    let why = link.over.get().map(|why| format!(" ({why})"));
+    let why = why.unwrap_or_default();
+    format!("the server ended before it answered{why}; nobody knows how far the call got")
 }
 
-const GONE: &str = "the server ended before it answered; nobody knows how far the call got";
+/// The library's end of a connection comes before what is known of it.
+async fn closed(link: &Link) -> String {
+    // Whoever owns the connection notices at once, but for a program that closed its
+    // pipes and goes on.
+    let _ = timeout(TOLD_WITHIN, link.gone.cancelled()).await;
+    gone(link)
+}
 
 /// Asks, for as long as there is somebody to answer to.
 async fn answered(

@@ -25,6 +25,7 @@ mod names;
 mod oauth;
 mod output;
 mod owner;
+mod pipes;
 mod program;
 mod provider;
 mod seen;
@@ -33,6 +34,7 @@ mod servers;
 mod settings;
 mod streamable;
 mod test;
+mod words;
 
 pub use http::{Http, HttpError, HttpRequest, HttpResponse};
 pub use names::{MAX_SERVER_NAME, check_server_name};

@@ -8,9 +8,11 @@ use crate::handler::{Calls, Handler, HttpTransport};
 use crate::http::Http;
 use crate::loopback::Loopback;
 use crate::oauth::{Logins, Tokens};
-use crate::program::{self, Complaints, Programs};
+use crate::pipes::Pipes;
+use crate::program::{self, Programs};
 use crate::settings::{Settings, Transport};
 use crate::streamable::{MAX_EVENT, Streamable};
+use crate::words::{CLOSED, NotOpened, Words, ended, handshake, refused, seconds};
 use crabtalk_domain::BoxFuture;
 use crabtalk_guardian::{Child, ExitStatus};
 use http::{HeaderName, HeaderValue};
@@ -18,18 +20,14 @@ use rmcp::service::{
     ClientInitializeError, Peer, RoleClient, RunningService, RunningServiceCancellationToken,
     serve_client_with_ct,
 };
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-
-/// Longest message of a program, as over HTTP.
-const MAX_LINE: usize = MAX_EVENT;
 
 /// How long a connection may take to say goodbye.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
@@ -59,28 +57,15 @@ pub(crate) struct Link {
     pub(crate) turns: Semaphore,
     /// Cancelled when the connection is no more.
     pub(crate) gone: CancellationToken,
+    /// Why it is no more, if it ended by itself.
+    pub(crate) over: OnceLock<String>,
     /// Name and version.
     pub(crate) server: String,
     pub(crate) protocol: String,
+    /// It says that it has tools.
+    pub(crate) has_tools: bool,
     /// Where somebody may have logged in.
     pub(crate) tokens: Option<Arc<Tokens>>,
-}
-
-/// Why there is no connection.
-#[derive(Debug)]
-pub(crate) struct NotOpened {
-    pub(crate) why: String,
-    /// A person has to log in first.
-    pub(crate) wants_login: bool,
-}
-
-impl From<String> for NotOpened {
-    fn from(why: String) -> Self {
-        Self {
-            why,
-            wants_login: false,
-        }
-    }
 }
 
 /// What the owner of a connection holds.
@@ -94,7 +79,7 @@ pub(crate) struct Connection {
     child: Option<Child>,
     /// Cancelled when the program takes nothing from its pipe.
     stuck: CancellationToken,
-    pub(crate) complaints: Complaints,
+    pub(crate) words: Words,
     /// The list of tools changed.
     pub(crate) changed: Arc<Notify>,
     /// Something hints at the server's end.
@@ -157,7 +142,7 @@ impl Means {
 struct Attempt {
     /// The program, where there is one.
     child: Option<Child>,
-    complaints: Complaints,
+    words: Words,
     tokens: Option<Arc<Tokens>>,
     doubt: Arc<Notify>,
     stuck: CancellationToken,
@@ -217,44 +202,71 @@ impl Attempt {
             name, transport, ..
         } = settings;
         let started = program::start(&means.programs, name, transport, &means.tasks)?;
-        self.complaints = started.complaints;
-        let pipes = AsyncRwTransport::new_client(started.reads, started.writes)
-            .with_max_line_length(MAX_LINE);
+        self.words.complaints = started.complaints;
+        let (babble, given_up) = self.words.beside();
+        let pipes = Pipes::new(started.reads, started.writes, babble, given_up);
         let stuck = Stuck {
             after: settings.timeout,
             tell: self.stuck.clone(),
         };
         let pipes = Bounded::pipes(pipes, stuck);
         let child = self.child.insert(started.child);
-        tokio::select! {
-            served = serve_client_with_ct(handler, pipes, stop) => Ok(served),
-            end = child.wait() => Err(ended(&end, &self.complaints).into()),
+        let mut serving = std::pin::pin!(serve_client_with_ct(handler, pipes, stop));
+        let end = tokio::select! {
+            served = &mut serving => return Ok(served),
+            end = child.wait() => end,
+        };
+        // It may have said why it ends: that is in the pipe.
+        match tokio::time::timeout(END_WITHIN, serving).await {
+            Ok(Err(error)) if refused(&error) => Ok(Err(error)),
+            _ => Err(self.words.not_opened(ended(&end, &self.words))),
         }
     }
 
     /// Why it came to nothing; a program is ended.
-    async fn failed(self, error: &ClientInitializeError) -> NotOpened {
+    async fn failed(mut self, error: &ClientInitializeError) -> NotOpened {
         let wants_login = self.tokens.is_some() && error.is_authorization_required();
-        let why = match self.tokens.filter(|_| wants_login) {
+        let why = match self.tokens.as_ref().filter(|_| wants_login) {
             Some(tokens) => tokens.wanted(),
-            None => handshake(error, &self.complaints),
+            None => handshake(error, &self.words),
         };
-        let Some(mut child) = self.child else {
-            return NotOpened { why, wants_login };
+        let why = match self.end_program(END_WITHIN).await {
+            // One that has ended says better why.
+            Some(end) if !refused(error) => ended(&end, &self.words),
+            _ => why,
         };
-        // One that has ended says better why.
-        if let Ok(end) = tokio::time::timeout(END_WITHIN, child.wait()).await {
-            return ended(&end, &self.complaints).into();
+        NotOpened {
+            wants_login,
+            ..self.words.not_opened(why)
+        }
+    }
+
+    /// It took too long.
+    async fn late(mut self, within: Duration) -> NotOpened {
+        let why = format!("no handshake within {} s", seconds(within));
+        self.end_program(Duration::ZERO).await;
+        self.words.not_opened(self.words.with(why))
+    }
+
+    /// Ends its program if it does not end by itself in this time; how it then ended.
+    async fn end_program(&mut self, within: Duration) -> Option<ExitStatus> {
+        let child = self.child.as_mut()?;
+        if let Ok(end) = tokio::time::timeout(within, child.wait()).await {
+            return Some(end);
         }
         child.kill();
         child.wait().await;
-        why.into()
+        None
     }
 }
 
 impl Connection {
-    /// Connects and shakes hands.
-    pub(crate) async fn open(means: &Means, settings: &Settings) -> Result<Self, NotOpened> {
+    /// Connects and shakes hands, within this time.
+    pub(crate) async fn open(
+        means: &Means,
+        settings: &Settings,
+        within: Duration,
+    ) -> Result<Self, NotOpened> {
         let (changed, doubt) = (Arc::<Notify>::default(), Arc::<Notify>::default());
         let calls = Arc::<Calls>::default();
         let handler = Handler {
@@ -269,15 +281,18 @@ impl Connection {
         let ends = over.clone().drop_guard();
         let mut attempt = Attempt {
             child: None,
-            complaints: Complaints::default(),
+            words: Words::default(),
             tokens: means.tokens(settings),
             doubt: Arc::clone(&doubt),
             stuck: CancellationToken::new(),
             over,
         };
-        let running = match attempt.shake_hands(means, settings, handler, stop).await? {
-            Ok(running) => running,
-            Err(error) => return Err(attempt.failed(&error).await),
+        let shaken = attempt.shake_hands(means, settings, handler, stop);
+        let running = match tokio::time::timeout(within, shaken).await {
+            Ok(Ok(Ok(running))) => running,
+            Ok(Ok(Err(error))) => return Err(attempt.failed(&error).await),
+            Ok(Err(not)) => return Err(not),
+            Err(_) => return Err(attempt.late(within).await),
         };
         drop(guard.disarm());
         let peer = running.peer().clone();
@@ -287,10 +302,14 @@ impl Connection {
             calls,
             turns: Semaphore::new(MAX_CALLS),
             gone: CancellationToken::new(),
+            over: OnceLock::new(),
             server: server.map_or_else(String::new, |s| format!("{} {}", s.name, s.version)),
             protocol: info
                 .as_ref()
                 .map_or_else(String::new, |i| i.protocol_version.to_string()),
+            has_tools: info
+                .as_ref()
+                .is_some_and(|i| i.capabilities.tools.is_some()),
             tokens: attempt.tokens,
             peer,
         };
@@ -306,7 +325,7 @@ impl Connection {
             is_done: false,
             child: attempt.child,
             stuck: attempt.stuck,
-            complaints: attempt.complaints,
+            words: attempt.words,
             changed,
             doubt,
             _ends: ends,
@@ -320,11 +339,11 @@ impl Connection {
         }
         match &mut self.child {
             Some(child) => tokio::select! {
-                end = child.wait() => ended(&end, &self.complaints),
-                () = self.stuck.cancelled() => with_complaints(STUCK.into(), &self.complaints),
+                end = child.wait() => ended(&end, &self.words),
+                () = self.stuck.cancelled() => self.words.with(STUCK.into()),
                 () = &mut self.done => {
                     self.is_done = true;
-                    with_complaints(CLOSED.into(), &self.complaints)
+                    self.words.closed()
                 }
             },
             None => {
@@ -333,6 +352,17 @@ impl Connection {
                 CLOSED.into()
             }
         }
+    }
+
+    /// Why it answered nothing more, if it ended: asked at once, how may not be known yet.
+    pub(crate) async fn ended_soon(&mut self) -> Option<String> {
+        if !self.link.peer.is_transport_closed() {
+            return None;
+        }
+        // Over HTTP the error of what was asked says it better.
+        let child = self.child.as_mut()?;
+        let end = tokio::time::timeout(END_WITHIN, child.wait()).await;
+        Some(end.map_or_else(|_| self.words.closed(), |end| ended(&end, &self.words)))
     }
 
     /// Ends the connection, the program, and every call.
@@ -352,8 +382,6 @@ impl Connection {
         }
     }
 }
-
-const CLOSED: &str = "it closed the connection";
 
 const STUCK: &str = "it reads nothing from its standard input";
 
@@ -390,52 +418,4 @@ fn sensitive(
         Ok((known, value))
     };
     headers.iter().map(header).collect()
-}
-
-/// How a program ended, and what it said last.
-fn ended(end: &ExitStatus, complaints: &Complaints) -> String {
-    let how = match end {
-        ExitStatus::Ended {
-            code: Some(code), ..
-        } => format!("the program ended with code {code}"),
-        ExitStatus::Ended {
-            signal: Some(signal),
-            ..
-        } => format!("the program was ended by signal {signal}"),
-        ExitStatus::Ended { .. } => "the program ended".into(),
-        ExitStatus::NotStarted { why } => format!("the program cannot be started: {why}"),
-        ExitStatus::GuardianKilled => "the program's guardian was killed".into(),
-        ExitStatus::Lost { why } => format!("the program was lost: {why}"),
-    };
-    with_complaints(how, complaints)
-}
-
-fn with_complaints(how: String, complaints: &Complaints) -> String {
-    let said = complaints.text();
-    match said.lines().rfind(|line| !line.trim().is_empty()) {
-        Some(last) => format!("{how}; its last words: {}", last.trim()),
-        None => how,
-    }
-}
-
-/// Why a handshake failed, in words.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the library's list is open, and its words do for the rest"
-)]
-fn handshake(error: &ClientInitializeError, complaints: &Complaints) -> String {
-    if error.is_authorization_required() {
-        return "it refused the credentials that the configuration's headers have".into();
-    }
-    let why = match error {
-        ClientInitializeError::TransportError { error, .. } => crate::http::chain(&*error.error),
-        ClientInitializeError::ConnectionClosed(_) => {
-            "it closed the connection in the handshake".into()
-        }
-        ClientInitializeError::JsonRpcError(error) => {
-            format!("it refused the handshake: {}", error.message)
-        }
-        other => other.to_string(),
-    };
-    with_complaints(why, complaints)
 }

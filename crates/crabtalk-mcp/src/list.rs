@@ -4,12 +4,17 @@
 //! named; the order does not depend on the server's, so that a prompt stays as it
 //! was.
 
+use crate::link::Link;
 use crate::names::qualified;
 use crate::settings::{Settings, Trust, hex};
 use crabtalk_domain::Permission;
 use crabtalk_domain::tool::{Schema, ToolSpec};
-use rmcp::model::{PaginatedRequestParams, Tool};
-use rmcp::service::{Peer, RoleClient};
+use rmcp::model::{
+    ClientRequest, ErrorCode, ListToolsRequest, ListToolsResult, PaginatedRequestParams,
+    ServerResult, Tool,
+};
+use rmcp::service::ServiceError;
+use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -26,6 +31,13 @@ const MAX_DESCRIPTION: usize = 16 << 10;
 
 /// Bytes of one tool's schema.
 const MAX_SCHEMA: usize = 64 << 10;
+
+/// What is left out of one server and told by name; the others are counted.
+const MAX_TOLD: usize = 16;
+
+/// Letters of a name and of a reason that are shown of what is left out.
+const MAX_SHOWN: usize = 80;
+const MAX_WHY: usize = 200;
 
 /// A tool as it is known.
 #[derive(Debug, Clone)]
@@ -76,20 +88,38 @@ impl Tools {
         prints(self) == prints(other)
     }
 
-    pub(crate) fn new(settings: &Settings, mut tools: Vec<Tool>) -> Self {
+    pub(crate) fn new(settings: &Settings, listed: Listed) -> Self {
+        let Listed {
+            mut tools,
+            left_out,
+        } = listed;
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let (mut all, mut taken) = (Self::default(), HashSet::new());
+        all.left_out = left_out;
+        // Whoever calls it by its name could mean either, so the first one stands.
+        let mut before = None;
         for tool in tools {
+            if before.as_ref() == Some(&tool.name) {
+                let name: String = tool.name.chars().take(MAX_SHOWN).collect();
+                all.left_out.push(format!("{name}: it is there twice"));
+                continue;
+            }
+            before = Some(tool.name.clone());
             match known(settings, &tool, &taken) {
                 Ok(known) if taken.insert(known.spec.name.clone()) => all.known.push(known),
                 Ok(known) => all
                     .left_out
                     .push(format!("{}: it is there twice", known.raw)),
                 Err(why) => {
-                    let name: String = tool.name.chars().take(80).collect();
+                    let name: String = tool.name.chars().take(MAX_SHOWN).collect();
                     all.left_out.push(format!("{name}: {why}"));
                 }
             }
+        }
+        let more = all.left_out.len().saturating_sub(MAX_TOLD);
+        if more > 0 {
+            all.left_out.truncate(MAX_TOLD);
+            all.left_out.push(format!("and {more} more"));
         }
         all
     }
@@ -146,28 +176,112 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
     })
 }
 
-/// Asks a server for its tools, page by page.
-pub(crate) async fn fetch(peer: &Peer<RoleClient>) -> Result<Vec<Tool>, String> {
-    let mut tools = Vec::new();
+/// What a server answers of its tools.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) tools: Vec<Tool>,
+    /// What of it cannot be taken, and why.
+    left_out: Vec<String>,
+}
+
+impl From<Vec<Tool>> for Listed {
+    fn from(tools: Vec<Tool>) -> Self {
+        Self {
+            tools,
+            left_out: Vec::new(),
+        }
+    }
+}
+
+/// Asks a server for its tools, page by page. One that is none costs itself alone.
+pub(crate) async fn fetch(link: &Link) -> Result<Listed, String> {
+    let mut listed = Listed::default();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer
-            .list_tools(Some(params))
-            .await
-            .map_err(|e| e.to_string())?;
-        tools.extend(page.tools);
-        if tools.len() > MAX_TOOLS {
-            tracing::warn!(MAX_TOOLS, "a server lists more tools than are taken");
-            tools.truncate(MAX_TOOLS);
-            return Ok(tools);
+        let page = match link.peer.list_tools(Some(params.clone())).await {
+            Ok(page) => page,
+            Err(ServiceError::UnexpectedResponse) => salvaged(link, params, &mut listed).await?,
+            // It has said that it has none, so it need not know the question.
+            Err(ServiceError::McpError(error))
+                if error.code == ErrorCode::METHOD_NOT_FOUND && !link.has_tools =>
+            {
+                return Ok(listed);
+            }
+            Err(error) => return Err(refused(&error)),
+        };
+        listed.tools.extend(page.tools);
+        if listed.tools.len() > MAX_TOOLS {
+            listed.tools.truncate(MAX_TOOLS);
+            let beyond = format!("what is beyond {MAX_TOOLS} tools");
+            listed.left_out.push(beyond);
+            return Ok(listed);
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(tools);
+            return Ok(listed);
         }
     }
     Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+}
+
+/// A page in which something is no tool: what is one is taken.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever else it is, it is no list of tools"
+)]
+async fn salvaged(
+    link: &Link,
+    params: PaginatedRequestParams,
+    listed: &mut Listed,
+) -> Result<ListToolsResult, String> {
+    let request = ListToolsRequest {
+        params: Some(params),
+        ..ListToolsRequest::default()
+    };
+    let asked = ClientRequest::ListToolsRequest(request);
+    let answer = link.peer.send_request(asked).await;
+    let page = match answer.map_err(|error| refused(&error))? {
+        ServerResult::ListToolsResult(page) => return Ok(page),
+        ServerResult::CustomResult(page) => page.0,
+        _ => return Err(UNREADABLE.into()),
+    };
+    let tools = page["tools"].as_array().ok_or(UNREADABLE)?;
+    let mut taken = Vec::new();
+    for tool in tools.iter().take(MAX_TOOLS + 1) {
+        match Tool::deserialize(tool) {
+            Ok(tool) => taken.push(tool),
+            Err(why) => {
+                let name = &tool["name"];
+                let name = name
+                    .as_str()
+                    .map_or_else(|| name.to_string(), str::to_owned);
+                let name: String = name.chars().take(MAX_SHOWN).collect();
+                let why: String = why.to_string().chars().take(MAX_WHY).collect();
+                listed.left_out.push(format!("{name}: {why}"));
+            }
+        }
+    }
+    let mut result = ListToolsResult::with_all_items(taken);
+    result.next_cursor = page["nextCursor"].as_str().map(str::to_owned);
+    Ok(result)
+}
+
+const UNREADABLE: &str = "its list of tools cannot be read";
+
+/// Why there is no list, in words.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's list is open, and its words do for the rest"
+)]
+fn refused(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => {
+            format!("it refused to list its tools: {}", error.message)
+        }
+        ServiceError::UnexpectedResponse => UNREADABLE.into(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -201,7 +315,7 @@ mod tests {
         ] {
             let tools = Tools::new(
                 &settings(trust),
-                vec![tool(writes.clone()), tool(reads.clone())],
+                vec![tool(writes.clone()), tool(reads.clone())].into(),
             );
             let names: Vec<&str> = tools.known.iter().map(|k| k.spec.name.as_str()).collect();
             assert_eq!(names, ["files__read", "files__write"], "sorted");
@@ -217,7 +331,7 @@ mod tests {
     #[test]
     fn whatever_a_server_says_of_a_tool_is_in_its_print() {
         let print = |value: Value| {
-            Tools::new(&settings(Trust::None), vec![tool(value)]).known[0]
+            Tools::new(&settings(Trust::None), vec![tool(value)].into()).known[0]
                 .print
                 .clone()
         };
@@ -242,18 +356,32 @@ mod tests {
     #[test]
     fn what_is_too_large_or_doubled_is_left_out_by_name() {
         let large = json!({"name": "large", "inputSchema": {"type": "object", "x": "y".repeat(MAX_SCHEMA)}});
-        let twice = json!({"name": "a", "inputSchema": {"type": "object"}});
-        let all = vec![tool(large), tool(twice.clone()), tool(twice)];
-        let tools = Tools::new(&settings(Trust::None), all);
-        assert_eq!(
-            tools.known.len(),
-            2,
-            "the double has a name of its own or is out"
-        );
+        let named =
+            |name: &str, says: &str| json!({"name": name, "description": says, "inputSchema": {}});
+        let all = [
+            large,
+            named("a", "first"),
+            named("a", "second"),
+            named("a.b", ""),
+            named("a_b", ""),
+        ];
+        let all: Vec<Tool> = all.map(tool).to_vec();
+        let crowd: Vec<Tool> = (0..99).map(|_| tool(named("a", ""))).collect();
+        let crowd = Tools::new(&settings(Trust::None), crowd.into());
+        assert_eq!(crowd.left_out.len(), MAX_TOLD + 1);
+        assert_eq!(crowd.left_out[MAX_TOLD], "and 82 more");
+        let tools = Tools::new(&settings(Trust::None), all.into());
+        let names: Vec<_> = tools.known.iter().map(|k| k.spec.name.as_str()).collect();
+        assert_eq!(names[0], "files__a");
+        assert_eq!(tools.known[0].spec.description, "first");
         assert!(
-            tools.left_out[0].starts_with("large: its schema"),
-            "{:?}",
-            tools.left_out
+            names.len() == 3 && names.contains(&"files__a_b"),
+            "{names:?}"
         );
+        let [double, large] = &tools.left_out[..] else {
+            panic!("{:?}", tools.left_out)
+        };
+        assert_eq!(double, "a: it is there twice");
+        assert!(large.starts_with("large: its schema"), "{large}");
     }
 }

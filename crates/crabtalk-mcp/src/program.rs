@@ -33,7 +33,7 @@ pub struct Programs {
 pub(crate) struct Complaints(Arc<Mutex<Vec<u8>>>);
 
 impl Complaints {
-    fn add(&self, bytes: &[u8]) {
+    pub(crate) fn add(&self, bytes: &[u8]) {
         // Whole after each line, so a panic spoils nothing.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);

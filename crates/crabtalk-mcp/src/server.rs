@@ -125,8 +125,11 @@ impl Server {
 
     /// Its link; a program is started for it. Waits for as long as that may take.
     pub(crate) async fn link(&self, pace: &Pace) -> Result<Arc<Link>, String> {
-        self.use_now();
         let mut now = self.now.subscribe();
+        // One that hangs shall be at rest once, however many go on asking.
+        if now.borrow().phase != Phase::Hanging {
+            self.use_now();
+        }
         let before = now.borrow().tried;
         self.want();
         let found = now.wait_for(|now| match now.phase {

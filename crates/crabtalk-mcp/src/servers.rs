@@ -196,7 +196,7 @@ impl Servers {
             true => self.0.seen.tools(&settings.name, &settings.print()),
             false => None,
         };
-        let tools = listed.map(|tools| Tools::new(&settings, tools));
+        let tools = listed.map(|tools| Tools::new(&settings, tools.into()));
         let cancel = self.0.stop.child_token();
         let server = Server::new(settings, tools.unwrap_or_default(), connected, cancel);
         let server = Arc::new(server);

@@ -6,6 +6,7 @@ use crate::link::Connection;
 use crate::list::{self, Tools};
 use crate::servers::Servers;
 use crate::settings::{Settings, Transport};
+use rmcp::model::ProtocolVersion;
 use std::time::Instant;
 use tokio::time::timeout;
 
@@ -71,20 +72,31 @@ impl Servers {
             Transport::Port(port) => (format!("connect to 127.0.0.1:{}", port.port), pace.connect),
         };
         tested.steps.push(what);
-        let opened = timeout(within, Connection::open(&self.0.means, settings)).await;
-        let late = || format!("no handshake within {} s", within.as_secs());
-        let connection = opened.map_err(|_| late())?.map_err(|not| not.why)?;
+        let opened = Connection::open(&self.0.means, settings, within).await;
+        let mut connection = opened.map_err(|not| {
+            tested.stderr = not.stderr;
+            not.why
+        })?;
         tested.server.clone_from(&connection.link.server);
         tested.protocol.clone_from(&connection.link.protocol);
         tested.steps.push(format!(
-            "handshake: {} speaks version {}",
+            "handshake: {} speaks version {}{}",
             or_nobody(&tested.server),
-            tested.protocol
+            tested.protocol,
+            match is_known(&tested.protocol) {
+                true => "",
+                false => ", which is not known here",
+            }
         ));
-        let listed = timeout(pace.list, list::fetch(&connection.link.peer)).await;
+        let listed = timeout(pace.list, list::fetch(&connection.link)).await;
         let late = || format!("no list of tools within {} s", pace.list.as_secs());
         let mut listed = listed.map_err(|_| late()).flatten();
-        tested.stderr = connection.complaints.text();
+        if listed.is_err()
+            && let Some(why) = connection.ended_soon().await
+        {
+            listed = Err(why);
+        }
+        tested.stderr = connection.words.complaints.text();
         // Some servers shake hands with anybody.
         if let Some(tokens) = &connection.link.tokens
             && listed.is_err()
@@ -113,6 +125,11 @@ impl Servers {
             .collect();
         Ok(())
     }
+}
+
+fn is_known(version: &str) -> bool {
+    let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    known.any(|known| known.as_str() == version)
 }
 
 fn or_nobody(server: &str) -> &str {

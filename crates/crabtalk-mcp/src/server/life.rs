@@ -5,10 +5,11 @@
 //! ends, so have the connection and the program.
 
 use super::{Pace, Phase, Server};
-use crate::link::{Connection, Link, Means, NotOpened};
+use crate::link::{Connection, Link, Means};
 use crate::list::{self, Tools};
 use crate::seen::Seen;
 use crate::settings::Transport;
+use crate::words::NotOpened;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -31,6 +32,7 @@ pub(super) fn refused(link: &Link) -> Option<NotOpened> {
     tokens.is_refused().then(|| NotOpened {
         why: tokens.wanted(),
         wants_login: true,
+        stderr: String::new(),
     })
 }
 
@@ -116,9 +118,7 @@ impl Work {
             Transport::Program { .. } => self.pace.start,
             Transport::Url { .. } | Transport::Port(_) => self.pace.connect,
         };
-        let opened = timeout(within, Connection::open(&self.means, settings)).await;
-        let late = || format!("no handshake within {} s", within.as_secs());
-        let connection = opened.map_err(|_| late())??;
+        let mut connection = Connection::open(&self.means, settings, within).await?;
         match self.learn(&connection.link).await {
             Ok(tools) => {
                 self.connected(&connection, tools);
@@ -127,6 +127,7 @@ impl Work {
             Err(why) => {
                 // Some servers shake hands with anybody.
                 let refused = refused(&connection.link);
+                let why = connection.ended_soon().await.unwrap_or(why);
                 connection.close().await;
                 Err(refused.unwrap_or_else(|| why.into()))
             }
@@ -134,7 +135,7 @@ impl Work {
     }
 
     pub(super) async fn learn(&self, link: &Link) -> Result<Tools, String> {
-        let listed = timeout(self.pace.list, list::fetch(&link.peer)).await;
+        let listed = timeout(self.pace.list, list::fetch(link)).await;
         let late = || format!("no list of tools within {} s", self.pace.list.as_secs());
         let listed = listed.map_err(|_| late())??;
         let settings = &self.server.settings;
@@ -144,7 +145,7 @@ impl Work {
                 settings.name.clone(),
                 settings.print(),
             );
-            let all = listed.clone();
+            let all = listed.tools.clone();
             let kept = tokio::task::spawn_blocking(move || {
                 if seen.note_tools(&name, &print, all) {
                     seen.save();

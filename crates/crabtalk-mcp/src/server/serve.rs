@@ -4,9 +4,10 @@
 use super::Phase;
 use super::life::{Over, Work, refused};
 use crate::call::CancelOnDrop;
-use crate::link::{Connection, Link, NotOpened};
+use crate::link::{Connection, Link};
 use crate::loopback;
 use crate::settings::Transport;
+use crate::words::NotOpened;
 use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use std::sync::Arc;
@@ -18,6 +19,10 @@ impl Work {
         // Whoever wanted it has waited for as long as its start took, and calls now.
         self.server.use_now();
         let over = self.watch(&mut connection).await;
+        if let Over::Died(not) = &over {
+            // Told to the calls that end with it.
+            let _ = connection.link.over.set(not.why.clone());
+        }
         // Whoever calls from this moment on waits for what comes next; what was
         // wanted before was had.
         self.server.forget_wishes();

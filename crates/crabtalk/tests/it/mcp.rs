@@ -2,6 +2,7 @@
 
 mod components;
 mod everything;
+mod first_error;
 mod floods;
 mod gate;
 mod hostile;

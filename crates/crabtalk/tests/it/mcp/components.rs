@@ -91,6 +91,42 @@ async fn a_component_that_dies_takes_its_tools_along_and_brings_them_back_on_ano
     );
 }
 
+/// It says that it was started anew, at the same port: what is in flight belonged to
+/// another one.
+#[tokio::test]
+async fn another_instance_at_the_same_port_ends_what_is_in_flight() {
+    if !has_tools("another_instance_at_the_same_port", &["python3"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    allowing(&env);
+    let _daemon = env.daemon().await;
+    let _component = Component::start(&env, "search");
+    let first = comes_to_be(&env, "search", "connected").await;
+    let call_it = stream_to_end(&env, tool("search__slow", json!({"ms": 600_000})));
+    let change_it = async {
+        eventually("the call", async || {
+            let all = components(&env).await;
+            all.iter().any(|known| known.calls > 0).then_some(())
+        })
+        .await;
+        let text = format!("{}\nanother\n", first.port);
+        env.write(".crabtalk/run/.tmp-search", &text);
+        let run = env.home.join("run");
+        std::fs::rename(run.join(".tmp-search"), run.join("search.port")).unwrap();
+    };
+    let (answered, ()) = within("the answer", async { tokio::join!(call_it, change_it) }).await;
+    assert!(result(&answered).is_error, "{answered:?}");
+    let second = eventually("the other one", async || {
+        let now = comes_to_be(&env, "search", "connected").await;
+        (now.instance == "another").then_some(now)
+    })
+    .await;
+    assert_eq!((second.port, second.connected), (first.port, 2));
+    let echoed = call(&env, "search__echo", json!({"text": "c"})).await;
+    assert_eq!(echoed.output, "c");
+}
+
 /// Whatever lies in the folder delays and breaks nothing, and is named.
 #[tokio::test]
 async fn stale_and_hostile_port_files_are_named_and_harm_nobody() {

@@ -1,0 +1,132 @@
+//! Why a server cannot be reached or is gone, in words.
+//!
+//! Invariant: what a program itself said of it is told with it.
+
+use crate::pipes::GivenUp;
+use crate::program::Complaints;
+use crabtalk_guardian::ExitStatus;
+use rmcp::service::ClientInitializeError;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const CLOSED: &str = "it closed the connection";
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct NotOpened {
+    pub(crate) why: String,
+    /// A person has to log in first.
+    pub(crate) wants_login: bool,
+    /// What its program wrote to its standard error.
+    pub(crate) stderr: String,
+}
+
+impl From<String> for NotOpened {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            wants_login: false,
+            stderr: String::new(),
+        }
+    }
+}
+
+/// What a program says beside its messages.
+#[derive(Default)]
+pub(crate) struct Words {
+    /// To its standard error.
+    pub(crate) complaints: Complaints,
+    /// To its standard output.
+    babble: Complaints,
+    given_up: GivenUp,
+}
+
+impl Words {
+    /// Where else it may say something.
+    pub(crate) fn beside(&self) -> (Complaints, GivenUp) {
+        (self.babble.clone(), Arc::clone(&self.given_up))
+    }
+
+    /// A sentence with its last words.
+    pub(crate) fn with(&self, how: String) -> String {
+        let last = |said: &Complaints| {
+            let text = said.text();
+            let line = text.lines().rfind(|line| !line.trim().is_empty());
+            line.map(|line| line.trim().to_owned())
+        };
+        let (complained, babbled) = (last(&self.complaints), last(&self.babble));
+        match (complained, babbled) {
+            (Some(last), _) => format!("{how}; its last words: {last}"),
+            (None, Some(last)) => {
+                format!("{how}; on its standard output, where messages belong, it wrote: {last}")
+            }
+            (None, None) => how,
+        }
+    }
+
+    /// Why a connection is over that ended by itself.
+    pub(crate) fn closed(&self) -> String {
+        let why = self.given_up.get().copied();
+        self.with(why.unwrap_or(CLOSED).into())
+    }
+
+    pub(crate) fn not_opened(&self, why: String) -> NotOpened {
+        NotOpened {
+            stderr: self.complaints.text(),
+            ..why.into()
+        }
+    }
+}
+
+/// How a program ended, and what it said last.
+pub(crate) fn ended(end: &ExitStatus, words: &Words) -> String {
+    let how = match end {
+        ExitStatus::Ended {
+            code: Some(code), ..
+        } => format!("the program ended with code {code}"),
+        ExitStatus::Ended {
+            signal: Some(signal),
+            ..
+        } => format!("the program was ended by signal {signal}"),
+        ExitStatus::Ended { .. } => "the program ended".into(),
+        ExitStatus::NotStarted { why } => format!("the program cannot be started: {why}"),
+        ExitStatus::GuardianKilled => "the program's guardian was killed".into(),
+        ExitStatus::Lost { why } => format!("the program was lost: {why}"),
+    };
+    words.with(how)
+}
+
+/// Whether it answered, and what it answered was a refusal: how it ended says less.
+pub(crate) fn refused(error: &ClientInitializeError) -> bool {
+    matches!(error, ClientInitializeError::JsonRpcError(_))
+}
+
+/// For people, who need no fractions but where there is nothing else.
+pub(crate) fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{:.1}", time.as_secs_f64()),
+        secs => secs.to_string(),
+    }
+}
+
+/// Why a handshake failed, in words.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's list is open, and its words do for the rest"
+)]
+pub(crate) fn handshake(error: &ClientInitializeError, words: &Words) -> String {
+    if error.is_authorization_required() {
+        return "it refused the credentials that the configuration's headers have".into();
+    }
+    let why = match error {
+        ClientInitializeError::TransportError { error, .. } => crate::http::chain(&*error.error),
+        ClientInitializeError::ConnectionClosed(_) => {
+            "it closed the connection in the handshake".into()
+        }
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", error.message)
+        }
+        other => other.to_string(),
+    };
+    words.with(why)
+}
