@@ -4,6 +4,10 @@
 //! It fails the test where NEXUS types into a working agent, submits a message
 //! twice, or answers a prompt that does not wait.
 
+mod transcript;
+
+pub(crate) use transcript::{Line, lines};
+
 use crabtalk_backend::{
     Answered, Backend, Call, Compressed, Compression, Event, Events, Evidence, Exit, Failure,
     Launch, Look, Mark, Probe, Prompt, Source, Submission, Submitted, Turn, What,
@@ -17,23 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
-
-/// Milliseconds of a turn.
-const TURN_MS: u64 = 20_000;
-
-/// A line of the transcript.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
-pub(crate) enum Line {
-    /// A user turn.
-    User { id: String, text: String, at: u64 },
-    /// A prompt was answered.
-    Pressed { id: String, allow: bool, at: u64 },
-    /// The process ended in the middle of a turn.
-    Died { id: String },
-    /// The context was made small.
-    Compressed { at: u64 },
-}
+use transcript::{LastTurn, body, turn_of};
 
 /// Called at each thing done, before and after: a crash may be put there.
 pub(crate) type Tap = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -129,69 +117,6 @@ impl Double {
         });
         Answered::Taken(proof("pressed"))
     }
-}
-
-/// Reads a transcript.
-pub(crate) fn lines(path: &Path) -> Vec<Line> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let of = |line: &str| serde_json::from_str(line).unwrap();
-    text.lines().map(of).collect()
-}
-
-/// The last user turn.
-struct LastTurn {
-    index: usize,
-    id: String,
-    text: String,
-    /// When it ends, if it does by itself.
-    ends_at: Option<u64>,
-    prompt: Option<Prompt>,
-    denied: bool,
-    died: bool,
-    attempt: usize,
-}
-
-impl LastTurn {
-    fn waits(&self, id: &str) -> bool {
-        self.prompt.as_ref().is_some_and(|prompt| prompt.id == id)
-    }
-}
-
-fn turn_of(lines: &[Line]) -> Option<LastTurn> {
-    let is_user = |line: &Line| matches!(line, Line::User { .. });
-    let index = lines.iter().rposition(is_user)?;
-    let Line::User { id, text, at } = lines[index].clone() else {
-        return None;
-    };
-    let pressed = lines[index..].iter().find_map(|line| match line {
-        Line::Pressed { allow, at, .. } => Some((*allow, *at)),
-        Line::User { .. } | Line::Died { .. } | Line::Compressed { .. } => None,
-    });
-    let said = body(&text);
-    let asks = said.strip_prefix("prompt ");
-    let prompt = asks.filter(|_| pressed.is_none()).map(|command| Prompt {
-        id: format!("p-{id}"),
-        tool: "bash".into(),
-        subject: command.into(),
-        text: format!("Run {command}?"),
-        ..Prompt::default()
-    });
-    let from = pressed.map_or(at, |(_, at)| at);
-    let deaths = |line: &&Line| matches!(line, Line::Died { .. });
-    Some(LastTurn {
-        index,
-        ends_at: prompt.is_none().then_some(from + TURN_MS),
-        prompt,
-        denied: pressed.is_some_and(|(allow, _)| !allow),
-        died: lines[index..].iter().any(|line| deaths(&line)),
-        attempt: lines.iter().filter(deaths).count(),
-        id,
-        text,
-    })
-}
-
-fn body(text: &str) -> String {
-    grammar::read_one(text).map_or_else(String::new, |message| message.body)
 }
 
 impl Double {

@@ -5,6 +5,7 @@ mod faults;
 mod formats;
 mod lists;
 mod loading;
+mod markers;
 mod pages;
 mod removal;
 mod roundtrip;

@@ -1,5 +1,7 @@
 //! Providers that fail: what is tried again, what is not, what is said.
 
+mod connections;
+#[path = "../support/mod.rs"]
 mod support;
 
 use crabtalk_domain::Message;
@@ -207,132 +209,6 @@ async fn waits_double_within_their_upper_half() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_silent_server_times_out_and_a_silent_stream_stalls() {
-    let mute = Script::openai((0..3).map(|_| Reply::new([Action::Stall])));
-    let bench = Bench::with(Kind::OpenAi, mute, |config| config.max_retries = 0).await;
-    let (outcome, took) = timed(bench.send(&request("hi"))).await;
-    let error = outcome.expect_err("nothing came");
-    assert_eq!(
-        (error.kind, took.as_secs()),
-        (ErrorKind::Timeout, 30),
-        "{error}"
-    );
-    assert!(error.message.contains("timeout_secs"), "{error}");
-    bench.server.until(|p| p.closed_early == 1).await;
-
-    let stall = Script::openai([openai::pieces(&["a", "b"]).stall_after(2)]);
-    let bench = Bench::new(Kind::OpenAi, stall).await;
-    let (outcome, took) = timed(bench.send(&request("hi"))).await;
-    let error = outcome.expect_err("silence");
-    assert_eq!(
-        (error.kind, took.as_secs()),
-        (ErrorKind::Stalled, 120),
-        "{error}"
-    );
-    bench.server.until(|p| p.closed_early == 1).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stream_that_keeps_talking_never_stalls() {
-    let step = |text: &str| {
-        [
-            Action::SleepMs(100_000),
-            Action::Event(delta(&json!({"content": text}))),
-        ]
-    };
-    let slow = Reply::events([delta(&json!({"content": "a"}))])
-        .then(step("b"))
-        .then(step("c"));
-    let bench = bench([slow.then(openai::text("d").actions)]).await;
-    assert_eq!(
-        bench
-            .send(&request("hi"))
-            .await
-            .expect("slow but alive")
-            .content,
-        "abcd"
-    );
-}
-
-#[tokio::test]
-async fn a_dropped_stream_closes_the_connection_at_once() {
-    let bench = bench([openai::pieces(&["a", "b"]).stall_after(2)]).await;
-    let mut stream = bench.registry.stream(request("hi"));
-    stream.next().await;
-    assert_eq!(stream.next().await, Some(Ok(Chunk::Text("a".into()))));
-    bench.server.until(|p| p.stalled == 1).await;
-    drop(stream);
-    bench.server.until(|p| p.closed_early == 1).await;
-}
-
-#[tokio::test]
-async fn a_finished_answer_leaves_its_connection_to_the_next() {
-    let bench = bench([
-        openai::text("a"),
-        openai::text("b"),
-        Reply::error(400, "x", "no"),
-        openai::text("c"),
-    ])
-    .await;
-    for _ in 0..4 {
-        drop(bench.send(&request("hi")).await);
-    }
-    let progress = bench.server.progress();
-    assert_eq!((progress.requests, progress.connections), (4, 1));
-}
-
-#[tokio::test]
-async fn a_kept_connection_that_died_is_replaced_unnoticed() {
-    // The answer ends properly, then the server closes.
-    let last = openai::text("a").then([Action::Raw("0\r\n\r\n".into()), Action::Cut]);
-    let bench = Bench::with(
-        Kind::OpenAi,
-        Script::openai([last, openai::text("b")]),
-        |config| {
-            config.max_retries = 0;
-        },
-    )
-    .await;
-    assert_eq!(
-        bench.send(&request("hi")).await.expect("an answer").content,
-        "a"
-    );
-    assert_eq!(
-        bench
-            .send(&request("hi"))
-            .await
-            .expect("a new connection")
-            .content,
-        "b"
-    );
-    assert_eq!(bench.server.progress().connections, 2);
-}
-
-#[tokio::test]
-async fn nobody_there_is_said_with_the_address() {
-    let mut config = provider(
-        "p",
-        Kind::OpenAi,
-        "http://127.0.0.1:1/v1?key=planted",
-        &["m"],
-    );
-    config.max_retries = 0;
-    let registry = Registry::with_seed(vec![config], None, 1).expect("a good configuration");
-    let error = registry
-        .send(request("hi"))
-        .await
-        .expect_err("nobody there");
-    assert_eq!(error.kind, ErrorKind::Unreachable);
-    assert!(
-        error
-            .message
-            .contains("http://127.0.0.1:1/v1/chat/completions"),
-        "{error}"
-    );
-    assert!(!error.message.contains("planted"), "{error}");
-}
-
 #[tokio::test]
 async fn a_missing_key_is_an_error_and_never_the_offline_model() {
     let mut config = ProviderConfig::new("openai", Kind::OpenAi);
@@ -494,49 +370,4 @@ async fn a_web_site_instead_of_a_model_is_recognised() {
             .contains("is base_url right? It began: <html>Welcome"),
         "{error}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_connection_that_rested_too_long_is_not_used_again() {
-    let bench = bench((0..3).map(|_| openai::text("a"))).await;
-    for (rest, connections) in [(0, 1), (29, 1), (31, 2)] {
-        // The connection comes back first; its rest begins then.
-        tokio::task::yield_now().await;
-        tokio::time::advance(Duration::from_secs(rest)).await;
-        bench.send(&request("hi")).await.expect("an answer");
-        assert_eq!(
-            bench.server.progress().connections,
-            connections,
-            "after {rest}s"
-        );
-    }
-}
-
-#[tokio::test]
-async fn idle_connections_are_bounded() {
-    const AT_ONCE: usize = 12;
-    let held = || {
-        let begin = Reply::events([delta(&json!({"content": "a"}))]);
-        begin.then([Action::Stall]).then(openai::text("b").actions)
-    };
-    let bench = bench((0..2 * AT_ONCE).map(|_| held())).await;
-    for round in 1..=2 {
-        let mut streams: Vec<_> = (0..AT_ONCE)
-            .map(|_| bench.registry.stream(request("hi")))
-            .collect();
-        for stream in &mut streams {
-            assert!(matches!(
-                stream.next().await,
-                Some(Ok(Chunk::Answering { .. }))
-            ));
-        }
-        (0..AT_ONCE).for_each(|_| bench.server.release());
-        for stream in streams {
-            let rest: Vec<_> = stream.collect().await;
-            assert!(matches!(rest.last(), Some(Ok(Chunk::Stop(_)))), "{rest:?}");
-        }
-        // Eight of the first twelve were kept.
-        let want = if round == 1 { AT_ONCE } else { AT_ONCE + 4 };
-        assert_eq!(bench.server.progress().connections, want, "round {round}");
-    }
 }

@@ -1,0 +1,131 @@
+//! A marker, and the state beside it: neither a crash nor an old version costs a search.
+
+use crate::support::*;
+use crabtalk_domain::storage::*;
+
+/// Far less than the archives of these tests, and more than any state.
+const FEW_BYTES: u64 = 64 * 1024;
+
+/// What a test's log is called.
+const NAME: &str = "crab_user_1.jsonl";
+
+/// Archives a third of a megabyte, whose first run is open.
+fn archive(opened: &mut Opened) {
+    let titled = MetaRecord {
+        title: Some("kept".into()),
+        ..MetaRecord::default()
+    };
+    opened
+        .log
+        .append(&[
+            Record::Meta(titled),
+            Record::Run(run(1, RunPhase::Start)),
+            user("x"),
+        ])
+        .expect("appends");
+    let many: Vec<Record> = (0..1_000).map(|_| said(&"word ".repeat(60))).collect();
+    opened.log.append(&many).expect("appends");
+    let steered = MetaRecord {
+        steers: Some(vec!["wait".into()]),
+        ..MetaRecord::default()
+    };
+    opened
+        .log
+        .append(&[Record::Meta(steered)])
+        .expect("appends");
+}
+
+fn assert_is_as_archived(opened: &Opened) {
+    assert_eq!(opened.meta.title, "kept");
+    assert_eq!(opened.last_run, 1);
+    assert_eq!(opened.open_run.as_ref().map(|run| run.id), Some(1));
+    assert_eq!(opened.requests.len(), 1);
+    assert_eq!(opened.steers, ["wait"]);
+}
+
+/// As a version left it that had not written the state before the marker, too.
+#[tokio::test]
+async fn a_marker_without_state_is_searched_for_it_once() {
+    let mut home = Home::new();
+    let mut opened = home.open("crab", "user").await;
+    archive(&mut opened);
+    opened.log.append(&[compact("sum", 2)]).expect("appends");
+    drop(opened);
+    for searched in [true, false, false] {
+        home.restart();
+        home.disk.bytes_read();
+        let opened = home.find("crab", "user").await.expect("exists");
+        let read = home.disk.bytes_read();
+        assert_eq!(read > FEW_BYTES, searched, "{read} bytes");
+        assert_is_as_archived(&opened);
+        assert_eq!(opened.history.len(), 3);
+        assert_eq!(opened.archived_messages, 999);
+    }
+}
+
+#[tokio::test]
+async fn a_marker_without_state_can_be_opened_where_nothing_can_be_written() {
+    let mut home = Home::new();
+    let mut opened = home.open("crab", "user").await;
+    archive(&mut opened);
+    opened.log.append(&[compact("sum", 2)]).expect("appends");
+    drop(opened);
+    home.restart();
+    let written = home.read(NAME);
+    let write = &[Op::Open, Op::Write, Op::Truncate, Op::Create];
+    home.disk
+        .fail_always(write, std::io::ErrorKind::ReadOnlyFilesystem);
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_is_as_archived(&opened);
+    assert_eq!(home.read(NAME), written);
+}
+
+/// Wherever a crash cuts a compaction off, nobody searches the archive for state.
+#[tokio::test]
+async fn a_compaction_that_was_cut_off_anywhere_costs_no_search() {
+    let mut home = Home::new();
+    let mut opened = home.open("crab", "user").await;
+    archive(&mut opened);
+    let before = home.read(NAME).len();
+    let state = MetaRecord {
+        title: Some("kept".into()),
+        last_run: Some(1),
+        open_run: Some(run(1, RunPhase::Start)),
+        requests: Some(vec![(run(1, RunPhase::Start).request_id, 1)]),
+        steers: Some(vec!["wait".into()]),
+        ..MetaRecord::default()
+    };
+    let records = [
+        Record::Meta(state.clone()),
+        compact("sum", 2),
+        Record::Meta(state),
+    ];
+    opened.log.append(&records).expect("appends");
+    drop(opened);
+    let whole = home.read(NAME);
+    let marker = "\"compact\"".len() + place_of(&whole[before..], b"\"compact\"") + before;
+    let end_of_marker = marker + place_of(&whole[marker..], b"\n") + 1;
+    for cut in (end_of_marker..=whole.len()).step_by(7) {
+        home.write(NAME, &whole[..cut]);
+        home.restart();
+        home.disk.bytes_read();
+        let opened = home.find("crab", "user").await.expect("exists");
+        let read = home.disk.bytes_read();
+        assert!(read < FEW_BYTES, "{read} bytes at {cut}");
+        assert_is_as_archived(&opened);
+        assert_eq!(opened.history.len(), 3, "at {cut}");
+    }
+    // Without its marker, too, nothing is said twice.
+    let state_alone = before + place_of(&whole[before..], b"\n") + 1;
+    home.write(NAME, &whole[..state_alone]);
+    home.restart();
+    let opened = home.find("crab", "user").await.expect("exists");
+    assert_is_as_archived(&opened);
+    assert_eq!(opened.history.len(), 1_001);
+}
+
+/// Where one text begins in another.
+fn place_of(bytes: &[u8], part: &[u8]) -> usize {
+    let mut windows = bytes.windows(part.len());
+    windows.position(|window| window == part).expect("is there")
+}
