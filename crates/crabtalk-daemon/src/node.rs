@@ -37,121 +37,50 @@ use std::time::Instant;
 
 /// Everything that sessions share.
 pub(crate) struct Node {
-    home: Home,
-    runtime: Runtime,
-    models: Arc<Models>,
-    ledger: Arc<DayLedger>,
-    approvals: Arc<ApprovalFile>,
-    agents: AgentFiles,
-    accepted: Accepted,
-    children: Children,
-    tools: Arc<OsTools>,
-    mcps: Arc<Mcps>,
+    pub(crate) home: Home,
+    pub(crate) runtime: Runtime,
+    pub(crate) models: Arc<Models>,
+    pub(crate) ledger: Arc<DayLedger>,
+    pub(crate) approvals: Arc<ApprovalFile>,
+    pub(crate) agents: AgentFiles,
+    /// What counts, and what waits for an owner's word.
+    pub(crate) accepted: Accepted,
+    pub(crate) children: Children,
+    /// The tools of the operating system, which know what they changed.
+    pub(crate) tools: Arc<OsTools>,
+    /// MCP servers and components.
+    pub(crate) mcps: Arc<Mcps>,
     memory: Arc<ArcSwap<Memory>>,
-    skills: Arc<Skills>,
+    pub(crate) skills: Arc<Skills>,
     settings: Arc<Settings>,
     /// Held over a change of the configuration; holds what is in force.
     in_force: tokio::sync::Mutex<InForce>,
     started: Instant,
-    partial_answers: PartialAnswers,
-    crowd: Crowd,
-    services: Services,
-    cron: Cron,
-    notifier: Notifier,
-    bus: Bus,
-    remote: Remote,
-    audit: Audit,
+    pub(crate) partial_answers: PartialAnswers,
+    /// Everybody who is connected, by whichever listener (WIRE-9).
+    pub(crate) crowd: Crowd,
+    /// Every long task of the daemon.
+    pub(crate) services: Services,
+    /// Entries that start runs on a schedule.
+    pub(crate) cron: Cron,
+    /// Who tells the owner what happens while nobody looks.
+    pub(crate) notifier: Notifier,
+    /// Who is told of which events.
+    pub(crate) bus: Bus,
+    /// Who comes in from elsewhere.
+    pub(crate) remote: Remote,
+    /// The record of who did what.
+    pub(crate) audit: Audit,
 }
 
 impl Node {
-    pub(crate) fn runtime(&self) -> &Runtime {
-        &self.runtime
-    }
-
-    pub(crate) fn ledger(&self) -> &Arc<DayLedger> {
-        &self.ledger
-    }
-
-    pub(crate) fn partial_answers(&self) -> &PartialAnswers {
-        &self.partial_answers
-    }
-
-    pub(crate) fn models(&self) -> &Arc<Models> {
-        &self.models
-    }
-
     pub(crate) fn memory(&self) -> Arc<Memory> {
         self.memory.load_full()
-    }
-
-    pub(crate) fn skills(&self) -> &Arc<Skills> {
-        &self.skills
-    }
-
-    pub(crate) fn approvals(&self) -> &ApprovalFile {
-        &self.approvals
-    }
-
-    pub(crate) fn agents(&self) -> &AgentFiles {
-        &self.agents
-    }
-
-    /// The tools of the operating system, which know what they changed.
-    pub(crate) fn tools(&self) -> &OsTools {
-        &self.tools
-    }
-
-    pub(crate) fn children(&self) -> &Children {
-        &self.children
     }
 
     /// The configuration that is in force.
     pub(crate) fn config(&self) -> Arc<Config> {
         self.settings.config()
-    }
-
-    /// Everybody who is connected, by whichever listener (WIRE-9).
-    pub(crate) fn crowd(&self) -> &Crowd {
-        &self.crowd
-    }
-
-    /// Entries that start runs on a schedule.
-    pub(crate) fn cron(&self) -> &Cron {
-        &self.cron
-    }
-
-    /// Who tells the owner what happens while nobody looks.
-    pub(crate) fn notifier(&self) -> &Notifier {
-        &self.notifier
-    }
-
-    pub(crate) fn home(&self) -> &Home {
-        &self.home
-    }
-
-    /// Who is told of which events.
-    pub(crate) fn bus(&self) -> &Bus {
-        &self.bus
-    }
-
-    /// The record of who did what.
-    pub(crate) fn audit(&self) -> &Audit {
-        &self.audit
-    }
-
-    /// Who comes in from elsewhere.
-    pub(crate) fn remote(&self) -> &Remote {
-        &self.remote
-    }
-
-    /// MCP servers and components.
-    pub(crate) fn mcps(&self) -> &Arc<Mcps> {
-        &self.mcps
-    }
-
-    /// Every long task of the daemon.
-    pub(crate) fn services(&self) -> &Services {
-        &self.services
     }
 
     /// What starts runs that no client asks for.
@@ -167,11 +96,6 @@ impl Node {
 
     pub(crate) fn uptime_secs(&self) -> u64 {
         self.started.elapsed().as_secs()
-    }
-
-    /// What counts, and what waits for an owner's word.
-    pub(crate) fn accepted(&self) -> &Accepted {
-        &self.accepted
     }
 
     /// What the sandbox has on this machine, if any agent uses it. Finding out

@@ -121,7 +121,7 @@ impl Session {
 
     /// The conversation that a message means (CONV-8).
     fn key(&self, agent: &str, sender: &str) -> Result<ConversationKey, Status> {
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         let agent = if agent.is_empty() {
             catalog.default_agent.as_str()
         } else {

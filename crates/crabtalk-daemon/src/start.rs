@@ -126,10 +126,10 @@ async fn serve_home(
     start_threads();
     let found = first_look.found(&home).await?;
     let node = Arc::new(Node::new(home, open_files, found)?);
-    let services = node.services();
+    let services = &node.services;
     services.start(connections(&node, listener, peers));
     let answering = Arc::clone(&node);
-    node.remote().begin(answering, &node.config()).await;
+    node.remote.begin(answering, &node.config()).await;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
@@ -160,7 +160,7 @@ async fn serve_home(
 /// Accepts clients, and answers them. When the daemon stops, replies in flight
 /// drain.
 fn connections(node: &Arc<Node>, listener: UnixListener, peers: Peers) -> Service {
-    let (node, crowd) = (Arc::clone(node), node.crowd().clone());
+    let (node, crowd) = (Arc::clone(node), node.crowd.clone());
     let body = async move |shutdown: CancellationToken| {
         let stop = shutdown.clone();
         let session = move |peer: Peer| {

@@ -11,9 +11,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Starts what runs beside the clients, who need not wait for any of it.
 pub(crate) fn start_services(node: &Arc<Node>) {
-    let services = node.services();
+    let services = &node.services;
     for service in [
-        old_socket(node.home().clone()),
+        old_socket(node.home.clone()),
         interrupted_runs(Arc::clone(node)),
         held_changes(Arc::clone(node)),
         archive_index(Arc::clone(node)),
@@ -87,7 +87,7 @@ fn archive_index(node: Arc<Node>) -> Service {
         let node = Arc::clone(&node);
         let archives = node.memory().archives().clone();
         async move {
-            index_archives(&archives, node.runtime()).await;
+            index_archives(&archives, &node.runtime).await;
             Ok(())
         }
     })
@@ -109,7 +109,7 @@ fn trash(node: Arc<Node>) -> Service {
 /// Fires cron entries. Without their books it fires nothing, and tries again.
 fn cron(node: Arc<Node>) -> Service {
     Service::restarted("cron", "cron", move |_| {
-        crate::cron::work(node.cron().clone(), node.starter())
+        crate::cron::work(node.cron.clone(), node.starter())
     })
     .unhurried()
 }
@@ -117,7 +117,7 @@ fn cron(node: Arc<Node>) -> Service {
 /// Tells the owner what happens while nobody looks.
 fn notifications(node: Arc<Node>) -> Service {
     Service::restarted("notifications", "notify", move |_| {
-        let notifier = node.notifier().clone();
+        let notifier = node.notifier.clone();
         async move {
             notifier.work().await;
             Ok(())
@@ -129,7 +129,7 @@ fn notifications(node: Arc<Node>) -> Service {
 /// Fires what is published. Without its journal it fires nothing, and tries again.
 fn bus(node: Arc<Node>) -> Service {
     Service::restarted("bus", "bus", move |_| {
-        crate::bus::work(node.bus().clone(), node.starter())
+        crate::bus::work(node.bus.clone(), node.starter())
     })
     .unhurried()
 }
@@ -137,7 +137,7 @@ fn bus(node: Arc<Node>) -> Service {
 /// Writes what of the record nobody waits for: what was refused, and tried.
 fn audit(node: Arc<Node>) -> Service {
     Service::restarted("audit", "audit", move |_| {
-        let audit = node.audit().clone();
+        let audit = node.audit.clone();
         async move { audit.work().await }
     })
 }
@@ -146,8 +146,8 @@ fn audit(node: Arc<Node>) -> Service {
 /// started again.
 fn components(node: Arc<Node>) -> Service {
     Service::restarted("components", "mcp", move |_| {
-        let (mcps, config) = (Arc::clone(node.mcps()), node.config());
-        crate::mcp::work(mcps, config, node.home().clone(), node.runtime().clone())
+        let (mcps, config) = (Arc::clone(&node.mcps), node.config());
+        crate::mcp::work(mcps, config, node.home.clone(), node.runtime.clone())
     })
 }
 
@@ -156,7 +156,7 @@ fn memory_release(node: Arc<Node>) -> Service {
     Service::restarted("memory-release", "heap", move |_| {
         let node = Arc::clone(&node);
         async move {
-            heap::give_back(node.runtime()).await;
+            heap::give_back(&node.runtime).await;
             Ok(())
         }
     })
@@ -166,7 +166,7 @@ fn memory_release(node: Arc<Node>) -> Service {
 /// processes of commands would go on that nobody owns.
 fn orphans(node: Arc<Node>) -> Service {
     Service::vital("orphans", "tools", async move |_| {
-        let watched = node.children().watch().await;
+        let watched = node.children.watch().await;
         watched.context("cannot watch for orphans")
     })
 }

@@ -7,7 +7,7 @@ use crabtalk_runtime::PendingAsk as Waiting;
 use std::collections::HashMap;
 
 impl Session {
-    pub(super) fn asks(&self, request: &ListAsksMsg) -> AskList {
+    pub(super) async fn asks(&self, request: ListAsksMsg) -> Result<AskList, Status> {
         let agent = narrowed(&request.agent);
         let sender = narrowed(&request.sender);
         let pending = |pending: Waiting| PendingAsk {
@@ -17,20 +17,17 @@ impl Session {
             asked_at: pending.asked_at,
             inbox: pending.inbox,
         };
-        let asks = self.node.runtime().asks(agent, sender);
-        AskList {
-            asks: asks
-                .into_iter()
-                .filter(|pending| self.sees_ask(pending))
-                .map(pending)
-                .collect(),
-        }
+        let asks = self.node.runtime.asks(agent, sender);
+        let seen = asks.into_iter().filter(|ask| self.sees_ask(ask));
+        Ok(AskList {
+            asks: seen.map(pending).collect(),
+        })
     }
 
     /// What waits for an answer and this client may see, by conversation.
     pub(super) fn asks_by_conversation(&self) -> HashMap<ConversationKey, Vec<AskUserEvent>> {
         let mut by_key: HashMap<_, Vec<_>> = HashMap::new();
-        let asks = self.node.runtime().asks(None, None).into_iter();
+        let asks = self.node.runtime.asks(None, None).into_iter();
         for pending in asks.filter(|pending| self.sees_ask(pending)) {
             by_key
                 .entry(pending.key)
@@ -49,7 +46,7 @@ impl Session {
             return Ok(());
         };
         self.node
-            .runtime()
+            .runtime
             .reply_from(&key, id, &content, &self.answering())
             .await
             .map_err(|e| status(&e))
@@ -63,7 +60,7 @@ impl Session {
         id: Option<&str>,
         content: String,
     ) -> Option<String> {
-        let asks = self.node.runtime().asks(None, None);
+        let asks = self.node.runtime.asks(None, None);
         let asked = asks.iter().find(|pending| match id {
             Some(id) => pending.ask.id == id && self.sees_ask(pending),
             None => pending.key == *key && !pending.inbox,
@@ -77,6 +74,6 @@ impl Session {
         if self.is_modern() || id.is_some() {
             return Some(content);
         }
-        legacy::whole_answer(self.node.partial_answers(), &asks, asked, &content)
+        legacy::whole_answer(&self.node.partial_answers, &asks, asked, &content)
     }
 }

@@ -15,7 +15,7 @@ impl Session {
             "" => self.node.config().default_agent.clone(),
             agent => agent.to_owned(),
         };
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         catalog.agent(&agent).map_err(|e| super::status(&e))?;
         drop(catalog);
         if !self.reaches(&agent, &format!("event:{}", request.source)) {
@@ -24,7 +24,7 @@ impl Session {
                 request.source
             )));
         }
-        let bus = self.node.bus();
+        let bus = &self.node.bus;
         let made = bus.subscribe(request.source, agent, request.once).await?;
         Ok(info(made, Count::default()))
     }
@@ -33,12 +33,22 @@ impl Session {
         self.reaches(one.agent.as_str(), &format!("event:{}", one.source))
     }
 
+    pub(super) async fn unsubscribe(&self, request: UnsubscribeEventMsg) -> Result<(), Status> {
+        self.check_subscription(request.id).await?;
+        self.node.bus.unsubscribe(request.id).await
+    }
+
+    pub(super) async fn publish(&self, request: PublishEventMsg) -> Result<(), Status> {
+        let bus = &self.node.bus;
+        bus.publish(request.source, request.payload).await
+    }
+
     /// A subscription beyond reach is none.
-    pub(super) async fn check_subscription(&self, id: u64) -> Result<(), Status> {
+    async fn check_subscription(&self, id: u64) -> Result<(), Status> {
         if self.reaches_everything() {
             return Ok(());
         }
-        let listed = self.node.bus().list().await?;
+        let listed = self.node.bus.list().await?;
         let found = listed.iter().find(|(one, _)| one.id == id);
         match found.is_some_and(|(one, _)| self.reaches_one(one)) {
             true => Ok(()),
@@ -46,8 +56,11 @@ impl Session {
         }
     }
 
-    pub(super) async fn subscriptions(&self) -> Result<SubscriptionList, Status> {
-        let listed = self.node.bus().list().await?;
+    pub(super) async fn subscriptions(
+        &self,
+        _: ListSubscriptionsMsg,
+    ) -> Result<SubscriptionList, Status> {
+        let listed = self.node.bus.list().await?;
         let reached = listed.into_iter().filter(|(one, _)| self.reaches_one(one));
         let listed = reached.map(|(one, count)| {
             let mut info = info(one, count);

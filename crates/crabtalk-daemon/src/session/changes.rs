@@ -37,10 +37,9 @@ fn on_the_wire(changes: Changes) -> RunChanges {
 
 impl Session {
     pub(super) async fn changes(&self, request: ListChangesMsg) -> Result<ChangeList, Status> {
-        self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
         let most = super::as_many(request.limit, DEFAULT_RUNS, MAX_RUNS);
-        let tools = self.node.tools();
+        let tools = &self.node.tools;
         let runs = tools.changes(&key, request.run, most, request.diffs).await;
         let runs = runs.map_err(|e| refused(&e))?;
         Ok(ChangeList {
@@ -49,21 +48,20 @@ impl Session {
     }
 
     pub(super) async fn take_back(&self, request: UndoMsg) -> Result<UndoReport, Status> {
-        self.mark_modern();
         if !self.acts_for_owner() {
             return Err(Status::forbidden(
                 "only an owner puts files back, or a token that acts for one",
             ));
         }
         let key = self.key(&request.agent, &request.sender)?;
-        let live = self.node.runtime().live_all();
+        let live = self.node.runtime.live_all();
         let runs = live.iter().any(|live| live.key == key && live.running);
         if runs && !request.dry_run {
             return Err(Status::conflict(format!(
                 "a run of {key} goes on and may change the same files: wait for it, or cancel it"
             )));
         }
-        let tools = self.node.tools();
+        let tools = &self.node.tools;
         let undone = tools.undo(&key, request.run, !request.dry_run, request.partly);
         let undone = undone.await.map_err(|e| refused(&e))?;
         Ok(UndoReport {

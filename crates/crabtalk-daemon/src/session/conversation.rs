@@ -11,14 +11,14 @@ impl Session {
     /// Cancels the run in flight (CONV-5).
     pub(super) async fn kill_run(&self, request: KillMsg) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        self.node.runtime().kill(&key).map_err(|e| status(&e))
+        self.node.runtime.kill(&key).map_err(|e| status(&e))
     }
 
     /// Says something to the run in flight, which its next step reads (RUN-8).
     pub(super) async fn steer(&self, request: SteerSessionMsg) -> Result<(), Status> {
         let key = self.key(&request.agent, &request.sender)?;
         self.node
-            .runtime()
+            .runtime
             .steer(&key, request.content)
             .await
             .map_err(|e| status(&e))
@@ -28,7 +28,7 @@ impl Session {
     /// without one.
     pub(super) async fn put_away(&self, request: CompactMsg) -> Result<CompactResponse, Status> {
         let key = self.key(&request.agent, &request.sender)?;
-        let runtime = self.node.runtime();
+        let runtime = &self.node.runtime;
         if request.fresh {
             let summary = String::new();
             let title = runtime.start_fresh(&key).await.map_err(|e| status(&e))?;
@@ -52,7 +52,7 @@ impl Session {
             return Err(Status::bad_request("give a title or a cwd to set"));
         }
         self.node
-            .runtime()
+            .runtime
             .set(&key, title, cwd)
             .await
             .map_err(|e| status(&e))

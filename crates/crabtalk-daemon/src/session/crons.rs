@@ -37,7 +37,7 @@ impl Session {
             agent => agent.to_owned(),
         };
         // Whom it is for is known.
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         let settings = catalog
             .agent(&agent)
             .map_err(|e| super::status(&e))?
@@ -45,7 +45,7 @@ impl Session {
         drop(catalog);
         let cwd = or(request.cwd);
         if !cwd.is_empty() {
-            let expanded = self.node.home().expand_tilde(&cwd);
+            let expanded = self.node.home.expand_tilde(&cwd);
             self.check_cwd(Some(&expanded.to_string_lossy())).await?;
         }
         let by = or(request.by);
@@ -81,7 +81,7 @@ impl Session {
             ..Draft::default()
         };
         let (skill, cwd) = (draft.skill.clone(), draft.cwd.clone());
-        let listed = self.node.cron().add(draft).await?;
+        let listed = self.node.cron.add(draft).await?;
         let mut info = self.told(info(&listed, Timestamp::now()));
         info.would_fail = self.why_no_skill(&settings, &skill, &cwd).await;
         Ok(info)
@@ -93,13 +93,13 @@ impl Session {
         if skill.is_empty() {
             return String::new();
         }
-        let home = self.node.home();
+        let home = &self.node.home;
         let cwd = match cwd {
             "" => agent.cwd.clone(),
             cwd => Some(home.expand_tilde(cwd)),
         };
         let cwd = cwd.or_else(|| home.user_home().map(Path::to_owned));
-        let skills = self.node.skills();
+        let skills = &self.node.skills;
         skills.why_none(agent, skill, cwd).await.unwrap_or_default()
     }
 
@@ -116,11 +116,11 @@ impl Session {
     }
 
     /// An entry for somebody beyond reach is none.
-    pub(super) async fn check_cron(&self, id: u64) -> Result<(), Status> {
+    async fn check_cron(&self, id: u64) -> Result<(), Status> {
         if self.reaches_everything() {
             return Ok(());
         }
-        let (listed, _) = self.node.cron().list().await?;
+        let (listed, _) = self.node.cron.list().await?;
         let found = listed.iter().find(|listed| listed.entry.draft.id == id);
         match found.is_some_and(|listed| self.reaches_key(&listed.entry.key)) {
             true => Ok(()),
@@ -128,8 +128,8 @@ impl Session {
         }
     }
 
-    pub(super) async fn crons(&self) -> Result<CronList, Status> {
-        let (listed, findings) = self.node.cron().list().await?;
+    pub(super) async fn crons(&self, _: ListCronsMsg) -> Result<CronList, Status> {
+        let (listed, findings) = self.node.cron.list().await?;
         let now = Timestamp::now();
         let reached = listed
             .iter()
@@ -143,15 +143,17 @@ impl Session {
     }
 
     pub(super) async fn change_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
+        self.check_cron(request.id).await?;
         let Some(paused) = request.paused else {
             return Err(Status::bad_request("say whether it is paused"));
         };
-        let listed = self.node.cron().pause(request.id, paused).await?;
+        let listed = self.node.cron.pause(request.id, paused).await?;
         Ok(self.told(info(&listed, Timestamp::now())))
     }
 
-    pub(super) async fn fire_cron(&self, id: u64) -> Result<CronRun, Status> {
-        let fire = self.node.cron().run_now(id).await?;
+    pub(super) async fn fire_cron(&self, RunCronMsg { id }: RunCronMsg) -> Result<CronRun, Status> {
+        self.check_cron(id).await?;
+        let fire = self.node.cron.run_now(id).await?;
         Ok(CronRun {
             id,
             due: fire.due.map(stamp).unwrap_or_default(),
@@ -165,21 +167,30 @@ impl Session {
         })
     }
 
+    pub(super) async fn drop_cron(&self, request: DeleteCronMsg) -> Result<(), Status> {
+        self.check_cron(request.id).await?;
+        self.node.cron.remove(request.id).await
+    }
+
+    pub(super) async fn cron_times(&self, request: TestCronMsg) -> Result<CronTimes, Status> {
+        cron_times(&request)
+    }
+
     pub(super) async fn cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Status> {
         let limit = super::as_many(request.limit, ROWS, MAX_ROWS);
         if self.reaches_everything() {
-            let rows = self.node.cron().rows(request.id, limit).await?;
+            let rows = self.node.cron.rows(request.id, limit).await?;
             return Ok(CronRunList {
                 runs: rows.into_iter().map(row).collect(),
             });
         }
         // What was skipped names its entry alone.
-        let (listed, _) = self.node.cron().list().await?;
+        let (listed, _) = self.node.cron.list().await?;
         let entries = listed
             .iter()
             .filter(|listed| self.reaches_key(&listed.entry.key));
         let reached: HashSet<u64> = entries.map(|listed| listed.entry.draft.id).collect();
-        let rows = self.node.cron().rows(request.id, MAX_ROWS).await?;
+        let rows = self.node.cron.rows(request.id, MAX_ROWS).await?;
         let rows = rows.into_iter().filter(|row| match row {
             Row::Run(fired, _) => self.reaches(&fired.agent, &fired.sender),
             Row::Skipped(skipped) => reached.contains(&skipped.id),
@@ -191,7 +202,7 @@ impl Session {
 }
 
 /// When an expression or a single time would be due.
-pub(super) fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Status> {
+fn cron_times(request: &TestCronMsg) -> Result<CronTimes, Status> {
     let bad = |error: String| Status::bad_request(error);
     let zone = match request.zone.trim() {
         "" => local_zone(),

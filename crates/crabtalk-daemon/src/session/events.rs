@@ -108,7 +108,7 @@ impl Session {
 impl Session {
     /// Where a subscription begins: now, or where an earlier one ended.
     fn place(&self, after: Option<u64>, life: &str) -> (HubSubscription, Option<AgentEventMsg>) {
-        let runtime = self.node.runtime();
+        let runtime = &self.node.runtime;
         let Some(after) = after else {
             return (runtime.watch(), None);
         };

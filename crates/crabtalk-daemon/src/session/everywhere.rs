@@ -95,7 +95,6 @@ impl Session {
         &self,
         request: SearchConversationsMsg,
     ) -> Result<FoundMessageList, Status> {
-        self.mark_modern();
         let words = Arc::new(Words::of(&request.query)?);
         let most = super::as_many(request.limit, DEFAULT_FOUND, MAX_FOUND);
         let deadline = Instant::now() + MAX_TIME;
@@ -115,7 +114,7 @@ impl Session {
                     return Ok(answer);
                 }
                 let part = LogPart::File(summary.file.clone());
-                let storage = self.node.runtime().storage();
+                let storage = self.node.runtime.storage();
                 let page = match storage.page(&part, before, PAGE).await {
                     Ok(page) => page,
                     Err(error) => {

@@ -66,7 +66,7 @@ impl Session {
         path: &str,
         look: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Status> {
-        let files = self.node.skills().files();
+        let files = self.node.skills.files();
         let looked = files.look_at(path.as_ref(), look).await;
         looked.map_err(|why| Status::new(code::TIMEOUT, format!("{path:?}: {why}")))
     }

@@ -53,7 +53,7 @@ impl Session {
 
     async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Status> {
         let limit = super::as_many(limit, DEFAULT_PAGE, MAX_PAGE);
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         storage
             .page(&source, before, limit)
             .await
@@ -64,7 +64,7 @@ impl Session {
         &self,
         request: GetConversationHistoryMsg,
     ) -> Result<ConversationHistory, Status> {
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         let failed = |e| status(&Error::from(e));
         let summary = self.file(&request.file_path).await?;
         let source = LogPart::File(request.file_path);
@@ -99,7 +99,7 @@ impl Session {
     /// A conversation's file. One beyond reach is answered as one that is not there,
     /// whose name says nothing either.
     async fn file(&self, name: &str) -> Result<Summary, Status> {
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         let found = storage.file(name).await;
         if self.reaches_everything() {
             return found.map_err(|e| status(&Error::from(e)));
@@ -109,7 +109,7 @@ impl Session {
     }
 
     pub(super) async fn delete_file(&self, request: DeleteConversationMsg) -> Result<(), Status> {
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         let failed = |e| status(&Error::from(e));
         let summary = self.file(&request.file_path).await?;
         if summary.superseded {
@@ -121,16 +121,20 @@ impl Session {
         self.remove(&summary.key).await
     }
 
+    pub(super) async fn remove_pair(&self, request: RemoveConversationMsg) -> Result<(), Status> {
+        let key = self.key(&request.agent, &request.sender)?;
+        self.remove(&key).await
+    }
+
     /// Removes a conversation, and what is derived from it.
-    pub(super) async fn remove(&self, key: &ConversationKey) -> Result<(), Status> {
-        let removed = self.node.runtime().remove(key).await;
+    async fn remove(&self, key: &ConversationKey) -> Result<(), Status> {
+        let removed = self.node.runtime.remove(key).await;
         removed.map_err(|e| status(&e))?;
         self.node.memory().archives().forget(key).await;
         Ok(())
     }
 
     pub(super) async fn archives(&self, request: ListArchivesMsg) -> Result<ArchiveList, Status> {
-        self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
         let archives = self.archives_of(&key).await?;
         Ok(ArchiveList {
@@ -139,12 +143,11 @@ impl Session {
     }
 
     async fn archives_of(&self, key: &ConversationKey) -> Result<Vec<Archive>, Status> {
-        let archives = self.node.runtime().storage().archives(key).await;
+        let archives = self.node.runtime.storage().archives(key).await;
         archives.map_err(|e| status(&Error::from(e)))
     }
 
     pub(super) async fn archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Status> {
-        self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
         let archives = self.archives_of(&key).await?;
         let found = archives

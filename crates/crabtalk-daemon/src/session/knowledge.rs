@@ -17,7 +17,6 @@ const MAX_HITS: usize = 100;
 impl Session {
     /// Searches entries and archives as the conversation sees them (MEM-2).
     pub(super) async fn find(&self, request: SearchMsg) -> Result<SearchResults, Status> {
-        self.mark_modern();
         if request.query.trim().is_empty() {
             return Err(status(&Error::EmptyContent));
         }
@@ -44,7 +43,7 @@ impl Session {
     /// All skills, those of the project where the client works among them.
     pub(super) async fn skills(&self, request: ListSkillsMsg) -> Result<SkillList, Status> {
         let cwd = self.check_cwd(request.cwd.as_deref()).await?;
-        let skills = Arc::clone(self.node.skills());
+        let skills = Arc::clone(&self.node.skills);
         let disabled = self.node.config().skills.disabled.clone();
         let of = format!("a list of skills in {cwd:?}");
         let files = skills.files().clone();

@@ -39,7 +39,7 @@ impl Session {
         sender: &str,
         limit: u32,
     ) -> Result<Vec<Summary>, Status> {
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         let most = match self.reaches_everything() {
             true => bound(limit).saturating_add(1),
             // What is beyond reach takes no place of what is not.
@@ -54,7 +54,7 @@ impl Session {
 
     pub(super) async fn conversations(
         &self,
-        request: &ListConversationsMsg,
+        request: ListConversationsMsg,
     ) -> Result<ConversationList, Status> {
         let live = self.live();
         let days = (!self.is_modern()).then(|| (Timestamp::now(), local_zone()));
@@ -62,7 +62,7 @@ impl Session {
             Some((now, zone)) => legacy::day_label(at, *now, zone),
             None => at.to_owned(),
         };
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         let info = |summary: Summary| {
             // What is in memory is newer than any cache of the list.
             let now = live.get(&summary.key).filter(|_| !summary.superseded);
@@ -99,7 +99,7 @@ impl Session {
     /// Every conversation that can be talked to, with what goes on in it.
     pub(super) async fn active_conversations(
         &self,
-        request: &ListActiveConversationsMsg,
+        request: ListActiveConversationsMsg,
     ) -> Result<ActiveConversationList, Status> {
         let mut summaries = self
             .summaries(&request.agent, &request.sender, request.limit)
@@ -124,7 +124,7 @@ impl Session {
                 queued: 0,
             })
         });
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         let info = |live: LiveInfo| ActiveConversationInfo {
             cwd: catalog
                 .cwd(&live.key, &live.meta)
@@ -151,7 +151,7 @@ impl Session {
     }
 
     fn live(&self) -> HashMap<ConversationKey, LiveInfo> {
-        let all = self.node.runtime().live_all();
+        let all = self.node.runtime.live_all();
         all.into_iter()
             .filter(|live| self.reaches_key(&live.key))
             .map(|live| (live.key.clone(), live))

@@ -9,15 +9,14 @@ use crabtalk_proto::*;
 
 impl Session {
     pub(super) async fn begin_mcp_login(&self, request: LoginMcpMsg) -> Result<McpLogin, Status> {
-        self.mark_modern();
         let LoginMcpMsg { name, redirect } = request;
         if !is_loopback(&redirect) {
             return Err(Status::bad_request(
                 "redirect is no address of the loopback: it begins with http://127.0.0.1:PORT/",
             ));
         }
-        let servers = &self.node.mcps().servers;
-        self.node.mcps().known().await;
+        let servers = &self.node.mcps.servers;
+        self.node.mcps.known().await;
         let settings = servers
             .settings(&name)
             .ok_or_else(|| Status::not_found(format!("there is no MCP server {name:?}")))?;
@@ -28,17 +27,20 @@ impl Session {
 
     pub(super) async fn end_mcp_login(&self, request: FinishMcpLoginMsg) -> Result<(), Status> {
         let FinishMcpLoginMsg { name, redirected } = request;
-        let servers = &self.node.mcps().servers;
+        let servers = &self.node.mcps.servers;
         let finished = servers.finish_login(&name, &redirected).await;
         finished.map_err(|why| Status::bad_request(format!("{name}: {why}")))
     }
 
-    pub(super) async fn forget_mcp_login(&self, name: String) -> Result<(), Status> {
+    pub(super) async fn forget_mcp_login(
+        &self,
+        LogoutMcpMsg { name }: LogoutMcpMsg,
+    ) -> Result<(), Status> {
         // It becomes part of a file's name.
         if !crabtalk_config::is_name(&name) {
             return Err(Status::bad_request(format!("{name:?} is no server's name")));
         }
-        match self.node.mcps().servers.log_out(&name).await {
+        match self.node.mcps.servers.log_out(&name).await {
             Ok(LoggedOut::Done) => Ok(()),
             Ok(LoggedOut::Nobody) => {
                 Err(Status::not_found(format!("nobody is logged in to {name}")))

@@ -13,34 +13,33 @@ use std::path::Path;
 
 impl Session {
     fn servers(&self) -> &Servers {
-        &self.node.mcps().servers
+        &self.node.mcps.servers
     }
 
-    pub(super) async fn mcps(&self) -> McpList {
-        self.node.mcps().known().await;
+    pub(super) async fn mcps(&self, _: ListMcpsMsg) -> Result<McpList, Status> {
+        self.node.mcps.known().await;
         let config = self.node.config();
         let listed = self.servers().list();
         let mcps = listed.iter().map(|status| {
             let configured = |mcp: &&Mcp| mcp.name == status.name && status.source == "config";
             info(status, config.mcp.iter().find(configured))
         });
-        McpList {
+        Ok(McpList {
             mcps: mcps.collect(),
-        }
+        })
     }
 
-    pub(super) async fn components(&self) -> ComponentList {
-        self.mark_modern();
-        self.node.mcps().known().await;
+    pub(super) async fn components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
+        self.node.mcps.known().await;
         let listed = self.servers().list();
         // Whose a port is takes a look at every process.
         let found = tokio::task::spawn_blocking(move || {
             listed.into_iter().map(component).collect::<Vec<_>>()
         });
         let mut components = found.await.unwrap_or_default();
-        components.extend(self.node.mcps().gateways.list());
+        components.extend(self.node.mcps.gateways.list());
         components.sort_by(|a, b| a.name.cmp(&b.name));
-        ComponentList { components }
+        Ok(ComponentList { components })
     }
 
     /// Takes the list as a whole, as clients of the 0.0.20 generation send it.
@@ -66,7 +65,6 @@ impl Session {
     }
 
     pub(super) async fn put_mcp(&self, request: SetMcpMsg) -> Result<(), Status> {
-        self.mark_modern();
         let SetMcpMsg { name, config } = request;
         check_name(&name)?;
         let table = parse_section(&config)
@@ -80,8 +78,10 @@ impl Session {
             .await
     }
 
-    pub(super) async fn remove_mcp(&self, name: String) -> Result<(), Status> {
-        self.mark_modern();
+    pub(super) async fn remove_mcp(
+        &self,
+        DeleteMcpMsg { name }: DeleteMcpMsg,
+    ) -> Result<(), Status> {
         self.edit(move |file, config| {
             if !config.mcp.iter().any(|mcp| mcp.name == name) {
                 let message = format!("config.toml has no MCP server {name:?}");
@@ -94,10 +94,9 @@ impl Session {
     }
 
     pub(super) async fn try_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Status> {
-        self.mark_modern();
         let TestMcpMsg { name, config } = request;
         check_name(&name)?;
-        self.node.mcps().known().await;
+        self.node.mcps.known().await;
         let settings = match config.is_empty() {
             true => self.servers().settings(&name).ok_or_else(|| {
                 Status::not_found(format!("there is no MCP server or component {name:?}"))

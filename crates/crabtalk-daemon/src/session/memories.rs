@@ -17,7 +17,6 @@ const MAX_PAGE: usize = 1000;
 impl Session {
     /// Who looks into memory for a client.
     fn viewer(&self, agent: &str, sender: &str) -> Result<Viewer, Status> {
-        self.mark_modern();
         let key = self.key(agent, sender)?;
         Ok(self.node.memory().viewer(&key, &self.origin(sender)))
     }
@@ -80,7 +79,7 @@ impl Session {
         };
         let memory = self.node.memory();
         let remembered = memory.remember(&viewer, entry);
-        let remembered = self.node.accepted().change(WRITTEN, remembered).await;
+        let remembered = self.node.accepted.change(WRITTEN, remembered).await;
         remembered.map_err(|e| refusal(&e))
     }
 
@@ -94,7 +93,7 @@ impl Session {
             return Err(refusal(&Error::NotFound(request.name)));
         }
         let forgotten = memory.forget(&viewer, &request.name);
-        let forgotten = self.node.accepted().change(WRITTEN, forgotten).await;
+        let forgotten = self.node.accepted.change(WRITTEN, forgotten).await;
         forgotten.map_err(|e| refusal(&e))
     }
 
@@ -109,7 +108,7 @@ impl Session {
         let folder = self.check_folder("path", &request.path).await?;
         let memory = self.node.memory();
         let imported = memory.import(&viewer, &folder);
-        let imported = self.node.accepted().change(WRITTEN, imported).await;
+        let imported = self.node.accepted.change(WRITTEN, imported).await;
         let report = imported.map_err(|e| refusal(&e))?;
         let to_wire = |(file, name): (std::path::PathBuf, String)| ImportedMemory {
             file: file.to_string_lossy().into_owned(),

@@ -46,7 +46,7 @@ fn provider<'a>(config: &'a Config, name: &str) -> Option<&'a Provider> {
 
 impl Session {
     fn models(&self) -> &Models {
-        self.node.models()
+        &self.node.models
     }
 
     pub(super) async fn edit(
@@ -64,7 +64,11 @@ impl Session {
         table.to_string()
     }
 
-    pub(super) fn providers(&self) -> ProviderList {
+    pub(super) async fn providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
+        Ok(self.provider_list())
+    }
+
+    fn provider_list(&self) -> ProviderList {
         let config = self.node.config();
         let models = self.models().list();
         let active = models.iter().find(|m| m.active).map(|m| m.provider.clone());
@@ -94,6 +98,10 @@ impl Session {
         }
         providers.sort_by(|a, b| a.name.cmp(&b.name));
         ProviderList { providers }
+    }
+
+    pub(super) async fn every_model(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
+        Ok(self.model_list())
     }
 
     pub(super) fn model_list(&self) -> ModelList {
@@ -165,12 +173,15 @@ impl Session {
         if !legacy {
             return Ok(ProviderChange::Done);
         }
-        let mut list = self.providers();
+        let mut list = self.provider_list();
         list.providers.sort_by_key(|provider| provider.name != set);
         Ok(ProviderChange::List(list))
     }
 
-    pub(super) async fn remove_provider(&self, name: String) -> Result<(), Status> {
+    pub(super) async fn remove_provider(
+        &self,
+        DeleteProviderMsg { name }: DeleteProviderMsg,
+    ) -> Result<(), Status> {
         self.edit(move |file, config| {
             let gone = provider(config, &name).ok_or_else(|| unknown(config, &name))?;
             file.remove(&["provider", &name]);
@@ -184,7 +195,10 @@ impl Session {
         .await
     }
 
-    pub(super) async fn choose_model(&self, model: String) -> Result<(), Status> {
+    pub(super) async fn choose_model(
+        &self,
+        SetActiveModelMsg { model }: SetActiveModelMsg,
+    ) -> Result<(), Status> {
         if model.trim().is_empty() {
             return Err(Status::bad_request("name the model to use"));
         }

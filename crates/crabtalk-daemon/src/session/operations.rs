@@ -1,6 +1,6 @@
 //! Every operation of the protocol, handed to the part of the session that does it.
 
-use super::{Session, crons};
+use super::Session;
 use crabtalk_proto::*;
 use futures_core::Stream;
 use std::future::Future;
@@ -16,6 +16,22 @@ macro_rules! handed_on {
     )*};
 }
 
+/// Whether clients of the 0.0.20 generation know a request; whoever sends another
+/// knows what is newer (WIRE-5).
+fn is_of_the_first_generation(request: &client_message::Msg) -> bool {
+    matches!(
+        request,
+        any! {
+            Send Stream ReplyToAsk ListActiveConversations Kill Compact ListConversations
+            ListProviders SetProvider DeleteProvider SetActiveModel ListMcps SetLocalMcps
+            ListAgents GetAgent CreateAgent UpdateAgent DeleteAgent ListSkills SetEnabled
+            ListModels GetConversationHistory DeleteConversation CreateCron DeleteCron ListCrons
+            Ping GetConfig Reload GetStats SubscribeEvents SubscribeEvent UnsubscribeEvent
+            ListSubscriptions PublishEvent SteerSession Extension
+        }
+    )
+}
+
 impl Server for Session {
     fn version(&self) -> &str {
         env!("CARGO_PKG_VERSION")
@@ -26,6 +42,9 @@ impl Server for Session {
     }
 
     fn admit(&self, request: &client_message::Msg) -> Result<(), Status> {
+        if !is_of_the_first_generation(request) {
+            self.mark_modern();
+        }
         self.check_reach(request)
     }
 
@@ -62,7 +81,13 @@ impl Server for Session {
         kill(KillMsg) -> () = kill_run;
         steer_session(SteerSessionMsg) -> () = steer;
         reply_to_ask(ReplyToAsk) -> () = reply;
+        list_asks(ListAsksMsg) -> AskList = asks;
+        list_approvals(ListApprovalsMsg) -> ApprovalList = approvals;
         compact(CompactMsg) -> CompactResponse = put_away;
+        list_active_conversations(ListActiveConversationsMsg) -> ActiveConversationList = active_conversations;
+        list_conversations(ListConversationsMsg) -> ConversationList = conversations;
+        get_history(GetHistoryMsg) -> HistoryPage = history_page;
+        remove_conversation(RemoveConversationMsg) -> () = remove_pair;
         get_conversation_history(GetConversationHistoryMsg) -> ConversationHistory = history_of_file;
         delete_conversation(DeleteConversationMsg) -> () = delete_file;
         list_trash(ListTrashMsg) -> RemovedConversationList = removed;
@@ -77,23 +102,49 @@ impl Server for Session {
         forget(ForgetMsg) -> () = forget_entry;
         import_memory(ImportMemoryMsg) -> MemoryImport = import_notes;
         list_skills(ListSkillsMsg) -> SkillList = skills;
+        list_agents(ListAgentsMsg) -> AgentList = agents;
+        get_agent(GetAgentMsg) -> AgentInfo = agent;
+        create_agent(CreateAgentMsg) -> AgentInfo = make_agent;
+        update_agent(UpdateAgentMsg) -> AgentInfo = change_agent;
+        delete_agent(DeleteAgentMsg) -> () = remove_agent;
+        get_rights(GetRightsMsg) -> AgentRights = rights;
         subscribe_event(SubscribeEventMsg) -> SubscriptionInfo = subscribe;
+        unsubscribe_event(UnsubscribeEventMsg) -> () = unsubscribe;
+        list_subscriptions(ListSubscriptionsMsg) -> SubscriptionList = subscriptions;
+        publish_event(PublishEventMsg) -> () = publish;
         set_conversation(SetConversationMsg) -> () = change_conversation;
         create_cron(CreateCronMsg) -> CronInfo = make_cron;
+        delete_cron(DeleteCronMsg) -> () = drop_cron;
+        list_crons(ListCronsMsg) -> CronList = crons;
+        run_cron(RunCronMsg) -> CronRun = fire_cron;
+        set_cron(SetCronMsg) -> CronInfo = change_cron;
+        list_cron_runs(ListCronRunsMsg) -> CronRunList = cron_runs;
+        test_cron(TestCronMsg) -> CronTimes = cron_times;
         remove_approval(RemoveApprovalMsg) -> () = take_approval_back;
         create_token(CreateTokenMsg) -> NewToken = make_token;
+        list_tokens(ListTokensMsg) -> TokenList = tokens;
         remove_token(RemoveTokenMsg) -> () = drop_token;
         list_changes(ListChangesMsg) -> ChangeList = changes;
         undo(UndoMsg) -> UndoReport = take_back;
         list_audit(ListAuditMsg) -> AuditPage = audit_page;
         get_stats(GetStats) -> DaemonStats = stats;
         set_provider(SetProviderMsg) -> ProviderChange = put_provider;
+        delete_provider(DeleteProviderMsg) -> () = remove_provider;
+        list_providers(ListProvidersMsg) -> ProviderList = providers;
+        find_providers(FindProvidersMsg) -> FoundProviderList = found_providers;
+        list_models(ListModelsMsg) -> ModelList = every_model;
+        set_active_model(SetActiveModelMsg) -> () = choose_model;
+        test_model(TestModelMsg) -> ModelTest = try_model;
         set_config(SetConfigMsg) -> () = change_config;
         set_local_mcps(SetLocalMcpsMsg) -> () = put_mcps;
         set_mcp(SetMcpMsg) -> () = put_mcp;
+        delete_mcp(DeleteMcpMsg) -> () = remove_mcp;
+        list_mcps(ListMcpsMsg) -> McpList = mcps;
+        list_components(ListComponentsMsg) -> ComponentList = components;
         test_mcp(TestMcpMsg) -> McpTest = try_mcp;
         login_mcp(LoginMcpMsg) -> McpLogin = begin_mcp_login;
         finish_mcp_login(FinishMcpLoginMsg) -> () = end_mcp_login;
+        logout_mcp(LogoutMcpMsg) -> () = forget_mcp_login;
         set_enabled(SetEnabledMsg) -> () = switch;
     }
 
@@ -122,83 +173,6 @@ impl Server for Session {
         self.watch(request)
     }
 
-    async fn list_asks(&self, request: ListAsksMsg) -> Result<AskList, Status> {
-        self.mark_modern();
-        Ok(self.asks(&request))
-    }
-
-    async fn list_active_conversations(
-        &self,
-        request: ListActiveConversationsMsg,
-    ) -> Result<ActiveConversationList, Status> {
-        self.active_conversations(&request).await
-    }
-
-    async fn list_conversations(
-        &self,
-        request: ListConversationsMsg,
-    ) -> Result<ConversationList, Status> {
-        self.conversations(&request).await
-    }
-
-    async fn get_history(&self, request: GetHistoryMsg) -> Result<HistoryPage, Status> {
-        self.mark_modern();
-        self.history_page(request).await
-    }
-
-    async fn remove_conversation(&self, request: RemoveConversationMsg) -> Result<(), Status> {
-        let key = self.key(&request.agent, &request.sender)?;
-        self.remove(&key).await
-    }
-
-    async fn unsubscribe_event(&self, request: UnsubscribeEventMsg) -> Result<(), Status> {
-        self.check_subscription(request.id).await?;
-        self.node.bus().unsubscribe(request.id).await
-    }
-
-    async fn list_subscriptions(
-        &self,
-        _: ListSubscriptionsMsg,
-    ) -> Result<SubscriptionList, Status> {
-        self.subscriptions().await
-    }
-
-    async fn publish_event(&self, request: PublishEventMsg) -> Result<(), Status> {
-        let bus = self.node.bus();
-        bus.publish(request.source, request.payload).await
-    }
-
-    async fn delete_cron(&self, request: DeleteCronMsg) -> Result<(), Status> {
-        self.check_cron(request.id).await?;
-        self.node.cron().remove(request.id).await
-    }
-
-    async fn list_crons(&self, _: ListCronsMsg) -> Result<CronList, Status> {
-        self.crons().await
-    }
-
-    async fn run_cron(&self, request: RunCronMsg) -> Result<CronRun, Status> {
-        self.mark_modern();
-        self.check_cron(request.id).await?;
-        self.fire_cron(request.id).await
-    }
-
-    async fn set_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {
-        self.mark_modern();
-        self.check_cron(request.id).await?;
-        self.change_cron(request).await
-    }
-
-    async fn list_cron_runs(&self, request: ListCronRunsMsg) -> Result<CronRunList, Status> {
-        self.mark_modern();
-        self.cron_runs(request).await
-    }
-
-    async fn test_cron(&self, request: TestCronMsg) -> Result<CronTimes, Status> {
-        self.mark_modern();
-        crons::cron_times(&request)
-    }
-
     async fn get_config(&self, _: GetConfig) -> Result<ConfigMsg, Status> {
         let config = self.node.config().effective_json();
         Ok(ConfigMsg {
@@ -212,7 +186,6 @@ impl Server for Session {
     }
 
     async fn reload_config(&self, _: ReloadConfigMsg) -> Result<ReloadReport, Status> {
-        self.mark_modern();
         Ok(match self.node.reload().await {
             Ok(report) => ReloadReport {
                 warnings: report.warnings,
@@ -225,87 +198,5 @@ impl Server for Session {
                 ..ReloadReport::default()
             },
         })
-    }
-
-    async fn list_agents(&self, _: ListAgentsMsg) -> Result<AgentList, Status> {
-        self.agents().await
-    }
-
-    async fn get_agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Status> {
-        self.agent(&request.name).await
-    }
-
-    async fn create_agent(&self, request: CreateAgentMsg) -> Result<AgentInfo, Status> {
-        let CreateAgentMsg {
-            name,
-            config,
-            prompt,
-        } = request;
-        self.write_agent(true, name, config, prompt).await
-    }
-
-    async fn update_agent(&self, request: UpdateAgentMsg) -> Result<AgentInfo, Status> {
-        let UpdateAgentMsg {
-            name,
-            config,
-            prompt,
-        } = request;
-        self.write_agent(false, name, config, prompt).await
-    }
-
-    async fn delete_agent(&self, request: DeleteAgentMsg) -> Result<(), Status> {
-        self.remove_agent(request.name).await
-    }
-
-    async fn get_rights(&self, request: GetRightsMsg) -> Result<AgentRights, Status> {
-        self.rights(&request.agent)
-    }
-
-    async fn list_approvals(&self, request: ListApprovalsMsg) -> Result<ApprovalList, Status> {
-        Ok(self.approvals(&request))
-    }
-
-    async fn list_tokens(&self, _: ListTokensMsg) -> Result<TokenList, Status> {
-        Ok(self.tokens().await)
-    }
-
-    async fn list_providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Status> {
-        Ok(self.providers())
-    }
-
-    async fn delete_provider(&self, request: DeleteProviderMsg) -> Result<(), Status> {
-        self.remove_provider(request.name).await
-    }
-
-    async fn set_active_model(&self, request: SetActiveModelMsg) -> Result<(), Status> {
-        self.choose_model(request.model).await
-    }
-
-    async fn list_models(&self, _: ListModelsMsg) -> Result<ModelList, Status> {
-        Ok(self.model_list())
-    }
-
-    async fn test_model(&self, request: TestModelMsg) -> Result<ModelTest, Status> {
-        Ok(self.try_model(request.model).await)
-    }
-
-    async fn find_providers(&self, _: FindProvidersMsg) -> Result<FoundProviderList, Status> {
-        Ok(self.found_providers().await)
-    }
-
-    async fn list_mcps(&self, _: ListMcpsMsg) -> Result<McpList, Status> {
-        Ok(self.mcps().await)
-    }
-
-    async fn delete_mcp(&self, request: DeleteMcpMsg) -> Result<(), Status> {
-        self.remove_mcp(request.name).await
-    }
-
-    async fn logout_mcp(&self, request: LogoutMcpMsg) -> Result<(), Status> {
-        self.forget_mcp_login(request.name).await
-    }
-
-    async fn list_components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
-        Ok(self.components().await)
     }
 }

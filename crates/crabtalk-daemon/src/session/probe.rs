@@ -7,7 +7,7 @@ use super::Session;
 use crate::models::Asked;
 use crabtalk_domain::Message;
 use crabtalk_domain::model::{Model, Request};
-use crabtalk_proto::{FoundProvider, FoundProviderList, ModelTest};
+use crabtalk_proto::*;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -26,9 +26,11 @@ const TIME: Duration = Duration::from_secs(60);
 const SHOWN: usize = 200;
 
 impl Session {
-    pub(super) async fn try_model(&self, model: String) -> ModelTest {
-        self.mark_modern();
-        let models = Arc::clone(self.node.models());
+    pub(super) async fn try_model(
+        &self,
+        TestModelMsg { model }: TestModelMsg,
+    ) -> Result<ModelTest, Status> {
+        let models = Arc::clone(&self.node.models);
         let began = Instant::now();
         let asked = async {
             models.find().await.map_err(|e| e.to_string())?;
@@ -61,12 +63,14 @@ impl Session {
                     (usage.prompt_tokens, usage.completion_tokens);
             }
         }
-        test
+        Ok(test)
     }
 
-    pub(super) async fn found_providers(&self) -> FoundProviderList {
-        self.mark_modern();
-        let found = self.node.models().could_be().await;
+    pub(super) async fn found_providers(
+        &self,
+        _: FindProvidersMsg,
+    ) -> Result<FoundProviderList, Status> {
+        let found = self.node.models.could_be().await;
         let told = found.into_iter().map(|found| FoundProvider {
             kind: found.provider.kind.as_str().to_owned(),
             variable: found.variable.unwrap_or_default().to_owned(),
@@ -74,8 +78,8 @@ impl Session {
             models: found.provider.models.into_iter().map(|m| m.name).collect(),
             name: found.provider.name,
         });
-        FoundProviderList {
+        Ok(FoundProviderList {
             providers: told.collect(),
-        }
+        })
     }
 }

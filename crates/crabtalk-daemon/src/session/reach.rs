@@ -149,7 +149,7 @@ impl Session {
             return Ok(());
         };
         let agent = self.or_default_agent(agent);
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         let is_there = catalog.agents.keys().any(|name| name.as_str() == agent);
         if is_there && grant.agent(&agent) {
             return Ok(());
@@ -207,7 +207,7 @@ impl Session {
         let (Some(id), Some(_)) = (id, self.grant()) else {
             return Ok(());
         };
-        let asks = self.node.runtime().asks(None, None);
+        let asks = self.node.runtime.asks(None, None);
         let asked = asks.iter().find(|pending| pending.ask.id == id);
         match asked.is_some_and(|pending| self.sees_ask(pending)) {
             true => Ok(()),

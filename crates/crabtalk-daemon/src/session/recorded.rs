@@ -169,7 +169,7 @@ impl Session {
         } else {
             (about(request, self.entry(what)), needed)
         };
-        let audit = self.node.audit().clone();
+        let audit = self.node.audit.clone();
         Some(async move {
             match audit.record(entry).await {
                 Err(_) if !needed => Ok(0),
@@ -203,7 +203,7 @@ impl Session {
     fn approval_of(&self, reply: &ReplyToAsk) -> Option<Waiting> {
         let id = reply.ask_id.as_deref().filter(|id| !id.is_empty());
         let key = self.key(&reply.agent, &reply.sender).ok()?;
-        let asks = self.node.runtime().asks(None, None);
+        let asks = self.node.runtime.asks(None, None);
         let asked = asks.into_iter().find(|pending| match id {
             Some(id) => pending.ask.id == id,
             None => pending.key == key && !pending.inbox,
@@ -212,9 +212,8 @@ impl Session {
     }
 
     pub(super) async fn audit_page(&self, request: ListAuditMsg) -> Result<AuditPage, Status> {
-        self.mark_modern();
         let limit = super::as_many(request.limit, DEFAULT_PAGE, MAX_PAGE);
-        let audit = self.node.audit();
+        let audit = &self.node.audit;
         let page = audit.latest(request.before, limit).await?;
         let (mut checked, mut problem) = (0, String::new());
         if request.verify {

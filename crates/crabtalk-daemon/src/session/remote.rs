@@ -40,7 +40,7 @@ async fn answer<A>(listener: A, node: Arc<Node>, stop: CancellationToken)
 where
     A: Accept<Peer = SocketAddr>,
 {
-    let crowd = node.crowd().clone();
+    let crowd = node.crowd.clone();
     let ends = stop.clone();
     let session = move |peer: SocketAddr| {
         let source = A::source(&peer);
@@ -140,9 +140,8 @@ impl Session {
             return Err(Status::bad_request("protocol_version counts from 1"));
         }
         self.show_token(&request).await?;
-        self.mark_modern();
         if request.component && self.present.get().is_none() {
-            let gateways = &self.node.mcps().gateways;
+            let gateways = &self.node.mcps.gateways;
             let present = gateways.enter(&request.client, &self.owner_of_client())?;
             // Another Hello of this connection may have been faster.
             let _ = self.present.set(present);
@@ -164,7 +163,7 @@ impl Session {
         if remote.shown.get().is_some() {
             return Ok(());
         }
-        let elsewhere = self.node.remote();
+        let elsewhere = &self.node.remote;
         if let Some(grant) = elsewhere.tokens().find(&hello.token) {
             if grant.comes_anew(remote.address.ip()) {
                 self.record_login(remote, &grant, &hello.client).await?;
@@ -205,7 +204,7 @@ impl Session {
         let mut login = entry("login", format_args!("token/{}", grant.name()));
         login.from = remote.address.to_string();
         let login = login.with("client", crabtalk_proto::visible(client).into_owned());
-        self.node.audit().record(login).await?;
+        self.node.audit.record(login).await?;
         grant.came(remote.address.ip());
         Ok(())
     }

@@ -8,9 +8,9 @@ use crabtalk_proto::*;
 use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
 
 impl Session {
-    pub(super) async fn agents(&self) -> Result<AgentList, Status> {
-        let mut frontmatters = self.node.agents().frontmatters().await?;
-        let catalog = self.node.runtime().catalog();
+    pub(super) async fn agents(&self, _: ListAgentsMsg) -> Result<AgentList, Status> {
+        let mut frontmatters = self.node.agents.frontmatters().await?;
+        let catalog = self.node.runtime.catalog();
         let agents = catalog.agents.values();
         let reached = agents.filter(|agent| self.reaches_agent(agent.name.as_str()));
         let agents = reached.map(|agent| {
@@ -22,10 +22,14 @@ impl Session {
         })
     }
 
-    pub(super) async fn agent(&self, name: &str) -> Result<AgentInfo, Status> {
-        let catalog = self.node.runtime().catalog();
+    pub(super) async fn agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Status> {
+        self.agent_named(&request.name).await
+    }
+
+    async fn agent_named(&self, name: &str) -> Result<AgentInfo, Status> {
+        let catalog = self.node.runtime.catalog();
         let agent = catalog.agent(name).map_err(|e| status(&e))?;
-        let mut frontmatters = self.node.agents().frontmatters().await?;
+        let mut frontmatters = self.node.agents.frontmatters().await?;
         let config = frontmatters.remove(agent.name.as_str());
         Ok(self.shown(info(agent, config.unwrap_or_default())))
     }
@@ -43,41 +47,45 @@ impl Session {
         agent
     }
 
-    pub(super) async fn write_agent(
+    pub(super) async fn make_agent(&self, request: CreateAgentMsg) -> Result<AgentInfo, Status> {
+        let (name, config) = (request.name, request.config);
+        let change = Change::Create;
+        self.write_agent(change, name, config, request.prompt).await
+    }
+
+    pub(super) async fn change_agent(&self, request: UpdateAgentMsg) -> Result<AgentInfo, Status> {
+        let (name, config) = (request.name, request.config);
+        let built_in = (name == BUILT_IN).then_some(DEFAULT_PROMPT);
+        let change = Change::Update { built_in };
+        self.write_agent(change, name, config, request.prompt).await
+    }
+
+    async fn write_agent(
         &self,
-        create: bool,
+        change: Change,
         name: String,
         config: String,
         prompt: String,
     ) -> Result<AgentInfo, Status> {
-        let change = if create {
-            Change::Create
-        } else {
-            let built_in = (name == BUILT_IN).then_some(DEFAULT_PROMPT);
-            Change::Update { built_in }
-        };
-        let files = self.node.agents();
+        let files = &self.node.agents;
         let written = files.write(change, name.clone(), config, prompt);
-        self.node
-            .accepted()
-            .change("config/agents", written)
-            .await?;
+        self.node.accepted.change("config/agents", written).await?;
         self.take_agents().await?;
-        self.agent(&name).await
+        self.agent_named(&name).await
     }
 
-    pub(super) async fn remove_agent(&self, name: String) -> Result<(), Status> {
-        let catalog = self.node.runtime().catalog();
+    pub(super) async fn remove_agent(
+        &self,
+        DeleteAgentMsg { name }: DeleteAgentMsg,
+    ) -> Result<(), Status> {
+        let catalog = self.node.runtime.catalog();
         if catalog.default_agent.as_str() == name && name != BUILT_IN {
             return Err(Status::conflict(format!(
                 "{name} is the default agent: name another in config.toml first"
             )));
         }
-        let removed = self.node.agents().remove(name);
-        self.node
-            .accepted()
-            .change("config/agents", removed)
-            .await?;
+        let removed = self.node.agents.remove(name);
+        self.node.accepted.change("config/agents", removed).await?;
         self.take_agents().await
     }
 
@@ -90,9 +98,9 @@ impl Session {
         })
     }
 
-    pub(super) fn rights(&self, agent: &str) -> Result<AgentRights, Status> {
-        self.mark_modern();
-        let (agent, tools) = self.node.runtime().rights(agent).map_err(|e| status(&e))?;
+    pub(super) async fn rights(&self, request: GetRightsMsg) -> Result<AgentRights, Status> {
+        let rights = self.node.runtime.rights(&request.agent);
+        let (agent, tools) = rights.map_err(|e| status(&e))?;
         let tool = |rights: Rights| ToolRights {
             tool: rights.tool,
             owner: rights.owner,
@@ -119,11 +127,13 @@ impl Session {
         })
     }
 
-    pub(super) fn approvals(&self, request: &ListApprovalsMsg) -> ApprovalList {
-        self.mark_modern();
+    pub(super) async fn approvals(
+        &self,
+        request: ListApprovalsMsg,
+    ) -> Result<ApprovalList, Status> {
         let (agent, sender) = (narrowed(&request.agent), narrowed(&request.sender));
         let fits = |want: Option<&str>, is: &str| want.is_none_or(|want| want == is);
-        let listed = self.node.approvals().listed();
+        let listed = self.node.approvals.listed();
         let approvals = (1..)
             .zip(listed.iter())
             .filter(|(_, a)| fits(agent, &a.agent) && fits(sender, &a.sender))
@@ -135,18 +145,17 @@ impl Session {
                 }
                 info
             });
-        ApprovalList {
+        Ok(ApprovalList {
             approvals: approvals.collect(),
-        }
+        })
     }
 
     pub(super) async fn take_approval_back(
         &self,
         request: RemoveApprovalMsg,
     ) -> Result<(), Status> {
-        self.mark_modern();
         if !self.reaches_everything() {
-            let listed = self.node.approvals().listed();
+            let listed = self.node.approvals.listed();
             let index = (request.index as usize).checked_sub(1);
             let one = index.and_then(|index| listed.get(index));
             if !one.is_some_and(|a| self.reaches(&a.agent, &a.sender)) {
@@ -156,7 +165,7 @@ impl Session {
                 )));
             }
         }
-        let removed = self.node.approvals().remove(request.index, request.exact);
+        let removed = self.node.approvals.remove(request.index, request.exact);
         let approval = removed.await?;
         tracing::info!(
             target: "security",

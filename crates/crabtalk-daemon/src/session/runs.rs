@@ -71,18 +71,17 @@ impl Session {
             images: shown::images(said.images)?,
             ..RunRequest::new(key, said.content)
         };
-        self.node.runtime().submit(request).map_err(|e| status(&e))
+        self.node.runtime.submit(request).map_err(|e| status(&e))
     }
 
     /// A message is coming: whoever answers it is told (MODEL-8).
     pub(super) async fn expect(&self, request: ExpectMessageMsg) -> Result<(), Status> {
-        self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
         if key.sender.is_reserved() {
             return Err(status(&Error::ReservedSender(key.sender.to_string())));
         }
         let model = self.check_model(Some(request.model))?;
-        let runtime = self.node.runtime();
+        let runtime = &self.node.runtime;
         let expected = runtime.expect(key.agent.as_str(), model.as_deref());
         expected.map_err(|e| status(&e))
     }
@@ -111,7 +110,7 @@ impl Session {
 
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
         // A failure to find a model is the run's to tell.
-        let _ = self.node.models().find().await;
+        let _ = self.node.models.find().await;
         let run = self.submit(said!(request)).await?;
         let answer = run.answer().await.map_err(|error| status(&error))?;
         response(answer)
@@ -124,7 +123,7 @@ impl Session {
         let reader = async move {
             // Before Start, which names the model. A failure is the run's to
             // tell.
-            let _ = self.node.models().find().await;
+            let _ = self.node.models.find().await;
             let open = match self.is_modern() {
                 true => self.node.open_walls(&request.agent).await,
                 false => None,
@@ -135,7 +134,7 @@ impl Session {
                 Err(status) => return Reader::refused(status),
             };
             let modern = self.is_modern();
-            let chosen = modern.then(|| self.node.models().take_notice()).flatten();
+            let chosen = modern.then(|| self.node.models.take_notice()).flatten();
             let notices: Vec<String> = chosen.into_iter().chain(open).chain(blind).collect();
             let notice = (!notices.is_empty()).then(|| notices.join("; "));
             // A client does not get its own words back.
@@ -154,7 +153,6 @@ impl Session {
         self: Arc<Self>,
         request: AttachMsg,
     ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
-        self.mark_modern();
         let reader = async move { self.attach_reader(&request).await };
         stream::once(Box::pin(reader))
             .map(Reader::into_stream)
@@ -166,7 +164,7 @@ impl Session {
             Ok(key) => key,
             Err(status) => return Reader::refused(status),
         };
-        let runtime = self.node.runtime();
+        let runtime = &self.node.runtime;
         if request.only_run {
             return self.reader_of_run(&key, request).await;
         }
@@ -194,7 +192,7 @@ impl Session {
             let status = Status::bad_request("`only_run` needs the `run` that is meant");
             return Reader::refused(status);
         };
-        let runtime = self.node.runtime();
+        let runtime = &self.node.runtime;
         if let Some(log) = runtime.attach_run(key, run) {
             return Reader::new(log.subscribe(request.after.unwrap_or_default()), true);
         }

@@ -43,14 +43,14 @@ impl Session {
             )
             .ok()?;
         let guest = message.guest.as_deref().filter(|guest| !guest.is_empty());
-        let catalog = self.node.runtime().catalog();
+        let catalog = self.node.runtime.catalog();
         let speaker = catalog.agent(guest.unwrap_or(key.agent.as_str())).ok()?;
         let asked = message.model.as_deref().filter(|model| !model.is_empty());
         let model = match asked.unwrap_or(speaker.model.as_str()) {
-            "" => self.node.models().active(),
+            "" => self.node.models.active(),
             model => model.to_owned(),
         };
-        let models = self.node.models().list();
+        let models = self.node.models.list();
         let found = models.iter().find(|known| known.name == model)?;
         (!found.images).then(|| {
             format!("the model {model} takes no images: it is told in words what was shown")

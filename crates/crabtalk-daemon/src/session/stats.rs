@@ -10,16 +10,16 @@ use std::sync::atomic::AtomicBool;
 
 impl Session {
     pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Status> {
-        let ledger = Arc::clone(self.node.ledger());
+        let ledger = Arc::clone(&self.node.ledger);
         ledger.know_today().await;
         // Files of earlier days are read for it.
-        let files = self.node.skills().files();
+        let files = self.node.skills.files();
         let read = move |_: &AtomicBool| Ok::<_, String>(ledger.report(request.days));
         let report = files
             .run("the ledger", read)
             .await
             .map_err(|why| Status::internal(format!("the ledger could not be read: {why}")))?;
-        let runtime = self.node.runtime();
+        let runtime = &self.node.runtime;
         let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (conversations, running) = runtime.load();
         let catalog = runtime.catalog();
@@ -33,10 +33,10 @@ impl Session {
             uptime_secs: self.node.uptime_secs(),
             active_conversations: cut(conversations),
             registered_agents: cut(catalog.agents.len()),
-            active_model: self.node.models().active(),
+            active_model: self.node.models.active(),
             version: env!("CARGO_PKG_VERSION").into(),
             running: u32::try_from(running).unwrap_or(u32::MAX),
-            connections: cut(self.node.crowd().open()),
+            connections: cut(self.node.crowd.open()),
             rss_bytes: rss_bytes(),
             scope_violations: runtime.violations(),
             tokens_today: report.today.tokens(),
@@ -45,13 +45,7 @@ impl Session {
             tokens_per_day: report.budget.tokens_per_day,
             money_per_day: report.budget.money_per_day,
             spending: spending(report, &catalog),
-            services: self
-                .node
-                .services()
-                .rows()
-                .into_iter()
-                .map(service)
-                .collect(),
+            services: self.node.services.rows().into_iter().map(service).collect(),
         })
     }
 }
@@ -60,7 +54,7 @@ impl Session {
     /// What a token is told: of the node that it lives, of the rest what it
     /// reaches. Sums of others are others'.
     fn own_stats(&self, report: Report, catalog: &Catalog) -> DaemonStats {
-        let live = self.node.runtime().live_all();
+        let live = self.node.runtime.live_all();
         let reached = || live.iter().filter(|live| self.reaches_key(&live.key));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let agents = catalog.agents.keys();
@@ -72,7 +66,7 @@ impl Session {
         DaemonStats {
             uptime_secs: self.node.uptime_secs(),
             version: env!("CARGO_PKG_VERSION").into(),
-            active_model: self.node.models().active(),
+            active_model: self.node.models.active(),
             active_conversations: count(reached().count()),
             running: count(reached().filter(|live| live.running).count()),
             registered_agents: count(

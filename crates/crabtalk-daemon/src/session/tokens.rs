@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 impl Session {
     pub(super) async fn make_token(&self, request: CreateTokenMsg) -> Result<NewToken, Status> {
-        self.mark_modern();
         let name = request.name.clone();
         if !is_name(&name) {
             return Err(Status::bad_request(format!("{name:?} is not a name")));
@@ -56,17 +55,16 @@ impl Session {
         })
     }
 
-    pub(super) async fn tokens(&self) -> TokenList {
-        self.mark_modern();
+    pub(super) async fn tokens(&self, _: ListTokensMsg) -> Result<TokenList, Status> {
         let config = self.node.config();
         let tokens = config.token.iter().map(|token| self.token_info(token));
         let tokens = tokens.collect();
         let (listen, fingerprint) = self.way_in().await;
-        TokenList {
+        Ok(TokenList {
             tokens,
             listen,
             fingerprint,
-        }
+        })
     }
 
     fn token_info(&self, token: &Token) -> TokenInfo {
@@ -78,20 +76,19 @@ impl Session {
             senders: token.senders.clone().unwrap_or_default(),
             cwd: folders.map(|f| f.to_string_lossy().into_owned()).collect(),
             until: token.until.map(|t| t.to_string()).unwrap_or_default(),
-            connections: self.node.remote().tokens().connections(&token.name),
+            connections: self.node.remote.tokens().connections(&token.name),
         }
     }
 
     /// Where the daemon listens, and by what its certificate is known.
     async fn way_in(&self) -> (Vec<String>, String) {
-        let (listen, fingerprint) = self.node.remote().ears().addresses().await;
+        let (listen, fingerprint) = self.node.remote.ears().addresses().await;
         let listen = listen.iter().map(ToString::to_string).collect();
         let fingerprint = fingerprint.map(|f| f.to_string()).unwrap_or_default();
         (listen, fingerprint)
     }
 
     pub(super) async fn drop_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
-        self.mark_modern();
         let edited = self.node.edit(move |file, config| {
             let name = &request.name;
             if !config.token.iter().any(|token| token.name == *name) {

@@ -28,10 +28,9 @@ impl Session {
         &self,
         request: ListTrashMsg,
     ) -> Result<RemovedConversationList, Status> {
-        self.mark_modern();
         let wanted = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         let (agent, sender) = (wanted(&request.agent), wanted(&request.sender));
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         let listed = storage.trash(agent.as_deref(), sender.as_deref()).await;
         let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
         listed.retain(|summary| self.reaches_key(&summary.key));
@@ -58,10 +57,9 @@ impl Session {
 
     /// Takes a conversation back, and has its archives found again.
     pub(super) async fn restore(&self, request: RestoreConversationMsg) -> Result<(), Status> {
-        self.mark_modern();
         let key = self.key(&request.agent, &request.sender)?;
         let file = (!request.file.is_empty()).then_some(&*request.file);
-        let storage = self.node.runtime().storage();
+        let storage = self.node.runtime.storage();
         let restored = storage.restore(&key, file).await;
         restored.map_err(|e| status(&Error::from(e)))?;
         self.node.memory().archives().note(&key);
