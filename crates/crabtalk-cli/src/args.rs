@@ -93,32 +93,17 @@ pub(crate) enum Command {
     /// Write a conversation with its archives as Markdown or JSON.
     Export(Export),
     /// List what compactions put away, or show one of it.
-    Archives {
-        #[command(subcommand)]
-        command: Option<Archives>,
-    },
+    Archives(Sub<Archives>),
     /// Search memory and archives.
     Search(Search),
     /// List, read, write and import what is remembered.
-    Memory {
-        #[command(subcommand)]
-        command: Option<Memory>,
-    },
+    Memory(Sub<Memory>),
     /// List, add, test and import MCP servers; components are listed too.
-    Mcps {
-        #[command(subcommand)]
-        command: Option<Mcps>,
-    },
+    Mcps(Sub<Mcps>),
     /// List, show, check and import skills.
-    Skills {
-        #[command(subcommand)]
-        command: Option<Skills>,
-    },
+    Skills(Sub<Skills>),
     /// List, add and remove trusted folders and skills.
-    Trust {
-        #[command(subcommand)]
-        command: Option<Trust>,
-    },
+    Trust(Sub<Trust>),
     /// Cancel the run in flight.
     Kill,
     /// Summarise the history now, to make room.
@@ -186,39 +171,21 @@ pub(crate) enum Command {
         reason: Option<String>,
     },
     /// List and take back what was allowed for good.
-    Approvals {
-        #[command(subcommand)]
-        command: Option<Approvals>,
-    },
+    Approvals(Sub<Approvals>),
     /// Say which agents run when an event comes, and change that.
-    Subscriptions {
-        #[command(subcommand)]
-        command: Option<Subscriptions>,
-    },
+    Subscriptions(Sub<Subscriptions>),
     /// Publish an event, which starts the agents that wait for it.
     Publish(Publish),
     /// List components: installed, running, connected.
     Components,
     /// List, show, write and remove agents.
-    Agents {
-        #[command(subcommand)]
-        command: Option<Agents>,
-    },
+    Agents(Sub<Agents>),
     /// Say which models there are, and which one is in use.
-    Models {
-        #[command(subcommand)]
-        command: Option<Models>,
-    },
+    Models(Sub<Models>),
     /// Say who provides models, add and remove them.
-    Providers {
-        #[command(subcommand)]
-        command: Option<Providers>,
-    },
+    Providers(Sub<Providers>),
     /// Let agents run by themselves: on a schedule, or once at a time.
-    Cron {
-        #[command(subcommand)]
-        command: Option<Cron>,
-    },
+    Cron(Sub<Cron>),
     /// Show the daemon's figures, and what was spent.
     Stats(Stats),
     /// Show what runs, live: runs, agents, tokens, memory.
@@ -232,25 +199,13 @@ pub(crate) enum Command {
         offline: bool,
     },
     /// Show and change the configuration.
-    Config {
-        #[command(subcommand)]
-        command: Option<Config>,
-    },
+    Config(Sub<Config>),
     /// Say who may come in from elsewhere, and change that.
-    Tokens {
-        #[command(subcommand)]
-        command: Option<Tokens>,
-    },
+    Tokens(Sub<Tokens>),
     /// Say which daemons elsewhere are known here, and change that.
-    Remote {
-        #[command(subcommand)]
-        command: Option<Remote>,
-    },
+    Remote(Sub<Remote>),
     /// Show the record of who did what, or check it.
-    Audit {
-        #[command(subcommand)]
-        command: Option<Audit>,
-    },
+    Audit(Sub<Audit>),
     /// Print what a shell needs to complete commands.
     Completions(Completions),
     /// Print the manual.
@@ -258,6 +213,13 @@ pub(crate) enum Command {
     /// A program of the name crabtalk-NAME, or a question.
     #[command(external_subcommand)]
     External(Vec<OsString>),
+}
+
+/// The commands of a command, which may be left out.
+#[derive(Debug, Args)]
+pub(crate) struct Sub<T: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: Option<T>,
 }
 
 /// One that is named.

@@ -31,7 +31,7 @@ mod top;
 mod trust;
 
 use crate::args::{self, Command};
-use crate::context::Context;
+use crate::context::{Column, Context};
 use crate::error::Error;
 use crate::{ask, chat};
 use crabtalk_proto::{ResourceKind, SetEnabledMsg};
@@ -74,7 +74,7 @@ fn mends(command: &Command) -> bool {
     matches!(
         command,
         Command::Daemon(_)
-            | Command::Config { .. }
+            | Command::Config(_)
             | Command::Init(_)
             | Command::Doctor { .. }
             | Command::Completions(_)
@@ -99,12 +99,12 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         },
         Command::Export(args) => export::export(context, args).await,
         Command::History(args) => conversations::history(context, args).await,
-        Command::Archives { command } => archives::run(context, command).await,
+        Command::Archives(sub) => archives::run(context, sub.command).await,
         Command::Search(args) => search::search(context, args).await,
-        Command::Memory { command } => memory::run(context, command.unwrap_or_default()).await,
-        Command::Mcps { command } => mcps::run(context, command.unwrap_or_default()).await,
-        Command::Skills { command } => skills::run(context, command.unwrap_or_default()).await,
-        Command::Trust { command } => trust::run(context, command.unwrap_or_default()),
+        Command::Memory(sub) => memory::run(context, sub.command.unwrap_or_default()).await,
+        Command::Mcps(sub) => mcps::run(context, sub.command.unwrap_or_default()).await,
+        Command::Skills(sub) => skills::run(context, sub.command.unwrap_or_default()).await,
+        Command::Trust(sub) => trust::run(context, sub.command.unwrap_or_default()),
         Command::Kill => runs::kill(context).await,
         Command::Compact { focus } => runs::compact(context, focus).await,
         Command::New { summary: true } => runs::compact(context, None).await,
@@ -122,33 +122,33 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
             yes,
         } => asks::approve(context, id, asks::Lasting::of(always, prefix), yes).await,
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
-        Command::Approvals { command } => {
-            approvals::run(context, command.unwrap_or_default()).await
+        Command::Approvals(sub) => {
+            approvals::run(context, sub.command.unwrap_or_default()).await
         }
-        Command::Subscriptions { command } => bus::run(context, command.unwrap_or_default()).await,
+        Command::Subscriptions(sub) => bus::run(context, sub.command.unwrap_or_default()).await,
         Command::Publish(args) => bus::publish(context, args).await,
-        Command::Agents { command } => agents::run(context, command.unwrap_or_default()).await,
-        Command::Models { command } => models::models(context, command.unwrap_or_default()).await,
-        Command::Providers { command } => {
-            models::providers(context, command.unwrap_or_default()).await
+        Command::Agents(sub) => agents::run(context, sub.command.unwrap_or_default()).await,
+        Command::Models(sub) => models::models(context, sub.command.unwrap_or_default()).await,
+        Command::Providers(sub) => {
+            models::providers(context, sub.command.unwrap_or_default()).await
         }
-        Command::Cron { command } => cron::run(context, command.unwrap_or_default()).await,
+        Command::Cron(sub) => cron::run(context, sub.command.unwrap_or_default()).await,
         Command::Stats(args) => stats::stats(context, args).await,
         Command::Top(args) => top::top(context, args).await,
         Command::Components => components::components(context).await,
-        Command::Config { command } => {
-            let command = command.unwrap_or(args::Config::Get { key: None });
+        Command::Config(sub) => {
+            let command = sub.command.unwrap_or(args::Config::Get { key: None });
             config::run(context, command).await
         }
         Command::Init(args) => init::run(context, args).await,
         Command::Doctor { offline } => doctor::run(context, offline).await,
-        Command::Tokens { command } => tokens::run(context, command.unwrap_or_default()).await,
-        Command::Remote { command } => remote::run(context, command.unwrap_or_default()).await,
-        Command::Audit { command } => {
+        Command::Tokens(sub) => tokens::run(context, sub.command.unwrap_or_default()).await,
+        Command::Remote(sub) => remote::run(context, sub.command.unwrap_or_default()).await,
+        Command::Audit(sub) => {
             let latest = args::Audit::List {
                 limit: args::LATEST_ENTRIES,
             };
-            audit::run(context, command.unwrap_or(latest)).await
+            audit::run(context, sub.command.unwrap_or(latest)).await
         }
         Command::Completions(args) => shell::completions(context, &args),
         Command::Man(args) => shell::man(context, &args),

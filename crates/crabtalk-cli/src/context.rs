@@ -20,6 +20,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::path::PathBuf;
 
+/// A column of a table: its title, and what it says of an item.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> String);
+
 /// What every command has at hand.
 pub(crate) struct Context {
     pub(crate) home: Home,
@@ -249,6 +252,22 @@ impl Context {
             }
         }
         Ok(self.global.json)
+    }
+
+    /// With `--json` prints items, one a line, else a table of them; `none` when there
+    /// are none.
+    pub(crate) fn list<T: Serialize>(
+        &mut self,
+        items: &[T],
+        columns: &[Column<T>],
+        none: &str,
+    ) -> Result<(), Error> {
+        if self.for_scripts(items)? {
+            return Ok(());
+        }
+        let header: Vec<_> = columns.iter().map(|(title, _)| *title).collect();
+        let row = |item| columns.iter().map(|(_, cell)| cell(item)).collect();
+        self.print_table(&header, items.iter().map(row), none)
     }
 
     /// A table for people; `none` when it has no rows.

@@ -1,6 +1,6 @@
 //! From the command line to what it means.
 
-use crate::args::{Cli, Command, Daemon, Global, Mcps};
+use crate::args::{Cli, Command, Daemon, Global, Mcps, Sub};
 use crate::commands;
 use crate::context::Context;
 use crate::error::Error;
@@ -257,8 +257,8 @@ fn is_of_here(command: Option<&Command>) -> bool {
     matches!(
         command,
         Some(
-            Command::Trust { .. }
-                | Command::Remote { .. }
+            Command::Trust(_)
+                | Command::Remote(_)
                 | Command::Init(_)
                 | Command::Daemon(
                     Daemon::Run { .. }
@@ -280,11 +280,11 @@ fn terminal(command: Option<&Command>) -> Option<Box<dyn Terminal>> {
                 | Command::Chat(_)
                 | Command::Attach(_)
                 | Command::Approve { .. }
-                | Command::Remote { .. }
+                | Command::Remote(_)
                 | Command::Init(_)
-                | Command::Mcps {
+                | Command::Mcps(Sub {
                     command: Some(Mcps::Import { .. } | Mcps::Login { .. })
-                }
+                })
         )
     ) {
         return None;

@@ -1,6 +1,6 @@
 //! `agents`: what they are and may do.
 
-use super::Context;
+use super::{Column, Context};
 use crate::args::{Agents, Named};
 use crate::editor::Written;
 use crate::error::Error;
@@ -46,19 +46,13 @@ pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Er
 
 async fn list(context: &mut Context) -> Result<(), Error> {
     let listed = context.call(ListAgentsMsg {}).await?;
-    if context.for_scripts(&listed.agents)? {
-        return Ok(());
-    }
-    let rows = listed.agents.into_iter().map(|agent| {
-        vec![
-            agent.name,
-            agent.model.unwrap_or_default(),
-            agent.members.join(", "),
-            agent.description,
-        ]
-    });
-    let header = ["agent", "model", "members", "description"];
-    context.print_table(&header, rows, "there are no agents")
+    let columns: &[Column<AgentInfo>] = &[
+        ("agent", |agent| agent.name.clone()),
+        ("model", |agent| agent.model.clone().unwrap_or_default()),
+        ("members", |agent| agent.members.join(", ")),
+        ("description", |agent| agent.description.clone()),
+    ];
+    context.list(&listed.agents, columns, "there are no agents")
 }
 
 async fn show(context: &mut Context, name: Option<String>) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! `archives`: what compactions put away.
 
-use super::Context;
+use super::{Column, Context};
 use crate::args::Archives;
 use crate::error::Error;
 use crate::history::show_entry;
@@ -28,23 +28,14 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         sender: context.sender(),
     };
     let found = context.call(request).await?;
-    if context.for_scripts(&found.archives)? {
-        return Ok(());
-    }
-    let rows = found.archives.iter().map(|archive| {
-        vec![
-            archive.index.to_string(),
-            day(&archive.archived_at),
-            archive.message_count.to_string(),
-            archive.title.clone(),
-        ]
-    });
-    let header = ["n", "archived", "messages", "title"];
-    context.print_table(
-        &header,
-        rows,
-        "nothing was put away yet; see `crabtalk compact`",
-    )
+    let columns: &[Column<ArchiveInfo>] = &[
+        ("n", |archive| archive.index.to_string()),
+        ("archived", |archive| day(&archive.archived_at)),
+        ("messages", |archive| archive.message_count.to_string()),
+        ("title", |archive| archive.title.clone()),
+    ];
+    let none = "nothing was put away yet; see `crabtalk compact`";
+    context.list(&found.archives, columns, none)
 }
 
 /// The day of an instant; the whole text where it is none.

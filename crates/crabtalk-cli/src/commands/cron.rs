@@ -1,6 +1,6 @@
 //! `cron`: what runs by itself.
 
-use super::Context;
+use super::{Column, Context};
 use crate::args::{Cron, CronAdd};
 use crate::error::Error;
 use crate::json;
@@ -178,55 +178,46 @@ async fn add(context: &mut Context, add: CronAdd) -> Result<(), Error> {
 
 async fn list(context: &mut Context) -> Result<(), Error> {
     let listed = context.call(ListCronsMsg {}).await?;
-    if context.for_scripts(&listed.crons)? {
+    let columns: &[Column<CronInfo>] = &[
+        ("id", |cron| cron.id.to_string()),
+        ("next", |cron| cron.next_in_words.clone()),
+        ("what", what),
+        ("when", when),
+        ("agent", |cron| {
+            let own = if cron.by_agent { " (its own)" } else { "" };
+            format!("{}{own}", cron.agent)
+        }),
+        ("last", last),
+        ("runs", |cron| match cron.skipped {
+            0 => cron.fired.to_string(),
+            skipped => format!("{}, {skipped} skipped", cron.fired),
+        }),
+        ("cost", |cron| cost(cron.tokens, cron.money)),
+    ];
+    let none = "nothing runs by itself; see `crabtalk cron add --help`";
+    context.list(&listed.crons, columns, none)?;
+    if context.global.json {
         return Ok(());
     }
-    let rows: Vec<Vec<String>> = listed.crons.iter().map(row).collect();
-    context.print_table(
-        &[
-            "id", "next", "what", "when", "agent", "last", "runs", "cost",
-        ],
-        rows,
-        "nothing runs by itself; see `crabtalk cron add --help`",
-    )?;
     for cron in listed.crons.iter().filter(|cron| !cron.problem.is_empty()) {
         context.problem(&format!("entry {}: {}", cron.id, cron.problem))?;
     }
     Ok(())
 }
 
-fn row(cron: &CronInfo) -> Vec<String> {
-    let when = if cron.at.is_empty() {
-        let zone = Some(&cron.zone).filter(|zone| !zone.is_empty());
-        match zone {
-            Some(zone) => format!("{} {zone}", cron.schedule),
-            None => cron.schedule.clone(),
-        }
-    } else {
-        "once".into()
-    };
-    let last = match cron.last_outcome.as_str() {
+fn when(cron: &CronInfo) -> String {
+    if !cron.at.is_empty() {
+        return "once".into();
+    }
+    format!("{} {}", cron.schedule, cron.zone).trim().to_owned()
+}
+
+fn last(cron: &CronInfo) -> String {
+    match cron.last_outcome.as_str() {
         "" => "-".to_owned(),
         outcome if cron.failures > 1 => format!("{outcome} ({} in a row)", cron.failures),
         outcome => outcome.to_owned(),
-    };
-    vec![
-        cron.id.to_string(),
-        cron.next_in_words.clone(),
-        what(cron),
-        when,
-        format!(
-            "{}{}",
-            cron.agent,
-            if cron.by_agent { " (its own)" } else { "" }
-        ),
-        last,
-        match cron.skipped {
-            0 => cron.fired.to_string(),
-            skipped => format!("{}, {skipped} skipped", cron.fired),
-        },
-        cost(cron.tokens, cron.money),
-    ]
+    }
 }
 
 fn what(cron: &CronInfo) -> String {
@@ -253,48 +244,45 @@ fn cost(tokens: u64, spent: Option<f64>) -> String {
 async fn runs(context: &mut Context, id: Option<u64>, limit: u32) -> Result<(), Error> {
     let request = ListCronRunsMsg { id, limit };
     let listed = context.call(request).await?;
-    if context.for_scripts(&listed.runs)? {
-        return Ok(());
-    }
-    let rows = listed.runs.iter().map(run_row);
-    context.print_table(
-        &["entry", "due", "began", "outcome", "took", "cost", "why"],
-        rows,
-        "nothing was due yet",
-    )
+    let columns: &[Column<CronRun>] = &[
+        ("entry", |run| run.id.to_string()),
+        ("due", due),
+        ("began", |run| run.fired.clone()),
+        ("outcome", outcome),
+        ("took", |run| match run.duration_ms {
+            0 => "-".into(),
+            ms => format!("{:.1} s", ms as f64 / 1000.0),
+        }),
+        ("cost", |run| cost(run.tokens, run.money)),
+        ("why", why),
+    ];
+    context.list(&listed.runs, columns, "nothing was due yet")
 }
 
-fn run_row(run: &CronRun) -> Vec<String> {
-    let due = match (run.due.as_str(), run.last_due.as_str()) {
+fn due(run: &CronRun) -> String {
+    match (run.due.as_str(), run.last_due.as_str()) {
         ("", _) => "by hand".to_owned(),
         (due, "") => due.to_owned(),
         (due, last) => format!("{due} to {last}"),
-    };
-    let outcome = match run.count {
+    }
+}
+
+fn outcome(run: &CronRun) -> String {
+    match run.count {
         0 | 1 if run.late => format!("{}, late", run.outcome),
         0 | 1 => run.outcome.clone(),
         100 => format!("{} 100 times or more", run.outcome),
         count => format!("{} {count} times", run.outcome),
-    };
-    let mut why = vec![run.reason.clone()];
-    why.extend(
-        run.refused
-            .iter()
-            .map(|refused| format!("refused {refused}")),
-    );
-    why.retain(|why| !why.is_empty());
-    vec![
-        run.id.to_string(),
-        due,
-        run.fired.clone(),
-        outcome,
-        match run.duration_ms {
-            0 => "-".into(),
-            ms => format!("{:.1} s", ms as f64 / 1000.0),
-        },
-        cost(run.tokens, run.money),
-        why.join("; "),
-    ]
+    }
+}
+
+fn why(run: &CronRun) -> String {
+    let refused = run.refused.iter().map(|what| format!("refused {what}"));
+    let mut why: Vec<String> = refused.collect();
+    if !run.reason.is_empty() {
+        why.insert(0, run.reason.clone());
+    }
+    why.join("; ")
 }
 
 async fn test(

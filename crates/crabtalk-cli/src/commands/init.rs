@@ -48,7 +48,7 @@ const MORE: &str = "
 ";
 
 /// What is to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Choice {
     name: String,
     kind: String,
@@ -59,8 +59,9 @@ struct Choice {
 }
 
 /// Where the key comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Key {
+    #[default]
     None,
     /// A variable of the daemon's environment.
     Variable(String),
@@ -162,11 +163,7 @@ fn from_options(args: &Init, found: &[FoundProvider]) -> Result<Choice, Error> {
     let mut choice = known.map_or_else(
         || Choice {
             name: wanted.unwrap_or_default().to_owned(),
-            kind: String::new(),
-            base_url: String::new(),
-            key: Key::None,
-            models: Vec::new(),
-            model: String::new(),
+            ..Choice::default()
         },
         of_found,
     );
@@ -383,10 +380,7 @@ impl<'a> Asker<'a> {
                     return checked(Choice {
                         name: "offline".to_owned(),
                         kind: "offline".to_owned(),
-                        base_url: String::new(),
-                        key: Key::None,
-                        models: Vec::new(),
-                        model: String::new(),
+                        ..Choice::default()
                     });
                 }
                 (None, _) => {}
@@ -441,10 +435,10 @@ impl<'a> Asker<'a> {
                 true => Key::None,
                 false => Key::Typed(key),
             },
-            models: Some(model.clone())
-                .filter(|m| !m.is_empty())
-                .into_iter()
-                .collect(),
+            models: match model.is_empty() {
+                true => Vec::new(),
+                false => vec![model.clone()],
+            },
             model,
         })
     }

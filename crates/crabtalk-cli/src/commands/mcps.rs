@@ -3,7 +3,7 @@
 mod import;
 mod login;
 
-use super::Context;
+use super::{Column, Context};
 use crate::args::{Mcps, Named};
 use crate::error::Error;
 use crate::json;
@@ -98,26 +98,22 @@ fn pairs(given: &[String]) -> Result<Value, Error> {
 
 async fn list(context: &mut Context) -> Result<(), Error> {
     let listed = context.call(ListMcpsMsg {}).await?;
-    if context.for_scripts(&listed.mcps)? {
-        return Ok(());
+    let columns: &[Column<McpInfo>] = &[
+        ("server", |mcp| mcp.name.clone()),
+        ("state", |mcp| mcp.state.clone()),
+        ("tools", |mcp| mcp.tool_count.to_string()),
+        ("source", |mcp| mcp.source.clone()),
+        ("where", place),
+        ("error", |mcp| mcp.error.clone()),
+    ];
+    context.list(&listed.mcps, columns, NONE_YET)
+}
+
+fn place(mcp: &McpInfo) -> String {
+    match mcp.url.is_empty() {
+        true => format!("{} {}", mcp.command, mcp.args.join(" ")),
+        false => mcp.url.clone(),
     }
-    let row = |mcp: McpInfo| {
-        let place = match mcp.url.is_empty() {
-            true => [vec![mcp.command], mcp.args].concat().join(" "),
-            false => mcp.url,
-        };
-        vec![
-            mcp.name,
-            mcp.state,
-            mcp.tool_count.to_string(),
-            mcp.source,
-            place,
-            mcp.error,
-        ]
-    };
-    let rows = listed.mcps.into_iter().map(row);
-    let header = ["server", "state", "tools", "source", "where", "error"];
-    context.print_table(&header, rows, NONE_YET)
 }
 
 async fn test(context: &mut Context, name: String) -> Result<(), Error> {

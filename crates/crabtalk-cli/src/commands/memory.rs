@@ -88,13 +88,8 @@ async fn list(context: &mut Context) -> Result<(), Error> {
     let rows = entries.into_iter().map(|entry| {
         let shared = if entry.shared { "yes" } else { "" };
         let day = entry.updated.get(..10).unwrap_or_default().to_owned();
-        vec![
-            entry.name,
-            entry.sender,
-            shared.to_owned(),
-            day,
-            entry.description,
-        ]
+        let name = entry.name;
+        vec![name, entry.sender, shared.into(), day, entry.description]
     });
     let header = ["name", "sender", "shared", "updated", "description"];
     context.print_table(&header, rows, "nothing is remembered yet")

@@ -1,6 +1,6 @@
 //! `models` and `providers`: who can answer, and who does.
 
-use super::Context;
+use super::{Column, Context};
 use crate::args::{Models, Named, Providers};
 use crate::error::Error;
 use crate::{json, stdin};
@@ -36,41 +36,32 @@ pub(super) async fn models(context: &mut Context, command: Models) -> Result<(),
 
 async fn list_models(context: &mut Context) -> Result<(), Error> {
     let listed = context.call(ListModelsMsg {}).await?;
-    if context.for_scripts(&listed.models)? {
-        return Ok(());
-    }
-    let row = |model: ModelInfo| {
-        let state = match (model.active, model.enabled) {
-            (true, _) => "active",
-            (false, true) => "",
-            (false, false) => "off",
-        };
-        let price = price(&model);
-        let kind = json::of(&model)["kind"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        vec![
-            model.name,
-            model.id,
-            model.provider,
-            state.to_owned(),
-            kind,
-            model.context.map(|n| n.to_string()).unwrap_or_default(),
-            price,
-        ]
-    };
-    let rows = listed.models.into_iter().map(row);
-    let header = [
-        "model",
-        "id",
-        "provider",
-        "state",
-        "kind",
-        "context",
-        "price in/out",
+    let columns: &[Column<ModelInfo>] = &[
+        ("model", |model| model.name.clone()),
+        ("id", |model| model.id.clone()),
+        ("provider", |model| model.provider.clone()),
+        ("state", |model| state(model.active, model.enabled, "")),
+        ("kind", |model| text_of(&json::of(model)["kind"])),
+        ("context", |model| {
+            model.context.map(|n| n.to_string()).unwrap_or_default()
+        }),
+        ("price in/out", price),
     ];
-    context.print_table(&header, rows, NONE_YET)
+    context.list(&listed.models, columns, NONE_YET)
+}
+
+/// What is in use, what could be, and what is switched off.
+fn state(active: bool, enabled: bool, on: &str) -> String {
+    match (active, enabled) {
+        (true, _) => "active",
+        (false, true) => on,
+        (false, false) => "off",
+    }
+    .to_owned()
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Of a million tokens; built-in figures carry a tilde.
@@ -141,17 +132,12 @@ async fn list_providers(context: &mut Context) -> Result<(), Error> {
             let name = model.as_str().or(model["name"].as_str());
             name.unwrap_or_default().to_owned()
         };
-        let state = match (provider.active, provider.enabled) {
-            (true, _) => "active",
-            (false, true) => "on",
-            (false, false) => "off",
-        };
         vec![
             provider.name,
-            config["kind"].as_str().unwrap_or_default().to_owned(),
-            state.to_owned(),
+            text_of(&config["kind"]),
+            state(provider.active, provider.enabled, "on"),
             models.map(name).collect::<Vec<_>>().join(", "),
-            config["base_url"].as_str().unwrap_or_default().to_owned(),
+            text_of(&config["base_url"]),
         ]
     };
     let rows = providers.into_iter().map(row);
