@@ -13,17 +13,20 @@ pub(crate) const NONE: &str = "0000000000000000000000000000000000000000000000000
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// What is to be told, without its place in the chain.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// When, RFC 3339.
     pub at: String,
     /// What was done: one word, such as `login`.
     pub what: String,
     /// By whom, as the daemon knows it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
     /// From which address; empty for this machine.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,
     /// What else there is to say.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub about: Map<String, Value>,
 }
 
@@ -69,34 +72,17 @@ fn bounded(text: String) -> String {
 pub struct Line {
     /// Its number, from 1, over all files.
     pub n: u64,
-    /// When, RFC 3339.
-    pub at: String,
-    /// What was done.
-    pub what: String,
-    /// By whom.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub by: String,
-    /// From which address.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub from: String,
-    /// What else there is to say.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub about: Map<String, Value>,
+    /// What it tells.
+    #[serde(flatten)]
+    pub entry: AuditEntry,
     /// The hash of the line before.
     pub prev: String,
 }
 
 impl Line {
     pub(crate) fn of(entry: AuditEntry, n: u64, prev: &str) -> Self {
-        Self {
-            n,
-            at: entry.at,
-            what: entry.what,
-            by: entry.by,
-            from: entry.from,
-            about: entry.about,
-            prev: prev.to_owned(),
-        }
+        let prev = prev.to_owned();
+        Self { n, entry, prev }
     }
 
     /// As it is written, without the newline.

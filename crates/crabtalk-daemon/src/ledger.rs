@@ -28,7 +28,7 @@ use jiff::{SignedDuration, Zoned};
 use std::future::ready;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use sums::{Entry, RunSum};
+use sums::Entry;
 
 /// What a model's answer costs, where its price is known.
 pub(crate) type Price = dyn Fn(&str, &Usage) -> Option<f64> + Send + Sync;
@@ -156,7 +156,7 @@ impl RunEnds for DayLedger {
             return Box::pin(ready(()));
         };
         let now = self.now();
-        let line = RunSum::new(&now, ended, total).line();
+        let line = Entry::of_run(&now, ended, total);
         let number = self.desk.add(now.date(), line);
         Box::pin(self.desk.written(number))
     }

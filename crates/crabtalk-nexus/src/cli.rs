@@ -317,7 +317,7 @@ fn explain(places: &Places, what: &str, json: bool) -> Result<(), Failed> {
     let chosen = match what.trim_start_matches('#').parse::<u64>() {
         Ok(n) => show::chain(&places.state(), n)?,
         Err(_) => {
-            let name = Name::try_from(what.to_owned()).map_err(|why| Failed(2, why))?;
+            let name: Name = what.parse().map_err(|why| Failed(2, why))?;
             show::last_acts(&places.state(), &name)?
         }
     };

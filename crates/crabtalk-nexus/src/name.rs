@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// Longest name: the grammar's `ALPHA *31(..)`.
 pub const MAX_NAME: usize = 32;
@@ -46,7 +47,6 @@ impl Name {
         matches!(self.as_str(), "NEXUS" | "ADMIN" | "ANY")
     }
 
-    /// In capitals.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,17 +63,25 @@ impl fmt::Display for Name {
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = String;
+impl FromStr for Name {
+    type Err = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        let bare = text.strip_prefix('@').unwrap_or(&text);
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bare = text.strip_prefix('@').unwrap_or(text);
         Self::new(bare).ok_or_else(|| {
             format!(
                 "{text:?} is no name: a letter, then at most {} letters, digits, `_` or `-`",
                 MAX_NAME - 1
             )
         })
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -102,7 +110,6 @@ impl Topic {
         Self(text.into())
     }
 
-    /// In capitals.
     pub fn as_str(&self) -> &str {
         &self.0
     }

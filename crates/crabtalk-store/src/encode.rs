@@ -28,7 +28,6 @@ pub(crate) fn head(out: &mut Vec<u8>, key: &ConversationKey, new: &NewConversati
     );
 }
 
-/// Appends a message.
 pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
     #[derive(Serialize)]
     struct ImageLine<'a> {
@@ -80,7 +79,6 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) {
     );
 }
 
-/// Appends a compact marker.
 pub(crate) fn marker(
     out: &mut Vec<u8>,
     summary: &str,
@@ -97,7 +95,7 @@ pub(crate) fn marker(
         #[serde(skip_serializing_if = "is_zero")]
         keep: usize,
         #[serde(flatten)]
-        stamp: StampFields,
+        stamp: Stamp,
     }
     line(
         out,
@@ -106,7 +104,7 @@ pub(crate) fn marker(
             title,
             archived_at,
             keep,
-            stamp: StampFields::from(stamp),
+            stamp,
         },
     );
 }
@@ -138,7 +136,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
     struct MetaLine<'a> {
         meta: MetaFields<'a>,
         #[serde(flatten)]
-        stamp: StampFields,
+        stamp: Stamp,
     }
     let meta = MetaFields {
         title: &known.title,
@@ -152,13 +150,7 @@ pub(crate) fn meta(out: &mut Vec<u8>, known: &Meta, record: &MetaRecord, stamp: 
         waiting: record.waiting.as_deref(),
         steers: record.steers.as_deref(),
     };
-    line(
-        out,
-        &MetaLine {
-            meta,
-            stamp: StampFields::from(stamp),
-        },
-    );
+    line(out, &MetaLine { meta, stamp });
 }
 
 /// Appends the beginning or end of a run.
@@ -167,36 +159,19 @@ pub(crate) fn run(out: &mut Vec<u8>, record: &RunRecord, stamp: Stamp) {
     struct StampedLine<'a> {
         run: RunLine<'a>,
         #[serde(flatten)]
-        stamp: StampFields,
+        stamp: Stamp,
     }
     line(
         out,
         &StampedLine {
             run: RunLine(record),
-            stamp: StampFields::from(stamp),
+            stamp,
         },
     );
 }
 
 #[derive(Serialize)]
 struct RunLine<'a>(#[serde(with = "RunFields")] &'a RunRecord);
-
-#[derive(Serialize)]
-struct StampFields {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prev: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<u64>,
-}
-
-impl From<Stamp> for StampFields {
-    fn from(stamp: Stamp) -> Self {
-        Self {
-            prev: stamp.prev,
-            messages: stamp.messages,
-        }
-    }
-}
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,

@@ -7,8 +7,8 @@ use crate::fields;
 use crabtalk_domain::storage::{MetaRecord, RunRecord};
 use crabtalk_domain::{ConversationKey, Message, Role, ToolCall, Usage};
 use lenient::{Blocks, Pictures, Text};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What stands for a longer one. It is no line that could be read.
@@ -16,15 +16,16 @@ pub(crate) const OVERLONG: &[u8] = b"a line of more than 64 MiB";
 
 /// Where a marker, a run's end or a change of state stands among what lies
 /// before it, so that nobody has to read that to know. Absent in old logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Stamp {
     /// Offset of the last marker before this line; 0 if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prev: Option<u64>,
     /// Messages in the file before this line.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<u64>,
 }
 
-/// A compact marker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Marker {
     pub(crate) summary: String,
@@ -208,40 +209,29 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct RawLine {
     role: Option<String>,
-    #[serde(default)]
     content: Text,
-    #[serde(default)]
     tool_calls: Option<Vec<RawCall>>,
-    #[serde(default)]
     tool_call_id: Text,
-    #[serde(default)]
     is_error: bool,
-    #[serde(default)]
     images: Pictures,
-    #[serde(default)]
     thinking: Blocks,
-    #[serde(default)]
     agent: Text,
-    #[serde(default)]
     at: Text,
     usage: Option<Usage>,
-    #[serde(default)]
     auto_injected: bool,
     compact: Option<String>,
-    #[serde(default)]
     title: Text,
-    #[serde(default)]
     archived_at: Text,
-    #[serde(default)]
     keep: usize,
     prev: Option<u64>,
     messages: Option<u64>,
-    #[serde(default, deserialize_with = "fields::meta")]
+    #[serde(deserialize_with = "fields::meta")]
     meta: Option<MetaRecord>,
-    #[serde(default, deserialize_with = "fields::run")]
+    #[serde(deserialize_with = "fields::run")]
     run: Option<RunRecord>,
 }
 

@@ -82,7 +82,6 @@ pub struct Kind {
     #[serde(default)]
     pub prompts: Vec<PromptRule>,
     /// Where it writes what happened.
-    #[serde(default)]
     pub transcript: Option<Place>,
     /// What it is told beside messages.
     #[serde(default)]
@@ -246,21 +245,19 @@ fn late_secs() -> u64 {
 
 /// What an agent is told beside messages.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Commands {
     /// Puts a summary in the place of the history.
     pub compact: Option<String>,
     /// Puts the history away.
     pub clear: Option<String>,
     /// Which of the two makes a context small, unless somebody says it.
-    #[serde(default)]
     pub compress: Compress,
     /// A line that the screen shows when the history was put away.
     pub cleared: Option<Pattern>,
     /// Leaves.
     pub leave: Option<String>,
     /// Keys that end the turn in flight.
-    #[serde(default)]
     pub cancel: Vec<String>,
 }
 
@@ -277,16 +274,13 @@ pub enum Compress {
 
 /// What its hooks are called.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct HookNames {
     /// A turn began.
-    #[serde(default)]
     pub began: Vec<String>,
     /// A turn ended.
-    #[serde(default)]
     pub ended: Vec<String>,
     /// It asks.
-    #[serde(default)]
     pub prompt: Vec<String>,
 }
 

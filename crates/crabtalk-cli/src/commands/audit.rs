@@ -106,14 +106,14 @@ fn show(context: &mut Context, page: &Page) -> Result<(), Error> {
 
 /// An entry on one line. What was shown is in the file, and in --json, whole.
 fn row(context: &Context, line: &Line) -> String {
-    let when = context.when(&line.at);
-    let mut text = format!("{}  {when}  {}", line.n, visible(&line.what));
-    for (before, value) in [("by", &line.by), ("from", &line.from)] {
+    let when = context.when(&line.entry.at);
+    let mut text = format!("{}  {when}  {}", line.n, visible(&line.entry.what));
+    for (before, value) in [("by", &line.entry.by), ("from", &line.entry.from)] {
         if !value.is_empty() {
             text.push_str(&format!("  {before} {}", visible(value)));
         }
     }
-    for (key, value) in &line.about {
+    for (key, value) in &line.entry.about {
         let value = match value.as_str() {
             Some(value) => crate::text::summary(value),
             None => value.to_string(),

@@ -132,7 +132,6 @@ impl Book {
         self.bytes >= self.full_at
     }
 
-    /// Writes a line.
     pub(super) fn add(&mut self, entry: &Entry) -> io::Result<()> {
         let mut line = Vec::with_capacity(LINE_BYTES);
         push_line(&mut line, entry);
@@ -165,7 +164,7 @@ impl Book {
             push_line(&mut text, &cell.line(sum));
         }
         for run in &sums.runs {
-            push_line(&mut text, &run.line());
+            push_line(&mut text, run);
         }
         let mut file = crabtalk_files::unfinished(&self.folder)?;
         file.write_all(&text)?;

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use string_interner::{DefaultStringInterner, DefaultSymbol};
 
-/// Calls, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sum {
@@ -50,19 +49,19 @@ impl Sum {
 }
 
 /// What a sum is told apart by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Cell {
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Cell {
     /// The agent that spoke.
-    pub(super) speaker: String,
+    pub(crate) speaker: String,
     /// The conversation's agent.
-    pub(super) agent: String,
+    pub(crate) agent: String,
     /// The conversation's sender; empty for those beyond the bound.
     #[serde(default)]
-    pub(super) sender: String,
+    pub(crate) sender: String,
     #[serde(default)]
-    pub(super) provider: String,
+    pub(crate) provider: String,
     #[serde(default)]
-    pub(super) model: String,
+    pub(crate) model: String,
 }
 
 /// A cell by the numbers of its words: speaker, agent, sender, provider, model.

@@ -15,7 +15,6 @@ pub(super) const MAX_UNWRITTEN: usize = 4096;
 /// Whether the day's file was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Not yet.
     Unread,
     Read,
     /// It cannot be: why.
@@ -100,7 +99,6 @@ impl Day {
         self.sums.clone()
     }
 
-    /// Everything that was counted.
     pub(super) fn sums(&self) -> Sums {
         let mut sums = self.sums.clone();
         for entry in &self.unwritten {

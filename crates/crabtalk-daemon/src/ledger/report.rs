@@ -3,7 +3,7 @@
 use super::DayLedger;
 use super::book::read_day;
 use super::cells::Sum;
-use super::sums::{RunSum, Sums};
+use super::sums::{Entry, Sums};
 use crabtalk_domain::Budget;
 use jiff::ToSpan;
 use jiff::civil::Date;
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     /// Agent and sender.
     pub(crate) conversations: Vec<((String, String), Sum)>,
     /// The last ones, newest first.
-    pub(crate) runs: Vec<RunSum>,
+    pub(crate) runs: Vec<Entry>,
 }
 
 /// Sums by one part of their cells.

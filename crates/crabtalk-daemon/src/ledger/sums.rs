@@ -16,25 +16,25 @@ const MAX_CELLS: usize = 4096;
 /// Runs that are told apart, for whoever wants to know what the last ones cost.
 const MAX_RUNS: usize = 100;
 
-/// A line.
+/// A line of the ledger: a call, the calls of a cell, or what a run that ended
+/// came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    at: String,
+    pub(crate) at: String,
     #[serde(flatten)]
-    cell: Cell,
-    /// 0 where several runs are added up.
+    pub(crate) cell: Cell,
+    /// Its number within the conversation; 0 where several runs are added up.
     #[serde(default)]
-    run: u64,
+    pub(crate) run: u64,
     /// Whether it is the total of a run that ended, whose calls other lines
     /// count already.
     #[serde(default, skip_serializing_if = "is_default")]
     ended: bool,
-    /// How that run ended.
     #[serde(default, skip_serializing_if = "is_default")]
-    code: u32,
+    pub(crate) code: u32,
     #[serde(flatten)]
-    sum: Sum,
+    pub(crate) sum: Sum,
 }
 
 impl Entry {
@@ -70,6 +70,23 @@ impl Entry {
             sum: Sum::new(1, spent.usage, cost),
         }
     }
+
+    /// What a run that ended came to.
+    pub(super) fn of_run(now: &Zoned, ended: &RunEnded, total: &RunTotal) -> Self {
+        let RunTotal { calls, usage, cost } = total;
+        Self {
+            at: at(now),
+            cell: Cell {
+                agent: ended.key.agent.to_string(),
+                sender: ended.key.sender.to_string(),
+                ..Cell::default()
+            },
+            run: ended.outcome.run,
+            ended: true,
+            code: ended.outcome.code,
+            sum: Sum::new(*calls, usage, cost),
+        }
+    }
 }
 
 impl Cell {
@@ -94,68 +111,12 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a run that ended came to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RunSum {
-    pub(crate) agent: String,
-    pub(crate) sender: String,
-    /// Its number within the conversation.
-    pub(crate) run: u64,
-    /// When it ended.
-    pub(crate) at: String,
-    /// How it ended.
-    pub(crate) code: u32,
-    pub(crate) sum: Sum,
-}
-
-impl RunSum {
-    pub(super) fn new(now: &Zoned, ended: &RunEnded, total: &RunTotal) -> Self {
-        let RunTotal { calls, usage, cost } = total;
-        Self {
-            agent: ended.key.agent.to_string(),
-            sender: ended.key.sender.to_string(),
-            run: ended.outcome.run,
-            at: at(now),
-            code: ended.outcome.code,
-            sum: Sum::new(*calls, usage, cost),
-        }
-    }
-
-    fn of_line(line: Entry) -> Self {
-        Self {
-            agent: line.cell.agent,
-            sender: line.cell.sender,
-            run: line.run,
-            at: line.at,
-            code: line.code,
-            sum: line.sum,
-        }
-    }
-
-    pub(super) fn line(&self) -> Entry {
-        Entry {
-            at: self.at.clone(),
-            cell: Cell {
-                speaker: String::new(),
-                agent: self.agent.clone(),
-                sender: self.sender.clone(),
-                provider: String::new(),
-                model: String::new(),
-            },
-            run: self.run,
-            ended: true,
-            code: self.code,
-            sum: self.sum,
-        }
-    }
-}
-
 /// The sums of a day.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
     pub(super) cells: Cells,
     /// The last ones that ended, oldest first.
-    pub(super) runs: VecDeque<RunSum>,
+    pub(super) runs: VecDeque<Entry>,
     pub(super) total: Sum,
     pub(super) speakers: BTreeMap<String, Sum>,
 }
@@ -179,7 +140,7 @@ impl Sums {
             self.add(cell.line(sum));
         }
         for run in &later.runs {
-            self.add(run.line());
+            self.add(run.clone());
         }
     }
 
@@ -189,7 +150,7 @@ impl Sums {
             if self.runs.len() >= MAX_RUNS {
                 self.forget_run();
             }
-            return self.runs.push_back(RunSum::of_line(entry));
+            return self.runs.push_back(entry);
         }
         self.total.add(&sum);
         match self.speakers.get_mut(&entry.cell.speaker) {

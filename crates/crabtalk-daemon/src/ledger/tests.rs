@@ -108,8 +108,8 @@ impl Rig {
             let at = run.at.split_once('T').unwrap().1;
             format!(
                 "{at} {}+{} {} {}: {} {} {}",
-                run.agent,
-                run.sender,
+                run.cell.agent,
+                run.cell.sender,
                 run.run,
                 run.code,
                 run.sum.calls,

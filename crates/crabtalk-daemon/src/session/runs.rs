@@ -131,7 +131,7 @@ impl Session {
             let blind = self.blindness(&request);
             let run = match self.submit(said!(request)).await {
                 Ok(run) => run,
-                Err(status) => return Reader::refused(status),
+                Err(status) => return Reader::only(Err(status)),
             };
             let modern = self.is_modern();
             let chosen = modern.then(|| self.node.models.take_notice()).flatten();
@@ -162,7 +162,7 @@ impl Session {
     async fn attach_reader(&self, request: &AttachMsg) -> Reader {
         let key = match self.key(&request.agent, &request.sender) {
             Ok(key) => key,
-            Err(status) => return Reader::refused(status),
+            Err(status) => return Reader::only(Err(status)),
         };
         let runtime = &self.node.runtime;
         if request.only_run {
@@ -181,8 +181,8 @@ impl Session {
             return Reader::new(log.subscribe_to_end(), true);
         }
         match runtime.last_end(&key).await {
-            Ok(run) => Reader::only(end_of(&key, &run)),
-            Err(error) => Reader::refused(status(&error)),
+            Ok(run) => Reader::only(Ok(end_of(&key, &run))),
+            Err(error) => Reader::only(Err(status(&error))),
         }
     }
 
@@ -190,19 +190,19 @@ impl Session {
     async fn reader_of_run(&self, key: &ConversationKey, request: &AttachMsg) -> Reader {
         let Some(run) = request.run.filter(|run| *run > 0) else {
             let status = Status::bad_request("`only_run` needs the `run` that is meant");
-            return Reader::refused(status);
+            return Reader::only(Err(status));
         };
         let runtime = &self.node.runtime;
         if let Some(log) = runtime.attach_run(key, run) {
             return Reader::new(log.subscribe(request.after.unwrap_or_default()), true);
         }
         match runtime.last_end(key).await {
-            Ok(last) if last.id == run => Reader::only(end_of(key, &last)),
-            Ok(last) => Reader::refused(Status::not_found(format!(
+            Ok(last) if last.id == run => Reader::only(Ok(end_of(key, &last))),
+            Ok(last) => Reader::only(Err(Status::not_found(format!(
                 "run {run} of {key} cannot be told any more, the last one is {}; see the history",
                 last.id
-            ))),
-            Err(error) => Reader::refused(status(&error)),
+            )))),
+            Err(error) => Reader::only(Err(status(&error))),
         }
     }
 }

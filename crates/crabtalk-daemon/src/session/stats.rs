@@ -120,8 +120,8 @@ fn spending(report: Report, catalog: &Catalog) -> Vec<Spending> {
     });
     let runs = report.runs.into_iter();
     let runs = runs.map(|run| Spending {
-        agent: run.agent,
-        sender: run.sender,
+        agent: run.cell.agent,
+        sender: run.cell.sender,
         run: run.run,
         at: run.at,
         code: run.code,

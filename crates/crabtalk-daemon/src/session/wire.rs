@@ -69,7 +69,8 @@ impl Reader {
         self
     }
 
-    pub(super) fn refused(status: Status) -> Self {
+    /// Says one thing, and reads nothing.
+    pub(super) fn only(said: Result<StreamEvent, Status>) -> Self {
         Self {
             run: None,
             modern: true,
@@ -77,19 +78,7 @@ impl Reader {
             speaker: Arc::default(),
             notice: None,
             waits: false,
-            ready: [Err(status)].into(),
-        }
-    }
-
-    pub(super) fn only(event: StreamEvent) -> Self {
-        Self {
-            run: None,
-            modern: true,
-            with_user_message: true,
-            speaker: Arc::default(),
-            notice: None,
-            waits: false,
-            ready: [Ok(event)].into(),
+            ready: [said].into(),
         }
     }
 
@@ -312,7 +301,6 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
     }
 }
 
-/// How far a call is.
 pub(super) fn progress(call_id: String, far: Progress) -> ToolProgressEvent {
     ToolProgressEvent {
         call_id,

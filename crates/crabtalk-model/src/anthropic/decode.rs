@@ -19,9 +19,7 @@ struct Event<'a> {
     delta: Option<Delta<'a>>,
     #[serde(default, borrow)]
     content_block: Option<Block<'a>>,
-    #[serde(default)]
     message: Option<Message>,
-    #[serde(default)]
     usage: Option<Tokens>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
@@ -39,7 +37,6 @@ struct Delta<'a> {
     signature: String,
     #[serde(default)]
     partial_json: String,
-    #[serde(default)]
     stop_reason: Option<String>,
 }
 
@@ -65,7 +62,6 @@ struct Block<'a> {
 
 #[derive(Deserialize)]
 struct Message {
-    #[serde(default)]
     usage: Option<Tokens>,
 }
 
@@ -74,9 +70,7 @@ struct Message {
 struct Whole<'a> {
     #[serde(default, borrow)]
     content: Vec<Block<'a>>,
-    #[serde(default)]
     stop_reason: Option<String>,
-    #[serde(default)]
     usage: Option<Tokens>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
@@ -84,17 +78,12 @@ struct Whole<'a> {
 
 #[derive(Deserialize)]
 struct Tokens {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_read_input_tokens: Option<u64>,
 }
 
-/// Reads one answer.
 #[derive(Default)]
 pub(crate) struct Decoder {
     calls: Calls,

@@ -78,9 +78,7 @@ struct Tokens {
 struct Whole<'a> {
     #[serde(borrow)]
     output: Output<'a>,
-    #[serde(default)]
     stop_reason: Option<String>,
-    #[serde(default)]
     usage: Option<Tokens>,
 }
 
@@ -103,7 +101,6 @@ struct Block<'a> {
     text: String,
     #[serde(default, borrow)]
     tool_use: Option<WholeCall<'a>>,
-    #[serde(default)]
     reasoning_content: Option<Reasoning>,
 }
 
@@ -118,7 +115,6 @@ struct WholeCall<'a> {
     input: Option<&'a RawValue>,
 }
 
-/// Reads one answer.
 #[derive(Default)]
 pub(crate) struct Decoder {
     calls: Calls,

@@ -16,9 +16,7 @@ use serde_json::value::RawValue;
 struct Event<'a> {
     #[serde(default, borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
-    #[serde(default)]
     usage_metadata: Option<Tokens>,
-    #[serde(default)]
     prompt_feedback: Option<Feedback>,
     #[serde(default, borrow)]
     error: Option<&'a RawValue>,
@@ -29,9 +27,7 @@ struct Event<'a> {
 struct Candidate<'a> {
     #[serde(default, borrow)]
     content: Option<Content<'a>>,
-    #[serde(default)]
     finish_reason: Option<String>,
-    #[serde(default)]
     finish_message: Option<String>,
 }
 
@@ -44,11 +40,8 @@ struct Content<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Part<'a> {
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     thought: Option<bool>,
-    #[serde(default)]
     thought_signature: Option<String>,
     #[serde(default, borrow)]
     function_call: Option<Call<'a>>,
@@ -56,9 +49,7 @@ struct Part<'a> {
 
 #[derive(Deserialize)]
 struct Call<'a> {
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     name: Option<String>,
     #[serde(default, borrow)]
     args: Option<&'a RawValue>,
@@ -67,7 +58,6 @@ struct Call<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Feedback {
-    #[serde(default)]
     block_reason: Option<String>,
 }
 
@@ -81,7 +71,6 @@ struct Tokens {
     tool_use_prompt_token_count: Option<u64>,
 }
 
-/// Reads one answer.
 #[derive(Default)]
 pub(crate) struct Decoder {
     calls: u32,

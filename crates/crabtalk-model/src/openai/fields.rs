@@ -9,7 +9,6 @@ use std::fmt;
 pub(super) struct Event<'a> {
     #[serde(default)]
     pub(super) choices: First<Choice<'a>>,
-    #[serde(default)]
     pub(super) usage: Option<Usage>,
     #[serde(default, borrow)]
     pub(super) error: Option<&'a RawValue>,
@@ -25,7 +24,6 @@ pub(super) struct Choice<'a> {
     #[serde(default)]
     pub(super) finish_reason: Text,
     /// Where some servers put the figures.
-    #[serde(default)]
     pub(super) usage: Option<Usage>,
 }
 
@@ -45,7 +43,6 @@ pub(super) struct Delta<'a> {
 
 #[derive(serde::Deserialize)]
 pub(super) struct Call<'a> {
-    #[serde(default)]
     pub(super) index: Option<u32>,
     #[serde(default)]
     pub(super) id: Text,
@@ -68,9 +65,7 @@ pub(super) struct Usage {
     prompt_tokens: Count,
     #[serde(default)]
     completion_tokens: Count,
-    #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
     completion_tokens_details: Option<CompletionDetails>,
     #[serde(default)]
     prompt_cache_hit_tokens: Count,

@@ -3,10 +3,6 @@
 use crate::name::Name;
 use clap::{Parser, Subcommand, ValueEnum};
 
-fn name(text: &str) -> Result<Name, String> {
-    Name::try_from(text.to_owned())
-}
-
 /// Keeps a team of agents working.
 #[derive(Debug, Parser)]
 #[command(name = "crabtalk nexus", version = crabtalk_client::VERSION)]
@@ -33,7 +29,6 @@ pub(super) enum Verb {
     /// What happened.
     Log {
         /// With this agent alone.
-        #[arg(value_parser = name)]
         agent: Option<Name>,
         /// So many entries.
         #[arg(short = 'n', long, default_value_t = 40)]
@@ -66,7 +61,6 @@ pub(super) enum Verb {
     /// Allow what an agent asks, or its compression; answer its question.
     Approve {
         /// Whose.
-        #[arg(value_parser = name)]
         agent: Name,
         /// The answer to a question.
         #[arg(conflicts_with = "always", allow_hyphen_values = true)]
@@ -81,7 +75,6 @@ pub(super) enum Verb {
     /// Refuse it.
     Deny {
         /// Whose.
-        #[arg(value_parser = name)]
         agent: Name,
         /// Why, for the agent.
         reason: Vec<String>,
@@ -92,25 +85,22 @@ pub(super) enum Verb {
     /// Start an agent.
     Start {
         /// Which.
-        #[arg(value_parser = name)]
         agent: Name,
     },
     /// End an agent.
     Stop {
         /// Which.
-        #[arg(value_parser = name)]
         agent: Name,
     },
     /// End an agent and start it again; its mail is kept.
     Restart {
         /// Which.
-        #[arg(value_parser = name)]
         agent: Name,
     },
     /// Look on at a NEXUS that runs; with an agent: look into its silence, or do not.
     Monitor {
         /// Whose.
-        #[arg(value_parser = name, requires = "on")]
+        #[arg(requires = "on")]
         agent: Option<Name>,
         /// Whether.
         on: Option<Switch>,
@@ -118,25 +108,21 @@ pub(super) enum Verb {
     /// Call a compression off, or end the turn in flight.
     Cancel {
         /// Whose.
-        #[arg(value_parser = name)]
         agent: Name,
     },
     /// Give an agent, or all, nothing new.
     Pause {
         /// Which; all else.
-        #[arg(value_parser = name)]
         agent: Option<Name>,
     },
     /// Let an agent, or all, go on.
     Resume {
         /// Which; all else.
-        #[arg(value_parser = name)]
         agent: Option<Name>,
     },
     /// Have an agent's context compressed.
     Compress {
         /// Whose.
-        #[arg(value_parser = name)]
         agent: Name,
         /// Cancel the turn in flight for it.
         #[arg(long)]
@@ -145,7 +131,6 @@ pub(super) enum Verb {
     /// Go to an agent.
     Attach {
         /// Which.
-        #[arg(value_parser = name)]
         agent: Name,
     },
 }

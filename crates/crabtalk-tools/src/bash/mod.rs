@@ -38,7 +38,6 @@ const MAX_RUNNING: usize = 256;
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashArguments {
     pub(crate) command: String,
-    #[serde(default)]
     pub(crate) timeout_ms: Option<u64>,
 }
 

@@ -39,9 +39,7 @@ const MAX_WALKED: u64 = 256 << 20;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadArguments {
     pub(crate) path: String,
-    #[serde(default)]
     pub(crate) offset: Option<u64>,
-    #[serde(default)]
     pub(crate) limit: Option<u64>,
 }
 
