@@ -157,7 +157,6 @@ pub(crate) struct Member {
     pub(crate) manifest: PathBuf,
     /// What it names: the dependency, and whether only its tests do.
     pub(crate) imports: Vec<(String, bool)>,
-    /// Its programs.
     pub(crate) programs: Vec<String>,
 }
 

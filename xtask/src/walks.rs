@@ -26,7 +26,6 @@ struct Change<'a> {
     hunks: Vec<Vec<&'a str>>,
 }
 
-/// Walks all of them.
 pub(crate) fn walk() -> anyhow::Result<()> {
     let root = root()?;
     let page = fs::read_to_string(root.join(PAGE))?;

@@ -24,23 +24,14 @@ const BLOCK: u64 = 64 * 1024;
 
 /// Why there is no entry.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The disk does not take it, or gives nothing back.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// What the system answered.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// What is there is not to be gone on with.
     #[error("{}: {why}; see `crabtalk audit verify`", path.display())]
-    Broken {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Broken { path: PathBuf, why: String },
 }
 
 /// The last line that was written.

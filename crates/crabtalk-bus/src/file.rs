@@ -14,7 +14,6 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Subscriptions that are taken: each event is compared with all of them.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 
-/// The key of subscriptions.
 const ENTRIES: &str = "subscription";
 
 /// What the file begins with when the daemon makes it.
@@ -152,7 +151,6 @@ impl SubscriptionFile {
     }
 }
 
-/// What a table says.
 fn subscription(table: &Table) -> Result<Subscription, String> {
     let (mut once, mut texts) = (false, [("source", ""), ("target_agent", ""), ("by", "")]);
     for (key, item) in table.iter() {

@@ -82,7 +82,6 @@ fn mends(command: &Command) -> bool {
     )
 }
 
-/// Runs a command.
 pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), Error> {
     if !mends(&command) {
         let speaks = matches!(command, Command::Chat(_) | Command::Ask(_));
@@ -122,9 +121,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
             yes,
         } => asks::approve(context, id, asks::Lasting::of(always, prefix), yes).await,
         Command::Deny { id, reason } => asks::deny(context, id, reason).await,
-        Command::Approvals(sub) => {
-            approvals::run(context, sub.command.unwrap_or_default()).await
-        }
+        Command::Approvals(sub) => approvals::run(context, sub.command.unwrap_or_default()).await,
         Command::Subscriptions(sub) => bus::run(context, sub.command.unwrap_or_default()).await,
         Command::Publish(args) => bus::publish(context, args).await,
         Command::Agents(sub) => agents::run(context, sub.command.unwrap_or_default()).await,

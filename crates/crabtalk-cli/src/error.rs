@@ -5,7 +5,6 @@ use crabtalk_proto::ClientError;
 use std::io;
 use std::process::ExitCode;
 
-/// A failed command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The command line makes no sense.
@@ -14,15 +13,12 @@ pub(crate) enum Error {
     /// There is no daemon, or it cannot be reached.
     #[error("{0}")]
     NoDaemon(String),
-    /// The daemon refused.
     #[error("{message}")]
     Refused {
         /// The daemon's code (WIRE-3).
         code: u32,
-        /// What it says.
         message: String,
     },
-    /// Something else failed.
     #[error("{0}")]
     Failed(String),
     /// The run failed, and its events have said so.

@@ -54,9 +54,7 @@ pub(crate) enum Answers {
 /// What Ctrl-C does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInterrupt {
-    /// Cancels the run.
     Kill,
-    /// Stops following it.
     Leave,
 }
 
@@ -77,9 +75,7 @@ pub(crate) struct Follow {
 /// How following ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ended {
-    /// The run is over.
     Run(StreamEnd),
-    /// Ctrl-C.
     Interrupted,
     /// It waits for somebody who may answer, which this client cannot see.
     Waiting,

@@ -21,7 +21,6 @@ const CHOICES: &str = "[n]o (or n: reason)";
 /// What an unattended client answers to a question.
 pub(crate) const NOBODY: &str = "nobody is here";
 
-/// Whether an ask is an approval.
 pub(crate) fn is_approval(ask: &AskUserEvent) -> bool {
     ask.kind == "approval"
 }
@@ -56,7 +55,6 @@ impl Prompt {
         }
     }
 
-    /// Names the ask.
     pub(crate) fn id(&self) -> &str {
         &self.ask.ask_id
     }

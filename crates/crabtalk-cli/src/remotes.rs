@@ -16,7 +16,6 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Where a token is looked for when no remote has one.
 const TOKEN_VARIABLE: &str = "CRABTALK_TOKEN";
 
-/// One of them.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) address: String,
@@ -26,7 +25,6 @@ pub(crate) struct Known {
     pub(crate) fingerprint: Option<String>,
 }
 
-/// All of them.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Remotes {
     #[serde(default)]

@@ -80,7 +80,6 @@ impl Screen {
         Ok(())
     }
 
-    /// A line of output.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.answer(text)?;
         self.open_line = true;
@@ -105,7 +104,6 @@ impl Screen {
         self.remark(text, Style::new().dimmed())
     }
 
-    /// Something that went wrong.
     pub(crate) fn problem(&mut self, text: &str) -> io::Result<()> {
         self.remark(text, AnsiColor::Red.on_default())
     }
@@ -125,7 +123,6 @@ impl Screen {
         Ok(())
     }
 
-    /// Rings the terminal's bell.
     pub(crate) fn bell(&mut self) {
         // Nobody is told of a bell that cannot ring.
         let _ = self.err.write_all(b"\x07").and_then(|()| self.err.flush());

@@ -7,7 +7,6 @@
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) read_only: bool,
-    /// Bytes.
     pub(crate) free: u64,
 }
 

@@ -74,7 +74,6 @@ pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
     }
 }
 
-/// That messages were written to a file.
 pub(crate) fn written(messages: usize, file: &Path) -> String {
     let are = if messages == 1 { "is" } else { "are" };
     format!(

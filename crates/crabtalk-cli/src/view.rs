@@ -18,11 +18,9 @@ pub(crate) enum Style {
     Answer,
     /// As `Answer`, and the reasoning too.
     Chat,
-    /// Every event, as JSON.
     Json,
 }
 
-/// Shows one run.
 pub(crate) struct View {
     style: Style,
     /// Tools by call, for their results.
@@ -46,7 +44,6 @@ impl View {
         }
     }
 
-    /// Shows an event.
     pub(crate) fn event(&mut self, screen: &mut Screen, event: &StreamEvent) -> io::Result<()> {
         if self.style == Style::Json {
             return screen.json(&self.for_script(event));

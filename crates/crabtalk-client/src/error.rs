@@ -4,6 +4,7 @@ use crabtalk_proto::{ClientError, FrameError, Status, code};
 
 /// Why something did not come about.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// No daemon answers there.
     #[error("{0}")]
@@ -29,17 +30,11 @@ pub enum Error {
     Lost {
         /// For how long it was tried.
         secs: u64,
-        /// Why the last attempt failed.
         why: String,
     },
     /// The run that was followed can be told no further.
     #[error("run {run} can be told no further: {why}")]
-    RunGone {
-        /// The run.
-        run: u64,
-        /// What the daemon says.
-        why: String,
-    },
+    RunGone { run: u64, why: String },
     /// Something else came than belongs to the request.
     #[error(transparent)]
     Unexpected(ClientError),

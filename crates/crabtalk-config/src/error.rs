@@ -54,6 +54,7 @@ pub type Warning = Diagnostic;
 
 /// Why configuration could not be read or changed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The text is not what it should be.
     #[error("{0}")]
@@ -61,31 +62,20 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
     /// Larger than any honest file of its sort.
     #[error("{} is larger than the limit of {limit} bytes", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// What it may have.
-        limit: u64,
-    },
+    TooLarge { path: PathBuf, limit: u64 },
     /// Somebody else changed the file since it was read; the wire answers 409.
     #[error(
         "{} was changed by somebody else since it was read: read it again and repeat the edit",
         path.display()
     )]
-    Conflict {
-        /// The file.
-        path: PathBuf,
-    },
+    Conflict { path: PathBuf },
     /// An edit that makes no sense; the wire answers 400.
     #[error("{0}")]
     BadEdit(String),
@@ -97,7 +87,6 @@ pub enum Error {
     NoKey {
         /// `provider.NAME.api_key_file`, for instance.
         at: String,
-        /// The key file.
         path: PathBuf,
     },
     /// A key file that cannot be read.
@@ -105,7 +94,6 @@ pub enum Error {
     KeyFile {
         /// `provider.NAME.api_key_file`, for instance.
         at: String,
-        /// Why not.
         #[source]
         source: Box<Error>,
     },
@@ -130,7 +118,6 @@ pub enum Error {
         owner: String,
         /// The key whose value names it.
         key: String,
-        /// The variable.
         variable: String,
     },
 }

@@ -17,33 +17,21 @@ const YEARS: i16 = 9;
 
 /// Why an expression was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum BadExpression {
     /// Not five fields.
     #[error(
         "a schedule has five fields (minute hour day month weekday), and {text:?} has {found}; or it is one of {NAMES}"
     )]
-    Fields {
-        /// What was given.
-        text: String,
-        /// How many it has.
-        found: usize,
-    },
+    Fields { text: String, found: usize },
     /// An @name that there is not.
     #[error("there is no {name}: {hint}")]
-    Name {
-        /// What was given.
-        name: String,
-        /// What to write.
-        hint: String,
-    },
+    Name { name: String, hint: String },
     /// A field says something that it may not.
     #[error("the {field} field: {problem}; allowed are {allowed}")]
     Field {
-        /// The field that is wrong.
         field: &'static str,
-        /// What is wrong with it.
         problem: String,
-        /// What may stand there.
         allowed: &'static str,
     },
     /// No day is ever like that.

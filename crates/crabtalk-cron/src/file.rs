@@ -15,7 +15,6 @@ use toml_edit::{Item, Table, Value};
 /// Largest file: ten thousand entries with a prompt of some lines each.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The key of entries.
 const ENTRIES: &str = "cron";
 
 /// What the file begins with when the daemon makes it.

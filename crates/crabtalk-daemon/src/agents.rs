@@ -48,7 +48,6 @@ impl AgentFiles {
         .await
     }
 
-    /// Writes an agent's file.
     pub(crate) async fn write(
         &self,
         change: Change,
@@ -91,7 +90,6 @@ impl AgentFiles {
         .await
     }
 
-    /// Removes an agent's file.
     pub(crate) async fn remove(&self, name: String) -> Result<(), Status> {
         let _changing = self.changing.lock().await;
         blocking(self.folder.clone(), move |folder| {

@@ -100,13 +100,11 @@ impl Audit {
         written.map_err(|e: Error| e.to_string())
     }
 
-    /// The latest entries.
     pub(crate) async fn latest(&self, before: Option<u64>, limit: usize) -> Result<Page, Status> {
         let folder = self.0.folder.clone();
         read(move || crabtalk_audit::latest(&folder, before, limit)).await
     }
 
-    /// Reads all of it.
     pub(crate) async fn check(&self) -> Result<Check, Status> {
         let turn = Arc::clone(&self.0.turn).acquire_owned().await;
         let turn = turn.map_err(|e| Status::internal(e.to_string()))?;

@@ -198,7 +198,6 @@ impl Cron {
             .await
     }
 
-    /// Starts a run now.
     pub(crate) async fn run_now(&self, id: u64) -> Result<Fire, Status> {
         let fire = self
             .0

@@ -15,7 +15,6 @@ use crabtalk_runtime::gate::Approval;
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
-/// What the files say.
 pub(crate) struct Found {
     pub(crate) accepted: Accepted,
     pub(crate) composed: Composed,

@@ -132,7 +132,6 @@ impl Mcps {
         })
     }
 
-    /// Takes the configuration's servers.
     pub(crate) async fn configure(&self, config: &Config) {
         let servers = config.mcp.iter().map(settings).collect();
         self.servers.configure(servers).await;

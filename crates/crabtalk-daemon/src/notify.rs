@@ -19,7 +19,6 @@ use tokio::net::unix::pipe::Receiver;
 /// What waits to be told: with more, nobody is at the other end.
 const MAX_WAITING: usize = 100;
 
-/// Something to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// `failed`, `paused`, `result` or `ask`.

@@ -163,11 +163,9 @@ where
 /// Where a service stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It runs.
     Running,
     /// It failed, and is started again when its pause is over.
     Pausing,
-    /// It has done what it is for.
     Done,
     /// It failed and stays off.
     Failed,

@@ -52,11 +52,9 @@ use tokio_util::sync::CancellationToken;
 /// The sender of a local message that names none (CONV-8).
 const LOCAL_SENDER: &str = "user";
 
-/// A client's session.
 pub(crate) struct Session {
     node: Arc<Node>,
     shutdown: CancellationToken,
-    /// Who the client is.
     who: Who,
     /// Whether the client knows messages of this generation.
     modern: AtomicBool,

@@ -17,7 +17,6 @@ use std::time::SystemTime;
 /// Folders that are kept; more are worked in on few machines at a time.
 const MAX_KEPT: usize = 64;
 
-/// What one look found.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     /// The project's instructions, as far as their folders are trusted.

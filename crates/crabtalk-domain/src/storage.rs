@@ -62,6 +62,7 @@ pub struct Opened {
 
 /// What a store can fail with.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The pair or file does not exist.
     #[error("there is no {0}; `crabtalk conversations` lists what there is")]
@@ -75,29 +76,22 @@ pub enum Error {
     /// A line of the log cannot be read. Its bytes are left alone.
     #[error("{}:{line}: {reason}; mend the line or move the file away, nothing was changed", file.display())]
     Broken {
-        /// The log.
         file: PathBuf,
         /// From 1.
         line: u64,
-        /// What is wrong with it.
         reason: String,
     },
     /// The disk is full or read-only (STORE-5). Nothing is half written.
     #[error("cannot write {}: {source}; make room or make it writable, then try again", file.display())]
     Unwritable {
-        /// What could not be written.
         file: PathBuf,
-        /// What the operating system answered.
         source: std::io::Error,
     },
     /// Anything else that the operating system said.
     #[error("cannot {action} {}", file.display())]
     Io {
-        /// What we attempted.
         action: &'static str,
-        /// On what.
         file: PathBuf,
-        /// Why it failed.
         #[source]
         source: std::io::Error,
     },

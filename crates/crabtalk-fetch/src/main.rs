@@ -16,7 +16,6 @@ use std::process::ExitCode;
 )]
 #[command(arg_required_else_help = true)]
 struct Cli {
-    /// The page's address.
     url: Option<String>,
     /// Leaves HTML as it is.
     #[arg(long)]

@@ -57,18 +57,14 @@ pub enum Streams {
 
 /// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The guardian cannot be told what to run.
     #[error("cannot describe the command: {0}")]
     Describe(#[source] io::Error),
     /// The guardian does not start.
     #[error("cannot start the guardian {program}: {source}", program = program.display())]
-    Start {
-        /// What was to be started.
-        program: PathBuf,
-        /// Why it was not.
-        source: io::Error,
-    },
+    Start { program: PathBuf, source: io::Error },
 }
 
 /// How a guarded process ended. All that it had started has ended as well.

@@ -42,6 +42,7 @@ const MAX_KEPT: usize = 16;
 
 /// Why a peer is not talked to.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Refusal {
     /// It belongs to a command.
     #[error("processes that an agent started may not talk to the daemon")]
@@ -55,7 +56,6 @@ pub enum Refusal {
     Unreadable {
         /// The process that is in the way.
         pid: i32,
-        /// Why it cannot be read.
         source: io::Error,
     },
     /// The daemon lacks what looking takes. It says nothing about the peer.

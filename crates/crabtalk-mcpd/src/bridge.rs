@@ -330,7 +330,6 @@ impl ServerHandler for Bridge {
     }
 }
 
-/// What hears the server.
 #[derive(Debug)]
 pub(crate) struct Below(Arc<Sessions>);
 

@@ -72,7 +72,6 @@ impl Known {
 /// Files by the sender whose entries they hold.
 type Claims = BTreeMap<String, BTreeSet<String>>;
 
-/// The entries.
 #[derive(Debug)]
 pub(crate) struct Entries {
     folder: PathBuf,
@@ -176,7 +175,6 @@ impl Entries {
         folder.chain(warnings).collect()
     }
 
-    /// Reads an entry's file.
     pub(crate) fn read(&self, slot: &Slot) -> Result<Entry, Error> {
         let file = self.folder.join(&slot.file);
         let parsed = crabtalk_files::read_text(&file, MAX_FILE_BYTES)
@@ -227,7 +225,6 @@ impl Entries {
         })
     }
 
-    /// Deletes an entry's file.
     pub(crate) fn remove(&mut self, file: &str) -> Result<(), Error> {
         let path = self.folder.join(file);
         crabtalk_files::remove(&path).map_err(|source| Error::Io {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// What memory can fail with; every message may be shown to a model.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The name is empty, too long or not one line.
     #[error("{0:?} cannot name a memory: use one line of 1 to {max} bytes", max = crate::entries::MAX_NAME_BYTES)]
@@ -17,21 +18,13 @@ pub enum Error {
     TooLarge {
         /// `content` or `description`.
         what: &'static str,
-        /// The entry's name.
         name: String,
-        /// How large it is.
         bytes: usize,
-        /// How large it may be.
         limit: usize,
     },
     /// A sender without the owner's authority has enough.
     #[error("{sender:?} has {limit} memories, which is the limit; forget some first")]
-    TooMany {
-        /// The sender who tried.
-        sender: String,
-        /// How many are allowed.
-        limit: usize,
-    },
+    TooMany { sender: String, limit: usize },
     /// Nothing of that name that the viewer may see.
     #[error("there is no memory named {0:?}; recall or list to see the names")]
     NotFound(String),
@@ -41,7 +34,6 @@ pub enum Error {
     /// Several senders have one of that name.
     #[error("several senders have a memory named {name:?} ({}); remove the right file of config/memory/entries by hand", senders.join(", "))]
     Ambiguous {
-        /// The name.
         name: String,
         /// The senders who caused the entry.
         senders: Vec<String>,
@@ -51,20 +43,12 @@ pub enum Error {
     OwnersOnly(&'static str),
     /// A file that ought to be readable is not.
     #[error("{} {reason}; mend it or remove it, nothing was changed", file.display())]
-    Broken {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Broken { file: PathBuf, reason: String },
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", file.display())]
     Io {
-        /// What we attempted.
         action: &'static str,
-        /// On what.
         file: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// Archives could not be read.

@@ -75,7 +75,6 @@ struct Row {
 pub(crate) const NO_DAY: i32 = i32::MIN;
 pub(crate) const NO_SPEAKER: u16 = u16::MAX;
 
-/// The index.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// Every folded word that ever came, with its term.
@@ -95,7 +94,6 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// An empty index.
     pub(crate) fn new() -> Self {
         Self::default()
     }

@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 
-/// Writes a request.
 pub(crate) fn json(request: &impl Serialize) -> Bytes {
     text::json(request).into()
 }

@@ -13,7 +13,6 @@ struct Family {
     /// Tokens written.
     output: u64,
     price: Option<Price>,
-    /// Whether it takes images.
     images: bool,
 }
 

@@ -33,29 +33,20 @@ const IMAGES_SENT: &str = "; if it is the images in the conversation, set images
 
 /// What is wrong with a provider's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ConfigError {
     /// Its address.
     #[error("provider {provider:?}: {source}")]
     BaseUrl {
-        /// The provider's configured name.
         provider: String,
-        /// What about it.
         source: base_url::Error,
     },
     /// A header that HTTP does not allow. Its value is not shown.
     #[error("provider {provider:?}: the header {header:?} has a name or value that HTTP forbids")]
-    Header {
-        /// The provider's configured name.
-        provider: String,
-        /// The header's name.
-        header: String,
-    },
+    Header { provider: String, header: String },
     /// A key with characters that HTTP does not allow.
     #[error("provider {provider:?}: the api_key has characters that HTTP forbids, a line break?")]
-    Key {
-        /// The provider's configured name.
-        provider: String,
-    },
+    Key { provider: String },
 }
 
 /// What a call shares with every other call of a registry.

@@ -25,6 +25,7 @@ const MAX_NAME_CHARS: usize = 200;
 
 /// A change that cannot be made. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// Two providers of a name.
     #[error("there are two providers named {0:?}; rename one")]
@@ -32,11 +33,8 @@ pub enum Error {
     /// Two models of a name.
     #[error("the model name {model:?} is taken by providers {first:?} and {second:?}; rename one")]
     DuplicateModel {
-        /// The name.
         model: String,
-        /// Who has it.
         first: String,
-        /// Who has it as well.
         second: String,
     },
     /// No model of that name.

@@ -204,7 +204,6 @@ pub(crate) enum Reply {
     Opening(BoxFuture<'static, Result<Begun, Error>>, News),
     /// Somebody speaks.
     Speaking(Begun),
-    /// It is over.
     Over,
 }
 

@@ -207,7 +207,6 @@ impl Answer {
         self.read_events(false);
     }
 
-    /// Reads the events that are there.
     fn read_events(&mut self, at_end: bool) {
         loop {
             let event = match self.shape.next() {

@@ -75,7 +75,6 @@ fn plain(text: &[u8]) -> usize {
 /// Marks the bytes that must be escaped: control characters, quotes and
 /// backslashes. The first mark is right; those behind it may not be.
 fn escaped(bytes: [u8; 8]) -> u64 {
-    /// One in each byte.
     const EACH: u64 = u64::from_le_bytes([1; 8]);
     let word = u64::from_le_bytes(bytes);
     // A byte below the limit borrows from its highest bit, and from those behind it.

@@ -11,7 +11,6 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum State {
-    /// It does not run.
     #[default]
     Offline,
     /// It is being started, or has to prove its identity.
@@ -69,24 +68,20 @@ pub enum Step {
     Verifying,
     /// ADMIN has to approve.
     Awaiting,
-    /// It is being compressed.
     Compressing,
 }
 
 /// The one message that is with an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flight {
-    /// The letter.
     pub letter: u64,
     /// Whether it stands in the transcript.
     pub seen: bool,
 }
 
-/// How a prompt stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// ADMIN has to say.
     Asked,
     /// To be answered as soon as nobody holds the window.
     Allow,
@@ -100,12 +95,9 @@ pub enum Standing {
     Pressed,
 }
 
-/// A prompt that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What is asked.
     pub prompt: Prompt,
-    /// How it stands.
     pub standing: Standing,
     /// What a refusal says, or the answer to a question.
     #[serde(default)]
@@ -137,12 +129,10 @@ pub struct Plan {
     pub why: String,
     /// When the notice was given.
     pub noticed_at: Ms,
-    /// Whether it was reminded.
     pub reminded: bool,
     /// Whether ADMIN, or policy, approved.
     pub approved: bool,
     /// Where the transcript ended before it was compressed.
-    #[serde(default)]
     pub mark: Option<Mark>,
 }
 
@@ -150,11 +140,8 @@ pub struct Plan {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Agent {
-    /// Where it is.
     pub state: State,
-    /// Since when.
     pub since: Ms,
-    /// Where within that.
     pub step: Step,
     /// Whether silence is looked into.
     pub monitor: bool,
@@ -168,7 +155,6 @@ pub struct Agent {
     pub busy: bool,
     /// Whether it is looked for after a restart of NEXUS.
     pub adopting: bool,
-    /// Its session.
     pub session: Option<String>,
     /// The message that is with it.
     pub flight: Option<Flight>,

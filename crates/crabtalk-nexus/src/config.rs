@@ -18,28 +18,18 @@ pub const MAX_AGENTS: usize = 256;
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: crabtalk_files::Error,
     },
-    /// There is none.
     #[error("there is no {}; `crabtalk nexus init` writes one", .0.display())]
     Absent(PathBuf),
     /// It is not what it should be.
     #[error("{path}: {message}")]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        message: String,
-    },
+    Invalid { path: PathBuf, message: String },
 }
 
-/// Who approves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approve {
@@ -61,7 +51,6 @@ pub enum Compress {
     Auto,
 }
 
-/// The team.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Team {
@@ -73,16 +62,12 @@ pub struct Team {
     pub compress: Compress,
     /// How long things may take.
     pub times: Times,
-    /// When compression is due.
     pub thresholds: Thresholds,
     /// How much of the log is kept.
     pub log: Bounds,
-    /// Rules for all.
     pub rules: Rules,
-    /// The agents by name.
     #[serde(rename = "agent")]
     pub agents: BTreeMap<Name, Member>,
-    /// Where terminal agents are.
     pub tmux: Tmux,
     /// Kinds of terminal agents, as they are written; who drives terminals
     /// reads them.
@@ -90,7 +75,6 @@ pub struct Team {
     pub kinds: BTreeMap<String, toml::Table>,
 }
 
-/// Where terminal agents are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tmux {
@@ -110,7 +94,6 @@ pub struct Member {
     pub kind: Option<String>,
     /// Its identity, below the root; `NAME/AGENT.md` else.
     pub identity: Option<PathBuf>,
-    /// Who approves.
     pub approve: Approve,
     /// Who lets its context be compressed; as for the team else.
     pub compress: Option<Compress>,
@@ -124,7 +107,6 @@ pub struct Member {
     pub allow: Vec<crate::rules::Rule>,
     /// ADMIN's to decide.
     pub ask: Vec<crate::rules::Rule>,
-    /// Refused.
     pub deny: Vec<crate::rules::Rule>,
 }
 

@@ -41,7 +41,6 @@ const MERGED: Duration = Duration::from_millis(50);
 /// Until a connection says what it wants, and until it is answered.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Where commands are taken.
 #[derive(Debug)]
 pub struct Control {
     listener: UnixListener,

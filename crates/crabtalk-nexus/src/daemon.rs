@@ -48,7 +48,6 @@ const COMPRESS: Duration = Duration::from_secs(5 * 60);
 /// Messages to the follower of runs: one is in flight at a time.
 const QUEUE: usize = 4;
 
-/// A conversation, driven.
 #[derive(Debug)]
 pub struct Daemon {
     client: Client,
@@ -339,7 +338,6 @@ impl Backend for Daemon {
     }
 }
 
-/// An ask as a prompt.
 fn prompt(ask: &AskUserEvent) -> Prompt {
     let questions: Vec<&str> = ask.questions.iter().map(|q| q.question.as_str()).collect();
     let is_question = ask.kind != "approval";

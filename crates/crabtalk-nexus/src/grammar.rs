@@ -67,7 +67,6 @@ impl fmt::Display for Header {
 pub struct Message {
     /// Who, to whom, about what.
     pub header: Header,
-    /// What is said.
     pub body: String,
 }
 
@@ -97,7 +96,6 @@ impl fmt::Display for Message {
 /// What an agent's output holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its messages, in order.
     pub messages: Vec<Message>,
     /// Lines that begin like a header and are none.
     pub malformed: Vec<String>,
@@ -105,7 +103,6 @@ pub struct Output {
     pub prose: bool,
 }
 
-/// Reads an output.
 pub fn read(output: &str) -> Output {
     let text = without_ansi(output);
     let mut found = Output::default();

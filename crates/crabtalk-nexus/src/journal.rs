@@ -44,17 +44,12 @@ const MAX_LINE: u64 = if cfg!(test) {
 /// Why the log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another NEXUS has it.
     #[error("another NEXUS runs in {}", .0.display())]
     Taken(PathBuf),
-    /// Something failed with it.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was attempted.
         what: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// It would have a line that nobody reads again.
@@ -67,12 +62,7 @@ pub enum Error {
     },
     /// It does not hold what it should.
     #[error("{path}: {why}")]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    Broken { path: PathBuf, why: String },
 }
 
 impl Error {

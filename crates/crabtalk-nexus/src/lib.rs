@@ -30,6 +30,11 @@
 //! Absent on purpose: how a terminal is driven (`crabtalk-terminal`), what a
 //! run is (the daemon).
 
+#![expect(
+    missing_docs,
+    reason = "a program: what is public is so for its own tests"
+)]
+
 pub mod absent;
 pub mod agent;
 pub mod board;

@@ -70,11 +70,8 @@ const COMPRESSION_AGAIN_MS: Ms = 60 * 60 * 1000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Press.
     Allow,
-    /// Refuse, with a reason.
     Deny(String),
-    /// ADMIN has to say.
     Ask,
 }
 
@@ -90,7 +87,6 @@ pub struct Ending {
 /// What a probe found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether the agent runs.
     pub alive: bool,
     /// What was seen, in short.
     pub digest: String,
@@ -103,15 +99,11 @@ pub struct Finding {
 /// What there is to do for an idle agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offer {
-    /// A letter.
     Letter(u64),
-    /// Compression, and why.
     Compression(String),
-    /// Reflection.
     Reflection,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
     /// ADMIN: run it.
@@ -149,18 +141,15 @@ pub enum Trigger {
     Impossible(String),
     /// It takes messages.
     Ready {
-        /// Its session.
         session: String,
         /// Whether a turn is in flight.
         busy: bool,
     },
     /// Its session has another name.
     Session(String),
-    /// A turn began.
     TurnBegan,
     /// A letter stands in the transcript.
     Seen(u64),
-    /// It moves.
     Progress,
     /// It rang, with no prompt that waits.
     Bell,
@@ -174,9 +163,7 @@ pub enum Trigger {
     Silent,
     /// A person is at its window, or not any more.
     Held(bool),
-    /// It ended by itself.
     Died(String),
-    /// It was ended.
     Stopped,
     /// A prompt was answered: it was live (true) or gone before.
     Pressed(String, bool),
@@ -184,7 +171,6 @@ pub enum Trigger {
     PressFailed(String),
     /// A probe's findings but for prompts and ends, which come as such.
     Probed(Finding),
-    /// Its readiness was checked.
     Verified(Result<(), String>),
     /// Compression answered with the session from now on.
     Compressed(Result<String, String>),
@@ -204,9 +190,7 @@ pub enum Trigger {
 pub enum Act {
     /// Start it, take its session up, or find it.
     Launch,
-    /// Send BOOTSTRAP.
     Bootstrap,
-    /// Send REFLECTION.
     Reflect,
     /// Send the notice of COMPRESSION.
     Notice,
@@ -222,13 +206,9 @@ pub enum Act {
     SendAgain(u64),
     /// The letter in flight goes back into the mailbox.
     Requeue(u64),
-    /// Allow a prompt.
     Allow(Prompt),
-    /// Allow it for good.
     AllowAlways(Prompt),
-    /// Answer a question.
     Answer(Prompt, String),
-    /// Refuse a prompt.
     Deny(Prompt, String),
     /// Ask ADMIN about a prompt.
     AskAdmin(Prompt),
@@ -238,15 +218,11 @@ pub enum Act {
     Nudge(String),
     /// Check the readiness that it claims.
     Verify,
-    /// Compress it.
     Compress,
     /// End the turn in flight.
     CancelTurn,
-    /// End the agent.
     StopAgent,
-    /// Commit its files.
     Checkpoint(String),
-    /// Tell ADMIN.
     Tell(String),
 }
 

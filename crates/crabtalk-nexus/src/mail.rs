@@ -28,9 +28,7 @@ pub enum Kind {
     Plain,
     /// A task of the queue, with its number.
     Task(u64),
-    /// BOOTSTRAP.
     Bootstrap,
-    /// REFLECTION.
     Reflection,
     /// The notice of COMPRESSION, its reminder, or a refusal.
     Compression,
@@ -54,19 +52,15 @@ impl Kind {
 /// A letter's text and addresses, which never change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
-    /// Who wrote it.
     pub from: Name,
     /// Who gets this copy.
     pub to: Name,
     /// All who get one.
     pub all: Vec<Name>,
-    /// About what.
     pub topic: Option<Topic>,
     /// How soon.
     pub priority: Priority,
-    /// What it says.
     pub body: String,
-    /// What it is for.
     pub kind: Kind,
     /// How many letters led to it, one by the other.
     pub depth: u32,
@@ -124,7 +118,6 @@ impl Mail {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It waits.
     #[default]
     Queued,
     /// It was typed or sent; whether it arrived is not known.
@@ -141,7 +134,6 @@ pub enum Fate {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Course {
-    /// How far it is.
     pub fate: Fate,
     /// Where the transcript ended before it was first typed.
     pub mark: Option<Mark>,
@@ -157,12 +149,10 @@ pub struct Course {
     pub not_before: Ms,
 }
 
-/// A letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
     /// What it says, and to whom.
     pub mail: Mail,
-    /// How far it is.
     pub course: Course,
 }
 
@@ -199,7 +189,6 @@ pub fn letter_of(submission: &str) -> Option<u64> {
     id.parse().ok()
 }
 
-/// All mailboxes.
 #[derive(Debug, Clone, Default)]
 pub struct Mailbox {
     letters: BTreeMap<u64, Letter>,
@@ -214,7 +203,6 @@ impl Mailbox {
         &self.letters
     }
 
-    /// One of them.
     pub fn get(&self, id: u64) -> Option<&Letter> {
         self.letters.get(&id)
     }
@@ -228,7 +216,6 @@ impl Mailbox {
         self.last
     }
 
-    /// Changes a letter's course.
     pub fn change(&mut self, id: u64, change: impl FnOnce(&mut Course)) {
         if let Some(letter) = self.letters.get_mut(&id) {
             change(&mut letter.course);

@@ -10,7 +10,6 @@ const TURNS: usize = 5;
 /// Turns among which errors of form are counted.
 const FORM_TURNS: usize = 10;
 
-/// When compression is due.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Thresholds {
@@ -51,15 +50,12 @@ impl Default for Thresholds {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meters {
-    /// Since when.
     pub since: Ms,
-    /// Turns.
     pub turns: u64,
     /// Tokens of the last request.
     pub tokens: Option<u64>,
     /// The model's window.
     pub window: Option<u64>,
-    /// Bytes of the transcript.
     pub transcript_bytes: Option<u64>,
     /// Bytes of context.md and scratch.md.
     pub files_bytes: u64,
@@ -74,7 +70,6 @@ pub struct Meters {
 /// That compression is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// Why.
     pub why: String,
     /// Whether it goes before mail that is not urgent.
     pub urgent: bool,
@@ -107,7 +102,6 @@ impl Meters {
         Some(self.tokens?.saturating_mul(100) / window)
     }
 
-    /// Whether compression is due.
     pub fn due(&self, limits: &Thresholds, now: Ms) -> Option<Due> {
         let percent = self.percent();
         let urgent = percent.is_some_and(|percent| percent >= limits.urgent_percent);

@@ -26,7 +26,6 @@ const COMMANDS: usize = 32;
 /// Where things are.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The home of CrabTalk.
     pub home: PathBuf,
     /// What `~` means.
     pub user_home: PathBuf,
@@ -43,7 +42,6 @@ impl Places {
         self.home.join("state/nexus")
     }
 
-    /// Reads the team.
     pub fn team(&self) -> Result<Team, config::Error> {
         Team::read(&self.config(), &self.user_home)
     }
@@ -52,29 +50,22 @@ impl Places {
 /// Why NEXUS does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its configuration.
     #[error(transparent)]
     Config(#[from] config::Error),
     /// The team has no place to work.
     #[error("there is no folder {}; `crabtalk nexus init` makes it", .0.display())]
     Root(PathBuf),
-    /// Its log.
     #[error(transparent)]
     Journal(#[from] journal::Error),
     /// Signals, without which a full disk would end it.
     #[error("cannot watch for signals for {path}: {source}")]
     Signals {
-        /// Where its log is.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// Its socket.
     #[error("cannot listen in {path}: {source}")]
     Control {
-        /// Its folder.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
 }

@@ -56,7 +56,6 @@ enum Came {
 enum Lane {
     /// Calls to one agent.
     Of(Name),
-    /// Git.
     Git,
     /// What waits for nobody.
     Free,

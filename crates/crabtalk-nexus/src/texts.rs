@@ -48,7 +48,6 @@ pub fn bootstrap(agent: &Name) -> String {
     )
 }
 
-/// What REFLECTION says.
 pub fn reflection() -> String {
     format!(
         "No active work detected. Please perform context consolidation per \
@@ -64,7 +63,6 @@ pub fn compression() -> String {
     )
 }
 
-/// The reminder of it.
 pub fn reminder() -> String {
     "External compression is still scheduled. Please commit your changes and confirm: Context \
      consolidated. Changes committed. Ready for compression."

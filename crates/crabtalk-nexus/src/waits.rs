@@ -15,7 +15,6 @@ pub const MAX_DEPTH: u32 = 8;
 
 const MINUTE_MS: Ms = 60_000;
 
-/// Who waits for whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Waits(BTreeMap<Name, BTreeSet<Name>>);

@@ -47,14 +47,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entry {
-    /// Its number.
     pub n: u64,
-    /// When.
     pub at: Ms,
     /// Whom it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Name>,
-    /// What happened.
     pub why: String,
     /// How that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,11 +107,9 @@ pub struct Patch {
 /// Something to do with an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
-    /// With whom.
     pub agent: Name,
     /// The entry that says why.
     pub cause: u64,
-    /// What.
     pub deed: Deed,
 }
 
@@ -125,15 +120,11 @@ pub enum Deed {
     Launch(Launch),
     /// Find where its transcript ends, before this letter is typed.
     Mark(u64),
-    /// Submit a letter.
     Submit(u64, Submission),
-    /// Allow a prompt.
     Allow(Prompt),
     /// Allow a prompt for good.
     AllowAlways(Prompt),
-    /// Answer a question.
     Answer(Prompt, String),
-    /// Refuse a prompt.
     Deny(Prompt, String),
     /// Look.
     Probe,
@@ -145,9 +136,7 @@ pub enum Deed {
     MarkCompression,
     /// Compress it; with a mark it may have been done since.
     Compress(Compression, Option<Mark>),
-    /// End its turn.
     Cancel,
-    /// End it.
     Stop,
     /// Commit its files, with this message.
     Checkpoint(String),
@@ -158,7 +147,6 @@ pub enum Deed {
 pub enum Done {
     /// It is started or found, or not.
     Launched(Result<(), Failure>),
-    /// Where the transcript ends.
     Marked(u64, Result<Mark, Failure>),
     /// A letter is on its way, or not.
     Submitted(u64, Result<Submitted, Failure>),
@@ -172,7 +160,6 @@ pub enum Done {
     Verified(Result<(), String>),
     /// Where the transcript ends before the compression.
     CompressionMarked(Result<Mark, Failure>),
-    /// It is compressed, or not.
     Compressed(Result<Compressed, Failure>),
     /// Its turn was cancelled, or not.
     Cancelled(Result<(), Failure>),
@@ -189,13 +176,10 @@ pub enum Done {
 pub enum Input {
     /// NEXUS begins.
     Began,
-    /// An agent tells something.
     Event(Name, Event),
     /// An order of this entry came to something.
     Done(Name, u64, Done),
-    /// ADMIN says something.
     Said(Command),
-    /// Time passed.
     Tick,
     /// The log could not be written for a while, and why.
     Wrote(String),
@@ -214,7 +198,6 @@ pub struct Output {
     pub answer: Option<Answer>,
 }
 
-/// The team.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     team: Team,
@@ -289,7 +272,6 @@ impl World {
         (self.lines(), inbox, tasks)
     }
 
-    /// The configuration.
     pub fn team(&self) -> &Team {
         &self.team
     }

@@ -22,6 +22,7 @@ const FIRST_PAYLOAD_BUFFER: usize = 8 * 1024;
 
 /// Why no message could be read or written.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum FrameError {
     /// The peer closed between frames or within a length: a clean end.
     #[error("the peer closed the connection")]
@@ -29,7 +30,6 @@ pub enum FrameError {
     /// The peer closed within a payload.
     #[error("the connection ended within a frame: {declared} bytes were announced, {got} came")]
     Truncated {
-        /// What the length said.
         declared: usize,
         /// How much of the payload came.
         got: usize,

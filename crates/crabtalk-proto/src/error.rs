@@ -5,6 +5,7 @@ use crate::status::Status;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ClientError {
     /// The daemon refused.
     #[error(transparent)]
@@ -14,10 +15,7 @@ pub enum ClientError {
     Connection(#[from] FrameError),
     /// Something else came than the operation's response.
     #[error("the daemon's answer is not the {wanted} that belongs to the request")]
-    Unexpected {
-        /// The response's name.
-        wanted: &'static str,
-    },
+    Unexpected { wanted: &'static str },
     /// An earlier reply was dropped before its end; what is left of it would
     /// be taken for the answer.
     #[error("an earlier reply on this connection was not read to its end; open another connection")]

@@ -42,7 +42,6 @@ struct List {
     number: Option<u64>,
 }
 
-/// Writes blocks.
 pub(crate) struct Writer<'a> {
     source: &'a str,
     width: usize,
@@ -350,7 +349,6 @@ impl<'a> Writer<'a> {
         self.end_block();
     }
 
-    /// A line of code.
     pub(crate) fn code_line(&mut self, line: &Line) {
         for line in cut(line, self.room().saturating_sub(CODE_INDENT.len())) {
             self.line(line.behind(&[Span::known(CODE_INDENT, PLAIN)]));

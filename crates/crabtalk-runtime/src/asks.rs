@@ -220,7 +220,6 @@ impl Claim {
         Some((rule, prefix))
     }
 
-    /// Gives the answer.
     pub(crate) fn settle(mut self, by: &Principal) {
         let id = &self.ask.id;
         self.desk.waiting().retain(|w| w.pending.ask.id != *id);

@@ -64,7 +64,6 @@ pub(crate) struct Done {
     pub(crate) title: String,
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
-    /// Where the marker ends.
     pub(crate) at: Position,
 }
 

@@ -4,26 +4,17 @@ use crabtalk_domain::{AgentName, ConversationKey, NameError, Refusal, storage};
 
 /// A refusal before a run starts, or the failure of an operation.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The name is no name at all.
     #[error(transparent)]
     BadName(#[from] NameError),
     /// No agent of that name is configured.
     #[error("there is no agent {name:?}; there are: {known}")]
-    UnknownAgent {
-        /// What was asked for.
-        name: String,
-        /// What exists, comma separated.
-        known: String,
-    },
+    UnknownAgent { name: String, known: String },
     /// There is one, and what is configured of it cannot be used.
     #[error("the agent {name} cannot be used: {why}")]
-    AgentRefused {
-        /// The agent's name.
-        name: AgentName,
-        /// What is wrong, and where.
-        why: String,
-    },
+    AgentRefused { name: AgentName, why: String },
     /// Nothing was said.
     #[error("the content is empty; say something")]
     EmptyContent,
@@ -35,19 +26,13 @@ pub enum Error {
     ReservedSender(String),
     /// The conversation's queue is full (CONV-3).
     #[error("{key} has {bound} runs waiting, the bound (limits.queued_runs); try again later")]
-    QueueFull {
-        /// Which conversation.
-        key: ConversationKey,
-        /// How many may wait.
-        bound: usize,
-    },
+    QueueFull { key: ConversationKey, bound: usize },
     /// No run is in flight.
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
     /// The run takes no more steering messages before its next step (RUN-8).
     #[error("{key} has {bound} of steering messages waiting, the bound; wait for the next step")]
     SteersFull {
-        /// Which conversation.
         key: ConversationKey,
         /// What may wait, with its unit.
         bound: String,

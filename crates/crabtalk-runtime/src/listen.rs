@@ -163,7 +163,6 @@ impl Measure {
     }
 }
 
-/// Bytes that count.
 fn said(chunk: &Chunk) -> usize {
     let piece = |bytes: usize| bytes.max(MIN_PIECE_BYTES);
     match chunk {

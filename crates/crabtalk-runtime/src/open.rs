@@ -40,7 +40,6 @@ pub(crate) struct Open {
     pub(crate) steers: Vec<String>,
     /// A run that a crash cut off, to be told to the next client.
     pub(crate) interrupted: Option<RunRecord>,
-    /// How the last run ended.
     pub(crate) last_end: Option<RunRecord>,
 }
 
@@ -48,7 +47,6 @@ pub(crate) struct Open {
 pub(crate) enum Cut {
     /// Every run has its end.
     Nothing,
-    /// It is carried on.
     CarriedOn(RunRecord),
     /// It is over, by the daemon's end.
     Over(RunRecord, String),

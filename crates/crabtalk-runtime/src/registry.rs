@@ -256,7 +256,6 @@ impl Shared {
     }
 }
 
-/// The conversations in memory.
 #[derive(Default)]
 pub(crate) struct Registry(Mutex<HashMap<ConversationKey, Arc<Shared>>>);
 

@@ -74,7 +74,6 @@ struct Calls {
     results: Vec<Option<Arc<Message>>>,
 }
 
-/// A run in flight.
 struct Run<'a> {
     rt: &'a Arc<Inner>,
     shared: &'a Arc<Shared>,
@@ -126,7 +125,6 @@ impl Run<'_> {
     }
 }
 
-/// A run to execute.
 pub(crate) struct Work {
     pub(crate) job: Box<Job>,
     /// The run that this one carries on.
@@ -143,7 +141,6 @@ pub(crate) enum Outcome {
     Panicked(Arc<Ending>),
 }
 
-/// Executes a run.
 pub(crate) async fn execute(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,

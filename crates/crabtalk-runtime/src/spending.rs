@@ -66,7 +66,6 @@ impl Bill<'_> {
         self.response.stop.is_some()
     }
 
-    /// The answer, booked.
     pub(crate) fn into_response(mut self) -> Response {
         self.book();
         std::mem::take(&mut self.response)

@@ -26,21 +26,18 @@ const PART_BYTES: usize = 4 * 1024;
 /// Why the index cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// SQLite says no.
     #[error("the index in {path}: {source}")]
     Index {
-        /// Where it lies.
         path: String,
-        /// What it says.
         source: rusqlite::Error,
     },
     /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which one.
         path: String,
-        /// Why not.
         source: std::io::Error,
     },
     /// It is in no folder that is searched, or was left out there.

@@ -38,7 +38,6 @@ pub struct Updated {
 
 /// What happens to a file.
 enum Change {
-    /// It is as it was.
     Same(i64),
     /// It is new, or other than before; what it says, if it is text.
     New(Stamp, Option<String>),

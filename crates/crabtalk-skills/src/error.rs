@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What this crate can fail with; every message may be shown to a model.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// A name that tries to be a path.
     #[error("{0:?} cannot name a skill: a name has no `..`, `/` or `\\`")]
@@ -21,24 +22,16 @@ pub enum Error {
          with `crabtalk trust add {}`",
         project.display()
     )]
-    Untrusted {
-        /// The skill.
-        name: String,
-        /// The project's folder.
-        project: PathBuf,
-    },
+    Untrusted { name: String, project: PathBuf },
     /// The skill is there and cannot be loaded.
     #[error("the skill {name:?} cannot be loaded: {}", join(findings))]
     Refused {
-        /// The skill, by its folder.
         name: String,
-        /// What is wrong with it.
         findings: Vec<Finding>,
     },
     /// A file that would have to be guessed about.
     #[error("{} {reason}", file.display())]
     Broken {
-        /// The file.
         file: PathBuf,
         /// What is wrong and what to do.
         reason: String,
@@ -46,11 +39,8 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What we attempted.
         action: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
 }

@@ -27,11 +27,11 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Why a home could not be taken.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// Another daemon has it.
     #[error("a daemon{} already runs on {}; stop it first, or use another home", pid.map(|pid| format!(" with pid {pid}")).unwrap_or_default(), home.display())]
     Held {
-        /// The home, without links.
         home: PathBuf,
         /// The other's pid, if it has written it already.
         pid: Option<u32>,
@@ -39,7 +39,6 @@ pub enum Error {
     /// Locks fail there, or hold nobody off.
     #[error("{} is on a file system without working locks; put CRABTALK_HOME on a local disk", file.display())]
     NoLocks {
-        /// What could not be locked.
         file: PathBuf,
         /// What the system said, if anything.
         #[source]
@@ -48,11 +47,8 @@ pub enum Error {
     /// Anything else that the operating system said.
     #[error("cannot {action} {}", file.display())]
     Io {
-        /// What we attempted.
         action: &'static str,
-        /// On what.
         file: PathBuf,
-        /// Why it failed.
         #[source]
         source: io::Error,
     },

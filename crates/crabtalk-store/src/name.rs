@@ -90,7 +90,6 @@ pub(crate) fn folded_prefix(key: &ConversationKey) -> String {
     fold(&format!("{}_{}", key.agent, slug(key.sender.as_str())))
 }
 
-/// How names are sorted.
 pub(crate) fn sort_key(name: &str) -> String {
     fold(name)
 }

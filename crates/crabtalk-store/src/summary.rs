@@ -20,7 +20,6 @@ const MAX_REMEMBERED: usize = 4096;
 /// A digest that had to read more than this is remembered.
 const CHEAP_BYTES: u64 = 8 * 1024;
 
-/// A log in short.
 #[derive(Debug, Clone)]
 pub(crate) struct Digest {
     pub(crate) key: ConversationKey,
@@ -50,7 +49,6 @@ impl From<io::Error> for Unlisted {
     }
 }
 
-/// Makes digests.
 #[derive(Default)]
 pub(crate) struct Digests {
     /// With the length that each was made at: logs only grow.

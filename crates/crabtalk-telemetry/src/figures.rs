@@ -53,7 +53,6 @@ pub(crate) struct Figures {
     pub(crate) tools: BTreeMap<(String, bool), u64>,
     /// Questions and approvals that were asked.
     pub(crate) asks: u64,
-    /// Compactions.
     pub(crate) compactions: u64,
     /// Events that were lost on the way here, so that counts are too low.
     pub(crate) missed: u64,

@@ -46,7 +46,6 @@ pub(crate) struct Call {
     pub(crate) tool: String,
 }
 
-/// A run that ended.
 #[derive(Default)]
 pub(crate) struct Ended {
     /// How long it took; `None` if its beginning was not heard.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Why something with a terminal did not come about.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// There is no tmux.
     #[error(
@@ -23,37 +24,20 @@ pub enum Error {
     Taken(PathBuf),
     /// It said no.
     #[error("tmux refused `{what}`: {said}")]
-    Refused {
-        /// The command, without its arguments.
-        what: String,
-        /// What it said.
-        said: String,
-    },
+    Refused { what: String, said: String },
     /// It did not answer.
     #[error("tmux did not answer `{what}` within {secs} s")]
-    Timeout {
-        /// The command, without its arguments.
-        what: String,
-        /// How long it had.
-        secs: u64,
-    },
+    Timeout { what: String, secs: u64 },
     /// What belongs to an agent could not be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The file or folder.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// The data of a kind is wrong.
     #[error("kind {kind:?}: {said}")]
-    Kind {
-        /// The kind's name.
-        kind: String,
-        /// What is wrong with it.
-        said: String,
-    },
+    Kind { kind: String, said: String },
 }
 
 impl From<Error> for Failure {

@@ -32,7 +32,6 @@ const MAX_REFUSAL_BYTES: u64 = 4 << 10;
 /// `new-window -e` and `refresh-client -B` came with it.
 const OLDEST: (u32, u32) = (3, 2);
 
-/// A tmux server.
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
     /// Where it listens; the user's own server else.

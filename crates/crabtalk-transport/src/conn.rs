@@ -81,7 +81,6 @@ enum Next {
     Late,
     /// The client may be connected no longer.
     Cut(Status),
-    /// Nothing more.
     End,
 }
 

@@ -42,11 +42,11 @@ pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(15);
 
 /// Why there is no listener, or no connection.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum TcpError {
     /// Something listens there already.
     #[error("port {} of {} is taken{by}; stop that, or name another port", .address.port(), .address.ip())]
     Taken {
-        /// The address.
         address: SocketAddr,
         /// By whom, as far as the system tells.
         by: String,
@@ -54,9 +54,7 @@ pub enum TcpError {
     /// The system does not let us listen there.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// What the system answered.
         source: io::Error,
     },
     /// Nobody answers there.
@@ -64,7 +62,6 @@ pub enum TcpError {
     Connect {
         /// The address as it was given.
         address: String,
-        /// What the system answered.
         source: io::Error,
     },
     /// The other side does not speak TLS, or breaks off.
@@ -72,7 +69,6 @@ pub enum TcpError {
     NoTls {
         /// The address as it was given.
         address: String,
-        /// What was wrong.
         why: String,
     },
     /// Another certificate than the one that was pinned.
@@ -83,9 +79,7 @@ pub enum TcpError {
     Changed {
         /// The address as it was given.
         address: String,
-        /// The fingerprint that was pinned.
         expected: crate::Fingerprint,
-        /// The one that was shown.
         seen: crate::Fingerprint,
     },
 }

@@ -83,15 +83,11 @@ impl fmt::Debug for Fingerprint {
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum CertificateError {
     /// It is not PEM.
     #[error("the {what} is not PEM: {why}")]
-    NotPem {
-        /// The certificate or the key.
-        what: &'static str,
-        /// What is wrong.
-        why: String,
-    },
+    NotPem { what: &'static str, why: String },
     /// Certificate and key do not go together, or are of a kind that is not known.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),

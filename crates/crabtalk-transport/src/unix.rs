@@ -51,50 +51,29 @@ const BORN: &str = "s";
 
 /// Why there is no socket, or no connection to one.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// The operating system cannot name such a socket (STORE-6).
     #[error(
         "the socket path {} is too long: {} bytes, the limit is {MAX_PATH}; choose a shorter \
          CRABTALK_HOME", path.display(), path.as_os_str().len()
     )]
-    PathTooLong {
-        /// The path.
-        path: PathBuf,
-    },
+    PathTooLong { path: PathBuf },
     /// Something answers there already.
     #[error("another daemon listens on {}; stop it first", path.display())]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// Some other file is in the way; it is left alone.
     #[error("{} exists and is no socket; move it away", path.display())]
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
+    NotASocket { path: PathBuf },
     /// Nothing answers there.
     #[error("no daemon listens on {}; start one with `crabtalk daemon run`", path.display())]
-    NotListening {
-        /// The path.
-        path: PathBuf,
-    },
+    NotListening { path: PathBuf },
     /// Listening failed.
     #[error("cannot listen on {}", path.display())]
-    Listen {
-        /// The path.
-        path: PathBuf,
-        /// What the operating system answered.
-        source: io::Error,
-    },
+    Listen { path: PathBuf, source: io::Error },
     /// Connecting failed.
     #[error("cannot connect to {}", path.display())]
-    Connect {
-        /// The path.
-        path: PathBuf,
-        /// What the operating system answered.
-        source: io::Error,
-    },
+    Connect { path: PathBuf, source: io::Error },
 }
 
 /// Who connects, as the kernel says it.

@@ -25,7 +25,6 @@ pub(crate) struct Settings {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hook {
     secret_file: PathBuf,
-    /// How requests are signed.
     #[serde(default)]
     pub(crate) scheme: Scheme,
     /// The event that a request becomes.

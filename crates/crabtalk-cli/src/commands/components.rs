@@ -25,7 +25,6 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(300);
 /// What the names of such programs begin with.
 const PREFIX: &str = "crabtalk-";
 
-/// What is known of one.
 #[derive(Debug, Default)]
 struct Known {
     program: Option<PathBuf>,

@@ -31,13 +31,11 @@ impl State {
     }
 }
 
-/// What one look found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     /// What was looked at, in a word.
     what: &'static str,
     state: State,
-    /// What was found.
     said: String,
     /// A command, or what else mends it; empty where nothing has to be.
     mend: String,

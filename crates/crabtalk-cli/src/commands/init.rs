@@ -67,7 +67,6 @@ enum Key {
     Variable(String),
     /// A file with nothing else in it.
     File(String),
-    /// As it was typed.
     Typed(String),
 }
 
@@ -276,7 +275,6 @@ impl Choice {
         lines
     }
 
-    /// A whole file.
     fn file(&self) -> String {
         let model = match self.model.is_empty() {
             true => String::new(),

@@ -8,7 +8,6 @@ use clap::CommandFactory;
 use serde_json::json;
 use std::path::Path;
 
-/// The program's name.
 const PROGRAM: &str = "crabtalk";
 
 pub(super) fn completions(context: &mut Context, args: &Completions) -> Result<(), Error> {

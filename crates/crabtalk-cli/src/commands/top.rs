@@ -22,7 +22,6 @@ use tokio::time::Instant;
 /// Conversations that are looked at: those that run are the latest ones.
 const MAX_CONVERSATIONS: u32 = 200;
 
-/// One look.
 struct Look {
     at: Timestamp,
     stats: DaemonStats,

@@ -10,12 +10,10 @@ use std::process::Command;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan(pub(super) Vec<Step>);
 
-/// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// Makes a folder, for the person alone.
     Folder(PathBuf),
-    /// Writes a file, whole.
     Write(PathBuf, Vec<u8>),
     /// Removes a file, if it is there.
     Remove(PathBuf),

@@ -5,7 +5,6 @@ use crate::error::Error;
 use std::ops::Range;
 use std::path::Path;
 
-/// Reads TOML.
 pub(crate) fn from_toml(text: &str, file: &Path) -> Result<Node, Error> {
     let document = toml_edit::Document::parse(text).map_err(|e| {
         let at = e

@@ -31,7 +31,6 @@ pub(super) struct Change {
     pub(super) after: Option<Item>,
 }
 
-/// A change that waits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Held {
     /// Names it, and its folder.

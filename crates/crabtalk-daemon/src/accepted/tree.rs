@@ -31,10 +31,11 @@ const YOUNG: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// A file, by the hash of its content, and whether that is kept.
-    File { sha256: String, kept: bool },
-    /// A symbolic link.
+    File {
+        sha256: String,
+        kept: bool,
+    },
     Link(PathBuf),
-    /// A folder.
     Folder,
     /// A pipe, a socket or a device.
     Other,

@@ -20,7 +20,6 @@ const MAX_TOLD: usize = 4000;
 
 /// What a task of the service came to.
 enum Over {
-    /// A run is over.
     Run {
         fire: Fire,
         ended: Ended,

@@ -32,7 +32,6 @@ struct Gateway {
     name: String,
     /// Name and version by its own account.
     client: String,
-    /// Whose it is.
     owner: String,
     since: Timestamp,
 }
@@ -104,7 +103,6 @@ impl Gateways {
         });
     }
 
-    /// As lists have them.
     pub(crate) fn list(&self) -> Vec<ComponentInfo> {
         let all = self.all();
         let info = |gateway: &Gateway| ComponentInfo {

@@ -44,7 +44,6 @@ pub(crate) struct Wrong {
 }
 
 impl Guesses {
-    /// Counts a wrong token.
     pub(crate) fn wrong(&self, from: Source) -> Wrong {
         let now = Instant::now();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

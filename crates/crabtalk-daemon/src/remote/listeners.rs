@@ -55,7 +55,6 @@ struct Open {
     fingerprint: Option<Fingerprint>,
 }
 
-/// One that is open.
 struct Listening {
     /// As the configuration names it.
     wanted: SocketAddr,

@@ -20,7 +20,6 @@ const BYTES: usize = 32;
 /// Longest token that is looked at. Ours are shorter.
 const MAX_TOKEN_BYTES: usize = 256;
 
-/// Every token that counts.
 #[derive(Default)]
 pub(crate) struct Tokens(ArcSwap<Vec<Arc<Grant>>>);
 
@@ -75,7 +74,6 @@ fn hash(token: &str) -> TokenHash {
     TokenHash(Sha256::digest(token.as_bytes()).into())
 }
 
-/// A new token and its hash.
 pub(crate) fn new_token() -> Result<(String, TokenHash), getrandom::Error> {
     let mut bytes = [0_u8; BYTES];
     getrandom::fill(&mut bytes)?;

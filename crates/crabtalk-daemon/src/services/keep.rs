@@ -94,7 +94,6 @@ async fn run(service: &mut Service, board: &Board) -> Ending {
     }
 }
 
-/// What a panic said.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())

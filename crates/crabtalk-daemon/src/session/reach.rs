@@ -11,7 +11,6 @@ use crabtalk_proto::client_message::Msg;
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, PendingAsk as Waiting};
 
-/// What a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names<'a> {
     /// Nothing that anybody owns.
@@ -20,7 +19,6 @@ pub(super) enum Names<'a> {
     Pair(&'a str, &'a str),
     /// A conversation that the client speaks in, and another agent in it.
     Speaks(&'a str, &'a str, &'a str),
-    /// An agent.
     Agent(&'a str),
     /// Nothing, but its answer does: it is filtered. So is what it names by a
     /// number or a file, when that is looked up.
@@ -31,7 +29,6 @@ pub(super) enum Names<'a> {
     Node,
 }
 
-/// What a request names.
 pub(super) fn names(request: &Msg) -> Names<'_> {
     match request {
         Msg::Hello(_) | Msg::Ping(_) | Msg::ListModels(_) | Msg::TestCron(_) => Names::Nothing,

@@ -13,7 +13,6 @@ use crabtalk_runtime::PendingAsk as Waiting;
 /// Whether a request is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recorded {
-    /// It is not.
     No,
     /// Before it is done, or it is not done.
     First(&'static str),

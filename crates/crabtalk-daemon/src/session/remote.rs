@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 impl Answers for Node {
     fn services(&self) -> &Services {
-        Node::services(self)
+        &self.services
     }
 
     fn answer(
@@ -56,13 +56,10 @@ where
 
 /// Who the client is.
 pub(super) enum Who {
-    /// The owner.
     Owner,
-    /// Whoever comes from elsewhere.
     Remote(Remote),
 }
 
-/// A client from elsewhere.
 pub(super) struct Remote {
     address: SocketAddr,
     /// By what its guesses are counted.

@@ -19,7 +19,6 @@ use std::process::{Child, Command};
 /// through a file.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 
-/// A process at work.
 pub(super) struct Started {
     /// The one that ends when it does.
     pub(super) process: i32,

@@ -22,7 +22,6 @@ pub(super) enum Task {
     Begin(Box<Beginning>),
 }
 
-/// What is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Launch {
     /// The first of these that is there.
@@ -50,16 +49,17 @@ pub(super) enum Word {
     /// The system's namespaces are left.
     Left,
     /// The first process has started; its number outside.
-    Began { process: i32 },
-    /// The process has.
+    Began {
+        process: i32,
+    },
     Started,
-    /// The process has ended.
     Ended {
         code: Option<i32>,
         signal: Option<i32>,
     },
-    /// Nothing was started.
-    Failed { why: String },
+    Failed {
+        why: String,
+    },
 }
 
 impl Launch {

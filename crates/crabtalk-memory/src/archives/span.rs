@@ -31,7 +31,6 @@ impl Span {
     }
 }
 
-/// A segment's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) span: Span,

@@ -8,12 +8,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Changes {
     /// Anything may have.
     Unknown,
-    /// There is no folder.
     NoFolder,
     /// These and no others.
     Names(BTreeSet<OsString>),

@@ -21,7 +21,6 @@ impl Features {
 /// What is ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
-    /// Documents.
     Document,
     /// Sessions, each by the best of its documents.
     Session,

@@ -7,7 +7,6 @@ use std::io;
 pub(crate) trait Corpus {
     /// How many there are, removed ones included.
     fn docs(&self) -> usize;
-    /// How many sessions there are.
     fn sessions(&self) -> usize;
     /// The number of a document's conversation: neighbours share it.
     fn conversation(&self, doc: usize) -> u32;
@@ -29,7 +28,6 @@ pub(crate) trait Corpus {
 
 /// An index on disk, of which a search reads what it needs.
 pub(crate) trait OnDisk {
-    /// What was read of it.
     type Read: Corpus;
     /// How many documents it has.
     fn docs(&self) -> usize;

@@ -7,7 +7,6 @@ use jiff::civil::Date;
 /// from its end, where people put what they want.
 const MAX_QUERY_BYTES: usize = 4_000;
 
-/// A word of a query.
 #[derive(Debug, Clone)]
 pub(super) struct QueryWord {
     /// Folded.
@@ -18,7 +17,6 @@ pub(super) struct QueryWord {
     pub(super) extra: bool,
 }
 
-/// A query.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     pub(super) words: Vec<QueryWord>,

@@ -36,7 +36,6 @@ pub(crate) struct Shard<'a> {
 /// A document that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
-    /// Which of the shards.
     pub shard: usize,
     /// Which document of it.
     pub doc: DocId,

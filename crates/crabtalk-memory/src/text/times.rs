@@ -6,7 +6,6 @@ use jiff::civil::Date;
 /// The date that a query names, as far as it names one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DateHint {
-    /// The year.
     pub year: Option<i16>,
     /// From 1.
     pub month: Option<i8>,

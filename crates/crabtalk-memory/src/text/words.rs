@@ -30,7 +30,6 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Cuts a text.
     pub(crate) fn cut(text: &str) -> Self {
         let mut words = Self {
             folded: String::with_capacity(text.len()),

@@ -196,7 +196,6 @@ impl<'a> blocks::Block<'a> for Block<'a> {
     }
 }
 
-/// The whole request body.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let output = known::output(model_id)
         .unwrap_or(DEFAULT_OUTPUT)

@@ -53,7 +53,6 @@ pub(crate) enum Failure {
     Proxy {
         /// Its address without credentials, or the variable that names none.
         proxy: String,
-        /// What happened.
         reason: String,
     },
     /// The server could not prove who it is, or we cannot check it.

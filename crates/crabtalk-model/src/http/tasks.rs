@@ -23,7 +23,6 @@ const MAX_REST_TIME: Duration = Duration::from_secs(5);
 /// Ends that are waited for at a time: as many as could be kept idle.
 const MAX_RESTS: usize = super::MAX_IDLE;
 
-/// The owner.
 pub(super) struct Tasks {
     executor: Tracked,
     rests: Arc<Semaphore>,
@@ -93,7 +92,6 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
 
 #[cfg(test)]
 impl Tracked {
-    /// How many there are.
     pub(super) fn running(&self) -> usize {
         self.tracker.len()
     }

@@ -6,18 +6,13 @@ use std::time::Duration;
 /// Longest pause between two words; more is a typing error.
 const MAX_PAUSE_MS: u64 = 60_000;
 
-/// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Say this.
     Say(String),
     /// Say what was told, and what is seen.
     Repeat(String),
-    /// Reason like this.
     Think(String),
-    /// Call a tool.
     Call {
-        /// The tool.
         name: String,
         /// Argument text.
         arguments: String,

@@ -19,7 +19,6 @@ struct Begun {
     early: String,
 }
 
-/// Reads one answer.
 #[derive(Default)]
 pub(crate) struct Decoder {
     calls: Vec<Begun>,

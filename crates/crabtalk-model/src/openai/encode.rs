@@ -118,7 +118,6 @@ struct Function<'a> {
     arguments: Text<'a>,
 }
 
-/// The whole request body.
 pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Bytes {
     let tools = request.tools.iter().map(|tool| Typed::Function {
         function: Tool {

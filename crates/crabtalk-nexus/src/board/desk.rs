@@ -34,7 +34,6 @@ pub(super) enum Do {
     Quit,
 }
 
-/// What is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typing {
     Send,
@@ -64,7 +63,6 @@ pub(super) struct Reading {
     pub(super) prompt: Option<(Name, String)>,
 }
 
-/// Everything known.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) agents: Vec<AgentLine>,

@@ -16,7 +16,6 @@ const WHY_CHARS: usize = 240;
 
 pub(super) struct Recent {
     entries: VecDeque<Entry>,
-    /// How many there were.
     count: watch::Sender<u64>,
 }
 

@@ -58,7 +58,6 @@ impl World {
         }
     }
 
-    /// What an agent waits for.
     fn waits_for(&self, name: &Name, agent: &Agent) -> String {
         if let Some(waiting) = agent.waiting.first() {
             let what = super::act::short(&waiting.prompt);

@@ -105,6 +105,7 @@ impl Approval {
 
 /// Why a text is no list of approvals.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// It is not TOML, or a field is missing or of the wrong type.
     #[error("approvals.toml cannot be read, so no approval counts: repair it or remove it")]
@@ -117,7 +118,6 @@ pub enum Error {
     NoSuch {
         /// The index asked for, from 0.
         index: usize,
-        /// How many there are.
         len: usize,
     },
 }

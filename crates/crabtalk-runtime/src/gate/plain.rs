@@ -43,7 +43,6 @@ pub(crate) enum Joint {
     Line,
 }
 
-/// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Simple {
     pub(crate) joint: Joint,
@@ -52,7 +51,6 @@ pub(crate) struct Simple {
     pub(crate) redirects: Vec<String>,
 }
 
-/// One word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Word {
     pub(crate) pieces: Vec<Piece>,

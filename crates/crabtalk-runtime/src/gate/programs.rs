@@ -90,7 +90,6 @@ pub(super) struct Program {
     pub(super) hides: bool,
 }
 
-/// Which words are harmless.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Words {

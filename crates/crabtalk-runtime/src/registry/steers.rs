@@ -84,7 +84,6 @@ impl Steers {
         Ok(at)
     }
 
-    /// What waits.
     pub(crate) fn waiting(&self) -> &[String] {
         &self.waiting
     }

@@ -22,7 +22,6 @@ const NAME_TRIES: u32 = 100;
 pub(crate) struct Created {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn LogFile>,
-    /// All that is in it.
     pub(crate) lines: Vec<u8>,
 }
 

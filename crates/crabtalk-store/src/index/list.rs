@@ -3,7 +3,6 @@
 
 use std::time::SystemTime;
 
-/// A list of names.
 #[derive(Default)]
 pub(super) struct NameList {
     text: String,

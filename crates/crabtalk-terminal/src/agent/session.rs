@@ -59,7 +59,6 @@ pub(crate) struct Pending {
     pub(crate) since: Instant,
 }
 
-/// A prompt that waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
     pub(crate) prompt: Prompt,

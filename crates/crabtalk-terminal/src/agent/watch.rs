@@ -33,7 +33,6 @@ const LOOKS_MS: [u64; 5] = [0, 60, 200, 600, 1500];
 const PROMPT_PAUSE: Duration = Duration::from_millis(150);
 const OLD_PROMPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// When a prompt is an old one.
 const OLD_PROMPT: Duration = Duration::from_secs(20);
 
 /// Between two events that say only that it works.

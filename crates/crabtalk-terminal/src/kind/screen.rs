@@ -28,7 +28,6 @@ pub(crate) struct Shown<'a> {
 }
 
 impl Kind {
-    /// The prompt that waits.
     pub(crate) fn prompt<'a>(&'a self, look: &Look) -> Option<Shown<'a>> {
         if look.in_mode || look.is_dead {
             return None;

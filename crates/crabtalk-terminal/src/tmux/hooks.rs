@@ -40,7 +40,6 @@ const HOOKS: &[(&str, Option<&str>)] = &[
 ];
 
 impl Tmux {
-    /// Sets all hooks.
     pub(crate) async fn set_hooks(&self) -> Result<(), Error> {
         for (hook, counter) in HOOKS {
             let wake = wake();

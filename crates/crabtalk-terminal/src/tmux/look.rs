@@ -21,7 +21,6 @@ pub(crate) struct Look {
     pub(crate) lines: Vec<String>,
     /// The cursor's column and line.
     pub(crate) cursor: (usize, usize),
-    /// Whether the cursor is shown.
     pub(crate) is_cursor_shown: bool,
     /// Whether tmux, not the program, gets the keys.
     pub(crate) in_mode: bool,

@@ -35,15 +35,11 @@ pub(crate) enum Record {
         /// The folder in which it runs; empty where it does not say.
         folder: String,
     },
-    /// A turn began.
     Began,
     /// A user's turn.
     User(String),
-    /// Text of the agent.
     Text(String),
-    /// A tool is called.
     Call {
-        /// Names the call.
         id: String,
         /// The tool, as rules name it.
         tool: String,
@@ -52,19 +48,15 @@ pub(crate) enum Record {
     },
     /// A call has a result.
     Result {
-        /// Names the call.
         id: String,
     },
     /// What a request to the model came to.
     Usage {
         /// Tokens that the context holds.
         tokens: Option<u64>,
-        /// The model's window.
         window: Option<u64>,
     },
-    /// A turn ended.
     Ended {
-        /// Why it failed.
         error: Option<String>,
         /// The last output, where it is said again.
         output: Option<String>,
@@ -86,7 +78,6 @@ impl Reader {
         Self { form }
     }
 
-    /// What a line says.
     pub(crate) fn read(&self, line: &[u8]) -> Vec<Record> {
         let Ok(line) = serde_json::from_slice::<Value>(line) else {
             return Vec::new();

@@ -41,7 +41,6 @@ struct State {
     writing: HashSet<PathBuf>,
 }
 
-/// A file being written.
 #[derive(Debug, Clone)]
 pub(super) struct Output {
     pub(super) path: PathBuf,

@@ -24,7 +24,6 @@ pub(super) struct Journal {
     folder: PathBuf,
 }
 
-/// A line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 pub(super) enum Line {
@@ -37,13 +36,19 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         folders: Vec<Name>,
     },
-    /// It was changed.
-    Did { id: u64, after: Found },
-    /// It was not.
-    Not { id: u64 },
+    Did {
+        id: u64,
+        after: Found,
+    },
+    Not {
+        id: u64,
+    },
     /// A command is about to run in a work tree.
-    Began { id: u64, what: String, top: Name },
-    /// It changed a file.
+    Began {
+        id: u64,
+        what: String,
+        top: Name,
+    },
     Changed {
         id: u64,
         path: Name,
@@ -54,14 +59,18 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         doubt: String,
     },
-    /// It is over.
-    Ended { id: u64 },
+    Ended {
+        id: u64,
+    },
     /// What the person ought to know.
-    Note { text: String },
+    Note {
+        text: String,
+    },
     /// The run's changes are being taken back.
     Undoing,
-    /// These were.
-    Undone { paths: Vec<Name> },
+    Undone {
+        paths: Vec<Name>,
+    },
 }
 
 impl Journal {
@@ -81,7 +90,6 @@ impl Journal {
         self.folder.join("changes.jsonl")
     }
 
-    /// Appends lines, as one.
     pub(super) fn write(&self, lines: &[Line]) -> Result<(), String> {
         let mut text = String::new();
         for line in lines {
@@ -125,7 +133,6 @@ pub(super) struct Net {
     pub(super) doubt: String,
 }
 
-/// What a run changed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) files: Vec<Net>,

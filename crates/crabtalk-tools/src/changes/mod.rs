@@ -43,7 +43,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 use tree::Git;
 
-/// What runs changed.
 #[derive(Clone)]
 pub(crate) struct Changes(Arc<Inner>);
 

@@ -22,7 +22,6 @@ use std::path::{Component, Path, PathBuf};
 /// Largest of the small files of a repository that say where things lie.
 const MAX_POINTER_BYTES: u64 = 64 << 10;
 
-/// A work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tree {
     pub(super) top: PathBuf,

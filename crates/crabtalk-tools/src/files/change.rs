@@ -91,7 +91,6 @@ impl Now {
         })
     }
 
-    /// Names what is there.
     fn name(&self) -> String {
         match (&self.content, &self.file) {
             (Content::Text(text), _) => hash(text),

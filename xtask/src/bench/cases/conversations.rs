@@ -32,7 +32,6 @@ const TURNS: u32 = 20;
 /// Conversations of a kind: enough turns in all for a clock of 10 ms.
 const ALIKE: u32 = 20;
 
-/// Rounds of them.
 const ROUNDS: usize = 5;
 
 /// As in the relay's case: syncs run beside the model.

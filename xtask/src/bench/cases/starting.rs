@@ -21,7 +21,6 @@ const LIVES: usize = 5;
 /// Conversations that a list shows.
 const LISTED: u32 = 50;
 
-/// Lists of them.
 const LISTS: usize = 25;
 
 /// Daemons whose memory is looked at.

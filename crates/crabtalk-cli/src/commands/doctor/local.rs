@@ -173,7 +173,6 @@ fn clock(home: &Home) -> Finding {
     }
 }
 
-/// The terminal, where there is one.
 pub(super) fn terminal(is_one: bool) -> Option<Finding> {
     if !is_one {
         return None;

@@ -126,7 +126,6 @@ fn put_flags(writer: &mut Writer, segment: &Segment, speakers: &mut Vec<String>)
 struct Lists {
     terms: BufReader<Stream>,
     postings: BufReader<Stream>,
-    /// Bytes of postings.
     bytes: u64,
     left: u32,
     docs: u32,

@@ -67,7 +67,6 @@ impl Segment {
         })
     }
 
-    /// Its file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -16,7 +16,6 @@ static NOTHING: LazyLock<Program> = LazyLock::new(Program::default);
 pub(super) struct Rest<'w> {
     /// Operands, with their places among the arguments.
     pub(super) operands: Vec<(usize, &'w Word)>,
-    /// Options and their values.
     pub(super) options: Vec<(String, Option<String>)>,
     /// Words after `--`; operands too, unless the program hands them on.
     pub(super) after: Vec<(usize, &'w Word)>,
