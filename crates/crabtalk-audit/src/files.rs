@@ -24,9 +24,8 @@ const BLOCK: u64 = 64 * 1024;
 
 /// Why there is no entry.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// The disk does not take it, or gives nothing back.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     /// What is there is not to be gone on with.

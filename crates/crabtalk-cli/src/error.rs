@@ -27,7 +27,6 @@ pub(crate) enum Error {
     /// The person at the keyboard had enough.
     #[error("interrupted")]
     Interrupted,
-    /// Whoever reads standard output has gone: there is nobody left to tell.
     #[error("standard output was closed")]
     Unread,
 }

@@ -4,7 +4,7 @@ use crabtalk_proto::{ClientError, FrameError, Status, code};
 
 /// Why something did not come about.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// No daemon answers there.
     #[error("{0}")]
@@ -25,14 +25,12 @@ pub enum Error {
     /// was done is not known.
     #[error("the connection to the daemon broke ({0})")]
     Broken(#[source] FrameError),
-    /// The connection broke, and no other came about in time.
     #[error("the connection to the daemon is lost, and none came about for {secs} s: {why}")]
     Lost {
         /// For how long it was tried.
         secs: u64,
         why: String,
     },
-    /// The run that was followed can be told no further.
     #[error("run {run} can be told no further: {why}")]
     RunGone { run: u64, why: String },
     /// Something else came than belongs to the request.

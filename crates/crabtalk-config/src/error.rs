@@ -54,12 +54,11 @@ pub type Warning = Diagnostic;
 
 /// Why configuration could not be read or changed.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// The text is not what it should be.
     #[error("{0}")]
     Invalid(Diagnostic),
-    /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
         action: &'static str,
@@ -67,7 +66,6 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Larger than any honest file of its sort.
     #[error("{} is larger than the limit of {limit} bytes", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
     /// Somebody else changed the file since it was read; the wire answers 409.
@@ -79,7 +77,6 @@ pub enum Error {
     /// An edit that makes no sense; the wire answers 400.
     #[error("{0}")]
     BadEdit(String),
-    /// A key file without a key.
     #[error(
         "{at}: there is no key in {}: write the key into that file",
         path.display()
@@ -106,10 +103,8 @@ pub enum Error {
         /// `provider.NAME.api_key`, or `.api_key_file`.
         at: String,
     },
-    /// There is nowhere to put the home folder.
     #[error("neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home")]
     NoHome,
-    /// An environment variable that a provider or MCP server needs.
     #[error(
         "{owner}: the environment variable {variable} (named by {key}) is not set: set it where the daemon runs"
     )]

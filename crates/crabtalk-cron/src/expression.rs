@@ -17,27 +17,22 @@ const YEARS: i16 = 9;
 
 /// Why an expression was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum BadExpression {
-    /// Not five fields.
     #[error(
         "a schedule has five fields (minute hour day month weekday), and {text:?} has {found}; or it is one of {NAMES}"
     )]
     Fields { text: String, found: usize },
-    /// An @name that there is not.
     #[error("there is no {name}: {hint}")]
     Name { name: String, hint: String },
-    /// A field says something that it may not.
     #[error("the {field} field: {problem}; allowed are {allowed}")]
     Field {
         field: &'static str,
         problem: String,
         allowed: &'static str,
     },
-    /// No day is ever like that.
     #[error("{0:?} never fires: no month that it names has such a day")]
     Never(String),
-    /// It is longer than any expression.
     #[error("a schedule has at most {MAX_BYTES} bytes")]
     TooLong,
 }

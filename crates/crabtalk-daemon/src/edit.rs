@@ -30,7 +30,6 @@ pub(crate) enum EditError {
         .0.display()
     )]
     Changed(PathBuf),
-    /// It is written, and something else does not work.
     #[error("config.toml was changed, but could not be taken: {0}")]
     NotTaken(String),
 }

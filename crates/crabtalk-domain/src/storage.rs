@@ -62,18 +62,15 @@ pub struct Opened {
 
 /// What a store can fail with.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// The pair or file does not exist.
     #[error("there is no {0}; `crabtalk conversations` lists what there is")]
     NotFound(String),
     /// What was to come back stands where something else stands now.
     #[error("{0}")]
     Taken(String),
-    /// A name that no list gave.
     #[error("{0:?} is not a file name of the sessions folder")]
     BadFileName(String),
-    /// A line of the log cannot be read. Its bytes are left alone.
     #[error("{}:{line}: {reason}; mend the line or move the file away, nothing was changed", file.display())]
     Broken {
         file: PathBuf,
@@ -87,7 +84,6 @@ pub enum Error {
         file: PathBuf,
         source: std::io::Error,
     },
-    /// Anything else that the operating system said.
     #[error("cannot {action} {}", file.display())]
     Io {
         action: &'static str,

@@ -7,15 +7,12 @@ use std::net::IpAddr;
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// It is no address that is fetched.
     #[error("cannot fetch `{url}`: {why}")]
     Url { url: String, why: String },
-    /// The name has no address.
     #[error("cannot find `{host}`: {source}")]
     Resolve { host: String, source: io::Error },
-    /// The address is in a network of somebody's own.
     #[error(
         "`{host}` is at {address}, {}, which is not fetched from; the owner may allow it in \
          config/fetch.toml: allow = [\"{address}\"]", kind.name()
@@ -26,16 +23,12 @@ pub enum Error {
         address: IpAddr,
         kind: Kind,
     },
-    /// Nobody answers there.
     #[error("cannot connect to `{host}`: {source}")]
     Connect { host: String, source: io::Error },
-    /// The connection is not secure.
     #[error("no secure connection to `{host}`: {why}")]
     Tls { host: String, why: String },
-    /// The server does not speak as it should.
     #[error("`{host}` broke off: {source}")]
     Http { host: String, source: hyper::Error },
-    /// The server answered, and not with the page.
     #[error("{url} answered {status}: {text}")]
     Status {
         url: String,
@@ -43,17 +36,14 @@ pub enum Error {
         /// The beginning of what it said.
         text: String,
     },
-    /// It was sent on and on.
     #[error("{url} redirects more than {most} times")]
     Redirects { url: String, most: u32 },
-    /// It is nothing to read.
     #[error("{url} is `{content_type}`, which is no text")]
     NotText {
         url: String,
         /// Its type, or how it is packed.
         content_type: String,
     },
-    /// It took too long.
     #[error("{url} took longer than {secs} s")]
     Timeout { url: String, secs: u64 },
 }

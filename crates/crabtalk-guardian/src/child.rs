@@ -57,12 +57,10 @@ pub enum Streams {
 
 /// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// The guardian cannot be told what to run.
     #[error("cannot describe the command: {0}")]
     Describe(#[source] io::Error),
-    /// The guardian does not start.
     #[error("cannot start the guardian {program}: {source}", program = program.display())]
     Start { program: PathBuf, source: io::Error },
 }

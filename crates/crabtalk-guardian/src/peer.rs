@@ -42,7 +42,7 @@ const MAX_KEPT: usize = 16;
 
 /// Why a peer is not talked to.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Refusal {
     /// It belongs to a command.
     #[error("processes that an agent started may not talk to the daemon")]

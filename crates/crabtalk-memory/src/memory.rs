@@ -21,6 +21,7 @@ use inner::{Inner, State};
 pub(crate) use page::told;
 use page::{MAX_PAGE_BYTES, Page};
 pub(crate) use recall::UNASKED_POSTINGS;
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -115,11 +116,12 @@ pub struct Recalled {
 }
 
 /// What `remember` is given.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct NewEntry {
     /// Its identity.
     pub name: String,
     /// One line that helps to find it.
+    #[serde(default)]
     pub description: String,
     /// What it says.
     pub content: String,

@@ -20,15 +20,6 @@ const INCOMPLETE: &str = "\nSome archives were not searched: they are still bein
                           cannot be read. Try again later.\n";
 
 #[derive(Deserialize)]
-struct Remember {
-    name: String,
-    #[serde(default)]
-    description: String,
-    content: String,
-    shared: Option<bool>,
-}
-
-#[derive(Deserialize)]
 struct Forget {
     name: String,
 }
@@ -46,7 +37,7 @@ struct Overview {
 
 /// A call with arguments that were understood.
 enum Call {
-    Remember(Remember),
+    Remember(NewEntry),
     Forget(Forget),
     Recall(Recall),
     Overview(Overview),
@@ -108,23 +99,9 @@ const COMMON_WORDS: &str = "Nothing was looked for: these words stand nearly eve
 impl Memory {
     async fn run(&self, viewer: &Viewer, call: Call) -> Result<String, Error> {
         match call {
-            Call::Remember(Remember {
-                name,
-                description,
-                content,
-                shared,
-            }) => {
-                let said = format!("Remembered {:?}.", name.trim());
-                self.remember(
-                    viewer,
-                    NewEntry {
-                        name,
-                        description,
-                        content,
-                        shared,
-                    },
-                )
-                .await?;
+            Call::Remember(entry) => {
+                let said = format!("Remembered {:?}.", entry.name.trim());
+                self.remember(viewer, entry).await?;
                 Ok(said)
             }
             Call::Forget(Forget { name }) => {

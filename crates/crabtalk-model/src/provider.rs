@@ -33,7 +33,7 @@ const IMAGES_SENT: &str = "; if it is the images in the conversation, set images
 
 /// What is wrong with a provider's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConfigError {
     /// Its address.
     #[error("provider {provider:?}: {source}")]

@@ -25,12 +25,10 @@ const MAX_NAME_CHARS: usize = 200;
 
 /// A change that cannot be made. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// Two providers of a name.
     #[error("there are two providers named {0:?}; rename one")]
     DuplicateProvider(String),
-    /// Two models of a name.
     #[error("the model name {model:?} is taken by providers {first:?} and {second:?}; rename one")]
     DuplicateModel {
         model: String,

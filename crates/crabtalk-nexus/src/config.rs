@@ -25,7 +25,6 @@ pub enum Error {
     },
     #[error("there is no {}; `crabtalk nexus init` writes one", .0.display())]
     Absent(PathBuf),
-    /// It is not what it should be.
     #[error("{path}: {message}")]
     Invalid { path: PathBuf, message: String },
 }

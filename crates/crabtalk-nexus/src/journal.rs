@@ -52,15 +52,8 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
-    /// It would have a line that nobody reads again.
     #[error("{path}: a line of {bytes} bytes, and {MAX_LINE} can be read")]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// How long the line is.
-        bytes: usize,
-    },
-    /// It does not hold what it should.
+    TooLong { path: PathBuf, bytes: usize },
     #[error("{path}: {why}")]
     Broken { path: PathBuf, why: String },
 }

@@ -22,12 +22,11 @@ const FIRST_PAYLOAD_BUFFER: usize = 8 * 1024;
 
 /// Why no message could be read or written.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum FrameError {
     /// The peer closed between frames or within a length: a clean end.
     #[error("the peer closed the connection")]
     Closed,
-    /// The peer closed within a payload.
     #[error("the connection ended within a frame: {declared} bytes were announced, {got} came")]
     Truncated {
         declared: usize,
@@ -40,7 +39,6 @@ pub enum FrameError {
     /// The payload is no such message. The connection remains usable.
     #[error("malformed frame: {0}")]
     Malformed(#[from] prost::DecodeError),
-    /// The connection failed.
     #[error("the connection failed")]
     Io(#[from] io::Error),
 }

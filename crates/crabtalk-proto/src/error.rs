@@ -5,7 +5,7 @@ use crate::status::Status;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum ClientError {
     /// The daemon refused.
     #[error(transparent)]
@@ -13,7 +13,6 @@ pub enum ClientError {
     /// The connection failed, or ended before the answer did.
     #[error(transparent)]
     Connection(#[from] FrameError),
-    /// Something else came than the operation's response.
     #[error("the daemon's answer is not the {wanted} that belongs to the request")]
     Unexpected { wanted: &'static str },
     /// An earlier reply was dropped before its end; what is left of it would

@@ -4,21 +4,18 @@ use crabtalk_domain::{AgentName, ConversationKey, NameError, Refusal, storage};
 
 /// A refusal before a run starts, or the failure of an operation.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// The name is no name at all.
     #[error(transparent)]
     BadName(#[from] NameError),
-    /// No agent of that name is configured.
     #[error("there is no agent {name:?}; there are: {known}")]
     UnknownAgent { name: String, known: String },
     /// There is one, and what is configured of it cannot be used.
     #[error("the agent {name} cannot be used: {why}")]
     AgentRefused { name: AgentName, why: String },
-    /// Nothing was said.
     #[error("the content is empty; say something")]
     EmptyContent,
-    /// The pair has no conversation yet.
     #[error("there is no conversation {0}; send a message to begin one")]
     NoConversation(ConversationKey),
     /// A sender that the daemon alone may use (CONV-10).
@@ -27,7 +24,6 @@ pub enum Error {
     /// The conversation's queue is full (CONV-3).
     #[error("{key} has {bound} runs waiting, the bound (limits.queued_runs); try again later")]
     QueueFull { key: ConversationKey, bound: usize },
-    /// No run is in flight.
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
     /// The run takes no more steering messages before its next step (RUN-8).
@@ -37,22 +33,18 @@ pub enum Error {
         /// What may wait, with its unit.
         bound: String,
     },
-    /// Somebody cancelled it.
     #[error("cancelled")]
     Cancelled,
-    /// A compaction on demand did not end.
     #[error("the compaction took longer than {0} minutes and was given up; nothing changed")]
     TookTooLong(u64),
     /// A part of the daemon, or something plugged into it, panicked.
     #[error("internal error: the run failed; the daemon's log says where")]
     Panicked,
-    /// No such ask is pending.
     #[error("no question is waiting for an answer{0}")]
     NoAsk(String),
     /// The reply does not answer the ask, which stays.
     #[error("{0}")]
     BadReply(String),
-    /// What was to be allowed for good cannot be kept; the ask stays.
     #[error(
         "this cannot be kept, and nothing was allowed: {0}; the question still waits, and \
          \"Allow once\" allows this call alone"
@@ -64,16 +56,12 @@ pub enum Error {
     /// The operation cannot be done while a run is in flight (STORE-8).
     #[error("{0} is running; kill it first or wait")]
     Busy(ConversationKey),
-    /// A hook turned the message away.
     #[error("{}", .0.message)]
     Refused(Refusal),
-    /// The store failed.
     #[error("{}", with_source(.0))]
     Storage(#[from] storage::Error),
-    /// The model failed outside a run.
     #[error(transparent)]
     Model(#[from] crabtalk_domain::model::Error),
-    /// The daemon is going down.
     #[error("the daemon is shutting down; try again when it is back")]
     ShuttingDown,
 }

@@ -26,7 +26,7 @@ const PART_BYTES: usize = 4 * 1024;
 /// Why the index cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// SQLite says no.
     #[error("the index in {path}: {source}")]
@@ -34,16 +34,13 @@ pub enum Error {
         path: String,
         source: rusqlite::Error,
     },
-    /// A file or folder cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         path: String,
         source: std::io::Error,
     },
-    /// It is in no folder that is searched, or was left out there.
     #[error("{0} is not among what is searched; see `crabtalk-search list`")]
     Unknown(String),
-    /// Nothing was asked.
     #[error("there is no word in `{0}`")]
     NoWords(String),
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What this crate can fail with; every message may be shown to a model.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// A name that tries to be a path.
     #[error("{0:?} cannot name a skill: a name has no `..`, `/` or `\\`")]
@@ -16,14 +16,12 @@ pub enum Error {
         "the skill {0:?} is not in the scope of this agent: add it to the agent's file to allow it"
     )]
     OutOfScope(String),
-    /// The project's, whose folder nobody has trusted.
     #[error(
         "the skill {name:?} is the project's, and nobody has trusted that folder: the owner can, \
          with `crabtalk trust add {}`",
         project.display()
     )]
     Untrusted { name: String, project: PathBuf },
-    /// The skill is there and cannot be loaded.
     #[error("the skill {name:?} cannot be loaded: {}", join(findings))]
     Refused {
         name: String,
@@ -36,7 +34,6 @@ pub enum Error {
         /// What is wrong and what to do.
         reason: String,
     },
-    /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         action: &'static str,

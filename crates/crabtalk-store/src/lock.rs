@@ -27,16 +27,14 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Why a home could not be taken.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// Another daemon has it.
     #[error("a daemon{} already runs on {}; stop it first, or use another home", pid.map(|pid| format!(" with pid {pid}")).unwrap_or_default(), home.display())]
     Held {
         home: PathBuf,
         /// The other's pid, if it has written it already.
         pid: Option<u32>,
     },
-    /// Locks fail there, or hold nobody off.
     #[error("{} is on a file system without working locks; put CRABTALK_HOME on a local disk", file.display())]
     NoLocks {
         file: PathBuf,
@@ -44,7 +42,6 @@ pub enum Error {
         #[source]
         source: Option<io::Error>,
     },
-    /// Anything else that the operating system said.
     #[error("cannot {action} {}", file.display())]
     Io {
         action: &'static str,

@@ -5,15 +5,13 @@ use std::path::PathBuf;
 
 /// Why something with a terminal did not come about.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// There is no tmux.
     #[error(
         "agents in terminals need tmux, and `tmux` cannot be started: {0}; install it (apt-get \
          install tmux, brew install tmux) or give the agent another backend"
     )]
     NoTmux(#[source] std::io::Error),
-    /// It is too old.
     #[error("agents in terminals need tmux 3.2 or later, and this is {0:?}")]
     OldTmux(String),
     /// Another team is in it.
@@ -25,17 +23,14 @@ pub enum Error {
     /// It said no.
     #[error("tmux refused `{what}`: {said}")]
     Refused { what: String, said: String },
-    /// It did not answer.
     #[error("tmux did not answer `{what}` within {secs} s")]
     Timeout { what: String, secs: u64 },
-    /// What belongs to an agent could not be written.
     #[error("cannot write {path}: {source}")]
     Write {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    /// The data of a kind is wrong.
     #[error("kind {kind:?}: {said}")]
     Kind { kind: String, said: String },
 }

@@ -43,25 +43,20 @@ const IDLE_TIME: Duration = Duration::from_secs(60 * 60);
 /// Why a connection ended before its client closed it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
-    /// The client went away in the middle of a reply.
     #[error("the client went away before its reply was complete")]
     Gone,
     /// What the client sent cannot be read on.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// There was no memory for what the client sent.
     #[error("too many large messages were arriving at once")]
     Crowded,
-    /// The client did not say in time who it is.
     #[error("a client did not say within {HANDSHAKE_TIME:?} who it is")]
     Late,
-    /// The client did not say who it is, and others came after it.
     #[error("a client that had not said who it is gave way to another")]
     GaveWay,
     /// The client may be connected no longer.
     #[error("{}", .0.message)]
     Cut(Status),
-    /// Writing failed otherwise.
     #[error("a reply could not be written")]
     Write(#[source] io::Error),
 }

@@ -42,36 +42,31 @@ pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(15);
 
 /// Why there is no listener, or no connection.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum TcpError {
-    /// Something listens there already.
     #[error("port {} of {} is taken{by}; stop that, or name another port", .address.port(), .address.ip())]
     Taken {
         address: SocketAddr,
         /// By whom, as far as the system tells.
         by: String,
     },
-    /// The system does not let us listen there.
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
         source: io::Error,
     },
-    /// Nobody answers there.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// The address as it was given.
         address: String,
         source: io::Error,
     },
-    /// The other side does not speak TLS, or breaks off.
     #[error("{address} does not answer as a daemon with TLS does: {why}")]
     NoTls {
         /// The address as it was given.
         address: String,
         why: String,
     },
-    /// Another certificate than the one that was pinned.
     #[error(
         "the certificate of {address} is not the one that was pinned: expected {expected}, got \
          {seen}; unless its owner has made a new one, somebody is in between"

@@ -83,15 +83,12 @@ impl fmt::Debug for Fingerprint {
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum CertificateError {
-    /// It is not PEM.
     #[error("the {what} is not PEM: {why}")]
     NotPem { what: &'static str, why: String },
-    /// Certificate and key do not go together, or are of a kind that is not known.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
-    /// One of our own could not be made.
     #[error("a certificate cannot be made: {0}")]
     NotMade(String),
 }

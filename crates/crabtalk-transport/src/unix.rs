@@ -51,7 +51,7 @@ const BORN: &str = "s";
 
 /// Why there is no socket, or no connection to one.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// The operating system cannot name such a socket (STORE-6).
     #[error(
@@ -59,19 +59,14 @@ pub enum Error {
          CRABTALK_HOME", path.display(), path.as_os_str().len()
     )]
     PathTooLong { path: PathBuf },
-    /// Something answers there already.
     #[error("another daemon listens on {}; stop it first", path.display())]
     InUse { path: PathBuf },
-    /// Some other file is in the way; it is left alone.
     #[error("{} exists and is no socket; move it away", path.display())]
     NotASocket { path: PathBuf },
-    /// Nothing answers there.
     #[error("no daemon listens on {}; start one with `crabtalk daemon run`", path.display())]
     NotListening { path: PathBuf },
-    /// Listening failed.
     #[error("cannot listen on {}", path.display())]
     Listen { path: PathBuf, source: io::Error },
-    /// Connecting failed.
     #[error("cannot connect to {}", path.display())]
     Connect { path: PathBuf, source: io::Error },
 }

@@ -58,7 +58,6 @@ pub(crate) enum Failure {
     /// The server could not prove who it is, or we cannot check it.
     #[error("{0}")]
     Tls(String),
-    /// No answer began in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
     /// The connection broke or what came is not HTTP.

@@ -20,13 +20,11 @@ const MAX_DONE_BYTES: usize = 4 * 1024 * 1024;
 pub struct Task {
     /// Who shall do it; anybody if absent.
     pub to: Option<Name>,
-    /// About what.
     pub topic: Topic,
     /// What is to be done.
     pub body: String,
     /// When it was added.
     pub at: Ms,
-    /// How far it is.
     pub state: TaskState,
 }
 
@@ -34,22 +32,15 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
 pub enum TaskState {
-    /// Nobody has it.
     Open,
-    /// Somebody has it.
     Assigned {
-        /// Who.
         agent: Name,
-        /// Since when.
         at: Ms,
         /// Whether it was asked after.
         reminded: bool,
     },
-    /// It was answered.
     Done {
-        /// By whom.
         agent: Name,
-        /// When.
         at: Ms,
         /// What the answer says.
         answer: String,

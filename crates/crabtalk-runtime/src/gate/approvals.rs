@@ -105,15 +105,12 @@ impl Approval {
 
 /// Why a text is no list of approvals.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// It is not TOML, or a field is missing or of the wrong type.
     #[error("approvals.toml cannot be read, so no approval counts: repair it or remove it")]
     Parse(#[source] toml::de::Error),
-    /// It could not be written as TOML.
     #[error("the approvals cannot be written as TOML")]
     Render(#[source] toml::ser::Error),
-    /// There is no such entry.
     #[error("there is no approval {index}: the list has {len}")]
     NoSuch {
         /// The index asked for, from 0.
