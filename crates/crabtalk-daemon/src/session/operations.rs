@@ -200,3 +200,6 @@ impl Server for Session {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
