@@ -20,7 +20,6 @@ pub enum Error {
          of its own: `[tmux] socket = \"/some/place\"` in nexus.toml"
     )]
     Taken(PathBuf),
-    /// It said no.
     #[error("tmux refused `{what}`: {said}")]
     Refused { what: String, said: String },
     #[error("tmux did not answer `{what}` within {secs} s")]
