@@ -60,15 +60,15 @@ fn settled() -> AskSettledEvent {
     }
 }
 
-/// One of each event of a run, in the order in which they may come.
-fn events() -> Vec<String> {
+/// What comes before a run calls tools.
+fn beginning() -> Vec<Event> {
     let agent = || "crab".to_owned();
     let queued = Event::Queued(QueuedEvent {
         ahead: 2,
         origin: "cron:7".into(),
         guest: String::new(),
     });
-    let events = [
+    vec![
         queued,
         Event::Start(StreamStart {
             agent: agent(),
@@ -95,6 +95,12 @@ fn events() -> Vec<String> {
             content: "I look".into(),
         }),
         Event::TextEnd(TextEndEvent { agent: agent() }),
+    ]
+}
+
+/// Calls of tools, what they ask, and what is said meanwhile.
+fn calling() -> Vec<Event> {
+    vec![
         Event::ToolStart(ToolStartEvent {
             calls: vec![call()],
         }),
@@ -121,6 +127,12 @@ fn events() -> Vec<String> {
         Event::UserSteered(UserSteeredEvent {
             content: "in short".into(),
         }),
+    ]
+}
+
+/// What comes behind the last tool.
+fn ending() -> Vec<Event> {
+    vec![
         Event::Compacted(CompactedEvent {
             tokens_before: 90_000,
             tokens_after: 4_000,
@@ -137,7 +149,7 @@ fn events() -> Vec<String> {
             content: "and b.".into(),
         }),
         Event::End(StreamEnd {
-            agent: agent(),
+            agent: "crab".into(),
             provider: "anthropic".into(),
             model: "sonnet".into(),
             usage: Some(TokenUsage {
@@ -150,7 +162,12 @@ fn events() -> Vec<String> {
             run: 4,
             ..StreamEnd::default()
         }),
-    ];
+    ]
+}
+
+/// One of each event of a run, in the order in which they may come.
+fn events() -> Vec<String> {
+    let events = [beginning(), calling(), ending()].concat();
     let (out, mut view) = (Shared::default(), View::new(Style::Json));
     let mut screen = Screen::test(out.clone(), Shared::default(), false);
     // What comes before the Start has no number.

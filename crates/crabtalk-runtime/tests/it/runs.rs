@@ -1,5 +1,7 @@
 //! What a run does, seen through its events, its log and its requests.
 
+mod tools;
+
 use crate::rig::*;
 use crabtalk_domain::model::{Error as ModelError, ErrorKind, ToolChoice};
 use crabtalk_domain::{Permission, Role};
@@ -356,144 +358,6 @@ async fn a_full_disk_stops_the_run_clearly_and_room_mends_it() {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_costs_its_run_and_nothing_else() {
-    let rig = rig(vec![Reply::tool("boom", json!({})), Reply::text("fine")]);
-    let events = rig.run("go").await;
-    assert!(
-        events.last().is_some_and(|e| e.starts_with("end 500")),
-        "{events:?}"
-    );
-    assert_eq!(
-        rig.run("again").await.last().map(String::as_str),
-        Some("end 0")
-    );
-    rig.model_was_content();
-}
-
-#[tokio::test]
-async fn broken_arguments_and_unknown_tools_are_results_not_failures() {
-    let rig = rig(vec![
-        Reply::tools([("nonsense", json!({})), ("echo", json!("text"))]),
-        Reply::text("ok"),
-    ]);
-    let events = rig.run("go").await;
-    assert!(
-        events
-            .iter()
-            .any(|e| e.starts_with("result! there is no tool \"nonsense\""))
-    );
-    assert!(
-        events
-            .iter()
-            .any(|e| e.starts_with("result! the arguments must be"))
-    );
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
-}
-
-#[tokio::test]
-async fn an_approval_is_asked_and_answered_from_elsewhere() {
-    for (reply, outcome) in [
-        ("Allow once", "result done"),
-        ("y", "result done"),
-        ("Deny: not today", "result! denied by the user: not today"),
-        ("n", "result! denied by the user"),
-    ] {
-        let rig = rig(vec![Reply::tool("danger", json!({})), Reply::text("ok")]);
-        let mut run = rig.submit("go");
-        read_until(&mut run, "ask").await;
-        let asks = rig.runtime.asks(None, None);
-        assert_eq!(asks.len(), 1);
-        assert_eq!(
-            rig.runtime
-                .reply(&key(), None, "perhaps")
-                .await
-                .expect_err("unclear")
-                .code(),
-            400
-        );
-        rig.runtime
-            .reply(&key(), None, reply)
-            .await
-            .expect("pending");
-        let events = read(run).await;
-        assert_eq!(events[1], outcome, "{events:?}");
-        assert_eq!(
-            rig.runtime
-                .reply(&key(), None, reply)
-                .await
-                .expect_err("answered")
-                .code(),
-            404
-        );
-    }
-}
-
-#[tokio::test]
-async fn kill_withdraws_the_ask() {
-    let rig = rig(vec![Reply::tool("danger", json!({}))]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "ask").await;
-    rig.runtime.kill(&key()).expect("in flight");
-    read(run).await;
-    assert!(rig.runtime.asks(None, None).is_empty());
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
-}
-
-#[tokio::test]
-async fn rules_allow_and_deny_without_a_question() {
-    for (permission, outcome) in [
-        (Permission::Allow, "result done"),
-        (Permission::Deny, "result! denied"),
-    ] {
-        let mut catalog = catalog();
-        let mut crab = agent("crab");
-        crab.permissions = vec![rule("danger", permission)];
-        catalog.agents.insert(crab.name.clone(), Arc::new(crab));
-        let replies = vec![Reply::tool("danger", json!({})), Reply::text("ok")];
-        let rig = rig_on(ScriptedModel::new(replies), MemoryStore::default(), catalog);
-        let events = rig.run("go").await;
-        assert!(events.iter().any(|e| e.starts_with(outcome)), "{events:?}");
-        assert!(!events.iter().any(|e| e.starts_with("ask")));
-    }
-}
-
-#[tokio::test]
-async fn ask_user_gives_the_model_a_json_object() {
-    let question = json!({"questions": [{"question": "Colour?", "options": [{"label": "Red"}]}]});
-    let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "ask Colour?").await;
-    rig.runtime.reply(&key(), None, "1").await.expect("pending");
-    let events = read(run).await;
-    assert_eq!(events[1], r#"result {"Colour?":"Red"}"#, "{events:?}");
-}
-
-#[tokio::test]
-async fn a_title_is_set_by_the_tool_and_by_hand() {
-    let rig = rig(vec![
-        Reply::tool("set_title", json!({"title": " Fix  it "})),
-        Reply::text("ok"),
-    ]);
-    rig.run("go").await;
-    assert!(rig.lines().contains(&"meta title Fix it".to_owned()));
-    rig.runtime
-        .set(&key(), Some("By hand".into()), None)
-        .await
-        .expect("exists");
-    assert_eq!(
-        rig.runtime.live(&key()).map(|l| l.meta.title),
-        Some("By hand".into())
-    );
-    let nobody = crabtalk_domain::ConversationKey::new("crab", "nobody").expect("valid");
-    let error = rig
-        .runtime
-        .set(&nobody, Some("x".into()), None)
-        .await
-        .expect_err("absent");
-    assert_eq!(error.code(), 404);
-}
-
-#[tokio::test]
 async fn steering_enters_at_the_next_step_and_opens_one_if_it_was_the_last() {
     let rig = rig(vec![
         Reply::tool("wait", json!({})),
@@ -554,27 +418,4 @@ async fn an_idle_conversation_leaves_memory_and_comes_back_whole() {
     assert_eq!(rig.runtime.load().0, 0);
     assert_eq!(rig.run("b").await[0], "start crab 2");
     assert_eq!(rig.model.requests()[1].history.len(), 3);
-}
-
-fn choosing(tool: &str) -> RunRequest {
-    RunRequest {
-        tool_choice: ToolChoice::Named(tool.into()),
-        ..RunRequest::new(key(), "hi")
-    }
-}
-
-#[tokio::test]
-async fn a_tool_that_is_asked_for_by_name_has_to_be_there() {
-    let rig = rig(vec![Reply::text("done")]);
-    let events = read(rig.try_submit(choosing("no_such_tool")).expect("accepted")).await;
-    let end = events.last().expect("an end");
-    assert!(end.starts_with("end 400"), "{events:?}");
-    assert!(
-        end.contains("there is no tool \"no_such_tool\"; there are: ") && end.contains("echo"),
-        "{end}"
-    );
-    assert!(rig.model.requests().is_empty(), "no provider was asked");
-    read(rig.try_submit(choosing("echo")).expect("accepted")).await;
-    let choice = &rig.model.requests()[0].tool_choice;
-    assert_eq!(*choice, ToolChoice::Named("echo".into()));
 }

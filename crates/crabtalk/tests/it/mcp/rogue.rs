@@ -96,14 +96,7 @@ async fn serve(
 ) -> std::io::Result<()> {
     let (method, body) = request(&mut stream).await?;
     if method == "GET" && announces {
-        begin(&mut stream, "text/event-stream").await?;
-        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-        let events = format!("data: {changed}\n\n").repeat(100);
-        loop {
-            stream.write_all(events.as_bytes()).await?;
-            counts.announced.fetch_add(100, Ordering::Relaxed);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        return announce_changes(stream, counts).await;
     }
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
     if asked["method"].is_null() && !asked["id"].is_null() {
@@ -132,6 +125,28 @@ async fn serve(
         "ping" => Does::Answers(json!({})),
         method => behaves(method, &asked["params"]),
     };
+    do_it(stream, does, &asked, counts).await
+}
+
+/// Says again and again that its tools changed.
+async fn announce_changes(mut stream: TcpStream, counts: &Counts) -> std::io::Result<()> {
+    begin(&mut stream, "text/event-stream").await?;
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let events = format!("data: {changed}\n\n").repeat(100);
+    loop {
+        stream.write_all(events.as_bytes()).await?;
+        counts.announced.fetch_add(100, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Answers a request in its way.
+async fn do_it(
+    mut stream: TcpStream,
+    does: Does,
+    asked: &Value,
+    counts: &Counts,
+) -> std::io::Result<()> {
     match does {
         Does::Usual => {
             let result = json!({

@@ -1,0 +1,146 @@
+//! Approvals, and what never answers one.
+
+use super::*;
+
+#[tokio::test]
+async fn a_change_is_approved_by_its_diff_and_a_command_denied_with_a_reason() {
+    if !has_tools("a_change_is_approved_by_its_diff", &["tmux"]) {
+        return;
+    }
+    let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
+    let model = ModelServer::start(Script::openai([
+        openai::tools("fix", &[("edit", edit)]),
+        openai::tools("rm", &[("bash", json!({"command": "rm -r precious"}))]),
+        openai::text("One letter added, nothing removed."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.script("greeting", "Helo\n");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("fix it");
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(
+        screen.contains("\u{250f}\u{2501} crab wants to use edit\n"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("\u{2503}    1 - Helo\n\u{2503}    1 + Hello\n"),
+        "{screen}"
+    );
+    terminal.types_half("perhaps");
+    terminal.shows("choose by y, a or n", 1).await;
+    terminal.types_half("y");
+    terminal.shows("Enter confirms", 1).await;
+    terminal.key("Enter");
+    let screen = terminal.shows("crab wants to use bash", 1).await;
+    assert!(
+        screen.contains("\u{25cf} edit greeting \u{b7}") && screen.contains("\n     1 + Hello\n"),
+        "{screen}"
+    );
+    terminal.shows(CHOICES, 1).await;
+    terminal.types_half("n");
+    terminal.shows("why not?", 1).await;
+    terminal.types("it is precious");
+    let screen = terminal.shows("nothing removed.", 1).await;
+    assert!(screen.contains("\u{2717} bash rm -r precious"), "{screen}");
+    assert!(!screen.contains('\u{2503}'), "the frame goes: {screen}");
+    let file = std::fs::read_to_string(env.work.join("greeting")).unwrap();
+    assert_eq!(file, "Hello\n");
+    let history = entries(&env, "crab", "user").await;
+    assert!(history[4].content.contains("it is precious"), "{history:?}");
+}
+
+#[tokio::test]
+async fn what_is_typed_before_a_question_appears_approves_nothing() {
+    if !has_tools("what_is_typed_before_a_question_appears", &["tmux"]) {
+        return;
+    }
+    let touch = openai::tools("t", &[("bash", json!({"command": "touch made"}))]);
+    let script = [stalled(touch, 0), openai::text("It was denied.")];
+    let model = ModelServer::start(Script::openai(script)).await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("make it");
+    terminal.shows("Enter steers", 1).await;
+    // Keys of a sentence that is under way, and of one that ends.
+    terminal.types_half("y");
+    terminal.shows("\u{203a} y\n", 1).await;
+    // The question is there and another key typed, before the chat sees either.
+    let chat = terminal.program().await;
+    kill_process(chat, Signal::STOP).unwrap();
+    model.release().await;
+    eventually("a question", async || {
+        let mut connection = env.connect().await;
+        let asks = connection.list_asks(ListAsksMsg::default()).await;
+        (!asks.unwrap().asks.is_empty()).then_some(())
+    })
+    .await;
+    terminal.types_half("y");
+    kill_process(chat, Signal::CONT).unwrap();
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(!screen.contains("Enter confirms"), "{screen}");
+    terminal.key("Enter");
+    let screen = terminal.shows("choose first", 1).await;
+    assert!(!screen.contains("\u{25cf} bash"), "{screen}");
+    assert!(!env.work.join("made").exists());
+    terminal.types_half("n");
+    terminal.shows("why not?", 1).await;
+    terminal.key("Enter");
+    let screen = terminal.shows("It was denied.", 1).await;
+    assert!(
+        screen.contains("\u{203a} yy"),
+        "what was typed is not lost: {screen}"
+    );
+    assert!(!env.work.join("made").exists());
+}
+
+#[tokio::test]
+async fn a_prefix_is_shown_allowed_for_good_and_covers_nothing_beside_it() {
+    if !has_tools("a_prefix_is_shown_allowed_for_good", &["tmux", "git"]) {
+        return;
+    }
+    let bash = |command: &str| openai::tools("c", &[("bash", json!({ "command": command }))]);
+    let model = ModelServer::start(Script::openai([
+        bash("git status -s"),
+        bash("git status --porcelain"),
+        bash("git status -s; touch made"),
+        openai::text("That is all."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    env.shell("git init -q").await;
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, "\"$CRABTALK\" --project ''", 100, 30);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("look");
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(screen.contains("p always this prefix"), "{screen}");
+    assert!(
+        screen.contains("\"prefix\" stores: bash by crab"),
+        "{screen}"
+    );
+    assert!(screen.contains("git status and whatever"), "{screen}");
+    terminal.types_half("p");
+    terminal.shows("Enter confirms", 1).await;
+    terminal.key("Enter");
+    // The second one runs unasked; the third is more than the prefix says.
+    terminal.shows("touch made", 1).await;
+    let screen = terminal.shows(CHOICES, 1).await;
+    assert!(
+        screen.contains("\u{25cf} bash git status --porcelain"),
+        "{screen}"
+    );
+    assert!(!screen.contains("p always this prefix"), "{screen}");
+    terminal.types_half("n");
+    terminal.shows("why not?", 1).await;
+    terminal.key("Enter");
+    terminal.shows("That is all.", 1).await;
+    assert!(!env.work.join("made").exists());
+    let approvals = env.run(&["approvals"]).await.ok();
+    assert!(approvals.contains("git status"), "{approvals}");
+    assert!(approvals.contains("whatever follows"), "{approvals}");
+}

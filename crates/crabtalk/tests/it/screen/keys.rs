@@ -1,0 +1,165 @@
+//! Keys and commands.
+
+use super::*;
+
+#[tokio::test]
+async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
+    if !has_tools("a_chat_is_stopped_and_goes_on", &["tmux", "bash"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let line = "exec bash --norc --noprofile -i";
+    let terminal = Tmux::sized(&env, line, 80, 24);
+    terminal.types("PS1='shell> '");
+    terminal.types("\"$CRABTALK\"");
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("half a message");
+    terminal.shows("\u{203a} half a message", 1).await;
+    terminal.key("C-z");
+    terminal.shows("Stopped", 1).await;
+    terminal.types("echo $((20 + 3))");
+    let screen = terminal.shows("\n23\n", 1).await;
+    assert!(
+        !screen.contains("half a message"),
+        "it is taken away: {screen}"
+    );
+    terminal.types("fg");
+    terminal.shows("\u{203a} half a message", 1).await;
+    terminal.types("");
+    terminal.shows("told me: half a message", 1).await;
+
+    // Stopped by somebody else, it takes the terminal again all the same.
+    kill_process(terminal.program().await, Signal::STOP).unwrap();
+    terminal.shows("Stopped", 2).await;
+    terminal.types("fg");
+    // What it showed when it was stopped stays, and is drawn below it.
+    terminal.shows(IDLE, 2).await;
+    terminal.types("still there?");
+    terminal.shows("told me: still there?", 1).await;
+}
+
+#[tokio::test]
+async fn commands_are_the_persons_own() {
+    if !has_tools("commands_are_the_persons_own", &["tmux"]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([openai::text("I see both.")])).await;
+    let mut env = TestEnv::with_model(&model);
+    env.set("EDITOR", "echo written in an editor >");
+    env.script("notes.txt", "a note\n");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("/compa");
+    terminal.shows("summarise the history now", 1).await;
+    terminal.key("C-c");
+    terminal.types("/compcat");
+    terminal.shows("did you mean /compact?", 1).await;
+    terminal.key("C-c");
+    terminal.types("/permissions");
+    terminal.shows("What crab may do here", 1).await;
+    terminal.types("/help");
+    terminal.shows("Ctrl-R, Up, Down", 1).await;
+    terminal.types("!echo shell-$((40 + 2))");
+    terminal.shows("ended with 0; the agent sees it", 1).await;
+    terminal.types("look at @notes.txt");
+    terminal.shows("I see both.", 1).await;
+    terminal.shows(OVER, 1).await;
+    terminal.types("/new");
+    terminal.shows("put away as", 1).await;
+    terminal.key("C-g");
+    terminal.shows("\u{203a} written in an editor", 1).await;
+    terminal.key("C-c");
+    terminal.key("Up");
+    terminal.shows("\u{203a} written in an editor", 1).await;
+    terminal.key("Up");
+    terminal.shows("\u{203a} /new\n", 2).await;
+    terminal.key("Up");
+    terminal.shows("\u{203a} look at @notes.txt\n", 2).await;
+    let requests = model.requests().await;
+    assert_eq!(requests.len(), 1, "commands reach no model");
+    let asked = requests[0].to_string();
+    assert!(
+        asked.contains("shell-42") && asked.contains("a note"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn keys_of_vi_edit_where_they_are_wanted() {
+    if !has_tools("keys_of_vi_edit_where_they_are_wanted", &["tmux"]) {
+        return;
+    }
+    let mut env = TestEnv::new();
+    env.set("CRABTALK_KEYS", "vi");
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types_half("good mourning day");
+    terminal.shows("\u{203a} good mourning day\n", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{2039} good mourning day\n", 1).await;
+    terminal.types_half("bbcw");
+    terminal.shows("\u{203a} good  day\n", 1).await;
+    terminal.types_half("morning");
+    terminal.key("Escape");
+    terminal.shows("\u{2039} good morning day\n", 1).await;
+    terminal.types_half("dd");
+    terminal.shows("\u{2039} say something", 1).await;
+    terminal.types_half("u");
+    terminal.shows("\u{2039} good morning day\n", 1).await;
+    terminal.key("Enter");
+    terminal.shows("told me: good morning day", 1).await;
+    terminal.shows(IDLE, 1).await;
+    // A run is interrupted by an Esc that ends no inserting.
+    terminal.types("/slow 60000 a b");
+    terminal.shows("Enter steers", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{2039} Enter steers", 1).await;
+    terminal.key("Escape");
+    terminal.shows("\u{b7} cancelled", 1).await;
+}
+
+#[tokio::test]
+async fn every_command_of_the_help_answers() {
+    if !has_tools("every_command_of_the_help_answers", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 100, 40);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("good day");
+    terminal.shows("told me: good day", 1).await;
+    terminal.shows(OVER, 1).await;
+    for (command, answer) in [
+        ("/model", "built-in demonstration answers;"),
+        ("/agent", "You talk to crab"),
+        ("/context", "The context holds"),
+        ("/cost", "The daemon has been up"),
+        ("/permissions", "What crab may do here"),
+        ("/tools", "In scope of crab:"),
+        ("/skills", "There are no skills."),
+        ("/mcp", "no servers of tools"),
+        ("/memory", "Nothing is remembered yet"),
+        ("/asks", "nothing is asked in other conversations"),
+        ("/diff", "no run changed files here"),
+        ("/export out.md", "messages are in"),
+        ("/copy", "copied"),
+        ("/title A day", "the conversation is called"),
+        ("/history 1", "older messages: /history 50"),
+        ("/compact", "The history is now:"),
+        ("/new", "put away as"),
+    ] {
+        terminal.types(command);
+        terminal.shows(answer, 1).await;
+        let screen = terminal.shows(IDLE, 1).await;
+        // What was done can be read afterwards.
+        let did = format!("\u{203a} {command}\n");
+        assert!(screen.contains(&did), "{command}: {screen}");
+    }
+    assert!(env.work.join("out.md").exists());
+    terminal.types("/quit");
+    terminal.shows("ended with 0", 1).await;
+}
