@@ -1,0 +1,103 @@
+//! Opening a log, appending to it and syncing it.
+
+use super::MemoryStore;
+use super::log::Log;
+use crabtalk_domain::storage::{
+    ConversationLog, Error, Meta, NewConversation, Opened, Position, Record, RunPhase,
+};
+use crabtalk_domain::{BoxFuture, ConversationKey};
+use std::future::ready;
+use std::path::PathBuf;
+
+struct Handle {
+    store: MemoryStore,
+    key: ConversationKey,
+}
+
+impl ConversationLog for Handle {
+    fn append(&mut self, records: &[Record]) -> Result<Position, Error> {
+        let mut state = self.store.state();
+        if let Some(left) = state.appends_left.as_mut() {
+            *left = left.checked_sub(1).ok_or_else(|| Error::Unwritable {
+                file: PathBuf::from("memory"),
+                source: std::io::Error::from(std::io::ErrorKind::StorageFull),
+            })?;
+        }
+        let log = state.logs.entry(self.key.clone()).or_default();
+        log.records.extend_from_slice(records);
+        Ok(Position(log.records.len() as u64))
+    }
+
+    fn synced(&self, upto: Position) -> BoxFuture<'static, Result<(), Error>> {
+        let mut state = self.store.state();
+        if state.hold_syncs {
+            return Box::pin(std::future::pending());
+        }
+        if let Some(log) = state.logs.get_mut(&self.key) {
+            log.synced = log.synced.max(upto.0 as usize);
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn rename_for_title(&mut self, _: &str) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin(ready(Ok(())))
+    }
+}
+
+impl MemoryStore {
+    pub(super) fn open_now(
+        &self,
+        key: &ConversationKey,
+        create: Option<NewConversation>,
+    ) -> Result<Option<Opened>, Error> {
+        let mut state = self.state();
+        if !state.logs.contains_key(key) {
+            let Some(new) = create else {
+                return Ok(None);
+            };
+            let meta = Meta {
+                created_at: new.created_at,
+                cwd: new.cwd,
+                ..Meta::default()
+            };
+            state.logs.insert(
+                key.clone(),
+                Log {
+                    meta,
+                    ..Log::default()
+                },
+            );
+        }
+        let log = &state.logs[key];
+        let (history, archived_messages, kept) = log.working();
+        let has_summary = log.records.iter().rev().find_map(|r| match r {
+            Record::Compact { summary, .. } => Some(!summary.is_empty()),
+            Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
+        });
+        let requests = log
+            .runs()
+            .filter(|r| r.phase == RunPhase::Start && !r.request_id.is_empty());
+        let opened = Opened {
+            log: Box::new(Handle {
+                store: self.clone(),
+                key: key.clone(),
+            }),
+            meta: log.current_meta(),
+            history,
+            has_summary: has_summary.unwrap_or(false),
+            kept,
+            archived_messages,
+            last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
+            open_run: log.open_run(),
+            requests: requests.map(|r| (r.request_id.clone(), r.id)).collect(),
+            last_end: log
+                .runs()
+                .rev()
+                .find(|run| run.phase != RunPhase::Start)
+                .cloned(),
+            waiting: log.waiting(),
+            steers: log.steers(),
+        };
+        Ok(Some(opened))
+    }
+}

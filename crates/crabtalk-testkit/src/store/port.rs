@@ -1,0 +1,208 @@
+//! The port: what a daemon asks of its storage.
+
+use super::MemoryStore;
+use super::log::Log;
+use crabtalk_domain::storage::{
+    ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, Record, RunPhase,
+    RunTrace, Storage, Summary, Tracing,
+};
+use crabtalk_domain::{BoxFuture, ConversationKey, Message};
+use std::future::ready;
+use std::sync::Arc;
+
+impl Storage for MemoryStore {
+    fn open<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        create: Option<NewConversation>,
+    ) -> BoxFuture<'a, Result<Option<Opened>, Error>> {
+        Box::pin(async move {
+            loop {
+                assert!(!self.panics_in_opens(), "a store that panics");
+                let opens = Arc::clone(&self.state().opens);
+                let woken = opens.notified();
+                if !self.state().hold_opens {
+                    return self.open_now(key, create);
+                }
+                woken.await;
+            }
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        sender: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Summary>, Error>> {
+        let state = self.state();
+        let fits = |(key, _): &(&ConversationKey, &Log)| {
+            agent.is_none_or(|agent| agent == key.agent.as_str())
+                && sender.is_none_or(|sender| sender == key.sender.as_str())
+        };
+        let summary = |(key, log): (&ConversationKey, &Log)| Summary {
+            key: key.clone(),
+            seq: 1,
+            superseded: false,
+            meta: log.current_meta(),
+            file: format!("{}.jsonl", key.agent),
+            message_count: log.messages().len() as u64,
+            has_open_run: log.open_run().is_some(),
+            failed: None,
+            modified: std::time::SystemTime::UNIX_EPOCH,
+        };
+        Box::pin(ready(Ok(state
+            .logs
+            .iter()
+            .filter(fits)
+            .map(summary)
+            .collect())))
+    }
+
+    fn page<'a>(
+        &'a self,
+        source: &'a LogPart,
+        before: Option<u64>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page, Error>> {
+        let state = self.state();
+        let (LogPart::Conversation(key) | LogPart::Archive(key, _)) = source else {
+            return Box::pin(ready(Err(Error::NotFound("a file in memory".into()))));
+        };
+        let Some(log) = state.logs.get(key) else {
+            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
+        };
+        let older = |at: &usize| before.is_none_or(|before| (*at as u64) < before);
+        let messages = log
+            .records
+            .iter()
+            .enumerate()
+            .rev()
+            .filter_map(|(at, r)| match r {
+                Record::Message(message) if older(&at) => Some((at, message)),
+                Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => {
+                    None
+                }
+            });
+        let mut entries: Vec<LogEntry> = messages
+            .take(limit + 1)
+            .map(|(at, message)| LogEntry {
+                index: at as u64,
+                message: (**message).clone(),
+                compact: false,
+            })
+            .collect();
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        entries.reverse();
+        let from = entries.first().filter(|_| more).map_or(0, |e| e.index);
+        let waiting = log.steers().into_iter().filter(|_| before.is_none());
+        let waiting = waiting.map(|steer| LogEntry {
+            index: log.records.len() as u64,
+            message: Message::user(steer),
+            compact: false,
+        });
+        let failed = log.records.iter().enumerate();
+        let failed = failed.filter_map(|(at, record)| match record {
+            Record::Run(run) if older(&at) && at as u64 >= from => {
+                let ended = run.phase != RunPhase::Start;
+                let failed = ended && (run.code != 0 || run.phase == RunPhase::Interrupted);
+                failed.then(|| (at as u64, run.clone()))
+            }
+            Record::Run(_) | Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
+        });
+        let page = Page {
+            waiting: waiting.collect(),
+            failed: failed.collect(),
+            entries,
+            more,
+        };
+        Box::pin(ready(Ok(page)))
+    }
+
+    fn entries<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        indexes: &'a [u64],
+    ) -> BoxFuture<'a, Result<Vec<LogEntry>, Error>> {
+        let state = self.state();
+        let Some(log) = state.logs.get(key) else {
+            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
+        };
+        let entry = |index: &u64| match log.records.get(*index as usize)? {
+            Record::Message(message) => Some(LogEntry {
+                index: *index,
+                message: (**message).clone(),
+                compact: false,
+            }),
+            Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => None,
+        };
+        Box::pin(ready(Ok(indexes.iter().filter_map(entry).collect())))
+    }
+
+    fn trace<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        run: u64,
+    ) -> BoxFuture<'a, Result<Option<RunTrace>, Error>> {
+        let state = self.state();
+        let Some(log) = state.logs.get(key) else {
+            return Box::pin(ready(Err(Error::NotFound(format!("conversation {key}")))));
+        };
+        let mut tracing = Tracing::of(run);
+        let found = log.records.iter().rev().find_map(|record| match record {
+            Record::Message(message) => {
+                tracing.message(message);
+                None
+            }
+            Record::Run(run) => tracing.run(run).break_value(),
+            Record::Compact { .. } | Record::Meta(_) => None,
+        });
+        Box::pin(ready(Ok(found.flatten())))
+    }
+
+    fn archives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<ArchiveInfo>, Error>> {
+        let state = self.state();
+        let records = state
+            .logs
+            .get(key)
+            .map(|log| log.records.as_slice())
+            .unwrap_or_default();
+        let markers = records.iter().filter_map(|record| match record {
+            Record::Compact {
+                summary,
+                title,
+                archived_at,
+                ..
+            } => Some((summary.clone(), title.clone(), archived_at.clone())),
+            Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
+        });
+        let info =
+            |(at, (summary, title, archived_at)): (usize, (String, String, String))| ArchiveInfo {
+                index: at as u32 + 1,
+                title,
+                archived_at,
+                message_count: 0,
+                summary,
+            };
+        Box::pin(ready(Ok(markers.enumerate().map(info).collect())))
+    }
+
+    fn remove<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<(), Error>> {
+        let gone = self.state().logs.remove(key);
+        Box::pin(ready(
+            gone.map(|_| ())
+                .ok_or_else(|| Error::NotFound(format!("conversation {key}"))),
+        ))
+    }
+
+    fn file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Summary, Error>> {
+        Box::pin(ready(Err(Error::NotFound(name.to_owned()))))
+    }
+
+    fn remove_file<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(ready(Err(Error::NotFound(name.to_owned()))))
+    }
+}
