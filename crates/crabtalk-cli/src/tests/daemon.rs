@@ -1,0 +1,122 @@
+//! A daemon behind a real socket, and command lines at it.
+
+use super::{Person, Script, Shared};
+use crate::args::{Cli, Command};
+use crate::context::Context;
+use crate::follow::Console;
+use crate::screen::Screen;
+use clap::Parser;
+use crabtalk_config::Home;
+use crabtalk_proto::{Status, StreamEvent, stream_event};
+use crabtalk_transport::{Crowd, serve};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// A daemon that does what the test says.
+pub(crate) struct Fake {
+    folder: tempfile::TempDir,
+    pub(crate) script: Script,
+    pub(crate) events: mpsc::Sender<StreamEvent>,
+    /// What the server was told, one line each.
+    pub(crate) told: mpsc::Receiver<String>,
+    server: JoinSet<()>,
+}
+
+impl Fake {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (events, receiver) = mpsc::channel(64);
+        let (teller, told) = mpsc::channel(64);
+        let script = Script::new(receiver, teller);
+        let listener = crabtalk_transport::listen(&folder.path().join("daemon.sock"))
+            .await
+            .unwrap();
+        let mut server = JoinSet::new();
+        let session = script.clone();
+        server.spawn(serve(
+            listener,
+            Crowd::default(),
+            move |_| Ok::<_, Status>(session.clone()),
+            CancellationToken::new(),
+        ));
+        Self {
+            folder,
+            script,
+            events,
+            told,
+            server,
+        }
+    }
+
+    pub(crate) async fn send(&self, event: stream_event::Event) {
+        self.events.send(event.into()).await.unwrap();
+    }
+
+    /// The daemon dies.
+    pub(crate) async fn stop(&mut self) {
+        self.server.shutdown().await;
+    }
+
+    /// The next thing that the server is told.
+    pub(crate) async fn next_told(&mut self) -> String {
+        self.told.recv().await.unwrap()
+    }
+
+    /// A command line at this daemon, with its output.
+    pub(crate) fn at(&self, words: &str) -> At {
+        let words = std::iter::once("crabtalk").chain(words.split_whitespace());
+        let mut cli = Cli::try_parse_from(words).unwrap();
+        // These tests lie in a repository.
+        cli.global.project.get_or_insert_default();
+        let (out, err) = (Shared::default(), Shared::default());
+        let (interrupt, interrupts) = mpsc::channel(4);
+        let console = Console {
+            screen: Screen::test(out.clone(), err.clone(), false),
+            terminal: None,
+            interrupts: Box::pin(futures_util::stream::unfold(interrupts, async |mut i| {
+                // A person who is done with Ctrl-C does not end the program.
+                match i.recv().await {
+                    Some(()) => Some(((), i)),
+                    None => std::future::pending().await,
+                }
+            })),
+        };
+        let home = Home::at(self.folder.path(), None).unwrap();
+        let context = Context::new(home, cli.global, console).impatient();
+        At {
+            context,
+            command: cli.command,
+            out,
+            err,
+            interrupt,
+        }
+    }
+}
+
+/// A command line and its surroundings.
+pub(crate) struct At {
+    pub(crate) context: Context,
+    pub(crate) command: Option<Command>,
+    pub(crate) out: Shared,
+    pub(crate) err: Shared,
+    pub(crate) interrupt: mpsc::Sender<()>,
+}
+
+impl At {
+    /// Seats a person at the terminal, who types what the sender sends.
+    pub(crate) fn with_person(&mut self) -> (mpsc::Sender<&'static str>, Shared) {
+        let (typist, typed) = mpsc::channel(16);
+        let shown = Shared::default();
+        self.context.console.terminal = Some(Box::new(Person {
+            typed,
+            shown: shown.clone(),
+        }));
+        (typist, shown)
+    }
+
+    pub(crate) async fn run(&mut self) -> Result<(), crate::error::Error> {
+        let command = self.command.take().expect("run once");
+        crate::commands::run(&mut self.context, command).await
+    }
+}
