@@ -1,0 +1,140 @@
+//! Conversations that call everybody, and what came of their calls.
+
+use super::{BEASTS, CALM, PROGRAM, beast, calm};
+use crate::world::{Chance, World};
+use crabtalk_client::Connection;
+use crabtalk_proto::stream_event::Event;
+use crabtalk_proto::{Client, RemoveConversationMsg, StreamEvent, StreamMsg, ToolResultEvent};
+use futures_util::StreamExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Runs of a conversation; then a new one takes its place, so that histories
+/// stay short.
+const TURNS: u64 = 10;
+
+/// What was called and what came of it.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) ended: u64,
+    pub(super) answered: u64,
+    /// Calls of a component that something happened to.
+    pub(super) failed: u64,
+}
+
+impl Runs {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.ended += other.ended;
+        self.answered += other.answered;
+        self.failed += other.failed;
+    }
+}
+
+/// A call of each of these servers, in one step.
+fn step(sender: &str, words: &str, servers: &[String], ms: u64) -> StreamMsg {
+    let call = |server: &String| {
+        let arguments = serde_json::json!({"ms": ms, "text": format!("{server} says {words}")});
+        format!("/tool {server}__slow {arguments}")
+    };
+    let calls: Vec<String> = servers.iter().map(call).collect();
+    StreamMsg {
+        content: calls.join("\n"),
+        sender: Some(sender.into()),
+        ..StreamMsg::default()
+    }
+}
+
+/// Runs a step to its end, which has to be a good one, and gives the results.
+async fn run(connection: &mut Connection, request: StreamMsg) -> Vec<ToolResultEvent> {
+    let asked = request.content.clone();
+    let events: Vec<_> = connection.stream(request).collect().await;
+    let events: Vec<StreamEvent> = events
+        .into_iter()
+        .map(|event| event.unwrap_or_else(|error| panic!("{asked}: {error}")))
+        .collect();
+    let ends = events.iter().filter_map(|event| match &event.event {
+        Some(Event::End(end)) => Some(end),
+        _ => None,
+    });
+    let ends: Vec<_> = ends.collect();
+    assert!(
+        matches!(ends[..], [end] if end.error.is_empty()),
+        "{asked}: {ends:?}"
+    );
+    let results = events.iter().filter_map(|event| match &event.event {
+        Some(Event::ToolResult(result)) => Some(result.clone()),
+        _ => None,
+    });
+    results.collect()
+}
+
+/// Takes turns until it is time.
+pub(super) async fn talk(
+    world: Arc<World>,
+    number: u64,
+    seed: u64,
+    until: CancellationToken,
+) -> Runs {
+    let mut chance = Chance::new(seed ^ (number << 20));
+    let mut connection = world.try_connect().await.expect("the daemon is there");
+    let mut runs = Runs::default();
+    let mut turn = 0;
+    loop {
+        let sender = format!("talker-{number}-{}", turn / TURNS);
+        let (calm, other) = (calm(chance.below(CALM)), beast(chance.below(BEASTS)));
+        let other = match chance.below(12) {
+            0 => PROGRAM.to_owned(),
+            _ => other,
+        };
+        let words = format!("{number}.{turn}");
+        let servers = [calm.clone(), other.clone()];
+        let request = step(&sender, &words, &servers, chance.below(400));
+        let results = run(&mut connection, request).await;
+        assert_eq!(results.len(), 2, "{words}: {results:?}");
+        for server in [&calm, &other] {
+            let want = format!("{server} says {words}");
+            if results.iter().any(|r| !r.is_error && r.output == want) {
+                runs.answered += 1;
+            } else {
+                assert_ne!(*server, calm, "{words}: {results:?}");
+                let failed = results.iter().filter(|result| result.is_error).count();
+                assert_eq!(failed, 1, "{words}: {results:?}");
+                runs.failed += 1;
+            }
+        }
+        runs.ended += 1;
+        turn += 1;
+        let is_over = until.is_cancelled();
+        // The last one, too: nothing is held for it then.
+        if turn % TURNS == 0 || is_over {
+            forget(&mut connection, sender).await;
+        }
+        if is_over {
+            return runs;
+        }
+        tokio::time::sleep(Duration::from_millis(chance.below(900))).await;
+    }
+}
+
+async fn forget(connection: &mut Connection, sender: String) {
+    let remove = RemoveConversationMsg {
+        sender,
+        ..RemoveConversationMsg::default()
+    };
+    connection.remove_conversation(remove).await.unwrap();
+}
+
+/// Whoever is there is called, and answers.
+pub(super) async fn all_answer(world: &World, round: &str) {
+    let all = (0..CALM).map(calm).chain((0..BEASTS).map(beast));
+    answers(world, round, all.chain([PROGRAM.to_owned()]).collect()).await;
+}
+
+pub(super) async fn answers(world: &World, round: &str, all: Vec<String>) {
+    let mut connection = world.try_connect().await.expect("the daemon is there");
+    let results = run(&mut connection, step("checks", round, &all, 1)).await;
+    assert_eq!(results.len(), all.len(), "{results:?}");
+    assert!(results.iter().all(|r| !r.is_error), "{results:?}");
+    forget(&mut connection, "checks".into()).await;
+}
