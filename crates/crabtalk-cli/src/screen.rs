@@ -132,12 +132,12 @@ impl Screen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::Shared;
+    use crabtalk_testkit::Buffer;
 
     #[test]
     fn a_terminal_gets_clean_text_and_a_file_gets_all() {
         for (terminal, want) in [(true, "a<U+001B>[2Jb\n"), (false, "a\x1b[2Jb\n")] {
-            let (out, err) = (Shared::default(), Shared::default());
+            let (out, err) = (Buffer::default(), Buffer::default());
             let mut screen = Screen::test(out.clone(), err.clone(), terminal);
             screen.answer("a\x1b[2Jb").unwrap();
             screen.end_line().unwrap();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_remark_begins_on_a_line_of_its_own() {
-        let both = Shared::default();
+        let both = Buffer::default();
         let mut screen = Screen::test(both.clone(), both.clone(), true);
         screen.answer("half").unwrap();
         screen.note("note").unwrap();

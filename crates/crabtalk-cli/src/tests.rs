@@ -7,5 +7,5 @@ mod script;
 
 pub(crate) use daemon::{At, Fake};
 use person::Person;
-pub(crate) use person::{Shared, shows};
+pub(crate) use person::shows;
 use script::Script;

@@ -195,28 +195,7 @@ fn up(out: &mut String, rows: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-
-    /// A buffer that several writers share.
-    #[derive(Debug, Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-
-    impl Shared {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-        }
-    }
-
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crabtalk_testkit::Buffer;
 
     fn drawing(rows: &[&str], cursor: Option<(usize, usize)>) -> Drawing {
         Drawing {
@@ -227,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_did_not_change_is_not_drawn_again() {
-        let out = Shared::default();
+        let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), true, 80);
         let first = drawing(&["one", "two"], Some((1, 2)));
         canvas.draw(&[], &first).unwrap();
@@ -245,7 +224,7 @@ mod tests {
 
     #[test]
     fn lines_above_are_written_once_and_the_rows_follow_them() {
-        let out = Shared::default();
+        let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
         canvas.draw(&[], &drawing(&["a", "b", "c"], None)).unwrap();
         let before = out.text().len();
@@ -261,7 +240,7 @@ mod tests {
 
     #[test]
     fn rows_that_a_narrow_terminal_broke_are_counted() {
-        let out = Shared::default();
+        let out = Buffer::default();
         let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
         let wide = "x".repeat(60);
         canvas

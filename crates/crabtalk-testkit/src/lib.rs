@@ -3,6 +3,7 @@
 //! Each is a small real implementation that is stricter than the thing it
 //! stands for. Absent on purpose: anything that a released binary needs.
 
+pub mod buffer;
 pub mod clock;
 pub mod ends;
 pub mod fake_agent;
@@ -14,6 +15,7 @@ pub mod store;
 pub mod terminal;
 pub mod tools;
 
+pub use buffer::Buffer;
 pub use clock::ManualClock;
 pub use ends::HeardEnds;
 pub use fuzz::fuzz;

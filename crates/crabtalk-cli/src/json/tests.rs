@@ -1,9 +1,9 @@
 use super::*;
 use crate::screen::Screen;
-use crate::tests::Shared;
 use crate::view::{Style, View};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::*;
+use crabtalk_testkit::Buffer;
 use std::path::Path;
 
 fn call() -> ToolCallInfo {
@@ -168,8 +168,8 @@ fn ending() -> Vec<Event> {
 /// One of each event of a run, in the order in which they may come.
 fn events() -> Vec<String> {
     let events = [beginning(), calling(), ending()].concat();
-    let (out, mut view) = (Shared::default(), View::new(Style::Json));
-    let mut screen = Screen::test(out.clone(), Shared::default(), false);
+    let (out, mut view) = (Buffer::default(), View::new(Style::Json));
+    let mut screen = Screen::test(out.clone(), Buffer::default(), false);
     // What comes before the Start has no number.
     for (event, seq) in events.into_iter().zip(0..) {
         let event = StreamEvent {

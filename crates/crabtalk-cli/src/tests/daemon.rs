@@ -1,6 +1,6 @@
 //! A daemon behind a real socket, and command lines at it.
 
-use super::{Person, Script, Shared};
+use super::{Person, Script};
 use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::follow::Console;
@@ -8,6 +8,7 @@ use crate::screen::Screen;
 use clap::Parser;
 use crabtalk_config::Home;
 use crabtalk_proto::{Status, StreamEvent, stream_event};
+use crabtalk_testkit::Buffer;
 use crabtalk_transport::{Crowd, serve};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -69,7 +70,7 @@ impl Fake {
         let mut cli = Cli::try_parse_from(words).unwrap();
         // These tests lie in a repository.
         cli.global.project.get_or_insert_default();
-        let (out, err) = (Shared::default(), Shared::default());
+        let (out, err) = (Buffer::default(), Buffer::default());
         let (interrupt, interrupts) = mpsc::channel(4);
         let console = Console {
             screen: Screen::test(out.clone(), err.clone(), false),
@@ -98,16 +99,16 @@ impl Fake {
 pub(crate) struct At {
     pub(crate) context: Context,
     pub(crate) command: Option<Command>,
-    pub(crate) out: Shared,
-    pub(crate) err: Shared,
+    pub(crate) out: Buffer,
+    pub(crate) err: Buffer,
     pub(crate) interrupt: mpsc::Sender<()>,
 }
 
 impl At {
     /// Seats a person at the terminal, who types what the sender sends.
-    pub(crate) fn with_person(&mut self) -> (mpsc::Sender<&'static str>, Shared) {
+    pub(crate) fn with_person(&mut self) -> (mpsc::Sender<&'static str>, Buffer) {
         let (typist, typed) = mpsc::channel(16);
-        let shown = Shared::default();
+        let shown = Buffer::default();
         self.context.console.terminal = Some(Box::new(Person {
             typed,
             shown: shown.clone(),

@@ -110,44 +110,21 @@ fn is_visible(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-    use tracing_subscriber::fmt::MakeWriter;
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("no panic").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<'a> MakeWriter<'a> for Lines {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
+    use crabtalk_testkit::Buffer;
 
     /// What the log says of what happens within.
     fn logged(work: impl FnOnce()) -> String {
-        let lines = Lines::default();
+        let lines = Buffer::default();
+        let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
             .without_time()
             .with_target(false)
             .fmt_fields(Quoted)
-            .with_writer(lines.clone())
+            .with_writer(move || writer.clone())
             .finish();
         tracing::subscriber::with_default(subscriber, work);
-        let bytes = lines.0.lock().expect("no panic").clone();
-        String::from_utf8(bytes).expect("text")
+        lines.text()
     }
 
     const HOSTILE: &str = "x code=0\n2026-01-01T00:00:00Z  INFO security: all is well\r\

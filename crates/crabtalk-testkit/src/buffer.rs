@@ -1,0 +1,25 @@
+//! A buffer that several writers share.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+/// A buffer that several writers share: its clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Buffer {
+    /// What was written so far. Panics if that is no text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text")
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("not poisoned").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
