@@ -8,7 +8,7 @@ use crabtalk_model::{Kind, Secret};
 use crabtalk_testkit::scripted::bedrock::{self, event};
 use crabtalk_testkit::scripted::{FinishReason, Format, Reply, Script};
 use serde_json::{Value, json};
-use support::{Bench, calling, history, offer, request};
+use support::{Bench, calling, history, offer, request, site};
 
 const CLAUDE: &str = "eu.anthropic.claude-sonnet-4-5-v1:0";
 
@@ -169,12 +169,7 @@ async fn hidden_thinking_and_calls_without_input_are_read() {
 
 #[tokio::test]
 async fn a_web_site_instead_of_a_model_is_recognised() {
-    let site = Reply::page(
-        200,
-        &[("content-type", "text/html")],
-        "<html>Welcome</html>",
-    );
-    let error = bench(CLAUDE, [site]).await.send(&request("hi")).await;
+    let error = bench(CLAUDE, [site()]).await.send(&request("hi")).await;
     let error = error.expect_err("a page").message;
     assert!(
         error.contains("no frame of an event stream") && error.contains("<html>Welcome"),

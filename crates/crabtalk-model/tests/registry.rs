@@ -5,7 +5,7 @@ mod support;
 use crabtalk_domain::model::{Chunk, ErrorKind, Model};
 use crabtalk_model::{Error, Kind, ModelConfig, Price, ProviderConfig, Registry};
 use crabtalk_testkit::scripted::{
-    Action, FinishReason, Format, Part, Reply, Script, Server, answer, openai,
+    FinishReason, Format, Part, Reply, Script, Server, answer, openai,
 };
 use futures_util::StreamExt;
 use support::{provider, request};
@@ -184,13 +184,12 @@ fn prices_are_configured_or_about_what_is_listed() {
 /// An answer that waits in its middle.
 fn halting(format: Format) -> Reply {
     let parts = [Part::text(&["before "]), Part::text(&["after"])];
-    let mut whole = answer::answer(format, &parts, FinishReason::Done);
+    let whole = answer::answer(format, &parts, FinishReason::Done);
     let first = answer::answer(format, &parts[..1], FinishReason::Done);
     // Both begin alike, up to where the second text differs from the end.
     let alike = whole.actions.iter().zip(&first.actions);
     let at = alike.take_while(|(a, b)| a == b).count();
-    whole.actions.insert(at, Action::Stall);
-    whole
+    whole.held_after(at)
 }
 
 #[tokio::test]

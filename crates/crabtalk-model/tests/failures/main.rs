@@ -12,7 +12,7 @@ use crabtalk_testkit::scripted::{Action, Reply, Script, Server};
 use futures_util::StreamExt;
 use serde_json::json;
 use std::time::Duration;
-use support::{Bench, provider, request};
+use support::{Bench, provider, request, site};
 use tokio::time::Instant;
 
 async fn bench(replies: impl IntoIterator<Item = Reply>) -> Bench {
@@ -355,12 +355,7 @@ async fn an_unfinished_history_never_leaves_the_scripted_server_unnoticed() {
 
 #[tokio::test]
 async fn a_web_site_instead_of_a_model_is_recognised() {
-    let site = Reply::page(
-        200,
-        &[("content-type", "text/html")],
-        "<html>Welcome</html>",
-    );
-    let script = Script::openai([site]);
+    let script = Script::openai([site()]);
     let bench = Bench::with(Kind::OpenAi, script, |config| config.max_retries = 0).await;
     let error = bench.send(&request("hi")).await.expect_err("a page");
     assert_eq!(error.kind, ErrorKind::Malformed);

@@ -5,7 +5,7 @@ use crabtalk_domain::model::{Chunk, Error, Model, Request, Response};
 use crabtalk_domain::tool::ToolSpec;
 use crabtalk_domain::{Message, Permission, ToolCall};
 use crabtalk_model::{Kind, ModelConfig, ProviderConfig, Registry, Secret};
-use crabtalk_testkit::scripted::{Script, Server};
+use crabtalk_testkit::scripted::{Reply, Script, Server};
 use futures_util::StreamExt;
 use serde_json::json;
 use std::sync::Arc;
@@ -55,6 +55,12 @@ pub(crate) fn provider(name: &str, kind: Kind, url: &str, models: &[&str]) -> Pr
         })
         .collect();
     config
+}
+
+/// What a web site answers that is no model.
+pub(crate) fn site() -> Reply {
+    let html = [("content-type", "text/html")];
+    Reply::page(200, &html, "<html>Welcome</html>")
 }
 
 pub(crate) fn history(messages: Vec<Message>) -> Request {

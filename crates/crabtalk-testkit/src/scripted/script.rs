@@ -130,6 +130,13 @@ impl Reply {
         self
     }
 
+    /// Waits behind the first actions until it is released, and goes on.
+    #[must_use]
+    pub fn held_after(mut self, actions: usize) -> Self {
+        self.actions.insert(actions, Action::Stall);
+        self
+    }
+
     /// Keeps the first actions only, and says nothing more.
     #[must_use]
     pub fn stall_after(mut self, actions: usize) -> Self {

@@ -6,7 +6,7 @@ use crabtalk_proto::{
     AttachMsg, Client, ClientError, KillMsg, ListActiveConversationsMsg, Ping, StreamEvent,
     StreamMsg,
 };
-use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::{Stream, StreamExt};
 
 fn hello() -> StreamMsg {
@@ -37,8 +37,7 @@ async fn to_text(
 
 /// A server whose only answer stops in the middle until it is released.
 async fn halting() -> ModelServer {
-    let mut reply = openai::pieces(&["first ", "second"]);
-    reply.actions.insert(2, Action::Stall);
+    let reply = openai::pieces(&["first ", "second"]).held_after(2);
     ModelServer::start(Script::openai([reply])).await
 }
 

@@ -9,7 +9,7 @@ use crabtalk_client::{
     AttachMsg, Client, Endpoint, Error, GetStats, KillMsg, Replied, ReplyToAsk, RunNews, Starter,
     StreamMsg, SubscribeEvents, WatchNews, stream_event::Event,
 };
-use crabtalk_testkit::scripted::{Action, Script, openai};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 use std::process::Stdio;
@@ -119,10 +119,9 @@ fn is_end(news: &RunNews) -> bool {
 #[tokio::test]
 async fn an_answer_goes_on_over_lost_connections_with_nothing_twice_and_nothing_missing() {
     let words = ["one ", "two ", "three ", "four "];
-    let mut reply = openai::pieces(&words);
-    for at in [4, 3, 2] {
-        reply.actions.insert(at, Action::Stall);
-    }
+    let reply = [4, 3, 2]
+        .into_iter()
+        .fold(openai::pieces(&words), Reply::held_after);
     let model = ModelServer::start(Script::openai([reply])).await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;

@@ -13,11 +13,12 @@ mod programs;
 mod protocol;
 mod rogue;
 
-use crate::rig::{TestEnv, chunks, eventually, stream_to_end};
+use crate::rig::{TestEnv, chunks, eventually, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{
-    Client, ComponentInfo, ListComponentsMsg, StreamEvent, StreamMsg, ToolResultEvent,
+    Client, ComponentInfo, ListComponentsMsg, ReplyToAsk, StreamEvent, StreamMsg, ToolResultEvent,
 };
+use futures_util::StreamExt;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -57,6 +58,26 @@ fn tool(name: &str, arguments: Value) -> StreamMsg {
 /// Calls a tool through an agent.
 async fn call(env: &TestEnv, name: &str, arguments: Value) -> ToolResultEvent {
     result(&stream_to_end(env, tool(name, arguments)).await)
+}
+
+/// Runs a message; whatever is asked is declined.
+async fn declining(env: &TestEnv, request: StreamMsg) -> Vec<StreamEvent> {
+    let mut connection = env.connect().await;
+    let mut events = std::pin::pin!(connection.stream(request));
+    let mut seen = Vec::new();
+    while let Some(event) = within("an event", events.next()).await {
+        let event = event.unwrap();
+        if let Some(Event::AskUser(ask)) = &event.event {
+            let reply = ReplyToAsk {
+                ask_id: Some(ask.ask_id.clone()),
+                content: "Decline".into(),
+                ..ReplyToAsk::default()
+            };
+            env.connect().await.reply_to_ask(reply).await.unwrap();
+        }
+        seen.push(event);
+    }
+    seen
 }
 
 #[track_caller]
@@ -119,6 +140,15 @@ async fn comes_to_be(env: &TestEnv, name: &str, state: &str) -> ComponentInfo {
         let all = components(env).await;
         all.into_iter()
             .find(|known| known.name == name && known.state == state)
+    })
+    .await
+}
+
+/// Waits until a server has an error.
+async fn with_error(env: &TestEnv, name: &str) -> ComponentInfo {
+    eventually(&format!("an error of {name}"), async || {
+        let mut all = components(env).await.into_iter();
+        all.find(|known| known.name == name && !known.error.is_empty())
     })
     .await
 }

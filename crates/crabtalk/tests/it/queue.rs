@@ -1,19 +1,12 @@
 //! Messages that wait behind another run, and what is said of it (CONV-3).
 
-use crate::rig::{ModelServer, TestEnv, Tmux, eventually, has_tools, within};
-use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use crate::rig::{CHAT, IDLE, ModelServer, Output, TestEnv, Tmux, eventually, has_tools, within};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
 use serde_json::Value;
-
-const CHAT: &str = "\"$CRABTALK\"";
-
-/// What the composer says while nothing runs.
-const IDLE: &str = "say something";
 
 /// An answer that begins and waits to be released.
 fn held(text: &str) -> Reply {
-    let mut reply = openai::pieces(&["It begins ", text]);
-    reply.actions.insert(2, Action::Stall);
-    reply
+    openai::pieces(&["It begins ", text]).held_after(2)
 }
 
 /// Waits until a file below the work folder holds a text.
@@ -26,6 +19,24 @@ async fn holds(env: &TestEnv, file: &str, text: &str) -> String {
     .await
 }
 
+/// Asks one thing, another once the first is being answered, and goes on once that
+/// one waits; how both ended, and what came of the rest.
+async fn two_in_a_row<T>(env: &TestEnv, rest: impl AsyncFnOnce() -> T) -> ([Output; 2], T) {
+    let first = env.shell("exec \"$CRABTALK\" ask one > out1 2> err1");
+    let others = async {
+        holds(env, "out1", "It begins").await;
+        let second = env.shell("exec \"$CRABTALK\" ask two > out2 2> err2");
+        let rest = async {
+            holds(env, "err2", "behind another run").await;
+            rest().await
+        };
+        tokio::join!(second, rest)
+    };
+    let all = async { tokio::join!(first, others) };
+    let (first, (second, rest)) = within("all answers", all).await;
+    ([first, second], rest)
+}
+
 #[tokio::test]
 async fn a_message_behind_another_run_says_so_at_once_and_when_it_begins() {
     let model = ModelServer::start(Script::openai([
@@ -36,29 +47,22 @@ async fn a_message_behind_another_run_says_so_at_once_and_when_it_begins() {
     .await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
-    let first = env.shell("exec \"$CRABTALK\" ask one > out1 2> err1");
-    let others = async {
-        holds(&env, "out1", "It begins").await;
-        let second = env.shell("exec \"$CRABTALK\" ask two > out2 2> err2");
-        let rest = async {
-            let waits = holds(&env, "err2", "behind another run").await;
-            assert!(!waits.contains("answers with"), "{waits}");
-            assert_eq!(std::fs::read_to_string(env.work.join("out2")).unwrap(), "");
-            let third = env.shell("exec \"$CRABTALK\" --json ask three > out3 2> err3");
-            let release = async {
-                holds(&env, "out3", "\"type\":\"queued\"").await;
-                model.release().await;
-            };
-            tokio::join!(third, release).0
+    let read = |file: &str| std::fs::read_to_string(env.work.join(file)).unwrap();
+    let (others, third) = two_in_a_row(&env, async || {
+        let waits = read("err2");
+        assert!(!waits.contains("answers with"), "{waits}");
+        assert_eq!(read("out2"), "");
+        let third = env.shell("exec \"$CRABTALK\" --json ask three > out3 2> err3");
+        let release = async {
+            holds(&env, "out3", "\"type\":\"queued\"").await;
+            model.release().await;
         };
-        tokio::join!(second, rest)
-    };
-    let (first, (second, third)) =
-        within("three answers", async { tokio::join!(first, others) }).await;
-    for ended in [&first, &second, &third] {
+        tokio::join!(third, release).0
+    })
+    .await;
+    for ended in others.iter().chain([&third]) {
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
-    let read = |file: &str| std::fs::read_to_string(env.work.join(file)).unwrap();
     assert!(!read("err1").contains("behind"), "{}", read("err1"));
     let said = read("err2");
     let waits = said.find("crabtalk: behind another run");
@@ -95,39 +99,32 @@ async fn the_chat_shows_the_place_of_a_message_in_the_queue() {
     .await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;
-    let first = env.shell("exec \"$CRABTALK\" ask one > out1 2> err1");
-    let others = async {
-        holds(&env, "out1", "It begins").await;
-        let second = env.shell("exec \"$CRABTALK\" ask two > out2 2> err2");
-        let rest = async {
-            holds(&env, "err2", "behind another run").await;
-            let terminal = Tmux::sized(&env, CHAT, 80, 24);
-            terminal.shows("It begins", 1).await;
-            terminal.types_half("three");
-            terminal.key("Tab");
-            terminal.shows("next, 2 in front: three", 1).await;
-            model.release().await;
-            terminal.shows("next: three", 1).await;
-            terminal.shows("\u{203a} two", 1).await;
-            terminal.shows("It begins", 2).await;
-            model.release().await;
-            let screen = terminal.shows("The third.", 1).await;
-            assert!(!screen.contains("in front"), "{screen}");
-            let order = [
-                "It begins and ends.",
-                "\u{203a} two",
-                "and is the second.",
-                "\u{203a} three",
-            ];
-            let places: Vec<Option<usize>> = order.iter().map(|text| screen.find(text)).collect();
-            assert!(
-                places.iter().all(Option::is_some) && places.is_sorted(),
-                "{places:?}\n{screen}"
-            );
-            terminal.shows(IDLE, 1).await;
-        };
-        tokio::join!(second, rest).0
-    };
-    let (first, second) = within("both answers", async { tokio::join!(first, others) }).await;
-    assert_eq!((first.code, second.code), (Some(0), Some(0)));
+    let (both, ()) = two_in_a_row(&env, async || {
+        let terminal = Tmux::sized(&env, CHAT, 80, 24);
+        terminal.shows("It begins", 1).await;
+        terminal.types_half("three");
+        terminal.key("Tab");
+        terminal.shows("next, 2 in front: three", 1).await;
+        model.release().await;
+        terminal.shows("next: three", 1).await;
+        terminal.shows("\u{203a} two", 1).await;
+        terminal.shows("It begins", 2).await;
+        model.release().await;
+        let screen = terminal.shows("The third.", 1).await;
+        assert!(!screen.contains("in front"), "{screen}");
+        let order = [
+            "It begins and ends.",
+            "\u{203a} two",
+            "and is the second.",
+            "\u{203a} three",
+        ];
+        let places: Vec<Option<usize>> = order.iter().map(|text| screen.find(text)).collect();
+        assert!(
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "{places:?}\n{screen}"
+        );
+        terminal.shows(IDLE, 1).await;
+    })
+    .await;
+    assert_eq!(both.map(|ended| ended.code), [Some(0), Some(0)]);
 }

@@ -12,13 +12,13 @@ mod wait;
 mod weather;
 
 pub(crate) use client::{asked, chunks, end_of, entries, kinds, stream_to_end};
-pub(crate) use command::{CRABTALK, run as run_to_end};
+pub(crate) use command::{CRABTALK, Output, run as run_to_end};
 pub(crate) use crabtalk_testkit::tools::{has_tools, installed, skip, skipped};
 pub(crate) use env::{ALLOW_CORES, Daemon, TestEnv, WITHOUT_RIGHTS, as_another, can_trace, gone};
 pub(crate) use llama_cpp::LlamaCpp;
 pub(crate) use model::ModelServer;
 pub(crate) use raw::{Fields, Message, RawClient};
 pub(crate) use relay::Relay;
-pub(crate) use tmux::{OVER, Tmux};
+pub(crate) use tmux::{CHAT, CHOICES, IDLE, OVER, Tmux};
 pub(crate) use wait::{eventually, within};
 pub(crate) use weather::{Chance, Network, Weather};

@@ -7,22 +7,15 @@ mod others;
 mod stream;
 
 use crate::rig::{
-    ModelServer, OVER, TestEnv, Tmux, entries, eventually, has_tools, skip, stream_to_end,
+    CHAT, CHOICES, IDLE, ModelServer, OVER, TestEnv, Tmux, eventually, has_tools, skip,
+    stream_to_end,
 };
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
-use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
-
-const CHAT: &str = "\"$CRABTALK\"";
-
-/// What the composer says while nothing runs.
-const IDLE: &str = "say something";
-
-/// What the frame of an approval says once it may be answered.
-const CHOICES: &str = "y allow once";
 
 const TABLE: &[&str] = &[
     "# Res",
@@ -33,9 +26,3 @@ const TABLE: &[&str] = &[
     "| beta | 7 |\n\n```rust\nfn ma",
     "in() {}\n```\n\nThe end.",
 ];
-
-/// An answer that waits to be released behind some of its pieces.
-fn stalled(mut reply: Reply, at: usize) -> Reply {
-    reply.actions.insert(at, Action::Stall);
-    reply
-}

@@ -4,11 +4,8 @@ use crate::rig::{ModelServer, TestEnv, Tmux, entries, has_tools};
 use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::json;
 
-#[tokio::test]
-async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
-    if !has_tools("approvals_are_answered_at_the_terminal", &["tmux"]) {
-        return;
-    }
+/// A file with a mistake, and a model that corrects it and would then remove another.
+pub(crate) async fn correcting() -> (ModelServer, TestEnv) {
     let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
     let model = ModelServer::start(Script::openai([
         openai::tools("fix", &[("edit", edit)]),
@@ -18,6 +15,25 @@ async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
     .await;
     let env = TestEnv::with_model(&model);
     env.script("greeting", "Helo\n");
+    (model, env)
+}
+
+/// The one was allowed, and the other denied with a reason that the model was told;
+/// what was asked.
+pub(crate) async fn corrected(env: &TestEnv) -> String {
+    let file = std::fs::read_to_string(env.work.join("greeting")).unwrap();
+    assert_eq!(file, "Hello\n");
+    let mut history = entries(env, "crab", "user").await;
+    assert!(history[4].content.contains("it is precious"), "{history:?}");
+    history.swap_remove(0).content
+}
+
+#[tokio::test]
+async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
+    if !has_tools("approvals_are_answered_at_the_terminal", &["tmux"]) {
+        return;
+    }
+    let (model, env) = correcting().await;
     let _daemon = env.daemon().await;
     let terminal = Tmux::open(&env, "echo 'the diff' | \"$CRABTALK\" ask 'fix it'");
 
@@ -43,14 +59,8 @@ async fn approvals_are_answered_at_the_terminal_while_stdin_is_a_pipe() {
         screen.contains("One letter added, nothing removed."),
         "{screen}"
     );
-
-    assert_eq!(
-        std::fs::read_to_string(env.work.join("greeting")).unwrap(),
-        "Hello\n"
-    );
-    let history = entries(&env, "crab", "user").await;
-    assert_eq!(history[0].content, "fix it\n\nthe diff\n");
-    assert!(history[4].content.contains("it is precious"), "{history:?}");
+    let asked = corrected(&env).await;
+    assert_eq!(asked, "fix it\n\nthe diff\n");
     assert_eq!(model.requests().await.len(), 3);
 }
 

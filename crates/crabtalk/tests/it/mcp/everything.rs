@@ -1,10 +1,8 @@
 //! Every tool of the protocol's own test server, through an agent.
 
-use super::{comes_to_be, result, tool};
-use crate::rig::{TestEnv, within};
-use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{Client, ReplyToAsk, StreamEvent, StreamMsg, TestMcpMsg};
-use futures_util::StreamExt;
+use super::{comes_to_be, declining, result, tool};
+use crate::rig::TestEnv;
+use crabtalk_proto::{Client, TestMcpMsg};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::process::Child;
@@ -48,26 +46,6 @@ fn wanted(raw: &str) -> (Value, &'static str) {
         "simulate-research-query" => (json!({"topic": "x"}), "task"),
         _ => (json!({}), ""),
     }
-}
-
-/// Runs a message; whatever is asked is declined.
-async fn declining(env: &TestEnv, request: StreamMsg) -> Vec<StreamEvent> {
-    let mut connection = env.connect().await;
-    let mut events = std::pin::pin!(connection.stream(request));
-    let mut seen = Vec::new();
-    while let Some(event) = within("an event", events.next()).await {
-        let event = event.unwrap();
-        if let Some(Event::AskUser(ask)) = &event.event {
-            let reply = ReplyToAsk {
-                ask_id: Some(ask.ask_id.clone()),
-                content: "Decline".into(),
-                ..ReplyToAsk::default()
-            };
-            env.connect().await.reply_to_ask(reply).await.unwrap();
-        }
-        seen.push(event);
-    }
-    seen
 }
 
 async fn call_all(env: &TestEnv, server: &str) {

@@ -1,10 +1,10 @@
 //! Servers that take nothing, answer nothing, or never stop talking.
 
-use super::rogue::{Does, Rogue, lists, request, tool};
-use super::{allowing, call, comes_to_be, components, result, say};
+use super::rogue::{Does, Rogue, announce, calls, lists, request, tool};
+use super::{allowing, call, comes_to_be, components, declining, result, say, with_error};
 use crate::rig::{TestEnv, eventually, gone, has_tools, stream_to_end, within};
 use crabtalk_proto::stream_event::Event;
-use crabtalk_proto::{Client, Ping, ReplyToAsk};
+use crabtalk_proto::{Client, Ping};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -96,10 +96,8 @@ async fn a_crowd_of_calls_reaches_a_server_at_once_and_leaves_room_for_a_sign_of
     allowing(&env);
     let go = Arc::new(Semaphore::new(0));
     let until = Arc::clone(&go);
-    let waits = Box::new(move |method: &str, _: &Value| match method {
-        "initialize" => Does::Usual,
-        "tools/list" => Does::Answers(json!({"tools": [tool("wait", "")]})),
-        _ => Does::Waits(Arc::clone(&until), json!({"content": []})),
+    let waits = calls("wait", move || {
+        Does::Waits(Arc::clone(&until), json!({"content": []}))
     });
     let server = Rogue::start(waits, false).await;
     server.announce(&env, "slow");
@@ -172,11 +170,7 @@ fn events(said: impl Iterator<Item = Value>) -> String {
 }
 
 fn streaming(said: String) -> Box<super::rogue::Behaviour> {
-    Box::new(move |method, _| match method {
-        "initialize" => Does::Usual,
-        "tools/list" => Does::Answers(json!({"tools": [tool("talk", "")]})),
-        _ => Does::Streams(said.clone()),
-    })
+    calls("talk", move || Does::Streams(said.clone()))
 }
 
 #[tokio::test]
@@ -194,23 +188,11 @@ async fn a_flood_of_questions_asks_a_person_a_few_and_the_call_goes_on() {
     server.announce(&env, "curious");
     let _daemon = env.daemon().await;
     comes_to_be(&env, "curious", "connected").await;
-    let mut connection = env.connect().await;
-    let mut told = std::pin::pin!(connection.stream(say("/tool curious__talk {}")));
-    let (mut asked, mut seen) = (0, Vec::new());
-    while let Some(event) = within("an event", told.next()).await {
-        let event = event.unwrap();
-        if let Some(Event::AskUser(ask)) = &event.event {
-            asked += 1;
-            let reply = ReplyToAsk {
-                ask_id: Some(ask.ask_id.clone()),
-                content: "Decline".into(),
-                ..ReplyToAsk::default()
-            };
-            env.connect().await.reply_to_ask(reply).await.unwrap();
-        }
-        seen.push(event);
-    }
+    let seen = declining(&env, say("/tool curious__talk {}")).await;
     assert_eq!(result(&seen).output, "done");
+    let asks = seen.iter();
+    let asks = asks.filter(|event| matches!(event.event, Some(Event::AskUser(_))));
+    let asked = asks.count();
     assert!(
         (1..=32).contains(&asked),
         "a person was asked {asked} times"
@@ -260,11 +242,7 @@ async fn a_redirect_to_another_host_is_named_and_not_followed() {
     ));
     let _daemon = env.daemon().await;
     for name in ["mover", "far"] {
-        let known = eventually("its error", async || {
-            let mut all = components(&env).await.into_iter();
-            all.find(|known| known.name == name && !known.error.is_empty())
-        })
-        .await;
+        let known = with_error(&env, name).await;
         assert!(known.error.contains(&to), "{known:?}");
     }
     // Both have been there and back, and nobody has come here.
@@ -277,10 +255,7 @@ async fn a_handshake_that_is_a_stream_without_end_leaves_no_connection() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let run = env.home.join("run");
-    fs::create_dir_all(&run).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    fs::write(run.join("endless.port"), port.to_string()).unwrap();
+    let file = announce(&env, "endless", listener.local_addr().unwrap().port());
     let (mut stream, _) = within("the handshake", listener.accept()).await.unwrap();
     within("its request", request(&mut stream)).await.unwrap();
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
@@ -289,7 +264,7 @@ async fn a_handshake_that_is_a_stream_without_end_leaves_no_connection() {
     for _ in 0..100 {
         stream.write_all(noise.as_bytes()).await.unwrap();
     }
-    fs::remove_file(run.join("endless.port")).unwrap();
+    fs::remove_file(file).unwrap();
     let (mut reads, mut writes) = stream.split();
     let talks = async { while writes.write_all(noise.as_bytes()).await.is_ok() {} };
     let ends = async { while matches!(reads.read(&mut [0; 64]).await, Ok(1..)) {} };

@@ -1,24 +1,16 @@
 //! Servers that mean harm: each costs its own tools, and no more of the daemon than
 //! the limits say.
 
-use super::rogue::{Does, Rogue, lists, request, tool};
-use super::{allowing, call, comes_to_be, components};
+use super::rogue::{Does, Rogue, announce, calls, lists, request, tool};
+use super::{allowing, call, comes_to_be, components, with_error};
 use crate::rig::{TestEnv, eventually, within};
-use crabtalk_proto::{Client, ComponentInfo, Ping, TestMcpMsg};
+use crabtalk_proto::{Client, Ping, TestMcpMsg};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-
-async fn with_error(env: &TestEnv, name: &str) -> ComponentInfo {
-    eventually(&format!("an error of {name}"), async || {
-        let mut all = components(env).await.into_iter();
-        all.find(|known| known.name == name && !known.error.is_empty())
-    })
-    .await
-}
 
 /// The library's task would wait for the answer for as long as the server is silent,
 /// with a connection, once for each try.
@@ -27,14 +19,11 @@ async fn a_handshake_that_nobody_waits_for_any_more_leaves_no_connection() {
     let env = TestEnv::new();
     let _daemon = env.daemon().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let run = env.home.join("run");
-    fs::create_dir_all(&run).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    fs::write(run.join("mute.port"), port.to_string()).unwrap();
+    let file = announce(&env, "mute", listener.local_addr().unwrap().port());
     let (mut stream, _) = within("the handshake", listener.accept()).await.unwrap();
     let (method, _) = within("its request", request(&mut stream)).await.unwrap();
     assert_eq!(method, "POST");
-    fs::remove_file(run.join("mute.port")).unwrap();
+    fs::remove_file(file).unwrap();
     let rest = within("its end", stream.read(&mut [0; 16])).await;
     assert_eq!(rest.unwrap_or(0), 0, "the connection stays");
 }
@@ -44,11 +33,7 @@ async fn an_answer_of_a_gibibyte_is_cut_off_and_costs_its_call() {
     for kind in ["application/json", "text/event-stream"] {
         let env = TestEnv::new();
         allowing(&env);
-        let floods = Box::new(move |method: &str, _: &Value| match method {
-            "initialize" => Does::Usual,
-            "tools/list" => Does::Answers(json!({"tools": [tool("flood", "")]})),
-            _ => Does::Floods { kind },
-        });
+        let floods = calls("flood", move || Does::Floods { kind });
         let server = Rogue::start(floods, false).await;
         server.announce(&env, "sea");
         let _daemon = env.daemon().await;

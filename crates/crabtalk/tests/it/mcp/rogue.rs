@@ -3,6 +3,7 @@
 use crate::rig::TestEnv;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -82,10 +83,17 @@ impl Rogue {
     }
 
     pub(super) fn announce(&self, env: &TestEnv, name: &str) {
-        let run = env.home.join("run");
-        fs::create_dir_all(&run).unwrap();
-        fs::write(run.join(format!("{name}.port")), self.port.to_string()).unwrap();
+        announce(env, name, self.port);
     }
+}
+
+/// Writes a port file, and tells where.
+pub(super) fn announce(env: &TestEnv, name: &str, port: u16) -> PathBuf {
+    let run = env.home.join("run");
+    fs::create_dir_all(&run).unwrap();
+    let file = run.join(format!("{name}.port"));
+    fs::write(&file, port.to_string()).unwrap();
+    file
 }
 
 async fn serve(
@@ -242,6 +250,16 @@ pub(super) async fn request(stream: &mut TcpStream) -> std::io::Result<(String, 
 
 pub(super) fn tool(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
+}
+
+/// One tool, whose calls do this.
+pub(super) fn calls(name: &str, does: impl Fn() -> Does + Send + Sync + 'static) -> Box<Behaviour> {
+    let tools = json!([tool(name, "")]);
+    Box::new(move |method, _| match method {
+        "initialize" => Does::Usual,
+        "tools/list" => Does::Answers(json!({"tools": tools})),
+        _ => does(),
+    })
 }
 
 pub(super) fn lists(tools: Value) -> Box<Behaviour> {

@@ -2,15 +2,12 @@
 //! message comes over that connection (MODEL-8).
 
 use super::say;
-use crate::rig::{TestEnv, Tmux, chunks, has_tools, stream_to_end, within};
+use crate::rig::{IDLE, TestEnv, Tmux, chunks, has_tools, stream_to_end, within};
 use crabtalk_proto::{
     Client, ClientError, ExpectMessageMsg, ListActiveConversationsMsg, ListConversationsMsg,
 };
 use crabtalk_testkit::scripted::{Script, Server, openai};
 use std::time::{Duration, Instant};
-
-/// What the composer says while nothing runs.
-const IDLE: &str = "say something";
 
 /// An unused connection is closed when it is thirty seconds old. A machine that stands
 /// still for so long shows nothing, and is asked again.

@@ -7,7 +7,7 @@ use crabtalk_client::{
     stream_event::Event,
 };
 use crabtalk_proto::{ClientMessage, HelloMsg, Ping, ServerMessage, codec, read_message};
-use crabtalk_testkit::scripted::{Action, Script, openai};
+use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use std::fs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -81,8 +81,7 @@ async fn a_token_talks_under_its_own_name_and_no_other_word_lets_anybody_in() {
 
 #[tokio::test]
 async fn a_token_that_is_removed_loses_its_connections_and_streams_at_once() {
-    let mut answer = openai::pieces(&["one ", "two"]);
-    answer.actions.insert(2, Action::Stall);
+    let answer = openai::pieces(&["one ", "two"]).held_after(2);
     let model = ModelServer::start(Script::openai([answer])).await;
     let elsewhere = Elsewhere::speaking(&model, TLS).await;
     let phone = elsewhere.talker("phone", &[]).await;

@@ -1,25 +1,13 @@
 //! The live chat, asks and approvals from elsewhere: as they are on the socket.
 
 use super::{Elsewhere, PLAIN, TLS, token};
-use crate::rig::{ModelServer, Network, TestEnv, Tmux, Weather, has_tools};
-use crabtalk_testkit::scripted::{Action, Reply, Script, openai};
+use crate::rig::{CHOICES, IDLE, ModelServer, Network, TestEnv, Tmux, Weather, has_tools};
+use crabtalk_testkit::scripted::{Script, openai};
 use serde_json::json;
 use std::time::Duration;
 
-/// What the composer says while nothing runs.
-const IDLE: &str = "say something";
-
-/// What the frame of an approval says once it may be answered.
-const CHOICES: &str = "y allow once";
-
 /// What is left on the screen of a connection that was lost.
 const BACK: &str = "the connection was lost; here it goes on";
-
-/// An answer that waits to be released behind some of its pieces.
-fn stalled(mut reply: Reply, at: usize) -> Reply {
-    reply.actions.insert(at, Action::Stall);
-    reply
-}
 
 /// A daemon, a network before it, and another machine whose owner may act as `user`.
 async fn far(model: &ModelServer, config: &str) -> (Elsewhere, Network, TestEnv) {
@@ -53,7 +41,7 @@ async fn chat(config: &str) {
         openai::text("Good day to you."),
         openai::tools("wait", &[("bash", json!({"command": "cat gate"}))]),
         openai::text("I heard you."),
-        stalled(openai::pieces(&pieces), 2),
+        openai::pieces(&pieces).held_after(2),
     ]))
     .await;
     let (elsewhere, network, there) = far(&model, config).await;

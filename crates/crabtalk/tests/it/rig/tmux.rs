@@ -15,6 +15,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// it. The model stands there, too, and in the row of what is, from the first one on.
 pub(crate) const OVER: &str = " read, ";
 
+/// The chat, as a shell line.
+pub(crate) const CHAT: &str = "\"$CRABTALK\"";
+
+/// What the composer says while nothing runs.
+pub(crate) const IDLE: &str = "say something";
+
+/// What the frame of an approval says once it may be answered.
+pub(crate) const CHOICES: &str = "y allow once";
+
 /// A terminal, and what is waited for in it.
 pub(crate) struct Tmux(Terminal);
 

@@ -1,21 +1,14 @@
 //! Approvals, and what never answers one.
 
 use super::*;
+use crate::terminal::{corrected, correcting};
 
 #[tokio::test]
 async fn a_change_is_approved_by_its_diff_and_a_command_denied_with_a_reason() {
     if !has_tools("a_change_is_approved_by_its_diff", &["tmux"]) {
         return;
     }
-    let edit = json!({"path": "greeting", "old_string": "Helo", "new_string": "Hello"});
-    let model = ModelServer::start(Script::openai([
-        openai::tools("fix", &[("edit", edit)]),
-        openai::tools("rm", &[("bash", json!({"command": "rm -r precious"}))]),
-        openai::text("One letter added, nothing removed."),
-    ]))
-    .await;
-    let env = TestEnv::with_model(&model);
-    env.script("greeting", "Helo\n");
+    let (_model, env) = correcting().await;
     let _daemon = env.daemon().await;
     let terminal = Tmux::sized(&env, CHAT, 80, 24);
     terminal.shows(IDLE, 1).await;
@@ -46,10 +39,7 @@ async fn a_change_is_approved_by_its_diff_and_a_command_denied_with_a_reason() {
     let screen = terminal.shows("nothing removed.", 1).await;
     assert!(screen.contains("\u{2717} bash rm -r precious"), "{screen}");
     assert!(!screen.contains('\u{2503}'), "the frame goes: {screen}");
-    let file = std::fs::read_to_string(env.work.join("greeting")).unwrap();
-    assert_eq!(file, "Hello\n");
-    let history = entries(&env, "crab", "user").await;
-    assert!(history[4].content.contains("it is precious"), "{history:?}");
+    corrected(&env).await;
 }
 
 #[tokio::test]
@@ -58,7 +48,7 @@ async fn what_is_typed_before_a_question_appears_approves_nothing() {
         return;
     }
     let touch = openai::tools("t", &[("bash", json!({"command": "touch made"}))]);
-    let script = [stalled(touch, 0), openai::text("It was denied.")];
+    let script = [touch.held_after(0), openai::text("It was denied.")];
     let model = ModelServer::start(Script::openai(script)).await;
     let env = TestEnv::with_model(&model);
     let _daemon = env.daemon().await;

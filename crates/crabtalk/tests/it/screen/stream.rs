@@ -53,8 +53,8 @@ async fn a_terminal_that_is_resized_in_mid_stream_shows_all_of_it_once() {
         "terminal changes, and ends after it.",
     ];
     let replies = [
-        stalled(openai::pieces(&pieces), 3),
-        stalled(openai::pieces(&pieces), 3),
+        openai::pieces(&pieces).held_after(3),
+        openai::pieces(&pieces).held_after(3),
     ];
     let model = ModelServer::start(Script::openai(replies)).await;
     let env = TestEnv::with_model(&model);
@@ -96,7 +96,7 @@ async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
         openai::tools("wait", &[("bash", json!({"command": "cat gate"}))]),
         openai::text("I heard you."),
         openai::text("The next answer."),
-        stalled(openai::pieces(&["It begins\n\n", "and never ends"]), 2),
+        openai::pieces(&["It begins\n\n", "and never ends"]).held_after(2),
     ]))
     .await;
     let env = TestEnv::with_model(&model);
