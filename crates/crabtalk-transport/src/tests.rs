@@ -16,6 +16,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWriteExt, DuplexStream, WriteHalf};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) const VERSION: &str = "9.9.9";
 
@@ -25,6 +26,8 @@ pub(crate) const VERSION: &str = "9.9.9";
 pub(crate) struct Scripted {
     events: Arc<Mutex<Option<mpsc::Receiver<StreamEvent>>>>,
     pub(crate) pings: Arc<Mutex<u32>>,
+    /// Cuts its connections off.
+    pub(crate) cut: CancellationToken,
 }
 
 impl Scripted {
@@ -42,6 +45,7 @@ impl Scripted {
             Self {
                 events,
                 pings: Arc::default(),
+                cut: CancellationToken::new(),
             },
         )
     }
@@ -54,6 +58,14 @@ impl Server for Scripted {
 
     fn role(&self) -> Role {
         Role::Admin
+    }
+
+    fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
+        let cut = self.cut.clone();
+        async move {
+            cut.cancelled().await;
+            Status::unauthorized("the token was removed")
+        }
     }
 
     async fn ping(&self, _: Ping) -> Result<(), Status> {

@@ -10,7 +10,6 @@ use crabtalk_proto::{
     GetConfig, HelloMsg, Ping, SendMsg, SendResponse, StreamEvent, StreamMsg, StreamStart,
     SubscribeEvents, WelcomeMsg, stream_event,
 };
-use futures_core::Stream;
 use futures_util::FutureExt;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncWriteExt, DuplexStream};

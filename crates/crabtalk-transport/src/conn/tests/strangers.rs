@@ -141,70 +141,26 @@ async fn a_listener_that_does_not_ask_waits() {
     assert_eq!(next(&mut fixture.client).await.len(), 10_000);
 }
 
-/// Says who it is at once, and may be cut off.
-struct Cuttable(CancellationToken, Arc<Scripted>);
-
-impl Server for Cuttable {
-    fn version(&self) -> &str {
-        VERSION
-    }
-
-    fn role(&self) -> Role {
-        Role::Admin
-    }
-
-    async fn ping(&self, _: Ping) -> Result<(), Status> {
-        Ok(())
-    }
-
-    fn stream(
-        self: Arc<Self>,
-        request: StreamMsg,
-    ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
-        Arc::clone(&self.1).stream(request)
-    }
-
-    fn ended(&self) -> impl Future<Output = Status> + Send + 'static {
-        let cut = self.0.clone();
-        async move {
-            cut.cancelled().await;
-            Status::unauthorized("the token was removed")
-        }
-    }
-}
-
 #[tokio::test]
 async fn who_is_cut_off_is_told_and_loses_its_stream_at_once() {
     for streaming in [false, true] {
-        let (events, server) = Scripted::new();
-        let cut = CancellationToken::new();
-        let (mut client, ours) = UnixStream::pair().expect("a pair");
-        let (read, write_half) = ours.into_split();
-        let mut running = JoinSet::new();
-        let server = Cuttable(cut.clone(), Arc::new(server));
-        running.spawn(run(
-            server,
-            read,
-            write_half,
-            Place::uncounted(),
-            CancellationToken::new(),
-        ));
+        let mut fixture = Fixture::new();
         if streaming {
-            write(&mut client, &frames([StreamMsg::default().into()])).await;
-            events.send(chunk("one")).await.expect("open");
-            assert_eq!(next(&mut client).await, "one");
+            fixture.ask(StreamMsg::default()).await;
+            fixture.events.send(chunk("one")).await.expect("open");
+            assert_eq!(fixture.next().await, "one");
         } else {
-            write(&mut client, &frames([Ping {}.into()])).await;
-            assert_eq!(next(&mut client).await, "pong");
+            fixture.ask(Ping {}).await;
+            assert_eq!(fixture.next().await, "pong");
         }
-        cut.cancel();
-        assert_eq!(next(&mut client).await, "401: the token was removed");
-        assert_eq!(next(&mut client).await, "closed");
-        let ended = running.join_next().await.expect("one").expect("no panic");
+        fixture.server.cut.cancel();
+        assert_eq!(fixture.next().await, "401: the token was removed");
+        assert_eq!(fixture.next().await, "closed");
+        let ended = fixture.ended().await;
         assert!(matches!(ended, Err(Ended::Cut(_))), "{ended:?}");
         // Nobody reads the stream any more.
         if streaming {
-            events.closed().await;
+            fixture.events.closed().await;
         }
     }
 }
