@@ -24,13 +24,23 @@ const BLOCK: u64 = 64 * 1024;
 
 /// Why there is no entry.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
+    /// The record cannot be read or written; what was to be recorded is then refused.
     #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    /// What is there is not to be gone on with.
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The record does not fit together, and nothing more is written to it.
     #[error("{}: {why}; see `crabtalk audit verify`", path.display())]
-    Broken { path: PathBuf, why: String },
+    Broken {
+        /// Which file.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
 }
 
 /// The last line that was written.

@@ -29,14 +29,17 @@ pub struct Event {
 
 /// A text that is no source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum InvalidSource {
+    /// Nothing was written where the source belongs.
     #[error("a source is needed, for instance `build:failed`")]
     Empty,
+    /// A source only names what happened; the rest belongs into the payload. It holds the bytes.
     #[error("a source has {MAX_SOURCE_BYTES} bytes at most, this one has {0}")]
     TooLong(usize),
+    /// A character that would break a table or a log: write `-` or `_` instead.
     #[error("a source holds no blanks and no control characters")]
     Odd,
+    /// A published event holds a sign that only subscriptions may.
     #[error("`*` and `?` stand for others in subscriptions; an event names its source whole")]
     Pattern,
 }

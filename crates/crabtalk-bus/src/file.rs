@@ -29,10 +29,11 @@ const KIND: Kind = Kind {
 
 /// Why the file was not read or written.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum FileError {
+    /// The file cannot be read, changed or written; the cause says which, and what to mend.
     #[error(transparent)]
     Tables(#[from] TablesError),
+    /// Nothing was added; a pattern may replace several subscriptions.
     #[error("there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: remove one")]
     TooMany,
 }

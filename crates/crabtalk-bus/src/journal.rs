@@ -28,15 +28,17 @@ const MAX_FILE_BYTES: u64 = 16 * MAX_PENDING_BYTES as u64;
 
 /// Why an event is not taken.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum PublishError {
+    /// One of its texts has more bytes than an event may; nothing was kept of it.
     #[error(transparent)]
     TooLong(#[from] TooLong),
+    /// Agents are slower than what is published; it passes as they catch up.
     #[error(
         "{MAX_PENDING} events, or {} MiB of them, wait for agents to run: publish again later",
         MAX_PENDING_BYTES / 1024 / 1024
     )]
     Full,
+    /// The journal could not be written, and so nothing will fire: make room and publish again.
     #[error("the event could not be kept: {0}")]
     Disk(#[from] io::Error),
 }

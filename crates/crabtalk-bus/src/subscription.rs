@@ -20,12 +20,14 @@ pub struct Subscription {
 
 /// Why something is no subscription.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum SubscriptionError {
+    /// What it listens to is no source, and no pattern of sources.
     #[error(transparent)]
     Source(#[from] InvalidSource),
+    /// What it would start has a name that no agent can have; it says why.
     #[error("target_agent: {0}")]
     Agent(String),
+    /// A table written by hand lacks the number by which it would be removed.
     #[error("it has no id: give it a number that no subscription has had")]
     NoId,
 }

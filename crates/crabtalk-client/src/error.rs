@@ -4,36 +4,43 @@ use crabtalk_proto::{ClientError, FrameError, Status, code};
 
 /// Why something did not come about.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// No daemon answers there.
+    /// No daemon answers there: start one, or name another address.
     #[error("{0}")]
     NoDaemon(String),
-    /// The daemon could not be started.
+    /// The daemon could not be started, or ended at once; it says what the log has of it.
     #[error("{0}")]
     NotStarted(String),
-    /// It would not be safe to talk to it.
+    /// The certificate is not the pinned one, or none protects the way; no token was sent.
     #[error("{0}")]
     Unsafe(String),
-    /// The daemon refused the connection.
+    /// The daemon refused the connection, as with a token that it does not know.
     #[error("{}", .0.message)]
     NotWelcome(Status),
-    /// The daemon refused the request.
+    /// The daemon refused the request; the status has its code and its reason.
     #[error("{}", .0.message)]
     Refused(Status),
     /// The connection broke before the answer came: whether what was asked for
     /// was done is not known.
     #[error("the connection to the daemon broke ({0})")]
     Broken(#[source] FrameError),
+    /// Attempts to find the daemon again were given up; the run may go on without this client.
     #[error("the connection to the daemon is lost, and none came about for {secs} s: {why}")]
     Lost {
         /// For how long it was tried.
         secs: u64,
+        /// Why the last attempt failed.
         why: String,
     },
+    /// The daemon that was found again knows nothing of the run; the history has what it kept.
     #[error("run {run} can be told no further: {why}")]
-    RunGone { run: u64, why: String },
-    /// Something else came than belongs to the request.
+    RunGone {
+        /// The number of the run.
+        run: u64,
+        /// What the daemon said.
+        why: String,
+    },
+    /// Something else came than belongs to the request: connect again.
     #[error(transparent)]
     Unexpected(ClientError),
 }

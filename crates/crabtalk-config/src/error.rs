@@ -54,29 +54,42 @@ pub type Warning = Diagnostic;
 
 /// Why configuration could not be read or changed.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// The text is not what it should be.
+    /// A text is wrong somewhere; the diagnostic has the line and what would be right.
     #[error("{0}")]
     Invalid(Diagnostic),
+    /// The system refuses a file or a folder, mostly for want of rights.
     #[error("cannot {action} {}", path.display())]
     Io {
+        /// What was attempted.
         action: &'static str,
+        /// Which file or folder.
         path: PathBuf,
+        /// What the system said.
         #[source]
         source: io::Error,
     },
+    /// It is too large to be configuration, and was not read: probably another file is meant.
     #[error("{} is larger than the limit of {limit} bytes", path.display())]
-    TooLarge { path: PathBuf, limit: u64 },
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// Bytes that it may have.
+        limit: u64,
+    },
     /// Somebody else changed the file since it was read; the wire answers 409.
     #[error(
         "{} was changed by somebody else since it was read: read it again and repeat the edit",
         path.display()
     )]
-    Conflict { path: PathBuf },
+    Conflict {
+        /// The file that was to be changed.
+        path: PathBuf,
+    },
     /// An edit that makes no sense; the wire answers 400.
     #[error("{0}")]
     BadEdit(String),
+    /// The named file is missing, empty or blank; the provider is not called without a key.
     #[error(
         "{at}: there is no key in {}: write the key into that file",
         path.display()
@@ -84,6 +97,7 @@ pub enum Error {
     NoKey {
         /// `provider.NAME.api_key_file`, for instance.
         at: String,
+        /// The file that should hold it.
         path: PathBuf,
     },
     /// A key file that cannot be read.
@@ -91,6 +105,7 @@ pub enum Error {
     KeyFile {
         /// `provider.NAME.api_key_file`, for instance.
         at: String,
+        /// Why it cannot be read.
         #[source]
         source: Box<Error>,
     },
@@ -103,8 +118,10 @@ pub enum Error {
         /// `provider.NAME.api_key`, or `.api_key_file`.
         at: String,
     },
+    /// There is nowhere to look for a configuration, and no folder is guessed.
     #[error("neither CRABTALK_HOME nor HOME is set: set one, or name a folder with --home")]
     NoHome,
+    /// A value names `${..}` that is missing or empty; what needs it cannot be used.
     #[error(
         "{owner}: the environment variable {variable} (named by {key}) is not set: set it where the daemon runs"
     )]
@@ -113,6 +130,7 @@ pub enum Error {
         owner: String,
         /// The key whose value names it.
         key: String,
+        /// The variable.
         variable: String,
     },
 }

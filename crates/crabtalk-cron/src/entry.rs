@@ -79,34 +79,53 @@ pub struct Draft {
 
 /// Why a draft is no entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Invalid {
+    /// Both `schedule` and `at`, or neither, are given: keep one of them.
     #[error("an entry needs a schedule or a time (`at`), not both")]
     When,
+    /// A run of it would have nothing to say: give it a skill or a content.
     #[error("an entry has something to say: a skill or a content, or both")]
     Nothing,
+    /// A single time within quiet hours would never fire, and outside of them needs none.
     #[error("quiet hours and a single time (`at`) do not go together: choose another time")]
     QuietAt,
+    /// A time of day alone, which would be another moment after each start.
     #[error("at = {0:?} needs its date: write 2026-12-24T17:30, or add the entry with a command")]
     Undated(String),
+    /// The schedule or the time cannot be read, or the time has passed or is too far away.
     #[error(transparent)]
     Time(#[from] BadTime),
+    /// No such zone is known here: name one as `Europe/Berlin`.
     #[error(transparent)]
     Zone(#[from] UnknownZone),
+    /// The agent, the sender or the skill has a name that none can have.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The quiet hours cannot be read, or begin when they end; it says which.
     #[error("{0}")]
     Quiet(String),
+    /// A key of a few known values has another one.
     #[error("{key} is {value:?}; it may be {allowed}")]
     Choice {
+        /// Which key.
         key: &'static str,
+        /// What it was given.
         value: String,
+        /// What may stand there, in words.
         allowed: String,
     },
+    /// A text is longer than an entry may hold: say it in a skill or a file.
     #[error("the {key} has more than {limit} bytes")]
-    Long { key: &'static str, limit: usize },
+    Long {
+        /// Which text.
+        key: &'static str,
+        /// Bytes that it may have.
+        limit: usize,
+    },
+    /// A sender under which only the daemon speaks; `cron` and `cron:*` are free.
     #[error("the sender {0:?} is the daemon's own: choose another")]
     Reserved(String),
+    /// A relative folder, which an entry has nothing to resolve against: begin it with `/` or `~`.
     #[error("the cwd {0:?} is not absolute")]
     Cwd(String),
 }

@@ -17,22 +17,39 @@ const YEARS: i16 = 9;
 
 /// Why an expression was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum BadExpression {
+    /// Blanks split it into more or fewer fields than five.
     #[error(
         "a schedule has five fields (minute hour day month weekday), and {text:?} has {found}; or it is one of {NAMES}"
     )]
-    Fields { text: String, found: usize },
+    Fields {
+        /// The whole expression.
+        text: String,
+        /// How many fields it has.
+        found: usize,
+    },
+    /// It begins with `@`, and nothing is called so.
     #[error("there is no {name}: {hint}")]
-    Name { name: String, hint: String },
+    Name {
+        /// The name with its `@`, or its beginning.
+        name: String,
+        /// What was probably meant, or all names.
+        hint: String,
+    },
+    /// A single field cannot be read; the others were not all looked at.
     #[error("the {field} field: {problem}; allowed are {allowed}")]
     Field {
+        /// Which one.
         field: &'static str,
+        /// What is wrong in it.
         problem: String,
+        /// Which values it takes, in words.
         allowed: &'static str,
     },
+    /// Each field is right, and no date fits all of them, as with February 30.
     #[error("{0:?} never fires: no month that it names has such a day")]
     Never(String),
+    /// It is longer than any sensible expression and was not read.
     #[error("a schedule has at most {MAX_BYTES} bytes")]
     TooLong,
 }

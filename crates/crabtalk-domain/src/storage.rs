@@ -62,32 +62,42 @@ pub struct Opened {
 
 /// What a store can fail with.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
+    /// What is named is not in the store, or was removed meanwhile. It holds what is missing.
     #[error("there is no {0}; `crabtalk conversations` lists what there is")]
     NotFound(String),
-    /// What was to come back stands where something else stands now.
+    /// What is brought back from the trash would replace something: move that away first.
     #[error("{0}")]
     Taken(String),
+    /// The name would lead out of the folder, or is of none of its logs; nothing was opened.
     #[error("{0:?} is not a file name of the sessions folder")]
     BadFileName(String),
+    /// A line that the history hangs on cannot be read, so that nothing is guessed.
     #[error("{}:{line}: {reason}; mend the line or move the file away, nothing was changed", file.display())]
     Broken {
+        /// Which log.
         file: PathBuf,
         /// From 1.
         line: u64,
+        /// What is wrong with the line.
         reason: String,
     },
     /// The disk is full or read-only (STORE-5). Nothing is half written.
     #[error("cannot write {}: {source}; make room or make it writable, then try again", file.display())]
     Unwritable {
+        /// Which log.
         file: PathBuf,
+        /// What the system said.
         source: std::io::Error,
     },
+    /// The system refuses a file for another reason, such as missing rights or a dead disk.
     #[error("cannot {action} {}", file.display())]
     Io {
+        /// What was attempted.
         action: &'static str,
+        /// Which file or folder.
         file: PathBuf,
+        /// What the system said.
         #[source]
         source: std::io::Error,
     },

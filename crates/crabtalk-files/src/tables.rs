@@ -12,20 +12,36 @@ use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table};
 
 /// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum TablesError {
+    /// The file is no text of a fitting size, or has its tables in another form: mend it by hand.
     #[error("{}: {why}", path.display())]
-    Unreadable { path: PathBuf, why: String },
-    #[error("{}:{line}: {why}", path.display())]
-    Broken {
+    Unreadable {
+        /// Which file.
         path: PathBuf,
-        line: usize,
+        /// What is wrong with it.
         why: String,
     },
+    /// One line is wrong, and half a file counts as none: mend that line.
+    #[error("{}:{line}: {why}", path.display())]
+    Broken {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong there.
+        why: String,
+    },
+    /// Somebody edited it by hand meanwhile, and that edit is not overwritten.
     #[error("{} was edited since it was read: reload, and do it again", .0.display())]
     Conflict(PathBuf),
+    /// Nothing was changed, mostly for want of room or rights.
     #[error("cannot write {}: {error}", path.display())]
-    Write { path: PathBuf, error: io::Error },
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
 }
 
 /// What kind of list a file is.

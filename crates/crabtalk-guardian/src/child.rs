@@ -57,12 +57,18 @@ pub enum Streams {
 
 /// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
+    /// The command is too long for the guardian, whose frames are bounded: shorten it.
     #[error("cannot describe the command: {0}")]
     Describe(#[source] io::Error),
+    /// The system starts no more processes, or the program is gone or may not be run.
     #[error("cannot start the guardian {program}: {source}", program = program.display())]
-    Start { program: PathBuf, source: io::Error },
+    Start {
+        /// What was to be started as the guardian.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 /// How a guarded process ended. All that it had started has ended as well.

@@ -42,12 +42,11 @@ const MAX_KEPT: usize = 16;
 
 /// Why a peer is not talked to.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Refusal {
-    /// It belongs to a command.
+    /// An agent's command is among those who started it, so its connection is closed.
     #[error("processes that an agent started may not talk to the daemon")]
     Command,
-    /// It cannot be told whether it does.
+    /// It cannot be told whether an agent started it, which counts as if one had.
     #[error(
         "the daemon cannot read process {pid}, which is this client or started it, and so cannot \
          tell whether an agent did; look for processes that end at once, or for a /proc that \
@@ -56,6 +55,7 @@ pub enum Refusal {
     Unreadable {
         /// The process that is in the way.
         pid: i32,
+        /// What the system said of it.
         source: io::Error,
     },
     /// The daemon lacks what looking takes. It says nothing about the peer.

@@ -33,20 +33,29 @@ const IMAGES_SENT: &str = "; if it is the images in the conversation, set images
 
 /// What is wrong with a provider's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum ConfigError {
-    /// Its address.
+    /// Its `base_url` is none that requests could be sent to, or is missing where it is needed.
     #[error("provider {provider:?}: {source}")]
     BaseUrl {
+        /// The name of the provider.
         provider: String,
+        /// What is wrong with the address.
         source: base_url::Error,
     },
     /// A header that HTTP does not allow. Its value is not shown.
     #[error("provider {provider:?}: the header {header:?} has a name or value that HTTP forbids")]
-    Header { provider: String, header: String },
+    Header {
+        /// The name of the provider.
+        provider: String,
+        /// The name of the header.
+        header: String,
+    },
     /// A key with characters that HTTP does not allow.
     #[error("provider {provider:?}: the api_key has characters that HTTP forbids, a line break?")]
-    Key { provider: String },
+    Key {
+        /// The name of the provider.
+        provider: String,
+    },
 }
 
 /// What a call shares with every other call of a registry.

@@ -25,20 +25,24 @@ const MAX_NAME_CHARS: usize = 200;
 
 /// A change that cannot be made. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
+    /// Two tables of one name: it would not be clear which is changed or removed.
     #[error("there are two providers named {0:?}; rename one")]
     DuplicateProvider(String),
+    /// A name of a model means one model of one provider, whoever asks for it.
     #[error("the model name {model:?} is taken by providers {first:?} and {second:?}; rename one")]
     DuplicateModel {
+        /// The name.
         model: String,
+        /// The provider that has it.
         first: String,
+        /// The one that was to have it, too.
         second: String,
     },
-    /// No model of that name.
+    /// No provider has a model of that name; it says which there are, and which is nearest.
     #[error("{0}")]
     UnknownModel(String),
-    /// A provider that cannot be used.
+    /// A provider cannot be used; the cause names what is wrong with its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

@@ -22,13 +22,14 @@ const FIRST_PAYLOAD_BUFFER: usize = 8 * 1024;
 
 /// Why no message could be read or written.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum FrameError {
     /// The peer closed between frames or within a length: a clean end.
     #[error("the peer closed the connection")]
     Closed,
+    /// The peer closed or died in the midst of a frame, of which nothing was taken.
     #[error("the connection ended within a frame: {declared} bytes were announced, {got} came")]
     Truncated {
+        /// How long the payload was to be.
         declared: usize,
         /// How much of the payload came.
         got: usize,
@@ -39,6 +40,7 @@ pub enum FrameError {
     /// The payload is no such message. The connection remains usable.
     #[error("malformed frame: {0}")]
     Malformed(#[from] prost::DecodeError),
+    /// The system lost the connection; what was sent last may or may not have arrived.
     #[error("the connection failed")]
     Io(#[from] io::Error),
 }

@@ -5,16 +5,19 @@ use crate::status::Status;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum ClientError {
-    /// The daemon refused.
+    /// The daemon refused; the status has its code and its reason.
     #[error(transparent)]
     Refused(#[from] Status),
     /// The connection failed, or ended before the answer did.
     #[error(transparent)]
     Connection(#[from] FrameError),
+    /// The daemon is of another version, or the reply belongs to another request: connect anew.
     #[error("the daemon's answer is not the {wanted} that belongs to the request")]
-    Unexpected { wanted: &'static str },
+    Unexpected {
+        /// The kind of answer that belongs to the request.
+        wanted: &'static str,
+    },
     /// An earlier reply was dropped before its end; what is left of it would
     /// be taken for the answer.
     #[error("an earlier reply on this connection was not read to its end; open another connection")]

@@ -26,21 +26,27 @@ const PART_BYTES: usize = 4 * 1024;
 /// Why the index cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// SQLite says no.
+    /// SQLite cannot use its file, mostly for want of rights or room; a broken one is made anew.
     #[error("the index in {path}: {source}")]
     Index {
+        /// Which file.
         path: String,
+        /// What SQLite said.
         source: rusqlite::Error,
     },
+    /// A file that was found is gone or may not be read.
     #[error("cannot read {path}: {source}")]
     Read {
+        /// Which file.
         path: String,
+        /// What the system said.
         source: std::io::Error,
     },
+    /// It lies in no folder that is searched, or is not shown, as what looks like a secret.
     #[error("{0} is not among what is searched; see `crabtalk-search list`")]
     Unknown(String),
+    /// The question is of signs alone, by which nothing can be found.
     #[error("there is no word in `{0}`")]
     NoWords(String),
 }

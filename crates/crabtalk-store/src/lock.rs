@@ -27,25 +27,32 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// Why a home could not be taken.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
+    /// Two daemons on one home would write into the same logs, so the second gives up.
     #[error("a daemon{} already runs on {}; stop it first, or use another home", pid.map(|pid| format!(" with pid {pid}")).unwrap_or_default(), home.display())]
     Held {
+        /// The home, by its real path.
         home: PathBuf,
         /// The other's pid, if it has written it already.
         pid: Option<u32>,
     },
+    /// Locks of this file system keep nobody out, or cannot be taken, as over some networks.
     #[error("{} is on a file system without working locks; put CRABTALK_HOME on a local disk", file.display())]
     NoLocks {
+        /// The file of the lock.
         file: PathBuf,
         /// What the system said, if anything.
         #[source]
         source: Option<io::Error>,
     },
+    /// The lock's file could not be used, mostly for want of rights or room.
     #[error("cannot {action} {}", file.display())]
     Io {
+        /// What was attempted.
         action: &'static str,
+        /// Which file.
         file: PathBuf,
+        /// What the system said.
         #[source]
         source: io::Error,
     },

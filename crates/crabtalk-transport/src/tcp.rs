@@ -42,31 +42,40 @@ pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(15);
 
 /// Why there is no listener, or no connection.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum TcpError {
+    /// Somebody listens there already, perhaps another daemon.
     #[error("port {} of {} is taken{by}; stop that, or name another port", .address.port(), .address.ip())]
     Taken {
+        /// Where it was to listen.
         address: SocketAddr,
         /// By whom, as far as the system tells.
         by: String,
     },
+    /// The system refuses the address, which may not be this machine's, or a port below 1024.
     #[error("cannot listen on {address}")]
     Listen {
+        /// Where it was to listen.
         address: SocketAddr,
+        /// What the system said.
         source: io::Error,
     },
+    /// Nobody answered, or the name has no address: check both, and that the daemon runs.
     #[error("cannot connect to {address}: {source}")]
     Connect {
         /// The address as it was given.
         address: String,
+        /// What the system said.
         source: io::Error,
     },
+    /// Something answered, but without a handshake of TLS: it may be another service.
     #[error("{address} does not answer as a daemon with TLS does: {why}")]
     NoTls {
         /// The address as it was given.
         address: String,
+        /// Where the handshake failed.
         why: String,
     },
+    /// The pinned fingerprint does not match: pin the new one only if its owner confirms it.
     #[error(
         "the certificate of {address} is not the one that was pinned: expected {expected}, got \
          {seen}; unless its owner has made a new one, somebody is in between"
@@ -74,7 +83,9 @@ pub enum TcpError {
     Changed {
         /// The address as it was given.
         address: String,
+        /// What was pinned.
         expected: crate::Fingerprint,
+        /// What the server showed.
         seen: crate::Fingerprint,
     },
 }

@@ -83,12 +83,19 @@ impl fmt::Debug for Fingerprint {
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum CertificateError {
+    /// A file of the configuration holds something else than PEM: check which file is named.
     #[error("the {what} is not PEM: {why}")]
-    NotPem { what: &'static str, why: String },
+    NotPem {
+        /// `certificate` or `key`.
+        what: &'static str,
+        /// What the reader said.
+        why: String,
+    },
+    /// Both were read, and do not belong together or are of a kind that TLS 1.3 does not take.
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
+    /// The system gave no key or no randomness; it says why.
     #[error("a certificate cannot be made: {0}")]
     NotMade(String),
 }

@@ -51,24 +51,50 @@ const BORN: &str = "s";
 
 /// Why there is no socket, or no connection to one.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
     /// The operating system cannot name such a socket (STORE-6).
     #[error(
         "the socket path {} is too long: {} bytes, the limit is {MAX_PATH}; choose a shorter \
          CRABTALK_HOME", path.display(), path.as_os_str().len()
     )]
-    PathTooLong { path: PathBuf },
+    PathTooLong {
+        /// The path of the socket.
+        path: PathBuf,
+    },
+    /// A daemon answered on it, so the socket was left to that one.
     #[error("another daemon listens on {}; stop it first", path.display())]
-    InUse { path: PathBuf },
+    InUse {
+        /// The path of the socket.
+        path: PathBuf,
+    },
+    /// A file of somebody else's has the name, and is not removed.
     #[error("{} exists and is no socket; move it away", path.display())]
-    NotASocket { path: PathBuf },
+    NotASocket {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// No socket is there, or one that a dead daemon has left.
     #[error("no daemon listens on {}; start one with `crabtalk daemon run`", path.display())]
-    NotListening { path: PathBuf },
+    NotListening {
+        /// The path of the socket.
+        path: PathBuf,
+    },
+    /// The system refuses the socket, as in a folder that may not be written.
     #[error("cannot listen on {}", path.display())]
-    Listen { path: PathBuf, source: io::Error },
+    Listen {
+        /// The path of the socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is a socket, and this user may not use it, or the system is out of descriptors.
     #[error("cannot connect to {}", path.display())]
-    Connect { path: PathBuf, source: io::Error },
+    Connect {
+        /// The path of the socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 /// Who connects, as the kernel says it.

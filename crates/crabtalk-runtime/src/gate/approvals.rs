@@ -105,16 +105,19 @@ impl Approval {
 
 /// Why a text is no list of approvals.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
 pub enum Error {
+    /// It is no TOML, or an entry lacks a field: one broken entry refuses them all.
     #[error("approvals.toml cannot be read, so no approval counts: repair it or remove it")]
     Parse(#[source] toml::de::Error),
+    /// The list cannot be written; the file was not touched.
     #[error("the approvals cannot be written as TOML")]
     Render(#[source] toml::ser::Error),
+    /// Another command removed one meanwhile: list them again.
     #[error("there is no approval {index}: the list has {len}")]
     NoSuch {
         /// The index asked for, from 0.
         index: usize,
+        /// How many there are.
         len: usize,
     },
 }
