@@ -76,7 +76,7 @@ async fn obey(args: Args) -> Result<(), Failed> {
         Verb::Log { agent, count } => return log(&places, agent.as_ref(), count, json),
         Verb::Explain { what } => return explain(&places, &what, json),
         Verb::Attach { agent } => return attach(&places, agent).await,
-        Verb::Status => Command::Status,
+        Verb::Say(command) => command,
         Verb::Send { text } => Command::Send {
             text: text.join(" "),
         },
@@ -85,8 +85,6 @@ async fn obey(args: Args) -> Result<(), Failed> {
         } => Command::AddTask {
             text: text.join(" "),
         },
-        Verb::Tasks => Command::Tasks,
-        Verb::Inbox { keep } => Command::Inbox { keep },
         Verb::Approve {
             agent,
             prompt,
@@ -115,9 +113,6 @@ async fn obey(args: Args) -> Result<(), Failed> {
             prompt,
             reason: reason.join(" "),
         },
-        Verb::Start { agent } => Command::Start { agent },
-        Verb::Stop { agent } => Command::Stop { agent },
-        Verb::Restart { agent } => Command::Restart { agent },
         Verb::Monitor {
             agent: Some(agent),
             on: Some(on),
@@ -126,10 +121,6 @@ async fn obey(args: Args) -> Result<(), Failed> {
             on: on == args::Switch::On,
         },
         Verb::Monitor { .. } => return monitor(&places).await,
-        Verb::Cancel { agent } => Command::Cancel { agent },
-        Verb::Pause { agent } => Command::Pause { agent },
-        Verb::Resume { agent } => Command::Resume { agent },
-        Verb::Compress { agent, force } => Command::Compress { agent, force },
     };
     let answer = say(&places, &command).await?;
     if json {
@@ -276,7 +267,7 @@ fn init(places: &Places) -> Result<(), Failed> {
         writeln!(out, "wrote {}", team.root.join(path).display())?;
     }
     let commit = files
-        .commit_all(&made, "Files of the team")
+        .commit(&made, "Files of the team")
         .map_err(|why| Failed(1, why))?;
     writeln!(out, "{commit}")?;
     Ok(())

@@ -221,15 +221,6 @@ async fn connect(folder: &Path) -> io::Result<Option<BufReader<UnixStream>>> {
     }
 }
 
-async fn read_answer(stream: &mut BufReader<UnixStream>) -> io::Result<Option<Answer>> {
-    let mut line = String::new();
-    stream.take(MAX_ANSWER).read_line(&mut line).await?;
-    if line.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_str(&line)?))
-}
-
 /// Says a command to the NEXUS of a folder. `None` if none runs there.
 pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>> {
     let Some(mut stream) = connect(folder).await? else {
@@ -241,7 +232,8 @@ pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>>
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     stream.get_mut().write_all(&bytes).await?;
-    let answer = read_answer(&mut stream).await?;
+    let line = Vec::new();
+    let answer = Watching { stream, line }.next().await?;
     let ended = || io::Error::other("NEXUS ended before it answered");
     answer.map(Some).ok_or_else(ended)
 }

@@ -93,11 +93,6 @@ impl Files {
         Ok(made)
     }
 
-    /// Commits what was just made.
-    pub fn commit_all(&self, made: &[PathBuf], message: &str) -> Result<String, String> {
-        self.commit(made, message)
-    }
-
     /// Bytes of an agent's context.md and scratch.md.
     pub fn measure(&self, name: &Name) -> u64 {
         let folder = self.folder(name);
@@ -135,7 +130,8 @@ impl Files {
         self.commit(&[PathBuf::from(name.folder())], message)
     }
 
-    fn commit(&self, paths: &[PathBuf], message: &str) -> Result<String, String> {
+    /// Commits these paths: which commit, or that nothing changed.
+    pub fn commit(&self, paths: &[PathBuf], message: &str) -> Result<String, String> {
         let paths: Vec<&str> = paths.iter().filter_map(|path| path.to_str()).collect();
         if paths.is_empty() {
             return Ok("nothing changed".into());

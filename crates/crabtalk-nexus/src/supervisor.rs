@@ -14,7 +14,7 @@
 mod held;
 mod recent;
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
@@ -153,7 +153,7 @@ impl Supervisor {
                     None => asks = false,
                 },
                 () = self.clock.until(due), if goes_on => self.time()?,
-                () = held::until(again), if !goes_on => self.try_again()?,
+                () = clock::until(again), if !goes_on => self.try_again()?,
             }
         }
     }

@@ -266,10 +266,7 @@ impl World {
     /// How everybody is, as [`Answer::Board`] tells it less what happened.
     pub fn board(&mut self, now: Ms) -> (Vec<AgentLine>, usize, usize) {
         self.now = self.now.max(now);
-        let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
-        let inbox = self.mail.waiting_for(&Name::admin());
-        let tasks = self.tasks.values().filter(is_open).count();
-        (self.lines(), inbox, tasks)
+        self.summary()
     }
 
     pub fn team(&self) -> &Team {

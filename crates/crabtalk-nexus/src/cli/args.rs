@@ -1,6 +1,7 @@
 //! What may stand on the command line.
 
 use crate::name::Name;
+use crate::world::Command;
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// Keeps a team of agents working.
@@ -24,8 +25,8 @@ pub(super) enum Verb {
     },
     /// Write the configuration, then the files of the team.
     Init,
-    /// How everybody is.
-    Status,
+    #[command(flatten)]
+    Say(Command),
     /// What happened.
     Log {
         /// With this agent alone.
@@ -49,14 +50,6 @@ pub(super) enum Verb {
     Task {
         #[command(subcommand)]
         what: Task,
-    },
-    /// The tasks, open, assigned and done.
-    Tasks,
-    /// ADMIN's mail.
-    Inbox {
-        /// Keep what is shown.
-        #[arg(long)]
-        keep: bool,
     },
     /// Allow what an agent asks, or its compression; answer its question.
     Approve {
@@ -82,21 +75,6 @@ pub(super) enum Verb {
         #[arg(long)]
         prompt: Option<String>,
     },
-    /// Start an agent.
-    Start {
-        /// Which.
-        agent: Name,
-    },
-    /// End an agent.
-    Stop {
-        /// Which.
-        agent: Name,
-    },
-    /// End an agent and start it again; its mail is kept.
-    Restart {
-        /// Which.
-        agent: Name,
-    },
     /// Look on at a NEXUS that runs; with an agent: look into its silence, or do not.
     Monitor {
         /// Whose.
@@ -104,29 +82,6 @@ pub(super) enum Verb {
         agent: Option<Name>,
         /// Whether.
         on: Option<Switch>,
-    },
-    /// Call a compression off, or end the turn in flight.
-    Cancel {
-        /// Whose.
-        agent: Name,
-    },
-    /// Give an agent, or all, nothing new.
-    Pause {
-        /// Which; all else.
-        agent: Option<Name>,
-    },
-    /// Let an agent, or all, go on.
-    Resume {
-        /// Which; all else.
-        agent: Option<Name>,
-    },
-    /// Have an agent's context compressed.
-    Compress {
-        /// Whose.
-        agent: Name,
-        /// Cancel the turn in flight for it.
-        #[arg(long)]
-        force: bool,
     },
     /// Go to an agent.
     Attach {

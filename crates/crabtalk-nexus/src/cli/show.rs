@@ -18,15 +18,10 @@ pub(super) fn json(answer: &Answer) -> Result<(), Failed> {
     let mut out = io::stdout();
     serde_json::to_writer(&mut out, answer)?;
     writeln!(out)?;
-    match answer {
-        Answer::Refused { .. } => Err(Failed(1, "refused".into())),
-        Answer::Done { .. }
-        | Answer::Status { .. }
-        | Answer::Board { .. }
-        | Answer::Tasks { .. }
-        | Answer::Inbox { .. }
-        | Answer::Look { .. } => Ok(()),
+    if matches!(answer, Answer::Refused { .. }) {
+        return Err(Failed(1, "refused".into()));
     }
+    Ok(())
 }
 
 pub(super) fn answer(answer: Answer) -> Result<(), Failed> {

@@ -5,6 +5,7 @@
 //! own; what others said has no letter.
 
 use super::{SENDER, prompt, session};
+use crate::clock::until;
 use crabtalk_backend::{Event, Evidence, Exit, Prompt, Source, Turn, What};
 use crabtalk_client::{AttachMsg, Client, Error, Run, RunNews, StreamEvent, stream_event};
 use futures_util::StreamExt;
@@ -398,13 +399,6 @@ async fn heard(runs: &mut [Followed]) -> (usize, Option<Result<RunNews, Error>>)
     let next = runs.iter_mut().map(|followed| followed.run.next());
     let (news, at, _) = select_all(next).await;
     (at, news)
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }
 
 #[cfg(test)]

@@ -38,23 +38,10 @@ impl Turning<'_> {
     }
 
     pub(super) fn launch_failed(&self, agent: &mut Agent, why: &str) -> Vec<Act> {
-        let launching = agent.step == Step::Launching || agent.adopting;
-        match agent.state {
-            State::Offline | State::Failed => Vec::new(),
-            State::Initialization
-            | State::Idle
-            | State::Active
-            | State::Approval
-            | State::Stuck
-            | State::PreCompression
-            | State::AwaitAdmin => {
-                if launching {
-                    self.died(agent, why)
-                } else {
-                    Vec::new()
-                }
-            }
+        if agent.step == Step::Launching || agent.adopting {
+            return self.died(agent, why);
         }
+        Vec::new()
     }
 
     /// Trying again would help only after somebody did something.

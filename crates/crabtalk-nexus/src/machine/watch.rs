@@ -11,25 +11,22 @@ impl Turning<'_> {
             probing: agent.quiet.probing,
             ..Quiet::default()
         };
-        match agent.state {
-            State::Stuck => {
-                let (working, step) = (agent.working(), agent.step);
-                let until = if working == State::Active {
-                    self.look_at()
-                } else {
-                    agent.deadline
-                };
-                agent.go(working, step, until);
-            }
-            State::Active => agent.deadline = self.look_at(),
-            State::Offline
-            | State::Initialization
-            | State::Idle
-            | State::Approval
-            | State::PreCompression
-            | State::AwaitAdmin
-            | State::Failed => {}
+        if agent.state == State::Stuck {
+            self.works_again(agent);
+        } else if agent.state == State::Active {
+            agent.deadline = self.look_at();
         }
+    }
+
+    /// What interrupted its work is over.
+    fn works_again(&self, agent: &mut Agent) {
+        let working = agent.working();
+        let until = if working == State::Active {
+            self.look_at()
+        } else {
+            agent.deadline
+        };
+        agent.go(working, agent.step, until);
     }
 
     pub(super) fn prompted(&self, agent: &mut Agent, prompt: Prompt, verdict: Verdict) -> Vec<Act> {
@@ -100,13 +97,7 @@ impl Turning<'_> {
         agent.waiting.retain(|waiting| waiting.prompt.id != id);
         agent.quiet = Quiet::default();
         if agent.state == State::Approval && agent.waiting.is_empty() {
-            let working = agent.working();
-            let until = if working == State::Active {
-                self.look_at()
-            } else {
-                agent.deadline
-            };
-            agent.go(working, agent.step, until);
+            self.works_again(agent);
             agent.note.clear();
         }
         Vec::new()
@@ -145,17 +136,14 @@ impl Turning<'_> {
     }
 
     pub(super) fn silent(&self, agent: &mut Agent) -> Vec<Act> {
-        if !agent.monitor {
-            return Vec::new();
+        let works = matches!(
+            agent.state,
+            State::Active | State::Stuck | State::PreCompression | State::Initialization
+        );
+        if works && agent.monitor {
+            return self.probe(agent);
         }
-        match agent.state {
-            State::Active | State::Stuck | State::PreCompression | State::Initialization => {
-                self.probe(agent)
-            }
-            State::Offline | State::Idle | State::Approval | State::AwaitAdmin | State::Failed => {
-                Vec::new()
-            }
-        }
+        Vec::new()
     }
 
     pub(super) fn held(&self, agent: &mut Agent, held: bool) -> Vec<Act> {

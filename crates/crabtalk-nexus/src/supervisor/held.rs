@@ -40,13 +40,6 @@ impl Held {
     }
 }
 
-pub(super) async fn until(again: Option<Instant>) {
-    match again {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
 impl Supervisor {
     /// What could not be written waits for the disk, or ends NEXUS.
     pub(super) fn hold(

@@ -264,6 +264,18 @@ impl World {
         format!("tell ADMIN (m{id})")
     }
 
+    /// Tells ADMIN what NEXUS gives up, and writes that down.
+    pub(super) fn tell_of(&mut self, about: &Name, text: String) {
+        let did = self.tell_admin(about, Topic::own("NEXUS"), Priority::Normal, text);
+        self.note(Some(about), did, None);
+    }
+
+    /// Tells ADMIN, and writes down what and that it was told.
+    pub(super) fn warn(&mut self, about: &Name, topic: &'static str, how: Priority, text: String) {
+        let did = self.tell_admin(about, Topic::own(topic), how, text.clone());
+        self.note(Some(about), format!("{text}; {did}"), None);
+    }
+
     /// ADMIN's mailbox has no room, which one letter in it says: what is done about that
     /// which has none.
     pub(super) fn leave_to_the_log(&mut self) -> String {

@@ -4,144 +4,117 @@ use super::{Entry, Task};
 use crate::agent::State;
 use crate::mail::Mail;
 use crate::name::Name;
+use clap::Subcommand;
 use crabtalk_backend::Prompt;
 use serde::{Deserialize, Serialize};
 
-/// A command of ADMIN.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A command of ADMIN. The command line has those that are not skipped just as they
+/// are here, with what is said of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {
     /// How everybody is.
     Status,
     /// Speak: `@AGENT [TOPIC]: text`.
-    Send {
-        /// The message.
-        text: String,
-    },
+    #[command(skip)]
+    Send { text: String },
     /// Put a task into the queue: `@AGENT [TOPIC]: text`, or `@ANY`.
-    AddTask {
-        /// The task.
-        text: String,
-    },
-    /// The tasks.
+    #[command(skip)]
+    AddTask { text: String },
+    /// The tasks, open, assigned and done.
     Tasks,
     /// ADMIN's mail; what was read goes away.
     Inbox {
-        /// Whether it stays.
+        /// Keep what is shown.
+        #[arg(long)]
         keep: bool,
     },
     /// ADMIN's mail up to this letter was read, and goes away.
-    Read {
-        /// Its number.
-        upto: u64,
-    },
+    #[command(skip)]
+    Read { upto: u64 },
     /// Yes.
-    Approve {
-        /// To whom.
-        agent: Name,
-        /// To which prompt.
-        prompt: Option<String>,
-    },
+    #[command(skip)]
+    Approve { agent: Name, prompt: Option<String> },
     /// Yes, for good.
-    ApproveAlways {
-        /// To whom.
-        agent: Name,
-        /// To which prompt.
-        prompt: Option<String>,
-    },
+    #[command(skip)]
+    ApproveAlways { agent: Name, prompt: Option<String> },
     /// An answer to a question.
+    #[command(skip)]
     Answer {
-        /// To whom.
         agent: Name,
-        /// To which question.
         prompt: Option<String>,
-        /// What.
         text: String,
     },
     /// No.
+    #[command(skip)]
     Deny {
-        /// To whom.
         agent: Name,
-        /// To which prompt.
         prompt: Option<String>,
-        /// Why.
         reason: String,
     },
-    /// Run it.
+    /// Start an agent.
     Start {
-        /// Whom.
+        /// Which.
         agent: Name,
     },
-    /// End it.
+    /// End an agent.
     Stop {
-        /// Whom.
+        /// Which.
         agent: Name,
     },
-    /// End it and run it again.
+    /// End an agent and start it again; its mail is kept.
     Restart {
-        /// Whom.
+        /// Which.
         agent: Name,
     },
-    /// Nothing new for it, or all.
+    /// Give an agent, or all, nothing new.
     Pause {
-        /// Whom; all if absent.
+        /// Which; all else.
         agent: Option<Name>,
     },
-    /// Go on.
+    /// Let an agent, or all, go on.
     Resume {
-        /// Whom; all if absent.
+        /// Which; all else.
         agent: Option<Name>,
     },
     /// Look into its silence, or do not.
-    Monitor {
-        /// Whose.
-        agent: Name,
-        /// Whether.
-        on: bool,
-    },
-    /// No compression; or its turn ends.
+    #[command(skip)]
+    Monitor { agent: Name, on: bool },
+    /// Call a compression off, or end the turn in flight.
     Cancel {
         /// Whose.
         agent: Name,
     },
-    /// Compress it.
+    /// Have an agent's context compressed.
     Compress {
-        /// Whom.
+        /// Whose.
         agent: Name,
-        /// Without waiting for the end of its turn.
+        /// Cancel the turn in flight for it.
+        #[arg(long)]
         force: bool,
     },
-    /// How everybody is, and what happened behind this one of the last entries.
-    Board {
-        /// As [`Answer::Board`] told it; 0 at first.
-        after: u64,
-    },
+    /// How everybody is, and what happened behind this one of the last entries, which
+    /// is 0 at first, then as [`Answer::Board`] told it.
+    #[command(skip)]
+    Board { after: u64 },
     /// The same, again each time that something happened.
+    #[command(skip)]
     Watch,
     /// What one would see of it.
-    Look {
-        /// Whom.
-        agent: Name,
-    },
+    #[command(skip)]
+    Look { agent: Name },
 }
 
 /// What a command is answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Answer {
-    /// It is done, or on its way.
-    Done {
-        /// What, in a line.
-        said: String,
-    },
+    /// It is done, or on its way: what, in a line.
+    Done { said: String },
     /// It is not done.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    Refused { why: String },
     /// How everybody is.
     Status {
-        /// The agents.
         agents: Vec<AgentLine>,
         /// Letters for ADMIN.
         inbox: usize,
@@ -150,7 +123,6 @@ pub enum Answer {
     },
     /// How everybody is, and what happened.
     Board {
-        /// The agents.
         agents: Vec<AgentLine>,
         /// Letters for ADMIN.
         inbox: usize,
@@ -163,16 +135,10 @@ pub enum Answer {
         /// What happened, each in short.
         entries: Vec<Entry>,
     },
-    /// The tasks.
-    Tasks {
-        /// By number.
-        tasks: Vec<(u64, Task)>,
-    },
-    /// ADMIN's mail.
-    Inbox {
-        /// By number.
-        letters: Vec<(u64, Mail)>,
-    },
+    /// The tasks, by number.
+    Tasks { tasks: Vec<(u64, Task)> },
+    /// ADMIN's mail, by number.
+    Inbox { letters: Vec<(u64, Mail)> },
     /// What one would see of an agent.
     Look {
         /// As plain text.
@@ -185,9 +151,7 @@ pub enum Answer {
 /// An agent in a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentLine {
-    /// Who.
     pub name: Name,
-    /// Where.
     pub state: State,
     /// Since when, in milliseconds before now.
     pub for_ms: u64,

@@ -1,7 +1,7 @@
 //! What orders came to.
 
 use super::{Deed, Done, Order, World};
-use crate::agent::Step;
+use crate::agent::{State, Step};
 use crate::machine::{Ending, Finding, Trigger};
 use crate::mail::Fate;
 use crate::name::Name;
@@ -173,22 +173,19 @@ impl World {
     }
 
     fn submitted(&mut self, name: &Name, letter: u64, done: Submitted, cause: Option<u64>) {
-        match done {
-            Submitted::Sent(evidence) => {
-                let why = format!("m{letter} is submitted");
-                self.note_caused(name, why, Some(evidence), cause);
-            }
+        let (why, evidence) = match done {
+            Submitted::Sent(evidence) => (format!("m{letter} is submitted"), evidence),
             Submitted::AlreadyThere(evidence) => {
                 let why = format!("m{letter} is in the transcript already; nothing was typed");
-                self.note_caused(name, why, Some(evidence), cause);
+                (why, evidence)
             }
             Submitted::NotNow(evidence) => {
                 let again = self.now.saturating_add(NOT_NOW_MS);
                 self.mail.change(letter, |course| course.not_before = again);
-                let why = format!("it is not the time for m{letter}");
-                self.note_caused(name, why, Some(evidence), cause);
+                (format!("it is not the time for m{letter}"), evidence)
             }
-        }
+        };
+        self.note_caused(name, why, Some(evidence), cause);
     }
 
     fn not_delivered(&mut self, name: &Name, letter: u64, failure: &Failure, cause: Option<u64>) {
@@ -216,9 +213,7 @@ impl World {
             return;
         }
         self.trigger(name, Trigger::Undeliverable(letter), &why, None, cause);
-        let topic = crate::name::Topic::own("NEXUS");
-        let did = self.tell_admin(name, topic, Default::default(), why);
-        self.note(Some(name), did, None);
+        self.tell_of(name, why);
     }
 
     /// Deliveries whose pause is over.
@@ -251,22 +246,21 @@ impl World {
         result: Result<Answered, Failure>,
         cause: Option<u64>,
     ) {
-        match result {
+        let (trigger, why, evidence) = match result {
             Ok(Answered::Taken(evidence)) => {
                 let why = format!("the prompt [{id}] is answered");
-                let trigger = Trigger::Pressed(id, true);
-                self.trigger(name, trigger, &why, Some(evidence), cause);
+                (Trigger::Pressed(id, true), why, Some(evidence))
             }
             Ok(Answered::Stale(evidence)) => {
                 let why = format!("STALE: the prompt [{id}] was gone; nothing was pressed");
-                let trigger = Trigger::Pressed(id, false);
-                self.trigger(name, trigger, &why, Some(evidence), cause);
+                (Trigger::Pressed(id, false), why, Some(evidence))
             }
             Err(failure) => {
                 let why = format!("the prompt [{id}] could not be answered: {failure}");
-                self.trigger(name, Trigger::PressFailed(id), &why, None, cause);
+                (Trigger::PressFailed(id), why, None)
             }
-        }
+        };
+        self.trigger(name, trigger, &why, evidence, cause);
     }
 
     fn told(
@@ -304,7 +298,7 @@ impl World {
             let arrived = agent.flight.is_none_or(|flight| flight.seen);
             let ended = probe.ended.is_some()
                 || probe.busy == Some(false) && agent.step == Step::Plain && probe.draft.is_none();
-            over = ended && arrived && works_without_end(agent);
+            over = ended && arrived && matches!(agent.state, State::Active | State::Stuck);
             // Its end is told by the agent, once. The look that saw it first may be
             // read before that: only one that sees it still is the end of it.
             if over && agent.quiet.over {
@@ -329,19 +323,5 @@ impl World {
             over,
         };
         self.trigger(name, Trigger::Probed(finding), "a look", evidence, cause);
-    }
-}
-
-fn works_without_end(agent: &crate::agent::Agent) -> bool {
-    use crate::agent::State;
-    match agent.state {
-        State::Active | State::Stuck => true,
-        State::Offline
-        | State::Initialization
-        | State::Idle
-        | State::Approval
-        | State::PreCompression
-        | State::AwaitAdmin
-        | State::Failed => false,
     }
 }

@@ -175,9 +175,7 @@ impl World {
         });
         if given_up {
             let text = format!("m{id} is given up, its turn failed {TRIES} times: {error}");
-            let topic = crate::name::Topic::own("NEXUS");
-            let did = self.tell_admin(name, topic, Default::default(), text);
-            self.note(Some(name), did, None);
+            self.tell_of(name, text);
         }
     }
 

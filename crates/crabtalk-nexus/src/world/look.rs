@@ -1,7 +1,7 @@
 //! How everybody is, for people.
 
-use super::World;
 use super::command::AgentLine;
+use super::{Task, TaskState, World};
 use crate::agent::{Agent, Standing, State, Step};
 use crate::mail::Mail;
 use crate::name::Name;
@@ -22,10 +22,14 @@ fn shown(prompt: &Prompt) -> Prompt {
 }
 
 impl World {
-    /// The agents, each in a line.
-    pub(super) fn lines(&self) -> Vec<AgentLine> {
+    /// The agents, each in a line, how many letters are for ADMIN, and how many tasks are
+    /// to do.
+    pub(super) fn summary(&self) -> (Vec<AgentLine>, usize, usize) {
         let line = |(name, agent)| self.line(name, agent);
-        self.agents.iter().map(line).collect()
+        let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
+        let inbox = self.mail.waiting_for(&Name::admin());
+        let tasks = self.tasks.values().filter(is_open).count();
+        (self.agents.iter().map(line).collect(), inbox, tasks)
     }
 
     fn line(&self, name: &Name, agent: &Agent) -> AgentLine {

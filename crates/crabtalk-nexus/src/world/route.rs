@@ -97,9 +97,7 @@ impl World {
             if asked_who {
                 self.note(Some(name), forged, None);
             } else {
-                let topic = Topic::own("SECURITY");
-                let did = self.tell_admin(name, topic, Priority::Urgent, forged.clone());
-                self.note(Some(name), format!("{forged}; {did}"), None);
+                self.warn(name, "SECURITY", Priority::Urgent, forged);
             }
             return;
         }
@@ -226,9 +224,7 @@ impl World {
                     "deadlock: each waits for the next one's answer: {}",
                     members.join(" → ")
                 );
-                let topic = Topic::own("DEADLOCK");
-                let did = self.tell_admin(name, topic, Priority::Urgent, text.clone());
-                self.note(Some(name), format!("{text}; {did}"), None);
+                self.warn(name, "DEADLOCK", Priority::Urgent, text);
             }
         }
     }
@@ -236,8 +232,7 @@ impl World {
     /// A message that goes in a circle is kept for ADMIN.
     fn cut(&mut self, name: &Name, to: &Name, message: &Message, why: &str) {
         let text = format!("a message to {to} is not delivered, {why}: {message}");
-        let did = self.tell_admin(name, Topic::own("LOOP"), Priority::Normal, text.clone());
-        self.note(Some(name), format!("{text}; {did}"), None);
+        self.warn(name, "LOOP", Priority::Normal, text);
     }
 
     fn post(&mut self, name: &Name, to: &Name, message: &Message, depth: u32, remark: &str) {

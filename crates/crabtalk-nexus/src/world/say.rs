@@ -24,7 +24,14 @@ impl World {
 
     fn obey(&mut self, command: Command) -> Result<Answer, String> {
         let (agent, trigger, said) = match command {
-            Command::Status => return Ok(self.status()),
+            Command::Status => {
+                let (agents, inbox, tasks) = self.summary();
+                return Ok(Answer::Status {
+                    agents,
+                    inbox,
+                    tasks,
+                });
+            }
             Command::Tasks => {
                 let tasks = self.tasks.iter().map(|(id, task)| (*id, task.clone()));
                 let tasks = tasks.collect();
@@ -141,17 +148,10 @@ impl World {
     }
 
     fn is_to_decide(&self, name: &Name, id: Option<&str>) -> Result<(), String> {
-        let agent = self.known(name)?;
-        let waits = agent.waiting.iter().any(|waiting| {
-            waiting.standing == Standing::Asked && id.is_none_or(|id| waiting.prompt.id == id)
-        });
-        if waits || id.is_none() && agent.step == Step::Awaiting {
+        if id.is_none() && self.known(name)?.step == Step::Awaiting {
             return Ok(());
         }
-        Err(format!(
-            "nothing of {name} waits for ADMIN ({})",
-            agent.state
-        ))
+        self.is_asked(name, id).map(drop)
     }
 
     fn each(
@@ -296,14 +296,5 @@ impl World {
             self.note(None, format!("ADMIN read {count} messages"), None);
         }
         ids.len()
-    }
-
-    fn status(&self) -> Answer {
-        let is_open = |task: &&Task| !matches!(task.state, TaskState::Done { .. });
-        Answer::Status {
-            agents: self.lines(),
-            inbox: self.mail.waiting_for(&Name::admin()),
-            tasks: self.tasks.values().filter(is_open).count(),
-        }
     }
 }

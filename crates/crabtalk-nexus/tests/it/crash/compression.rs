@@ -57,7 +57,7 @@ async fn play(rig: &Rig, at: usize) -> usize {
     let files = Files::new(&rig.team());
     std::fs::create_dir_all(rig.root()).unwrap();
     let made = files.init().unwrap();
-    files.commit_all(&made, "begin").unwrap();
+    files.commit(&made, "begin").unwrap();
     let crash = Crash::at(at);
     loop {
         let (commands, asked) = mpsc::channel(8);
