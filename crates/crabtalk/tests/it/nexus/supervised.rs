@@ -72,7 +72,7 @@ impl<'a> Team<'a> {
         };
         let files = crabtalk_nexus::files::Files::new(&team.places().team().unwrap());
         let made = files.init().unwrap();
-        files.commit_all(&made, "begin").unwrap();
+        files.commit(&made, "begin").unwrap();
         team
     }
 

@@ -421,7 +421,7 @@ async fn a_short_day_of_a_codex_a_pi_and_an_agent_of_the_daemon() {
     let files = Files::new(&day.places.team().unwrap());
     let mut made = files.init().unwrap();
     made.extend(["allowed", "always", "refused", "consolidate"].map(PathBuf::from));
-    files.commit_all(&made, "Begin").unwrap();
+    files.commit(&made, "Begin").unwrap();
     let never = std::future::pending();
     let nexus = start::run(&day.places, Clock::system(), Box::new(|_, _| {}), never);
     let listens = async {
