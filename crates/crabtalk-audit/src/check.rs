@@ -1,9 +1,9 @@
 //! Whether everything fits, and the latest lines.
 
 use crate::entry::{Line, NONE, hash};
-use crate::files::{Error, MAX_LINE_BYTES, files, read_anchor};
+use crate::files::{Error, MAX_LINE_BYTES, failed, files, read_anchor};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// What a check came to.
@@ -32,8 +32,8 @@ pub fn check(folder: &Path) -> Result<Check, Error> {
         hash: NONE.to_owned(),
         before: None,
     };
-    for path in files(folder).map_err(|e| io_error(folder, e))? {
-        let file = File::open(&path).map_err(|e| io_error(&path, e))?;
+    for path in files(folder).map_err(failed(folder))? {
+        let file = File::open(&path).map_err(failed(&path))?;
         let mut reader = BufReader::new(file);
         let mut number = 0_u64;
         loop {
@@ -42,7 +42,7 @@ pub fn check(folder: &Path) -> Result<Check, Error> {
                 .by_ref()
                 .take(MAX_LINE_BYTES)
                 .read_until(b'\n', &mut line);
-            if read.map_err(|e| io_error(&path, e))? == 0 {
+            if read.map_err(failed(&path))? == 0 {
                 break;
             }
             number += 1;
@@ -125,18 +125,11 @@ impl Chain {
     }
 }
 
-fn io_error(path: &Path, source: io::Error) -> Error {
-    Error::Io {
-        path: path.to_owned(),
-        source,
-    }
-}
-
 /// The latest lines before a number, at most `limit`.
 pub fn latest(folder: &Path, before: Option<u64>, limit: usize) -> Result<Page, Error> {
     let mut lines: Vec<String> = Vec::new();
-    for path in files(folder).map_err(|e| io_error(folder, e))?.iter().rev() {
-        let file = File::open(path).map_err(|e| io_error(path, e))?;
+    for path in files(folder).map_err(failed(folder))?.iter().rev() {
+        let file = File::open(path).map_err(failed(path))?;
         let mut reader = BufReader::new(file);
         let mut own = std::collections::VecDeque::new();
         loop {
@@ -145,7 +138,7 @@ pub fn latest(folder: &Path, before: Option<u64>, limit: usize) -> Result<Page, 
                 .by_ref()
                 .take(MAX_LINE_BYTES)
                 .read_until(b'\n', &mut line);
-            if read.map_err(|e| io_error(path, e))? == 0 {
+            if read.map_err(failed(path))? == 0 {
                 break;
             }
             let text = String::from_utf8_lossy(&line).trim_end().to_owned();

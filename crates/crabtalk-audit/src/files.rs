@@ -43,6 +43,14 @@ pub enum Error {
     },
 }
 
+/// What the system said of a file or folder, as an error.
+pub(crate) fn failed(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+    move |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 /// The last line that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Anchor {
@@ -139,10 +147,7 @@ pub(crate) fn first_number(mut file: &File) -> io::Result<Option<u64>> {
 pub(crate) fn read_anchor(folder: &Path) -> Result<Option<Anchor>, Error> {
     let path = folder.join(ANCHOR);
     let read = crabtalk_files::if_there(crabtalk_files::read(&path, MAX_ANCHOR_BYTES));
-    let text = read.map_err(|e| Error::Io {
-        path: path.clone(),
-        source: e.into(),
-    })?;
+    let text = read.map_err(|e| failed(&path)(e.into()))?;
     let Some(text) = text else { return Ok(None) };
     match serde_json::from_slice(&text) {
         Ok(anchor) => Ok(Some(anchor)),

@@ -1,7 +1,9 @@
 //! The file that is written.
 
 use crate::entry::{AuditEntry, Line, NONE, hash};
-use crate::files::{ANCHOR, Anchor, Error, FILE, files, first_number, last_line, read_anchor};
+use crate::files::{
+    ANCHOR, Anchor, Error, FILE, failed, files, first_number, last_line, read_anchor,
+};
 use crabtalk_files::Existing;
 use std::fs::File;
 use std::io::Write;
@@ -86,16 +88,13 @@ impl Log {
         let path = self.folder.join(ANCHOR);
         let text = serde_json::to_string(last).expect("a number and a text are JSON");
         let written = crabtalk_files::write(&path, text.as_bytes(), Existing::Replace);
-        written.map_err(|source| Error::Io { path, source })
+        written.map_err(failed(&path))
     }
 
     /// Finds where the log ends, and cuts off what a crash left half written.
     pub(crate) fn look(&self) -> Result<Open, Error> {
         let path = self.folder.join(FILE);
-        let failed = |source| Error::Io {
-            path: path.clone(),
-            source,
-        };
+        let failed = failed(&path);
         crabtalk_files::create_folder(&self.folder).map_err(failed)?;
         let broken = |why: String| Error::Broken {
             path: path.clone(),
@@ -145,17 +144,11 @@ impl Log {
             n: 0,
             hash: NONE.to_owned(),
         };
-        let older = files(&self.folder).map_err(|source| Error::Io {
-            path: self.folder.clone(),
-            source,
-        })?;
+        let older = files(&self.folder).map_err(failed(&self.folder))?;
         let Some(path) = older.into_iter().rfind(|path| !path.ends_with(FILE)) else {
             return Ok(none);
         };
-        let failed = |source| Error::Io {
-            path: path.clone(),
-            source,
-        };
+        let failed = failed(&path);
         let file = File::open(&path).map_err(failed)?;
         let ends = last_line(&file).map_err(failed)?;
         let line = ends.last.unwrap_or_default();
@@ -173,10 +166,7 @@ impl Log {
     fn close(&self, full: Open) -> Result<Open, Error> {
         let path = self.folder.join(FILE);
         let closed = self.folder.join(format!("audit.{:012}.log", full.first));
-        let failed = |source| Error::Io {
-            path: path.clone(),
-            source,
-        };
+        let failed = failed(&path);
         std::fs::rename(&path, &closed).map_err(failed)?;
         drop(full.file);
         let file = crabtalk_files::open_to_append(&path).map_err(|e| failed(e.into()))?;

@@ -84,7 +84,7 @@ impl From<ClientError> for Error {
                 error @ (FrameError::Closed | FrameError::Truncated { .. } | FrameError::Io(_)),
             ) => Self::Broken(error),
             error @ (ClientError::Connection(_)
-            | ClientError::Unexpected { .. }
+            | ClientError::Unexpected(_)
             | ClientError::Unfinished) => Self::Unexpected(error),
         }
     }

@@ -94,9 +94,7 @@ impl ConfigFile {
         let text = self.text();
         let parsed = Config::parse(&text, &self.path, env)?;
         if read_limited(&self.path, MAX_BYTES)? != self.before {
-            return Err(Error::Conflict {
-                path: self.path.clone(),
-            });
+            return Err(Error::Conflict(self.path.clone()));
         }
         write_atomic(&self.path, &text)?;
         Ok(parsed)

@@ -80,12 +80,9 @@ pub enum Error {
     /// Somebody else changed the file since it was read; the wire answers 409.
     #[error(
         "{} was changed by somebody else since it was read: read it again and repeat the edit",
-        path.display()
+        .0.display()
     )]
-    Conflict {
-        /// The file that was to be changed.
-        path: PathBuf,
-    },
+    Conflict(PathBuf),
     /// An edit that makes no sense; the wire answers 400.
     #[error("{0}")]
     BadEdit(String),

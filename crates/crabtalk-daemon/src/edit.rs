@@ -38,7 +38,7 @@ impl EditError {
     /// The wire's code (WIRE-3).
     pub(crate) fn code(&self) -> u32 {
         match self {
-            Self::Config(ConfigError::Conflict { .. }) | Self::Changed(_) | Self::Exists(_) => 409,
+            Self::Config(ConfigError::Conflict(_)) | Self::Changed(_) | Self::Exists(_) => 409,
             Self::Config(ConfigError::Io { .. }) | Self::NotTaken(_) => 500,
             Self::Config(ConfigError::TooLarge { .. }) => 413,
             Self::NotFound(_) => 404,
@@ -61,7 +61,7 @@ impl EditError {
 pub(crate) fn replace(home: &Home, base: Option<&str>, text: &str) -> Result<(), EditError> {
     let path = home.config_file();
     if compose::text(home)?.as_deref() != base {
-        return Err(ConfigError::Conflict { path }.into());
+        return Err(ConfigError::Conflict(path).into());
     }
     check(text, &path)?;
     Ok(write_atomic(&path, text)?)

@@ -51,11 +51,8 @@ pub enum ConfigError {
         header: String,
     },
     /// A key with characters that HTTP does not allow.
-    #[error("provider {provider:?}: the api_key has characters that HTTP forbids, a line break?")]
-    Key {
-        /// The name of the provider.
-        provider: String,
-    },
+    #[error("provider {0:?}: the api_key has characters that HTTP forbids, a line break?")]
+    Key(String),
 }
 
 /// What a call shares with every other call of a registry.
@@ -239,9 +236,7 @@ impl Provider {
     }
 
     fn bad_key(&self) -> Error {
-        let error = ConfigError::Key {
-            provider: self.config.name.clone(),
-        };
+        let error = ConfigError::Key(self.config.name.clone());
         self.peer
             .error(ErrorKind::NotConfigured, &error.to_string())
     }
@@ -287,9 +282,8 @@ fn headers(config: &ProviderConfig, endpoint: &Endpoint) -> Result<HeaderMap, Co
                 (AUTHORIZATION, format!("Bearer {key}"))
             }
         };
-        let mut value = HeaderValue::try_from(value).map_err(|_| ConfigError::Key {
-            provider: config.name.clone(),
-        })?;
+        let mut value =
+            HeaderValue::try_from(value).map_err(|_| ConfigError::Key(config.name.clone()))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }

@@ -62,7 +62,7 @@ macro_rules! wrap_responses {
                 match message.msg {
                     Some(server_message::Msg::$variant(response)) => Ok(response),
                     Some(server_message::Msg::Error(error)) => Err(Status::from(error).into()),
-                    _ => Err(ClientError::Unexpected { wanted: stringify!($variant) }),
+                    _ => Err(ClientError::Unexpected(stringify!($variant))),
                 }
             }
         }

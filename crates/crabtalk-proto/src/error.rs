@@ -13,11 +13,8 @@ pub enum ClientError {
     #[error(transparent)]
     Connection(#[from] FrameError),
     /// The daemon is of another version, or the reply belongs to another request: connect anew.
-    #[error("the daemon's answer is not the {wanted} that belongs to the request")]
-    Unexpected {
-        /// The kind of answer that belongs to the request.
-        wanted: &'static str,
-    },
+    #[error("the daemon's answer is not the {0} that belongs to the request")]
+    Unexpected(&'static str),
     /// An earlier reply was dropped before its end; what is left of it would
     /// be taken for the answer.
     #[error("an earlier reply on this connection was not read to its end; open another connection")]
@@ -29,7 +26,7 @@ impl ClientError {
     pub fn code(&self) -> Option<u32> {
         match self {
             Self::Refused(status) => Some(status.code),
-            Self::Connection(_) | Self::Unexpected { .. } | Self::Unfinished => None,
+            Self::Connection(_) | Self::Unexpected(_) | Self::Unfinished => None,
         }
     }
 }

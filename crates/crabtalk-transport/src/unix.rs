@@ -55,30 +55,18 @@ pub enum Error {
     /// The operating system cannot name such a socket (STORE-6).
     #[error(
         "the socket path {} is too long: {} bytes, the limit is {MAX_PATH}; choose a shorter \
-         CRABTALK_HOME", path.display(), path.as_os_str().len()
+         CRABTALK_HOME", .0.display(), .0.as_os_str().len()
     )]
-    PathTooLong {
-        /// The path of the socket.
-        path: PathBuf,
-    },
+    PathTooLong(PathBuf),
     /// A daemon answered on it, so the socket was left to that one.
-    #[error("another daemon listens on {}; stop it first", path.display())]
-    InUse {
-        /// The path of the socket.
-        path: PathBuf,
-    },
+    #[error("another daemon listens on {}; stop it first", .0.display())]
+    InUse(PathBuf),
     /// A file of somebody else's has the name, and is not removed.
-    #[error("{} exists and is no socket; move it away", path.display())]
-    NotASocket {
-        /// What is in the way.
-        path: PathBuf,
-    },
+    #[error("{} exists and is no socket; move it away", .0.display())]
+    NotASocket(PathBuf),
     /// No socket is there, or one that a dead daemon has left.
-    #[error("no daemon listens on {}; start one with `crabtalk daemon run`", path.display())]
-    NotListening {
-        /// The path of the socket.
-        path: PathBuf,
-    },
+    #[error("no daemon listens on {}; start one with `crabtalk daemon run`", .0.display())]
+    NotListening(PathBuf),
     /// The system refuses the socket, as in a folder that may not be written.
     #[error("cannot listen on {}", path.display())]
     Listen {
@@ -167,10 +155,7 @@ pub type UnixConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
 pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
     let (listener, file) = match bind(path).await {
         Err(Error::Listen { source, .. }) if spare::would_help(&source) => {
-            let spare = spare::make(path).map_err(|source| Error::Listen {
-                path: path.to_owned(),
-                source,
-            })?;
+            let spare = spare::make(path).map_err(unheard(path))?;
             tracing::warn!(
                 error = %source,
                 path = %spare.display(),
@@ -188,13 +173,18 @@ pub async fn listen(path: &Path) -> Result<UnixListener, Error> {
     })
 }
 
+/// Why a path is not listened on.
+fn unheard(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+    move |source| Error::Listen {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Error> {
     check_length(path, path)?;
     check_vacant(path).await?;
-    let failed = |source| Error::Listen {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = unheard(path);
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -273,9 +263,7 @@ async fn open(path: &Path) -> Result<UnixStream, Error> {
     }
     match connected {
         Ok(stream) => Ok(stream),
-        Err(error) if is_unanswered(&error) => Err(Error::NotListening {
-            path: path.to_owned(),
-        }),
+        Err(error) if is_unanswered(&error) => Err(Error::NotListening(path.to_owned())),
         Err(source) => Err(Error::Connect {
             path: path.to_owned(),
             source,
@@ -302,25 +290,18 @@ fn wait_in_line(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
 fn check_length(bound: &Path, wanted: &Path) -> Result<(), Error> {
     // The system's own check has the last word on paths with a zero byte.
     if bound.as_os_str().len() > MAX_PATH || SocketAddr::from_pathname(bound).is_err() {
-        return Err(Error::PathTooLong {
-            path: wanted.to_owned(),
-        });
+        return Err(Error::PathTooLong(wanted.to_owned()));
     }
     Ok(())
 }
 
 async fn check_vacant(path: &Path) -> Result<(), Error> {
-    let failed = |source| Error::Listen {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = unheard(path);
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
         Ok(metadata) if !metadata.file_type().is_socket() => {
-            return Err(Error::NotASocket {
-                path: path.to_owned(),
-            });
+            return Err(Error::NotASocket(path.to_owned()));
         }
         Ok(_) => {}
     }
@@ -328,9 +309,7 @@ async fn check_vacant(path: &Path) -> Result<(), Error> {
         Err(error) if is_unanswered(&error) => Ok(()),
         // A full backlog is a listener too.
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(failed(error)),
-        Ok(_) | Err(_) => Err(Error::InUse {
-            path: path.to_owned(),
-        }),
+        Ok(_) | Err(_) => Err(Error::InUse(path.to_owned())),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn connect(socket: &Path) -> Result<LocalConnection, Error> {
 pub(crate) async fn is_listening(socket: &Path) -> Result<bool, Error> {
     match crabtalk_transport::connect(socket).await {
         Ok(_) => Ok(true),
-        Err(crabtalk_transport::Error::NotListening { .. }) => Ok(false),
+        Err(crabtalk_transport::Error::NotListening(_)) => Ok(false),
         Err(_) => connect(socket).await.map(|_| true),
     }
 }

@@ -102,11 +102,11 @@ fn a_file_that_somebody_else_changed_is_a_conflict() {
     let mut file = folder.open();
     file.set(&["model"], &json!("b")).unwrap();
     fs::write(folder.path(), "model = \"theirs\"\n").unwrap();
-    assert!(matches!(file.save(&no_env), Err(Error::Conflict { .. })));
+    assert!(matches!(file.save(&no_env), Err(Error::Conflict(_))));
     assert_eq!(folder.text(), "model = \"theirs\"\n");
     fs::remove_file(folder.path()).unwrap();
     assert!(
-        matches!(file.save(&no_env), Err(Error::Conflict { .. })),
+        matches!(file.save(&no_env), Err(Error::Conflict(_))),
         "removed is changed"
     );
 }

@@ -97,7 +97,7 @@ fn another_response_is_no_answer() {
         .now_or_never()
         .expect("ready")
         .expect_err("pong");
-    assert!(matches!(error, ClientError::Unexpected { wanted: "Stats" }));
+    assert!(matches!(error, ClientError::Unexpected("Stats")));
 }
 
 #[test]
