@@ -101,7 +101,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crabtalk-render", &[]),
     // What is drawn is whose program it is.
     ("crabtalk-screen", &["crabtalk-render"]),
-    ("crabtalk-config", &["crabtalk-files"]),
+    ("crabtalk-config", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-skills", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-bus", &["crabtalk-domain", "crabtalk-files"]),
     ("crabtalk-audit", &["crabtalk-files"]),

@@ -27,14 +27,9 @@ const SHARED: &[(&str, &str)] = &[
     ("Mcp", SECTION),
     ("Model", SECTION),
     ("Notify", SECTION),
-    ("Permission", SECTION),
-    ("PermissionRule", SECTION),
     ("Price", SECTION),
-    ("RecallScope", SECTION),
-    ("Sandbox", SECTION),
     ("Secret", SECTION),
     ("Storage", SECTION),
-    ("SyncPolicy", SECTION),
     ("Client", ENDS),
     ("Connection", ENDS),
     (
@@ -88,7 +83,7 @@ const SHARED: &[(&str, &str)] = &[
 const OF_EACH: &str = "each crate has its own, and it is said with the crate's name";
 
 /// The configuration's section is named like what it configures.
-const SECTION: &str = "as the configuration has it, and as it is used; `config` imports neither";
+const SECTION: &str = "as the configuration has it, and as it is used";
 
 /// What both ends of a protocol have.
 const ENDS: &str = "the protocol's, and that of whoever speaks it";

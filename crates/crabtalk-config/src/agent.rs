@@ -7,7 +7,7 @@ mod folder;
 mod settings;
 
 pub use folder::{AgentEntry, load_agents};
-pub use settings::{AgentBudget, AgentSettings, CompactThreshold, Permission, PermissionRule};
+pub use settings::{AgentSettings, CompactThreshold};
 
 use crate::error::{Diagnostic, Error, Warning};
 use crate::file::read_limited;

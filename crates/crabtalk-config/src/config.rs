@@ -17,8 +17,9 @@ pub use provider::{
 pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
 use crate::file::read_limited;
-use crate::sandbox::SandboxMode;
 use crate::{Env, Error, Secret, Warning};
+use crabtalk_domain::SandboxMode;
+use crabtalk_domain::storage::{RecallScope, SyncPolicy};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -149,16 +150,6 @@ pub struct Memory {
     pub provider: Option<String>,
 }
 
-/// Whose archives a recall covers (MEM-2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RecallScope {
-    /// The conversation's own.
-    Conversation,
-    /// Those of all senders of the agent.
-    Agent,
-}
-
 /// How conversations are kept (STORE-4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Storage {
@@ -167,18 +158,6 @@ pub struct Storage {
     /// Days until what was removed, and old outputs of tools, are swept; 0 is
     /// never.
     pub trash_days: u32,
-}
-
-/// When writes are synced to the disk (STORE-4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SyncPolicy {
-    /// Before a step's effects are announced.
-    Step,
-    /// At the end of a run.
-    Run,
-    /// When the system likes.
-    Never,
 }
 
 /// How runs behave.

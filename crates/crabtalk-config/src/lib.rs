@@ -17,7 +17,6 @@
 mod error;
 mod name;
 mod reader;
-mod sandbox;
 mod secret;
 mod system;
 mod tree;
@@ -28,19 +27,16 @@ mod edit;
 mod file;
 mod home;
 
-pub use agent::{
-    AgentBudget, AgentEntry, AgentFile, AgentSettings, AgentText, CompactThreshold, Permission,
-    PermissionRule, load_agents,
-};
+pub use agent::{AgentEntry, AgentFile, AgentSettings, AgentText, CompactThreshold, load_agents};
 pub use config::{
     Cli, Config, Limits, Mcp, McpGrant, McpOauth, McpTransport, McpTrust, Memory, MissingVariable,
-    Model, Price, ProjectMode, Provider, ProviderKind, RecallScope, Resume, Runs, Sandbox, Skills,
-    Storage, SyncPolicy, TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of,
+    Model, Price, ProjectMode, Provider, ProviderKind, Resume, Runs, Sandbox, Skills, Storage,
+    TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of,
 };
+pub use crabtalk_domain::Permission;
 pub use edit::{ConfigFile, parse_section, section_text};
 pub use error::{Diagnostic, Error, UnknownKey, Warning, nearest};
 pub use file::{read_limited, write_atomic};
 pub use home::{Env, Home};
 pub use name::is_name;
-pub use sandbox::SandboxMode;
 pub use secret::{MASK, Secret, Written};

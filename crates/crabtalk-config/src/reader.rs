@@ -4,8 +4,8 @@
 //! Invariant: a key that nobody asked for is a warning with the nearest key.
 
 use crate::error::{Diagnostic, Error, UnknownKey, Warning, nearest};
-use crate::sandbox::SandboxMode;
 use crate::tree::{Field, Node, Position, Value};
+use crabtalk_domain::SandboxMode;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 

@@ -3,11 +3,10 @@
 use crate::login;
 use crate::models::Chosen;
 use crabtalk_config as config;
-use crabtalk_domain::{AgentConfig, AgentName, Budget, Permission, PermissionRule, Sandbox, Scope};
+use crabtalk_domain::{AgentConfig, AgentName, Scope};
 use crabtalk_guardian::SandboxConfig;
 use crabtalk_model::{Kind, ModelConfig, Price, ProviderConfig, Secret};
 use crabtalk_runtime::{Catalog, Limits};
-use crabtalk_store::SyncPolicy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -209,7 +208,7 @@ fn catalog(
     let has_file = |name: &AgentName| name.as_str().eq_ignore_ascii_case(BUILT_IN);
     if !agents.keys().chain(refused.keys()).any(has_file) {
         let mut crab = AgentConfig::new(built_in.clone(), DEFAULT_PROMPT);
-        crab.sandbox = sandbox_mode(config.runs.sandbox);
+        crab.sandbox = config.runs.sandbox;
         agents.insert(built_in, Arc::new(crab));
     }
     if !agents.contains_key(&default_agent) {
@@ -268,13 +267,10 @@ fn agent(
             mcps: settings.mcps,
             members: settings.members,
         },
-        permissions: settings.permissions.into_iter().map(rule).collect(),
-        sandbox: sandbox_mode(settings.sandbox.unwrap_or(config.runs.sandbox)),
+        permissions: settings.permissions,
+        sandbox: settings.sandbox.unwrap_or(config.runs.sandbox),
         cwd: settings.cwd.map(|cwd| settled(home.expand_tilde(&cwd))),
-        budget: Budget {
-            tokens_per_day: settings.budget.tokens_per_day,
-            money_per_day: settings.budget.money_per_day,
-        },
+        budget: settings.budget,
         ..defaults
     }
 }
@@ -284,26 +280,6 @@ fn agent(
 /// it is written.
 fn settled(folder: PathBuf) -> PathBuf {
     folder.canonicalize().unwrap_or(folder)
-}
-
-fn sandbox_mode(mode: config::SandboxMode) -> Sandbox {
-    match mode {
-        config::SandboxMode::Off => Sandbox::Off,
-        config::SandboxMode::On => Sandbox::On,
-        config::SandboxMode::Strict => Sandbox::Strict,
-    }
-}
-
-fn rule(rule: config::PermissionRule) -> PermissionRule {
-    PermissionRule {
-        tool: rule.tool,
-        pattern: rule.pattern,
-        permission: match rule.permission {
-            config::Permission::Allow => Permission::Allow,
-            config::Permission::Ask => Permission::Ask,
-            config::Permission::Deny => Permission::Deny,
-        },
-    }
 }
 
 pub(crate) fn provider(provider: &config::Provider) -> Result<ProviderConfig, String> {
@@ -344,14 +320,6 @@ fn model(model: &config::Model) -> ModelConfig {
             .price
             .map(|price| Price::new(price.input, price.output)),
         images: model.images,
-    }
-}
-
-pub(crate) fn sync_policy(policy: config::SyncPolicy) -> SyncPolicy {
-    match policy {
-        config::SyncPolicy::Step => SyncPolicy::Step,
-        config::SyncPolicy::Run => SyncPolicy::Run,
-        config::SyncPolicy::Never => SyncPolicy::Never,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::accepted::Accepted;
 use crate::mcp::memory as mcp;
 use crate::settings::Settings;
 use arc_swap::ArcSwap;
-use crabtalk_config::{Home, RecallScope};
+use crabtalk_config::Home;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{BoxFuture, SystemClock};
@@ -28,10 +28,7 @@ pub(crate) fn memory(
             enabled: wanted.enabled,
             recall_limit: wanted.recall_limit as usize,
             soul_editable: wanted.soul_editable,
-            recall_scope: match wanted.recall_scope {
-                RecallScope::Conversation => crabtalk_memory::RecallScope::Conversation,
-                RecallScope::Agent => crabtalk_memory::RecallScope::Agent,
-            },
+            recall_scope: wanted.recall_scope,
         },
         storage: Arc::clone(storage),
         archives,

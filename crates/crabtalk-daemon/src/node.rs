@@ -26,7 +26,7 @@ use crate::skills::Skills;
 use crate::starter::Starter;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, Home};
-use crabtalk_domain::Sandbox;
+use crabtalk_domain::SandboxMode;
 use crabtalk_guardian::{Children, Walls};
 use crabtalk_memory::Memory;
 use crabtalk_runtime::Runtime;
@@ -102,7 +102,10 @@ impl Node {
     /// takes a moment, once.
     pub(crate) async fn walls(&self) -> Option<Arc<Walls>> {
         let catalog = self.runtime.catalog();
-        let used = catalog.agents.values().any(|a| a.sandbox != Sandbox::Off);
+        let used = catalog
+            .agents
+            .values()
+            .any(|a| a.sandbox != SandboxMode::Off);
         drop(catalog);
         if used {
             Some(self.tools.walls().await)
@@ -122,9 +125,9 @@ impl Node {
         let sandbox = catalog.agent(name).ok()?.sandbox;
         drop(catalog);
         match sandbox {
-            Sandbox::Off => None,
-            Sandbox::On => self.tools.walls().await.open(),
-            Sandbox::Strict => {
+            SandboxMode::Off => None,
+            SandboxMode::On => self.tools.walls().await.open(),
+            SandboxMode::Strict => {
                 let open = self.tools.walls().await.open()?;
                 Some(format!(
                     "commands are refused, because the sandbox is strict and {open}"

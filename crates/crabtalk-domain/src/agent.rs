@@ -1,6 +1,7 @@
 //! A configured agent: persona, model, scope and permissions.
 
 use crate::AgentName;
+use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 
 /// Steps after which a run ends with 508 unless the agent says otherwise.
@@ -10,7 +11,8 @@ const DEFAULT_MAX_ITERATIONS: u32 = 50;
 const DEFAULT_COMPACT_THRESHOLD: u64 = 100_000;
 
 /// What the gate says of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Permission {
     /// Runs without a question.
     Allow,
@@ -47,24 +49,36 @@ pub struct Scope {
 }
 
 /// Limits on what an agent may spend in a day (MODEL-7).
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Budget {
     /// Tokens a day; `None` is unlimited.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
     /// Money a day, in the unit of the configured prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub money_per_day: Option<f64>,
 }
 
 /// Whether commands run in the sandbox (GATE-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sandbox {
-    /// They run outside.
+pub enum SandboxMode {
+    /// They run outside; written `false`.
     #[default]
     Off,
-    /// They run in it, with what this machine has of it.
+    /// They run in it, with what this machine has of it; written `true`.
     On,
-    /// They run in it, and not at all where it has no namespaces.
+    /// They run in it, and not at all where it has no namespaces; written `"strict"`.
     Strict,
+}
+
+impl Serialize for SandboxMode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Off => serializer.serialize_bool(false),
+            Self::On => serializer.serialize_bool(true),
+            Self::Strict => serializer.serialize_str("strict"),
+        }
+    }
 }
 
 /// An agent as a run sees it; it holds for the whole run.
@@ -93,7 +107,7 @@ pub struct AgentConfig {
     /// What it may do without asking, must ask for, or must not do.
     pub permissions: Vec<PermissionRule>,
     /// Whether bash runs in the sandbox.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxMode,
     /// Where its conversations work unless they say otherwise.
     pub cwd: Option<PathBuf>,
     /// What it may spend.
@@ -119,7 +133,7 @@ impl AgentConfig {
             compact_prompt: None,
             scope: Scope::default(),
             permissions: Vec::new(),
-            sandbox: Sandbox::Off,
+            sandbox: SandboxMode::Off,
             cwd: None,
             budget: Budget::default(),
             as_guest: false,

@@ -24,7 +24,9 @@ pub mod storage;
 pub mod tags;
 pub mod tool;
 
-pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Sandbox, Scope, glob_matches};
+pub use agent::{
+    AgentConfig, Budget, Permission, PermissionRule, SandboxMode, Scope, glob_matches,
+};
 pub use event::{
     AgentEvent, Ask, AskKind, AskOption, AskOutcome, AskQuestion, AskRule, ComponentNews, End,
     ToolCallInfo,

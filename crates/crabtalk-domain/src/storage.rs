@@ -15,8 +15,34 @@ pub use trace::{RunTrace, Tracing};
 pub use view::{ArchiveInfo, LogEntry, LogPart, Page, Summary, archive_title};
 
 use crate::{BoxFuture, ConversationKey, Message};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::path::PathBuf;
+
+/// When what was announced has to survive a power cut (STORE-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncPolicy {
+    /// Whenever something is announced.
+    #[default]
+    Step,
+    /// When a run ends.
+    Run,
+    /// Whenever the operating system likes.
+    Never,
+}
+
+/// Whose archives a recall looks into (MEM-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecallScope {
+    /// Those of its conversation.
+    #[default]
+    Conversation,
+    /// Those of all conversations of its agent, whoever asks: the owner who
+    /// configures this opens them to everybody that talks to the agent.
+    Agent,
+}
 
 /// Where a log ends after an append; grows with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -31,9 +31,7 @@ pub use entries::{Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTE
 pub use error::{Error, Warning};
 pub use hook::Glance;
 pub use import::ImportReport;
-pub use memory::{
-    FoundIn, Hit, MAX_HITS, Memory, NewEntry, Parts, RecallScope, Recalled, Settings,
-};
+pub use memory::{FoundIn, Hit, MAX_HITS, Memory, NewEntry, Parts, Recalled, Settings};
 pub use project::{Instruction, Project, Trusts};
 pub use view::{Owners, Viewer};
 

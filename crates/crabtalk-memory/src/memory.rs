@@ -13,7 +13,7 @@ use crate::archives::ArchiveIndex;
 use crate::entries::{Entries, Entry, MAX_CONTENT_BYTES, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use crate::index::Scratch;
 use crate::{Error, Owners, Viewer, Warning};
-use crabtalk_domain::storage::Storage;
+use crabtalk_domain::storage::{RecallScope, Storage};
 use crabtalk_domain::{Clock, ConversationKey};
 use crabtalk_files::Existing;
 pub(crate) use found::Rank;
@@ -28,17 +28,6 @@ use tokio::sync::Semaphore;
 
 /// Most hits of one recall: more is reading, not remembering.
 pub const MAX_HITS: usize = 50;
-
-/// Whose archives a recall looks into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RecallScope {
-    /// Those of its conversation.
-    #[default]
-    Conversation,
-    /// Those of all conversations of its agent, whoever asks: the owner who
-    /// configures this opens them to everybody that talks to the agent.
-    Agent,
-}
 
 /// The `[memory]` section.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -35,7 +35,6 @@ mod index;
 mod store;
 
 pub use store::FileStore;
-pub use sync::SyncPolicy;
 
 #[cfg(test)]
 mod tests;

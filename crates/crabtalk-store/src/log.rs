@@ -12,9 +12,11 @@ use crate::line::Stamp;
 use crate::load::Loaded;
 use crate::repair::Tail;
 use crate::state::Shared;
-use crate::sync::{SyncPolicy, Syncer};
+use crate::sync::Syncer;
 use crate::tail::MAX_LINE;
-use crabtalk_domain::storage::{ConversationLog, Error, Meta, MetaRecord, Position, Record};
+use crabtalk_domain::storage::{
+    ConversationLog, Error, Meta, MetaRecord, Position, Record, SyncPolicy,
+};
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::future::ready;
 use std::io;

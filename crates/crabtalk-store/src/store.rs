@@ -15,10 +15,10 @@ use crate::load::{Loaded, load};
 use crate::log::JsonlLog;
 use crate::state::{Shared, State, SyncState};
 use crate::summary::Digests;
-use crate::sync::{SyncPolicy, Syncer};
+use crate::sync::Syncer;
 use crabtalk_domain::storage::{
     ArchiveInfo, Error, LogEntry, LogPart, MetaRecord, NewConversation, Opened, Page, Record,
-    RunTrace, Storage, Summary,
+    RunTrace, Storage, Summary, SyncPolicy,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::path::{Path, PathBuf};

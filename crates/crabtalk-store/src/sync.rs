@@ -34,18 +34,6 @@ const LAST_WAIT: Duration = Duration::from_millis(150);
 /// Stack of a thread that makes system calls and nothing else.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// When what was announced has to survive a power cut (STORE-4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SyncPolicy {
-    /// Whenever something is announced.
-    #[default]
-    Step,
-    /// When a run ends.
-    Run,
-    /// Whenever the operating system likes.
-    Never,
-}
-
 /// The threads that sync all logs of a store.
 pub(crate) struct Syncer(Arc<Inner>);
 

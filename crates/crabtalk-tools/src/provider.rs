@@ -15,7 +15,7 @@ use crate::specs;
 use crabtalk_domain::tool::{
     Caller, Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
 };
-use crabtalk_domain::{BoxFuture, ConversationKey, Sandbox};
+use crabtalk_domain::{BoxFuture, ConversationKey, SandboxMode};
 use crabtalk_guardian::{Guardian, Places, SandboxConfig, SandboxPolicy, Walls};
 use files::{EditLocks, change};
 use serde::de::DeserializeOwned;
@@ -222,11 +222,11 @@ impl OsTools {
         cwd: &Workplace,
     ) -> Result<Option<SandboxPolicy>, Failure> {
         let config = self.sandbox.config();
-        if call.agent.sandbox == Sandbox::Off && !config.always {
+        if call.agent.sandbox == SandboxMode::Off && !config.always {
             return Ok(None);
         }
         let walls = self.walls().await;
-        if call.agent.sandbox == Sandbox::Strict
+        if call.agent.sandbox == SandboxMode::Strict
             && let Some(why) = walls.refuse()
         {
             return Err(Failure(why));

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::reader::Section;
-use crate::sandbox::SandboxMode;
 use crate::tree::Value;
+use crabtalk_domain::{Budget, Permission, PermissionRule, SandboxMode};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -54,8 +54,8 @@ pub struct AgentSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// What it may spend in a day.
-    #[serde(skip_serializing_if = "AgentBudget::is_empty")]
-    pub budget: AgentBudget,
+    #[serde(skip_serializing_if = "is_unlimited")]
+    pub budget: Budget,
 }
 
 /// When a history is compacted (RUN-4).
@@ -76,52 +76,15 @@ impl Serialize for CompactThreshold {
     }
 }
 
-/// What the gate says of a tool call (GATE-2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Permission {
-    /// Runs without a question.
-    Allow,
-    /// Somebody has to approve it.
-    Ask,
-    /// Never runs.
-    Deny,
-}
+/// The words for what the gate says of a call.
+const PERMISSIONS: [(&str, Permission); 3] = [
+    ("allow", Permission::Allow),
+    ("ask", Permission::Ask),
+    ("deny", Permission::Deny),
+];
 
-impl Permission {
-    const ALL: [(&'static str, Self); 3] = [
-        ("allow", Self::Allow),
-        ("ask", Self::Ask),
-        ("deny", Self::Deny),
-    ];
-}
-
-/// `tool: permission` or `tool(pattern): permission` (GATE-2).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PermissionRule {
-    /// Name or glob of the tool.
-    pub tool: String,
-    /// Pattern over the command or path; `None` matches every call.
-    pub pattern: Option<String>,
-    /// What it says.
-    pub permission: Permission,
-}
-
-/// What an agent may spend in a day (MODEL-7).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct AgentBudget {
-    /// Tokens; `None` is unlimited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens_per_day: Option<u64>,
-    /// Money, in the unit of the prices.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub money_per_day: Option<f64>,
-}
-
-impl AgentBudget {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
+fn is_unlimited(budget: &Budget) -> bool {
+    *budget == Budget::default()
 }
 
 impl AgentSettings {
@@ -187,7 +150,7 @@ fn permissions(section: &mut Section<'_>) -> Result<Vec<PermissionRule>, Error> 
             let message = "expected a tool or tool(pattern), as in bash(git status*)";
             return table.fail(entry.at, &entry.key, message);
         };
-        let permission = table.choose(&entry.key, &entry.node, &Permission::ALL)?;
+        let permission = table.choose(&entry.key, &entry.node, &PERMISSIONS)?;
         Ok(PermissionRule {
             tool: tool.to_owned(),
             pattern: pattern.map(str::to_owned),
@@ -208,11 +171,11 @@ fn split_rule(rule: &str) -> Option<(&str, Option<&str>)> {
     is_tool.then_some((tool, pattern))
 }
 
-fn budget(section: &mut Section<'_>) -> Result<AgentBudget, Error> {
+fn budget(section: &mut Section<'_>) -> Result<Budget, Error> {
     let Some(mut table) = section.section("budget")? else {
-        return Ok(AgentBudget::default());
+        return Ok(Budget::default());
     };
-    let budget = AgentBudget {
+    let budget = Budget {
         tokens_per_day: table.whole("tokens_per_day", 0, u64::MAX)?,
         money_per_day: table.amount("money_per_day")?,
     };

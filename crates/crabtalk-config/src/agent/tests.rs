@@ -1,4 +1,5 @@
 use super::*;
+use crabtalk_domain::{Permission, PermissionRule};
 use std::fs;
 
 const WHOLE: &str = r#"---

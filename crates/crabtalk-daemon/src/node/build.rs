@@ -7,7 +7,7 @@ use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::audit::Audit;
 use crate::bus::Bus;
-use crate::compose::{Composed, Report, sandbox, sync_policy};
+use crate::compose::{Composed, Report, sandbox};
 use crate::context::Context;
 use crate::cron::{Cron, ScheduleTool};
 use crate::delegates::DelegateFile;
@@ -159,7 +159,7 @@ impl Ground {
 
     /// Conversations as files, and with each the outputs of its tools.
     fn store(&self) -> FileStore {
-        let policy = sync_policy(self.settings.config().storage.sync);
+        let policy = self.settings.config().storage.sync;
         let (sessions, trash) = (self.home.sessions_dir(), self.home.trash_dir());
         let outputs = self.home.state_dir().join("outputs");
         let changes = self.home.state_dir().join("changes");

@@ -1,8 +1,8 @@
 //! Conversations are found, kept apart, loaded, renamed, listed and removed.
 
 use crate::support::*;
+use crabtalk_domain::storage::SyncPolicy;
 use crabtalk_domain::storage::*;
-use crabtalk_store::SyncPolicy;
 use std::os::unix::fs::PermissionsExt;
 
 #[tokio::test]

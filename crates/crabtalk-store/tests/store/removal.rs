@@ -52,7 +52,7 @@ async fn what_tools_keep_goes_to_the_trash_with_its_conversation() {
     let (sessions, outputs) = (dir.path().join("sessions"), dir.path().join("outputs"));
     let trash = sessions.join("trash");
     let files = std::sync::Arc::new(crabtalk_store::fs::OsFiles);
-    let policy = crabtalk_store::SyncPolicy::Step;
+    let policy = crabtalk_domain::storage::SyncPolicy::Step;
     let folder = outputs.clone();
     let store = crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
         .with_belongings("outputs", move |key| folder.join(key.sender.as_str()));
@@ -89,7 +89,7 @@ async fn what_is_restored_has_everything_that_it_had() {
             std::sync::Arc::new(crabtalk_store::fs::OsFiles),
             folder.clone(),
         );
-        let policy = crabtalk_store::SyncPolicy::Step;
+        let policy = crabtalk_domain::storage::SyncPolicy::Step;
         crabtalk_store::FileStore::open(&sessions, &trash, policy, files)
             .with_belongings("outputs", move |key| folder.join(key.sender.as_str()))
     };

@@ -74,7 +74,7 @@ proptest! {
     fn a_model_in_memory_agrees(sender in "\\PC{1,20}", steps in vec(step(), 0..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("runtime");
         runtime.block_on(async {
-            let mut home = Home::with(crabtalk_store::SyncPolicy::Never);
+            let mut home = Home::with(crabtalk_domain::storage::SyncPolicy::Never);
             let mut opened = home.open("crab", &sender).await;
             let (mut all, mut working, mut title) = (Vec::new(), Vec::new(), String::new());
             for step in steps {

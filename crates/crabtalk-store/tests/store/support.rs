@@ -1,10 +1,11 @@
 //! A store in a folder of its own, short words for records, and a file layer
 //! that fails where a test wants it to.
 
+use crabtalk_domain::storage::SyncPolicy;
 use crabtalk_domain::storage::*;
 use crabtalk_domain::{ConversationKey, Message};
+use crabtalk_store::FileStore;
 use crabtalk_store::fs::{Access, FileLayer, LogFile, OsFiles, Stat};
-use crabtalk_store::{FileStore, SyncPolicy};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -3,7 +3,7 @@
 
 use crate::support::{World, run};
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{AgentConfig, Sandbox};
+use crabtalk_domain::{AgentConfig, SandboxMode};
 use crabtalk_guardian::{GuardianCommand, Namespaces, SandboxConfig};
 use crabtalk_tools::OsTools;
 use serde_json::json;
@@ -134,7 +134,7 @@ impl Bait {
     pub(crate) async fn run(&self, command: &str) -> ToolOutput {
         let mut call = self.world.call("bash", json!({ "command": command }));
         call.agent = Arc::new(AgentConfig {
-            sandbox: Sandbox::On,
+            sandbox: SandboxMode::On,
             ..AgentConfig::clone(&call.agent)
         });
         run(&self.tools, call).await

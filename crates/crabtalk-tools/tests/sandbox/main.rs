@@ -14,7 +14,7 @@ mod table;
 mod support;
 
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{AgentConfig, Sandbox};
+use crabtalk_domain::{AgentConfig, SandboxMode};
 use crabtalk_tools::OsTools;
 use serde_json::json;
 use std::net::TcpListener;
@@ -26,7 +26,7 @@ use support::{World, run};
 async fn boxed(world: &World, tools: &OsTools, command: &str) -> Option<ToolOutput> {
     let mut call = world.call("bash", json!({ "command": command }));
     let agent = AgentConfig {
-        sandbox: Sandbox::On,
+        sandbox: SandboxMode::On,
         ..AgentConfig::clone(&call.agent)
     };
     call.agent = Arc::new(agent);
@@ -230,7 +230,7 @@ async fn no_child_is_left_behind() {
         "setsid nohup bash -c '(trap \"\" TERM; exec 9>alive; sleep 1000 & wait)' & cat go";
     let mut call = world.call("bash", json!({ "command": command }));
     call.agent = Arc::new(AgentConfig {
-        sandbox: Sandbox::On,
+        sandbox: SandboxMode::On,
         ..AgentConfig::clone(&call.agent)
     });
     if boxed(&world, &tools, "true").await.is_none() {

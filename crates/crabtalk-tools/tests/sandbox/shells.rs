@@ -3,7 +3,7 @@
 use crate::bait::bubblewrap;
 use crate::support::{World, run};
 use crabtalk_domain::tool::ToolOutput;
-use crabtalk_domain::{AgentConfig, Sandbox};
+use crabtalk_domain::{AgentConfig, SandboxMode};
 use crabtalk_guardian::{Namespaces, SandboxConfig};
 use crabtalk_testkit::tools::{has_tools, skip};
 use crabtalk_tools::OsTools;
@@ -38,10 +38,15 @@ async fn everywhere(test: &str, world: &World) -> Vec<OsTools> {
 }
 
 async fn boxed(world: &World, tools: &OsTools, command: &str) -> ToolOutput {
-    sandboxed(world, tools, command, Sandbox::On).await
+    sandboxed(world, tools, command, SandboxMode::On).await
 }
 
-async fn sandboxed(world: &World, tools: &OsTools, command: &str, sandbox: Sandbox) -> ToolOutput {
+async fn sandboxed(
+    world: &World,
+    tools: &OsTools,
+    command: &str,
+    sandbox: SandboxMode,
+) -> ToolOutput {
     let mut call = world.call("bash", json!({ "command": command }));
     call.agent = Arc::new(AgentConfig {
         sandbox,
@@ -165,7 +170,7 @@ async fn the_strict_sandbox_refuses_where_it_has_no_namespaces() {
     .await
     {
         let whole = tools.walls().await.are_whole();
-        let output = sandboxed(&world, &tools, "echo ran", Sandbox::Strict).await;
+        let output = sandboxed(&world, &tools, "echo ran", SandboxMode::Strict).await;
         if whole {
             assert_eq!(output.content, "ran\n");
         } else {
