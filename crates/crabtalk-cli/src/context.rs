@@ -270,6 +270,25 @@ impl Context {
         self.print_table(&header, items.iter().map(row), none)
     }
 
+    /// With `--json` prints items, one a line, else each in words; `none` when there are
+    /// none.
+    pub(crate) fn entries<T: Serialize>(
+        &mut self,
+        items: &[T],
+        words: impl Fn(&Self, &T) -> String,
+        none: &str,
+    ) -> Result<(), Error> {
+        if self.for_scripts(items)? {
+            return Ok(());
+        }
+        if items.is_empty() {
+            return self.note(none);
+        }
+        items
+            .iter()
+            .try_for_each(|item| self.line(&words(self, item)))
+    }
+
     /// A table for people; `none` when it has no rows.
     pub(crate) fn print_table(
         &mut self,

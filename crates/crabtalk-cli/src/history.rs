@@ -5,6 +5,29 @@ use crate::text::{call_summary, image_note, summary};
 use crabtalk_proto::HistoryEntry;
 use std::io;
 
+/// Messages asked for at a time; the daemon may give fewer.
+const PAGE: u32 = 200;
+
+/// The last messages before an index, oldest first, and what was said beside the first of
+/// them. `ask` gives a page of so many before an index, and whether there are more.
+pub(crate) async fn last_entries<T, E>(
+    limit: u32,
+    mut before: Option<u64>,
+    mut ask: impl AsyncFnMut(u32, Option<u64>) -> Result<(T, Vec<HistoryEntry>, bool), E>,
+) -> Result<(T, Vec<HistoryEntry>), E> {
+    let (mut pages, mut missing) = (Vec::new(), limit);
+    loop {
+        let (beside, entries, more) = ask(missing.min(PAGE), before).await?;
+        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        missing = missing.saturating_sub(count);
+        before = entries.first().map(|entry| entry.index);
+        pages.push(entries);
+        if !more || missing == 0 || count == 0 {
+            return Ok((beside, pages.into_iter().rev().flatten().collect()));
+        }
+    }
+}
+
 /// A message for people, and the run that failed behind it.
 pub(crate) fn show_entry(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
     show_message(screen, entry)?;

@@ -26,6 +26,7 @@
 //! start     the daemon, started on demand
 //! run       one run, followed to its end
 //! watch     what happens in all runs
+//! news      both as streams
 //! again     pauses between attempts
 //! system    what one kind of system has of its own
 //! error     what went wrong, and its code
@@ -44,6 +45,7 @@ mod again;
 mod client;
 mod endpoint;
 mod error;
+mod news;
 mod remote;
 mod run;
 mod start;
@@ -58,6 +60,7 @@ pub use crabtalk_proto::*;
 pub use crabtalk_transport::Fingerprint;
 pub use endpoint::{Connection, Endpoint};
 pub use error::Error;
+pub use news::News;
 pub use remote::{Address, Remote, fingerprint};
 pub use run::{Run, RunNews};
 pub use start::Starter;

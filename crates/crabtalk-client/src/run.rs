@@ -9,13 +9,12 @@ use crate::again::Again;
 use crate::client::Client;
 use crate::endpoint::Answers;
 use crate::error::Error;
+use crate::news::News;
 use crabtalk_proto::stream_event::Event;
 use crabtalk_proto::{AttachMsg, ClientMessage, FrameError, StreamEvent, StreamMsg, code};
-use futures_core::Stream;
 use futures_util::StreamExt;
+use futures_util::stream::unfold;
 use std::hash::{BuildHasher, RandomState};
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 /// What one hears of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,13 +41,13 @@ impl Client {
     /// The message gets a `request_id` if it has none, so that it never runs
     /// twice.
     pub fn stream(&self, request: StreamMsg) -> Run {
-        Run::new(self.clone(), Begin::stream(request))
+        follow(self.clone(), Begin::stream(request))
     }
 
     /// Follows the run in flight of a conversation to its end, over lost
     /// connections.
     pub fn attach(&self, request: AttachMsg) -> Run {
-        Run::new(self.clone(), Begin::Attach(request))
+        follow(self.clone(), Begin::Attach(request))
     }
 }
 
@@ -98,33 +97,13 @@ fn new_request_id() -> String {
 
 /// News of a run, from [`Client::stream`] or [`Client::attach`]. Dropping it
 /// leaves the run alone.
-pub struct Run(Pin<Box<dyn Stream<Item = Result<RunNews, Error>> + Send>>);
+pub type Run = News<RunNews>;
 
-impl Run {
-    pub(crate) fn new(client: Client, begin: Begin) -> Self {
-        let state = Following::new(client, begin);
-        Self(Box::pin(futures_util::stream::unfold(
-            state,
-            async |mut state| {
-                let news = state.next().await?;
-                Some((news, state))
-            },
-        )))
-    }
-}
-
-impl Stream for Run {
-    type Item = Result<RunNews, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(cx)
-    }
-}
-
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Run")
-    }
+fn follow(client: Client, begin: Begin) -> Run {
+    News::of(unfold(Following::new(client, begin), async |mut run| {
+        let news = run.next().await?;
+        Some((news, run))
+    }))
 }
 
 /// Up to where a run was given.

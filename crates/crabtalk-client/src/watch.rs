@@ -7,11 +7,10 @@ use crate::again::Again;
 use crate::client::Client;
 use crate::endpoint::Answers;
 use crate::error::Error;
+use crate::news::News;
 use crabtalk_proto::{AgentEventKind, AgentEventMsg, FrameError, SubscribeEvents};
-use futures_core::Stream;
 use futures_util::StreamExt;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use futures_util::stream::unfold;
 
 /// What one hears of all runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,39 +40,16 @@ pub enum WatchNews {
 impl Client {
     /// Follows what happens in all runs, over lost connections.
     pub fn watch(&self, request: SubscribeEvents) -> Watch {
-        Watch::new(self.clone(), request)
+        let watching = Watching::new(self.clone(), request);
+        News::of(unfold(watching, async |mut watching| {
+            let news = watching.next().await?;
+            Some((news, watching))
+        }))
     }
 }
 
 /// News of all runs, from [`Client::watch`]. It ends only with an error.
-pub struct Watch(Pin<Box<dyn Stream<Item = Result<WatchNews, Error>> + Send>>);
-
-impl Watch {
-    pub(crate) fn new(client: Client, request: SubscribeEvents) -> Self {
-        let state = Watching::new(client, request);
-        Self(Box::pin(futures_util::stream::unfold(
-            state,
-            async |mut state| {
-                let news = state.next().await?;
-                Some((news, state))
-            },
-        )))
-    }
-}
-
-impl Stream for Watch {
-    type Item = Result<WatchNews, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(cx)
-    }
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Watch")
-    }
-}
+pub type Watch = News<WatchNews>;
 
 struct Watching {
     client: Client,

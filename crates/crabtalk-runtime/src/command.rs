@@ -75,6 +75,14 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The run that it begins, if it is one.
+    pub(crate) fn job(&self) -> Option<&Job> {
+        if let Self::Run(job) = self {
+            return Some(job);
+        }
+        None
+    }
+
     /// Tells whoever waits for it that it will not be done.
     pub(crate) fn refuse(self, error: Error) {
         // Whoever waited may be gone; then there is nobody to tell.

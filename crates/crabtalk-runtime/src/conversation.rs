@@ -81,16 +81,7 @@ impl Conversation {
     /// Handles a command. What panics outside of a run's own guard costs that
     /// command alone: a conversation whose task is gone would answer nobody.
     async fn handle_guarded(&mut self, command: Command) {
-        let log = match &command {
-            Command::Run(job) => Some(Arc::clone(&job.log)),
-            Command::Compact { .. }
-            | Command::StartFresh { .. }
-            | Command::Set { .. }
-            | Command::Remove { .. }
-            | Command::LastEnd { .. }
-            | Command::Outcome { .. }
-            | Command::Resume => None,
-        };
+        let log = command.job().map(|job| Arc::clone(&job.log));
         let handled = AssertUnwindSafe(self.handle(command)).catch_unwind().await;
         if handled.is_err() {
             tracing::error!(conversation = %self.shared.key, "a command panicked; its conversation is read again");

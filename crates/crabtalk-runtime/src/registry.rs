@@ -334,19 +334,10 @@ impl Shared {
         if matches!(command, Command::Remove { .. }) && (is_busy || !live.queued.is_empty()) {
             return Err(Error::Busy((*self.key).clone()));
         }
-        let queued = match &command {
-            Command::Run(job) => {
-                let id = job.request.request_id.clone().unwrap_or_default();
-                Some((id, Arc::clone(&job.log)))
-            }
-            Command::Compact { .. }
-            | Command::StartFresh { .. }
-            | Command::Set { .. }
-            | Command::Remove { .. }
-            | Command::LastEnd { .. }
-            | Command::Outcome { .. }
-            | Command::Resume => None,
-        };
+        let queued = command.job().map(|job| {
+            let id = job.request.request_id.clone().unwrap_or_default();
+            (id, Arc::clone(&job.log))
+        });
         match self.mailbox.try_send(command) {
             Ok(()) => {
                 live.queued.extend(queued);

@@ -25,17 +25,8 @@ async fn listed(context: &mut Context) -> Result<Vec<ApprovalInfo>, Error> {
 
 async fn list(context: &mut Context) -> Result<(), Error> {
     let approvals = listed(context).await?;
-    if context.for_scripts(&approvals)? {
-        return Ok(());
-    }
-    if approvals.is_empty() {
-        return context.note("nothing is allowed for good");
-    }
-    for approval in &approvals {
-        let since = context.when(&approval.at);
-        context.line(&entry(approval, &since))?;
-    }
-    Ok(())
+    let words = |context: &Context, one: &ApprovalInfo| entry(one, &context.when(&one.at));
+    context.entries(&approvals, words, "nothing is allowed for good")
 }
 
 /// An approval, whole.

@@ -3,13 +3,10 @@
 use super::{Column, Context};
 use crate::args::Archives;
 use crate::error::Error;
-use crate::history::show_entry;
+use crate::history::{last_entries, show_entry};
 use crate::json;
 use crate::text::counted;
-use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, HistoryEntry, ListArchivesMsg};
-
-/// Messages asked for at a time; the daemon may give fewer.
-const PAGE: u32 = 200;
+use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, ListArchivesMsg};
 
 pub(super) async fn run(context: &mut Context, command: Option<Archives>) -> Result<(), Error> {
     match command {
@@ -49,7 +46,20 @@ async fn show(
     limit: u32,
     before: Option<u64>,
 ) -> Result<(), Error> {
-    let (info, entries) = last_entries(context, index, limit, before).await?;
+    let (agent, sender) = (context.agent(), context.sender());
+    let mut connection = context.connection().await?;
+    let found = last_entries(limit, before, async |limit, before| {
+        let request = GetArchiveMsg {
+            agent: agent.clone(),
+            sender: sender.clone(),
+            index,
+            before,
+            limit,
+        };
+        let page = connection.get_archive(request).await?;
+        Ok::<_, Error>((page.info.unwrap_or_default(), page.entries, page.more))
+    });
+    let (info, entries) = found.await?;
     let screen = &mut context.console.screen;
     if context.global.json {
         screen.json(&json::of(&info))?;
@@ -70,35 +80,4 @@ async fn show(
     }
     screen.line("--- summarised as:")?;
     Ok(screen.line(info.summary.trim())?)
-}
-
-/// The archive, and its last messages before an index, oldest first.
-async fn last_entries(
-    context: &mut Context,
-    archive: u32,
-    limit: u32,
-    mut before: Option<u64>,
-) -> Result<(ArchiveInfo, Vec<HistoryEntry>), Error> {
-    let (agent, sender) = (context.agent(), context.sender());
-    let mut pages = Vec::new();
-    let mut missing = limit;
-    let mut connection = context.connection().await?;
-    loop {
-        let request = GetArchiveMsg {
-            agent: agent.clone(),
-            sender: sender.clone(),
-            index: archive,
-            before,
-            limit: missing.min(PAGE),
-        };
-        let page = connection.get_archive(request).await?;
-        let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
-        missing = missing.saturating_sub(count);
-        before = page.entries.first().map(|entry| entry.index);
-        pages.push(page.entries);
-        if !page.more || missing == 0 || count == 0 {
-            let entries = pages.into_iter().rev().flatten().collect();
-            return Ok((page.info.unwrap_or_default(), entries));
-        }
-    }
 }

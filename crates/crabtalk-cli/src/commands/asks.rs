@@ -11,17 +11,8 @@ use serde_json::json;
 
 pub(super) async fn list(context: &mut Context) -> Result<(), Error> {
     let asks = pending(context).await?;
-    if context.for_scripts(&asks)? {
-        return Ok(());
-    }
-    if asks.is_empty() {
-        return context.note("nothing is waiting");
-    }
-    for pending in &asks {
-        let asked = context.when(&pending.asked_at);
-        context.line(&entry(pending, &asked))?;
-    }
-    Ok(())
+    let words = |context: &Context, one: &PendingAsk| entry(one, &context.when(&one.asked_at));
+    context.entries(&asks, words, "nothing is waiting")
 }
 
 /// An ask, whole.

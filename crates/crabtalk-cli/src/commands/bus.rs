@@ -27,17 +27,8 @@ pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result
 async fn list(context: &mut Context) -> Result<(), Error> {
     let request = ListSubscriptionsMsg {};
     let listed = context.call(request).await?;
-    if context.for_scripts(&listed.subscriptions)? {
-        return Ok(());
-    }
-    if listed.subscriptions.is_empty() {
-        let said = "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`";
-        return context.note(said);
-    }
-    for subscription in &listed.subscriptions {
-        context.line(&entry(subscription))?;
-    }
-    Ok(())
+    let none = "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`";
+    context.entries(&listed.subscriptions, |_, one| entry(one), none)
 }
 
 /// A subscription in one line.

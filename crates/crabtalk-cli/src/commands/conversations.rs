@@ -3,7 +3,7 @@
 use super::Context;
 use crate::args::History;
 use crate::error::Error;
-use crate::history::show_entry;
+use crate::history::{last_entries, show_entry};
 use crate::json;
 use crate::project::Projects;
 use crate::text::summary;
@@ -13,9 +13,6 @@ use crabtalk_proto::{
 };
 use std::collections::HashMap;
 use std::path::Path;
-
-/// Messages asked for at a time; the daemon may give fewer.
-const PAGE: u32 = 200;
 
 /// Failures that are told below a list: whoever has more of them knows.
 const MAX_FAILURES: usize = 5;
@@ -150,7 +147,7 @@ fn folder(context: &Context, folder: Option<&Path>) -> String {
 }
 
 pub(super) async fn history(context: &mut Context, args: History) -> Result<(), Error> {
-    let entries = last_entries(context, args.limit, args.before).await?.1;
+    let entries = last_messages(context, args.limit, args.before).await?.1;
     let screen = &mut context.console.screen;
     for entry in &entries {
         if context.global.json {
@@ -163,31 +160,23 @@ pub(super) async fn history(context: &mut Context, args: History) -> Result<(), 
 }
 
 /// The last messages before an index, oldest first, and whose they are.
-pub(super) async fn last_entries(
+pub(super) async fn last_messages(
     context: &mut Context,
     limit: u32,
-    mut before: Option<u64>,
+    before: Option<u64>,
 ) -> Result<((String, String), Vec<HistoryEntry>), Error> {
     let (agent, sender) = (context.agent(), context.sender());
     let mut connection = context.connection().await?;
-    let mut pages = Vec::new();
-    let mut missing = limit;
-    loop {
+    let found = last_entries(limit, before, async |limit, before| {
         let request = GetHistoryMsg {
             agent: agent.clone(),
             sender: sender.clone(),
             before,
-            limit: missing.min(PAGE),
+            limit,
             first: false,
         };
         let page = connection.get_history(request).await?;
-        let count = u32::try_from(page.entries.len()).unwrap_or(u32::MAX);
-        missing = missing.saturating_sub(count);
-        before = page.entries.first().map(|entry| entry.index);
-        pages.push(page.entries);
-        if !page.more || missing == 0 || count == 0 {
-            let entries = pages.into_iter().rev().flatten().collect();
-            return Ok(((page.agent, page.sender), entries));
-        }
-    }
+        Ok(((page.agent, page.sender), page.entries, page.more))
+    });
+    found.await
 }

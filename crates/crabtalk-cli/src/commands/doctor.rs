@@ -44,10 +44,8 @@ struct Finding {
 impl Finding {
     fn fine(what: &'static str, said: impl Into<String>) -> Self {
         Self {
-            what,
             state: State::Fine,
-            said: said.into(),
-            mend: String::new(),
+            ..Self::warning(what, said, "")
         }
     }
 
@@ -99,19 +97,14 @@ pub(super) async fn run(context: &mut Context, offline: bool) -> Result<(), Erro
     if let Some(finding) = local::terminal(context.console.screen.is_terminal()) {
         show(context, finding)?;
     }
-    if context.global.json {
-        return match wrong {
-            0 => Ok(()),
-            1 => Err(Error::Failed("one thing is wrong".to_owned())),
-            _ => Err(Error::Failed(format!("{wrong} things are wrong"))),
-        };
-    }
     let warned = match warnings {
+        _ if context.global.json => String::new(),
         0 => String::new(),
         1 => ", and one thing to know".to_owned(),
         many => format!(", and {many} things to know"),
     };
     match wrong {
+        0 if context.global.json => Ok(()),
         0 => context.note(&format!("crabtalk: nothing is wrong{warned}")),
         1 => Err(Error::Failed(format!("one thing is wrong{warned}"))),
         many => Err(Error::Failed(format!("{many} things are wrong{warned}"))),

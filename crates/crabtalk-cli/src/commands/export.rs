@@ -1,7 +1,7 @@
 //! `export`: a conversation with its archives, for people or for programs.
 
 use super::Context;
-use super::conversations::last_entries;
+use super::conversations::last_messages;
 use crate::args::{Export, ExportFormat};
 use crate::error::Error;
 use crate::history::markdown;
@@ -16,7 +16,7 @@ pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Er
         true => ExportFormat::Json,
         false => ExportFormat::Markdown,
     });
-    let ((agent, sender), entries) = last_entries(context, u32::MAX, None).await?;
+    let ((agent, sender), entries) = last_messages(context, u32::MAX, None).await?;
     let about = about(context, agent, sender).await?;
     let text = match format {
         ExportFormat::Markdown => as_markdown(&about, &entries),

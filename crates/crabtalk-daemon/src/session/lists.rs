@@ -1,6 +1,6 @@
 //! Lists of conversations.
 
-use super::trash::failure;
+use super::trash::info as as_logged;
 use super::{Session, legacy, status};
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
@@ -68,22 +68,15 @@ impl Session {
             let now = live.get(&summary.key).filter(|_| !summary.superseded);
             let meta = now.map_or(&summary.meta, |live| &live.meta);
             ConversationInfo {
-                agent: summary.key.agent.to_string(),
-                sender: summary.key.sender.to_string(),
-                seq: summary.seq,
                 title: meta.title.clone(),
-                file_path: summary.file.clone(),
                 message_count: now.map_or(summary.message_count, |live| live.message_count),
                 alive_secs: meta.uptime_secs,
-                failed: summary.failed.map(failure),
                 date: date(&summary.meta.created_at),
-                used_at: Timestamp::try_from(summary.modified)
-                    .map(|at| at.to_string())
-                    .unwrap_or_default(),
                 cwd: catalog
                     .cwd(&summary.key, meta)
                     .to_string_lossy()
                     .into_owned(),
+                ..as_logged(summary)
             }
         };
         let mut summaries = self

@@ -83,10 +83,7 @@ impl Session {
         DeleteMcpMsg { name }: DeleteMcpMsg,
     ) -> Result<(), Status> {
         self.edit(move |file, config| {
-            if !config.mcp.iter().any(|mcp| mcp.name == name) {
-                let message = format!("config.toml has no MCP server {name:?}");
-                return Err(EditError::NotFound(message));
-            }
+            check_has_mcp(config, &name)?;
             file.remove(&["mcp", &name]);
             Ok(())
         })
@@ -123,6 +120,14 @@ impl Session {
             stderr: tested.stderr,
         })
     }
+}
+
+pub(super) fn check_has_mcp(config: &Config, name: &str) -> Result<(), EditError> {
+    if config.mcp.iter().any(|mcp| mcp.name == name) {
+        return Ok(());
+    }
+    let message = format!("config.toml has no MCP server {name:?}");
+    Err(EditError::NotFound(message))
 }
 
 fn check_name(name: &str) -> Result<(), Status> {

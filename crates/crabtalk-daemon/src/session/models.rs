@@ -1,5 +1,6 @@
 //! Providers and models: lists, and changes to the configuration.
 
+use super::mcps::check_has_mcp;
 use super::{Session, legacy};
 use crate::edit::{self, EditError};
 use crate::models::Models;
@@ -265,10 +266,7 @@ impl Session {
             }
             Ok(ResourceKind::Mcp) => {
                 self.edit(move |file, config| {
-                    if !config.mcp.iter().any(|mcp| mcp.name == name) {
-                        let message = format!("config.toml has no MCP server {name:?}");
-                        return Err(EditError::NotFound(message));
-                    }
+                    check_has_mcp(config, &name)?;
                     Ok(file.set(&["mcp", &name, "enabled"], &enabled.into())?)
                 })
                 .await

@@ -14,37 +14,23 @@ use std::sync::Arc;
 /// Longest request id, in bytes; the log keeps 256 of them per conversation.
 const MAX_REQUEST_ID_BYTES: usize = 256;
 
-/// What Send and Stream have in common.
-struct Said {
-    agent: String,
-    content: String,
-    sender: Option<String>,
-    cwd: Option<String>,
-    guest: Option<String>,
-    tool_choice: Option<String>,
-    request_id: Option<String>,
-    images: Vec<Image>,
-    model: Option<String>,
-}
-
-macro_rules! said {
-    ($message:ident) => {
-        Said {
-            agent: $message.agent,
-            content: $message.content,
-            sender: $message.sender,
-            cwd: $message.cwd,
-            guest: $message.guest,
-            tool_choice: $message.tool_choice,
-            request_id: $message.request_id,
-            images: $message.images,
-            model: $message.model,
-        }
-    };
+/// A message that is answered at once says what one that is streamed says.
+fn as_streamed(message: SendMsg) -> StreamMsg {
+    StreamMsg {
+        agent: message.agent,
+        content: message.content,
+        sender: message.sender,
+        cwd: message.cwd,
+        guest: message.guest,
+        tool_choice: message.tool_choice,
+        request_id: message.request_id,
+        images: message.images,
+        model: message.model,
+    }
 }
 
 impl Session {
-    async fn submit(&self, said: Said) -> Result<Subscription, Status> {
+    async fn submit(&self, said: StreamMsg) -> Result<Subscription, Status> {
         let key = self.key(&said.agent, said.sender.as_deref().unwrap_or_default())?;
         if key.sender.is_reserved() {
             return Err(status(&Error::ReservedSender(key.sender.to_string())));
@@ -111,7 +97,7 @@ impl Session {
     pub(super) async fn run_to_end(&self, request: SendMsg) -> Result<SendResponse, Status> {
         // A failure to find a model is the run's to tell.
         let _ = self.node.models.find().await;
-        let run = self.submit(said!(request)).await?;
+        let run = self.submit(as_streamed(request)).await?;
         let answer = run.answer().await.map_err(|error| status(&error))?;
         response(answer)
     }
@@ -129,7 +115,7 @@ impl Session {
                 false => None,
             };
             let blind = self.blindness(&request);
-            let run = match self.submit(said!(request)).await {
+            let run = match self.submit(request).await {
                 Ok(run) => run,
                 Err(status) => return Reader::only(Err(status)),
             };

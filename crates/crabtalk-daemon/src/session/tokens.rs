@@ -2,7 +2,7 @@
 //!
 //! Invariant: a token is in one answer, to whoever made it; what is kept is its hash.
 
-use super::{Session, models};
+use super::Session;
 use crate::edit::EditError;
 use crate::remote::new_token;
 use crabtalk_config::{Token, end_of, is_name};
@@ -33,7 +33,7 @@ impl Session {
         let (token, hash) = new_token()
             .map_err(|e| Status::internal(format!("the system gives no random bytes: {e}")))?;
         let table = table(&request, &hash.to_string());
-        let edited = self.node.edit(move |file, config| {
+        let edited = self.edit(move |file, config| {
             if config
                 .token
                 .iter()
@@ -45,7 +45,7 @@ impl Session {
             }
             Ok(file.set(&["token", &name], &table)?)
         });
-        edited.await.map_err(|e| models::refused(&e))?;
+        edited.await?;
         let (listen, fingerprint) = self.way_in().await;
         Ok(NewToken {
             name: request.name,
@@ -89,7 +89,7 @@ impl Session {
     }
 
     pub(super) async fn drop_token(&self, request: RemoveTokenMsg) -> Result<(), Status> {
-        let edited = self.node.edit(move |file, config| {
+        let edited = self.edit(move |file, config| {
             let name = &request.name;
             if !config.token.iter().any(|token| token.name == *name) {
                 return Err(EditError::NotFound(format!("there is no token {name:?}")));
@@ -97,7 +97,7 @@ impl Session {
             file.remove(&["token", name]);
             Ok(())
         });
-        edited.await.map_err(|e| models::refused(&e))
+        edited.await
     }
 }
 

@@ -23,6 +23,24 @@ pub(super) fn failure(run: RunRecord) -> FailedRun {
     }
 }
 
+/// A conversation as its log has it.
+pub(super) fn info(summary: Summary) -> ConversationInfo {
+    let used_at = Timestamp::try_from(summary.modified).map(|at| at.to_string());
+    ConversationInfo {
+        agent: summary.key.agent.to_string(),
+        sender: summary.key.sender.to_string(),
+        seq: summary.seq,
+        title: summary.meta.title,
+        file_path: summary.file,
+        message_count: summary.message_count,
+        alive_secs: summary.meta.uptime_secs,
+        date: summary.meta.created_at,
+        used_at: used_at.unwrap_or_default(),
+        cwd: summary.meta.cwd,
+        failed: summary.failed.map(failure),
+    }
+}
+
 impl Session {
     pub(super) async fn removed(
         &self,
@@ -35,21 +53,6 @@ impl Session {
         let mut listed = listed.map_err(|e| status(&Error::from(e)))?;
         listed.retain(|summary| self.reaches_key(&summary.key));
         listed.truncate(MAX_LISTED);
-        let info = |summary: Summary| ConversationInfo {
-            agent: summary.key.agent.to_string(),
-            sender: summary.key.sender.to_string(),
-            seq: summary.seq,
-            title: summary.meta.title,
-            file_path: summary.file,
-            message_count: summary.message_count,
-            alive_secs: summary.meta.uptime_secs,
-            date: summary.meta.created_at,
-            used_at: Timestamp::try_from(summary.modified)
-                .map(|at| at.to_string())
-                .unwrap_or_default(),
-            cwd: summary.meta.cwd,
-            failed: summary.failed.map(failure),
-        };
         Ok(RemovedConversationList {
             conversations: listed.into_iter().map(info).collect(),
         })
