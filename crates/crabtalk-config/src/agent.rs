@@ -12,7 +12,7 @@ pub use settings::{AgentSettings, CompactThreshold};
 use crate::error::{Diagnostic, Error, Warning};
 use crate::file::read_limited;
 use crate::reader::{Section, TextFile};
-use crate::tree::{self, Language};
+use crate::tree::{self, Language, Position};
 use crabtalk_files::Frontmatter;
 use std::path::Path;
 
@@ -21,6 +21,9 @@ const MAX_AGENT_BYTES: u64 = 1024 * 1024;
 
 /// Largest frontmatter; real ones have less than a kilobyte.
 const MAX_FRONTMATTER_BYTES: usize = 64 * 1024;
+
+/// Where a file begins.
+const BEGIN: Position = Position { line: 1, column: 1 };
 
 /// An agent file.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,13 +136,7 @@ fn check_whole(text: &str, file: &Path) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::Invalid(Diagnostic {
-        file: file.to_owned(),
-        line: 0,
-        column: 0,
-        message: message.into(),
-        unknown: None,
-    }))
+    Err(Error::Invalid(Diagnostic::of_whole(file, message)))
 }
 
 fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {
@@ -150,13 +147,7 @@ fn check_size(frontmatter: &str, file: &Path) -> Result<(), Error> {
         "the frontmatter has {} bytes, the limit is {MAX_FRONTMATTER_BYTES}",
         frontmatter.len()
     );
-    Err(Error::Invalid(Diagnostic {
-        file: file.to_owned(),
-        line: 1,
-        column: 1,
-        message,
-        unknown: None,
-    }))
+    Err(Error::Invalid(Diagnostic::new(file, BEGIN, message)))
 }
 
 /// Frontmatter and body. A file that does not begin with a fence is all body.
@@ -164,14 +155,10 @@ fn split<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), Error> {
     match Frontmatter::of(text) {
         Frontmatter::Missing => Ok(("", text)),
         Frontmatter::Found { front, body } => Ok((front, body)),
-        Frontmatter::Unended => Err(Error::Invalid(Diagnostic {
-            file: file.to_owned(),
-            line: 1,
-            column: 1,
-            message: "the frontmatter that begins here has no end: close it with a line `---`"
-                .into(),
-            unknown: None,
-        })),
+        Frontmatter::Unended => {
+            let message = "the frontmatter that begins here has no end: close it with a line `---`";
+            Err(Error::Invalid(Diagnostic::new(file, BEGIN, message)))
+        }
     }
 }
 

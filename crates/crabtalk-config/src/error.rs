@@ -1,5 +1,6 @@
 //! What can be wrong with a file, where, and what would be right (OPS-4).
 
+use crate::tree::Position;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,23 @@ impl fmt::Display for UnknownKey {
             Some(near) => write!(f, "; did you mean {near}?"),
             None => f.write_str("; `crabtalk config get` shows those that there are"),
         }
+    }
+}
+
+impl Diagnostic {
+    pub(crate) fn new(file: &Path, at: Position, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            message: message.into(),
+            unknown: None,
+        }
+    }
+
+    /// Of a file as a whole.
+    pub(crate) fn of_whole(file: &Path, message: impl Into<String>) -> Self {
+        Self::new(file, Position::default(), message)
     }
 }
 

@@ -47,13 +47,7 @@ impl TextFile {
     }
 
     fn diagnostic(&self, at: Position, message: impl Into<String>) -> Diagnostic {
-        Diagnostic {
-            file: self.file.clone(),
-            line: at.line,
-            column: at.column,
-            message: message.into(),
-            unknown: None,
-        }
+        Diagnostic::new(&self.file, at, message)
     }
 }
 

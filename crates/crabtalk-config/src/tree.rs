@@ -35,13 +35,7 @@ pub(crate) fn to_json(node: &Node) -> serde_json::Value {
 }
 
 fn invalid(file: &Path, at: Position, message: String) -> Error {
-    Error::Invalid(Diagnostic {
-        file: file.to_owned(),
-        line: at.line,
-        column: at.column,
-        message,
-        unknown: None,
-    })
+    Error::Invalid(Diagnostic::new(file, at, message))
 }
 
 /// Reads YAML that begins `lines_before` lines into its file.

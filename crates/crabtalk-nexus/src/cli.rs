@@ -7,8 +7,7 @@ use crate::board::Aside;
 use crate::clock::Clock;
 use crate::config::Member;
 use crate::control::Watching;
-use crate::files::Files;
-use crate::journal;
+use crate::files::{self, Files};
 use crate::name::Name;
 use crate::start::{self, Places};
 use crate::supervisor::Listener;
@@ -16,7 +15,6 @@ use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
 use clap::Parser;
 use crabtalk_client::{Client, Endpoint, Starter};
-use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -243,22 +241,11 @@ fn clock() -> Clock {
 fn init(places: &Places) -> Result<(), Failed> {
     let path = places.config();
     let mut out = io::stdout();
-    match crabtalk_files::write(&path, EXAMPLE.as_bytes(), crabtalk_files::Existing::Refuse) {
-        Ok(()) => {
-            writeln!(out, "wrote {}", path.display())?;
-            writeln!(
-                out,
-                "name your agents there, then run `crabtalk nexus init` again"
-            )?;
-            return Ok(());
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => {
-            return Err(Failed(
-                1,
-                format!("cannot write {}: {error}", path.display()),
-            ));
-        }
+    let failed = |error| Failed(1, format!("cannot write {}: {error}", path.display()));
+    if files::write_new(&path, EXAMPLE).map_err(failed)? {
+        writeln!(out, "wrote {}", path.display())?;
+        let next = "name your agents there, then run `crabtalk nexus init` again";
+        return Ok(writeln!(out, "{next}")?);
     }
     let team = places.team()?;
     let files = Files::new(&team);
@@ -274,16 +261,12 @@ fn init(places: &Places) -> Result<(), Failed> {
 }
 
 fn log(places: &Places, agent: Option<&Name>, count: usize, json: bool) -> Result<(), Failed> {
-    let mut last = VecDeque::new();
-    journal::entries(&places.state(), |entry| {
-        if agent.is_none() || entry.agent.as_ref() == agent {
-            last.push_back(entry);
-            if last.len() > count {
-                last.pop_front();
-            }
-        }
-    })?;
-    print(last, json, show::entry)
+    let is_told = |entry: &Entry| agent.is_none() || entry.agent.as_ref() == agent;
+    print(
+        show::last(&places.state(), count, is_told)?,
+        json,
+        show::entry,
+    )
 }
 
 /// Entries, one a line for scripts, or as people read them.

@@ -235,7 +235,8 @@ fn longest_fence(text: &str) -> usize {
     text.lines().map(of).max().unwrap_or(0).max(2)
 }
 
-fn write_new(path: &Path, text: &str) -> io::Result<bool> {
+/// Whether there was no such file: it is written then.
+pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<bool> {
     match crabtalk_files::write(path, text.as_bytes(), crabtalk_files::Existing::Refuse) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

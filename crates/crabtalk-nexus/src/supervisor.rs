@@ -19,7 +19,7 @@ use crate::files::Files;
 use crate::journal::{self, Journal};
 use crate::name::Name;
 use crate::world::{Answer, Command, Deed, Done, Entry, Input, Order, Output, World};
-use crabtalk_backend::{Backend, Event, Failure, What};
+use crabtalk_backend::{Answered, Backend, Call, Event, Failure, Prompt, What};
 use futures_util::stream::{FuturesUnordered, SelectAll, StreamExt};
 use held::Held;
 use recent::Recent;
@@ -343,27 +343,19 @@ impl Supervisor {
     }
 }
 
+async fn pressed(prompt: &Prompt, call: Call<'_, Answered>) -> Done {
+    Done::Pressed(prompt.id.clone(), call.await)
+}
+
 async fn carry_out(backend: &dyn Backend, deed: Deed) -> Done {
     match deed {
         Deed::Launch(launch) => Done::Launched(backend.launch(launch).await),
         Deed::Mark(letter) => Done::Marked(letter, backend.mark().await),
         Deed::Submit(letter, message) => Done::Submitted(letter, backend.submit(message).await),
-        Deed::Allow(prompt) => {
-            let result = backend.allow(&prompt).await;
-            Done::Pressed(prompt.id, result)
-        }
-        Deed::AllowAlways(prompt) => {
-            let result = backend.allow_always(&prompt).await;
-            Done::Pressed(prompt.id, result)
-        }
-        Deed::Answer(prompt, text) => {
-            let result = backend.answer(&prompt, &text).await;
-            Done::Pressed(prompt.id, result)
-        }
-        Deed::Deny(prompt, reason) => {
-            let result = backend.deny(&prompt, &reason).await;
-            Done::Pressed(prompt.id, result)
-        }
+        Deed::Allow(prompt) => pressed(&prompt, backend.allow(&prompt)).await,
+        Deed::AllowAlways(prompt) => pressed(&prompt, backend.allow_always(&prompt)).await,
+        Deed::Answer(prompt, text) => pressed(&prompt, backend.answer(&prompt, &text)).await,
+        Deed::Deny(prompt, reason) => pressed(&prompt, backend.deny(&prompt, &reason)).await,
         Deed::Probe => Done::Probed(backend.probe().await.map(Box::new)),
         Deed::Nudge(draft) => Done::Nudged(backend.nudge(&draft).await),
         Deed::MarkCompression => Done::CompressionMarked(backend.mark().await),

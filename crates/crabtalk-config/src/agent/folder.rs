@@ -76,11 +76,5 @@ fn agent_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
 }
 
 fn invalid(file: &Path, message: impl Into<String>) -> Error {
-    Error::Invalid(Diagnostic {
-        file: file.to_owned(),
-        line: 0,
-        column: 0,
-        message: message.into(),
-        unknown: None,
-    })
+    Error::Invalid(Diagnostic::of_whole(file, message))
 }

@@ -349,15 +349,10 @@ fn until(section: &mut Section<'_>) -> Result<Option<Timestamp>, Error> {
     let Some(entry) = section.take("until") else {
         return Ok(None);
     };
-    let text = match &entry.node.value {
-        Value::Date(text) => text.clone(),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Integer(_)
-        | Value::Float(_)
-        | Value::String(_)
-        | Value::List(_)
-        | Value::Table(_) => section.text("until", &entry.node)?,
+    let text = if let Value::Date(text) = &entry.node.value {
+        text.clone()
+    } else {
+        section.text("until", &entry.node)?
     };
     match end_of(&text) {
         Some(end) => Ok(Some(end)),

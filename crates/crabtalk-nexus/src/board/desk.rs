@@ -128,16 +128,11 @@ impl Desk {
             ..
         } = answer
         else {
-            let why = match answer {
-                Answer::Refused { why } => why,
-                Answer::Board { .. }
-                | Answer::Done { .. }
-                | Answer::Status { .. }
-                | Answer::Tasks { .. }
-                | Answer::Inbox { .. }
-                | Answer::Look { .. } => "NEXUS answers something else".into(),
-            };
-            self.lost = Some(why);
+            self.lost = Some(if let Answer::Refused { why } = answer {
+                why
+            } else {
+                "NEXUS answers something else".into()
+            });
             return;
         };
         (self.agents, self.inbox, self.tasks, self.held) = (agents, inbox, tasks, held);

@@ -148,12 +148,23 @@ pub(super) fn chain(folder: &Path, n: u64) -> Result<Vec<Entry>, Failed> {
 
 /// The last things that were done with an agent.
 pub(super) fn last_acts(folder: &Path, name: &Name) -> Result<Vec<Entry>, Failed> {
+    last(folder, LAST_ACTS, |entry| {
+        let counts = !entry.did.is_empty() || entry.to.is_some();
+        counts && entry.agent.as_ref() == Some(name)
+    })
+}
+
+/// The last entries of those that are wanted.
+pub(super) fn last(
+    folder: &Path,
+    most: usize,
+    wanted: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Entry>, Failed> {
     let mut last = VecDeque::new();
     journal::entries(folder, |entry| {
-        let counts = !entry.did.is_empty() || entry.to.is_some();
-        if counts && entry.agent.as_ref() == Some(name) {
+        if wanted(&entry) {
             last.push_back(entry);
-            if last.len() > LAST_ACTS {
+            if last.len() > most {
                 last.pop_front();
             }
         }

@@ -109,6 +109,30 @@ fn texts(content: &Value, kinds: &[&str]) -> String {
     texts.join("\n")
 }
 
+/// What an answer says, and its calls: blocks of a kind, with their arguments under a name.
+fn answer(message: &Value, (kind, arguments): (&str, &str), found: &mut Vec<Record>) {
+    said(&message["content"], found);
+    for block in message["content"].as_array().into_iter().flatten() {
+        if block["type"] == kind {
+            found.push(call_of(block, arguments));
+        }
+    }
+}
+
+fn said(content: &Value, found: &mut Vec<Record>) {
+    let said = texts(content, &["text"]);
+    if !said.is_empty() {
+        found.push(Record::Text(said));
+    }
+}
+
+fn call_of(call: &Value, arguments: &str) -> Record {
+    let name = call["name"].as_str().unwrap_or_default();
+    let (tool, subject) = tool(name, &call[arguments]);
+    let id = text(&call["id"]);
+    Record::Call { id, tool, subject }
+}
+
 /// Name and subject of a tool, as rules know them.
 fn tool(name: &str, arguments: &Value) -> (String, String) {
     let tool = match name {

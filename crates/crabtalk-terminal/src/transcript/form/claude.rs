@@ -1,6 +1,6 @@
 //! Projects of claude: lines of a type, with a message in the model's own form.
 
-use super::{Record, text, texts, tool};
+use super::{Record, answer, text, texts};
 use serde_json::Value;
 
 pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
@@ -52,21 +52,7 @@ fn user(message: &Value, found: &mut Vec<Record>) {
 }
 
 fn assistant(message: &Value, found: &mut Vec<Record>) {
-    let said = texts(&message["content"], &["text"]);
-    if !said.is_empty() {
-        found.push(Record::Text(said));
-    }
-    for block in message["content"].as_array().into_iter().flatten() {
-        if block["type"] == "tool_use" {
-            let name = block["name"].as_str().unwrap_or_default();
-            let (tool, subject) = tool(name, &block["input"]);
-            found.push(Record::Call {
-                id: text(&block["id"]),
-                tool,
-                subject,
-            });
-        }
-    }
+    answer(message, ("tool_use", "input"), found);
     let usage = &message["usage"];
     let of = |name: &str| usage[name].as_u64();
     if let Some(input) = of("input_tokens") {

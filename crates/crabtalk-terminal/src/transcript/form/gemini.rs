@@ -1,7 +1,7 @@
 //! Chats of gemini: messages of a type. None of them says that a turn ended; a
 //! hook does.
 
-use super::{Record, text, texts, tool};
+use super::{Record, call_of, said, text, texts};
 use serde_json::Value;
 
 pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
@@ -14,18 +14,9 @@ pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
     match line["type"].as_str().unwrap_or_default() {
         "user" => found.push(Record::User(texts(&line["content"], &["text"]))),
         "gemini" => {
-            let said = texts(&line["content"], &["text"]);
-            if !said.is_empty() {
-                found.push(Record::Text(said));
-            }
+            said(&line["content"], found);
             for call in line["toolCalls"].as_array().into_iter().flatten() {
-                let name = call["name"].as_str().unwrap_or_default();
-                let (tool, subject) = tool(name, &call["args"]);
-                found.push(Record::Call {
-                    id: text(&call["id"]),
-                    tool,
-                    subject,
-                });
+                found.push(call_of(call, "args"));
                 if !call["result"].is_null() {
                     found.push(Record::Result {
                         id: text(&call["id"]),

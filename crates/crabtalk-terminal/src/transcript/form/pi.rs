@@ -1,6 +1,6 @@
 //! Sessions of pi: messages with a role; an answer says why it stopped.
 
-use super::{Record, text, texts, tool};
+use super::{Record, answer, text, texts};
 use serde_json::Value;
 
 pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
@@ -16,27 +16,13 @@ pub(super) fn read(line: &Value, found: &mut Vec<Record>) {
 }
 
 fn message(message: &Value, found: &mut Vec<Record>) {
-    let said = texts(&message["content"], &["text"]);
     match message["role"].as_str().unwrap_or_default() {
-        "user" => found.push(Record::User(said)),
+        "user" => found.push(Record::User(texts(&message["content"], &["text"]))),
         "toolResult" => found.push(Record::Result {
             id: text(&message["toolCallId"]),
         }),
         "assistant" => {
-            if !said.is_empty() {
-                found.push(Record::Text(said));
-            }
-            for block in message["content"].as_array().into_iter().flatten() {
-                if block["type"] == "toolCall" {
-                    let name = block["name"].as_str().unwrap_or_default();
-                    let (tool, subject) = tool(name, &block["arguments"]);
-                    found.push(Record::Call {
-                        id: text(&block["id"]),
-                        tool,
-                        subject,
-                    });
-                }
-            }
+            answer(message, ("toolCall", "arguments"), found);
             let usage = &message["usage"];
             found.push(Record::Usage {
                 tokens: usage["totalTokens"].as_u64(),
