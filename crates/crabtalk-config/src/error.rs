@@ -1,6 +1,6 @@
 //! What can be wrong with a file, where, and what would be right (OPS-4).
 
-use crate::tree::Position;
+use crabtalk_files::tree::Position;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -81,7 +81,7 @@ fn add(context: &mut Context, path: &Path) -> Result<(), Error> {
     let installed = home.skills_dir().canonicalize();
     let installed = installed.is_ok_and(|folder| offer.path.starts_with(folder));
     let grants = tell(context, &offer, installed)?;
-    let trusted = file.add_offered(offer, &at, BY).map_err(failed)?;
+    let trusted = file.add_skill(offer, &at, BY).map_err(failed)?;
     let said = format!(
         "crabtalk: the skill in {} is trusted as it is now; any change ends that",
         trusted.path.display()

@@ -140,13 +140,8 @@ impl TrustFile {
         })
     }
 
-    /// Trusts a skill as it is now; an entry it had is replaced.
-    pub fn add_skill(&self, folder: &Path, at: &str, by: &str) -> Result<TrustedSkill, Error> {
-        self.add_offered(Offer::of(folder)?, at, by)
-    }
-
     /// Trusts a skill as it was looked at; an entry it had is replaced.
-    pub fn add_offered(&self, offer: Offer, at: &str, by: &str) -> Result<TrustedSkill, Error> {
+    pub fn add_skill(&self, offer: Offer, at: &str, by: &str) -> Result<TrustedSkill, Error> {
         let Offer { path, sha256, .. } = offer;
         let mut table = Table::new();
         table["path"] = value(text_of(&path)?);

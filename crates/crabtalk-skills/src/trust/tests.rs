@@ -16,6 +16,11 @@ fn home() -> (tempfile::TempDir, PathBuf, TrustFile) {
     (temp, skill, file)
 }
 
+/// Trusts a skill as it is now.
+fn trust(file: &TrustFile, folder: &Path, at: &str, by: &str) -> Result<TrustedSkill, Error> {
+    file.add_skill(Offer::of(folder)?, at, by)
+}
+
 fn preapproved(file: &TrustFile, folder: &Path, source: SkillSource) -> Vec<String> {
     let skill = load(folder, source).unwrap();
     let rules = file.load().unwrap().preapproved(&skill);
@@ -80,7 +85,7 @@ fn what_cannot_be_hashed_whole_is_refused() {
         symlink(target, skill.join("link")).unwrap();
         let error = content_hash(&skill).unwrap_err().to_string();
         assert!(error.contains("link: ") && error.contains(part), "{error}");
-        assert!(file.add_skill(&skill, "t", "me").is_err());
+        assert!(trust(&file, &skill, "t", "me").is_err());
     }
 }
 
@@ -90,9 +95,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
     let rules = ["bash(git)", "bash(git *)", "read"];
     let none: [&str; 0] = [];
     assert_eq!(preapproved(&file, &skill, SkillSource::Home), none);
-    let trusted = file
-        .add_skill(&skill, "2026-11-01T00:00:00Z", "user")
-        .unwrap();
+    let trusted = trust(&file, &skill, "2026-11-01T00:00:00Z", "user").unwrap();
     assert_eq!(trusted.sha256, content_hash(&skill).unwrap());
     assert_eq!(preapproved(&file, &skill, SkillSource::Home), rules);
     assert_eq!(preapproved(&file, &skill, SkillSource::Project), none);
@@ -107,7 +110,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
 
     // Trusted as it is now, yet what was loaded said something else.
     fs::write(skill.join("SKILL.md"), TEXT.replace("Read", "Write")).unwrap();
-    file.add_skill(&skill, "t", "user").unwrap();
+    trust(&file, &skill, "t", "user").unwrap();
     assert!(file.load().unwrap().preapproved(&loaded).is_empty());
 
     assert!(file.remove_skill(&skill).unwrap());
@@ -118,7 +121,7 @@ fn preapproval_needs_the_home_the_hash_and_nothing_less() {
 #[test]
 fn a_copy_of_a_trusted_skill_is_not_trusted() {
     let (temp, skill, file) = home();
-    file.add_skill(&skill, "t", "user").unwrap();
+    trust(&file, &skill, "t", "user").unwrap();
     let copy = temp.path().join("s");
     fs::rename(&skill, &copy).unwrap();
     assert!(preapproved(&file, &copy, SkillSource::Home).is_empty());
@@ -140,7 +143,7 @@ fn each_section_is_changed_without_the_other() {
     .unwrap();
     file.add_folder(&work, "t1", "a").unwrap();
     file.add_folder(&work, "t2", "b").unwrap();
-    file.add_skill(&skill, "t3", "c").unwrap();
+    trust(&file, &skill, "t3", "c").unwrap();
     let trust = file.load().unwrap();
     assert_eq!(trust.folders.len(), 1);
     assert_eq!((&*trust.folders[0].at, &*trust.folders[0].by), ("t2", "b"));
@@ -163,7 +166,7 @@ fn each_section_is_changed_without_the_other() {
 #[test]
 fn the_file_is_private_and_replaced_whole() {
     let (temp, skill, file) = home();
-    file.add_skill(&skill, "t", "me").unwrap();
+    trust(&file, &skill, "t", "me").unwrap();
     let path = temp.path().join("state/trust.toml");
     let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
@@ -193,7 +196,7 @@ fn a_broken_file_trusts_nothing_and_stays() {
         assert!(matches!(error, Error::Broken { .. }), "{text}: {error}");
         assert!(error.to_string().contains("trust.toml "), "{error}");
         assert!(file.add_folder(temp.path(), "t", "me").is_err(), "{text}");
-        assert!(file.add_skill(&skill, "t", "me").is_err(), "{text}");
+        assert!(trust(&file, &skill, "t", "me").is_err(), "{text}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
     fs::File::create(&path).unwrap().set_len(2_000_000).unwrap();
@@ -219,8 +222,7 @@ fn only_skills_and_folders_that_are_there_are_trusted() {
     let (temp, _, file) = home();
     assert_eq!(file.load().unwrap(), Trust::default());
     assert!(file.add_folder(&temp.path().join("no"), "t", "me").is_err());
-    let error = file
-        .add_skill(temp.path(), "t", "me")
+    let error = trust(&file, temp.path(), "t", "me")
         .unwrap_err()
         .to_string();
     assert!(error.contains("there is no SKILL.md"), "{error}");
