@@ -16,6 +16,9 @@ const MAX_TRIES: usize = 3;
 const MAX_FIELDS: usize = 20;
 const MAX_CHOICES: usize = 20;
 
+/// Bytes of a choice: a line.
+const MAX_CHOICE: usize = 200;
+
 /// Bytes of one text of the server's: what fits a screen.
 const MAX_TEXT: usize = 2000;
 
@@ -29,10 +32,11 @@ pub(crate) async fn ask(
     schema: &Value,
     caller: &dyn Caller,
 ) -> Answered {
-    let fields = fields(schema);
-    if fields.len() > MAX_FIELDS {
+    let asked = schema["properties"].as_object().map_or(0, Map::len);
+    if asked > MAX_FIELDS {
         return Answered::Decline;
     }
+    let fields = fields(schema);
     let first = opening(server, message, &fields);
     let Some(answer) = answer_to(caller, first).await else {
         return Answered::Decline;
@@ -92,7 +96,7 @@ fn option(label: &str, description: &str) -> AskOption {
 }
 
 fn opening(server: &str, message: &str, fields: &[Field<'_>]) -> AskQuestion {
-    let asked: Vec<&str> = fields.iter().map(Field::title).collect();
+    let asked: Vec<String> = fields.iter().map(|field| cut(field.title())).collect();
     let wants = match asked.is_empty() {
         true => String::new(),
         false => format!(" (it wants: {})", asked.join(", ")),
@@ -181,7 +185,7 @@ impl Field<'_> {
             text.push_str(&format!(" ({})", cut(description)));
         }
         if let Some(default) = self.default() {
-            text.push_str(&format!("; `default` is {default}"));
+            text.push_str(&format!("; `default` is {}", cut(&default.to_string())));
         }
         if !wrong.is_empty() {
             text.push_str(&format!("; {wrong}"));
@@ -190,8 +194,14 @@ impl Field<'_> {
             Some("boolean") => vec![option("yes", ""), option("no", "")],
             _ => {
                 let choices = self.choices();
-                let shown = choices.iter().take(MAX_CHOICES);
-                shown.map(|(value, title)| option(value, title)).collect()
+                // One that is cut would be no answer.
+                let short = choices
+                    .iter()
+                    .filter(|(value, _)| value.len() <= MAX_CHOICE);
+                let shown = short.take(MAX_CHOICES);
+                shown
+                    .map(|(value, title)| option(value, &cut(title)))
+                    .collect()
             }
         };
         if self.default().is_some() {
@@ -293,6 +303,10 @@ mod tests {
     impl Caller for Person {
         fn ask<'a>(&'a self, questions: Vec<AskQuestion>) -> BoxFuture<'a, Option<Value>> {
             let question = questions[0].question.clone();
+            for option in &questions[0].options {
+                let shown = option.label.len() + option.description.len();
+                assert!(shown <= MAX_CHOICE + MAX_TEXT, "an option of {shown} bytes");
+            }
             self.1.lock().expect("whole").push(question.clone());
             let mut answers = self.0.lock().expect("whole");
             let answer = (!answers.is_empty()).then(|| answers.remove(0));
@@ -341,6 +355,32 @@ mod tests {
             assert!(matches!(answered, Answered::Decline));
             assert_eq!(asked.len(), 1);
         }
+    }
+
+    #[tokio::test]
+    async fn what_no_screen_shows_is_cut_or_not_asked() {
+        let long = "x".repeat(1 << 20);
+        let form = json!({"type": "object", "order": ["a", "b"], "properties": {
+            "a": {"type": "string", "title": long, "description": long, "default": long},
+            "b": {"type": "string", "enum": [long, "short"], "enumNames": [long, long]},
+        }});
+        let (first, asked) = answered(form, &["Answer", "default", "short"]).await;
+        assert!(matches!(first, Answered::Accept(_)));
+        assert_eq!(asked.len(), 3);
+        for question in asked {
+            assert!(question.len() < 4 * MAX_TEXT, "{} bytes", question.len());
+        }
+        // Not so much as looked through, each against all others.
+        let fields = |many: usize| -> Map<String, Value> {
+            let field = |at| (format!("f{at}"), json!({"type": "string"}));
+            (0..many).map(field).collect()
+        };
+        let many = fields(50_000);
+        let order: Vec<&String> = many.keys().collect();
+        let form = json!({"type": "object", "order": order, "properties": many});
+        let (second, asked) = answered(form, &["Answer"]).await;
+        assert!(matches!(second, Answered::Decline));
+        assert!(asked.is_empty(), "{asked:?}");
     }
 
     #[tokio::test]

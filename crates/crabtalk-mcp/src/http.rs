@@ -32,6 +32,9 @@ pub enum HttpError {
     /// Another user's program listens there.
     #[error("{0}")]
     Foreign(String),
+    /// The answer is more than is read.
+    #[error("{0}")]
+    TooMuch(String),
     /// Something else went wrong.
     #[error("{0}")]
     Broken(String),

@@ -13,6 +13,7 @@
 //! Absent on purpose: permission and scope, which the gate has; where the
 //! configuration lies; what a port file's folder looks like.
 
+mod answers;
 mod bounds;
 mod call;
 mod elicit;
@@ -20,6 +21,7 @@ mod handler;
 mod http;
 mod link;
 mod list;
+mod listed;
 mod loopback;
 mod names;
 mod oauth;
@@ -28,19 +30,21 @@ mod owner;
 mod pipes;
 mod program;
 mod provider;
+mod said;
 mod seen;
 mod server;
 mod servers;
 mod settings;
 mod streamable;
 mod test;
+mod values;
 mod words;
 
 pub use http::{Http, HttpError, HttpRequest, HttpResponse};
 pub use names::{MAX_SERVER_NAME, check_server_name};
 pub use oauth::{LoggedOut, OAuthClient, Secret};
 pub use output::Outputs;
-pub use owner::Listener;
+pub use owner::{Behind, Listener};
 pub use program::Programs;
 pub use server::{Pace, Phase, ServerStatus};
 pub use servers::{Found, Parts, Servers};

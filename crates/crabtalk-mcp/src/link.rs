@@ -3,6 +3,7 @@
 //! Invariant: whoever holds a [`Link`] only calls; the task that owns the server
 //! holds the [`Connection`] and ends it, and then every call of the link ends.
 
+use crate::answers::MAX_EVENT;
 use crate::bounds::{Bounded, State, Stuck};
 use crate::handler::{Calls, Handler, HttpTransport};
 use crate::http::Http;
@@ -10,8 +11,9 @@ use crate::loopback::Loopback;
 use crate::oauth::{Logins, Tokens};
 use crate::pipes::Pipes;
 use crate::program::{self, Programs};
+use crate::said;
 use crate::settings::{Settings, Transport};
-use crate::streamable::{MAX_EVENT, Streamable};
+use crate::streamable::Streamable;
 use crate::words::{CLOSED, NotOpened, Words, ended, handshake, refused, seconds};
 use crabtalk_domain::BoxFuture;
 use crabtalk_guardian::{Child, ExitStatus};
@@ -303,10 +305,13 @@ impl Connection {
             turns: Semaphore::new(MAX_CALLS),
             gone: CancellationToken::new(),
             over: OnceLock::new(),
-            server: server.map_or_else(String::new, |s| format!("{} {}", s.name, s.version)),
+            server: server.map_or_else(String::new, |s| {
+                let (name, version) = (said::name(s.name.clone()), said::name(s.version.clone()));
+                format!("{name} {version}")
+            }),
             protocol: info
                 .as_ref()
-                .map_or_else(String::new, |i| i.protocol_version.to_string()),
+                .map_or_else(String::new, |i| said::name(i.protocol_version.to_string())),
             has_tools: info
                 .as_ref()
                 .is_some_and(|i| i.capabilities.tools.is_some()),

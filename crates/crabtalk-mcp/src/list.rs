@@ -1,30 +1,21 @@
 //! A server's tools, as agents are told of them.
 //!
-//! Invariants: a list is bounded in number, pages and bytes; what is left out is
-//! named; the order does not depend on the server's, so that a prompt stays as it
-//! was.
+//! Invariants: what is left out is named; the order does not depend on the server's, so
+//! that a prompt stays as it was.
 
-use crate::link::Link;
+use crate::listed::{Listed, MAX_SHOWN};
 use crate::names::qualified;
 use crate::settings::{Settings, Trust, hex};
 use crabtalk_domain::Permission;
 use crabtalk_domain::tool::{Schema, ToolSpec};
-use rmcp::model::{
-    ClientRequest, ErrorCode, ListToolsRequest, ListToolsResult, PaginatedRequestParams,
-    ServerResult, Tool,
-};
-use rmcp::service::ServiceError;
-use serde::Deserialize;
+use rmcp::model::Tool;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Tools of one server; the largest have a hundred or two.
-const MAX_TOOLS: usize = 512;
-
-/// Pages of a list, so that one without an end has one.
-const MAX_PAGES: usize = 64;
+/// Bytes of a tool's own name, sixteen times what is recommended.
+const MAX_RAW_NAME: usize = 2 << 10;
 
 /// Bytes of one tool's description.
 const MAX_DESCRIPTION: usize = 16 << 10;
@@ -34,10 +25,6 @@ const MAX_SCHEMA: usize = 64 << 10;
 
 /// What is left out of one server and told by name; the others are counted.
 const MAX_TOLD: usize = 16;
-
-/// Letters of a name and of a reason that are shown of what is left out.
-const MAX_SHOWN: usize = 80;
-const MAX_WHY: usize = 200;
 
 /// A tool as it is known.
 #[derive(Debug, Clone)]
@@ -92,6 +79,7 @@ impl Tools {
         let Listed {
             mut tools,
             left_out,
+            ..
         } = listed;
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let (mut all, mut taken) = (Self::default(), HashSet::new());
@@ -107,9 +95,10 @@ impl Tools {
             before = Some(tool.name.clone());
             match known(settings, &tool, &taken) {
                 Ok(known) if taken.insert(known.spec.name.clone()) => all.known.push(known),
-                Ok(known) => all
-                    .left_out
-                    .push(format!("{}: it is there twice", known.raw)),
+                Ok(_) => {
+                    let name: String = tool.name.chars().take(MAX_SHOWN).collect();
+                    all.left_out.push(format!("{name}: it is there twice"));
+                }
                 Err(why) => {
                     let name: String = tool.name.chars().take(MAX_SHOWN).collect();
                     all.left_out.push(format!("{name}: {why}"));
@@ -126,6 +115,12 @@ impl Tools {
 }
 
 fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Known, String> {
+    let bytes = tool.name.len();
+    if bytes > MAX_RAW_NAME {
+        return Err(format!(
+            "its name has {bytes} bytes, {MAX_RAW_NAME} are the limit"
+        ));
+    }
     let mut parameters = Value::Object((*tool.input_schema).clone());
     if !parameters["type"].is_string() {
         parameters["type"] = "object".into();
@@ -174,114 +169,6 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
         read_only,
         print: hex(&hash.finalize()),
     })
-}
-
-/// What a server answers of its tools.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) tools: Vec<Tool>,
-    /// What of it cannot be taken, and why.
-    left_out: Vec<String>,
-}
-
-impl From<Vec<Tool>> for Listed {
-    fn from(tools: Vec<Tool>) -> Self {
-        Self {
-            tools,
-            left_out: Vec::new(),
-        }
-    }
-}
-
-/// Asks a server for its tools, page by page. One that is none costs itself alone.
-pub(crate) async fn fetch(link: &Link) -> Result<Listed, String> {
-    let mut listed = Listed::default();
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = match link.peer.list_tools(Some(params.clone())).await {
-            Ok(page) => page,
-            Err(ServiceError::UnexpectedResponse) => salvaged(link, params, &mut listed).await?,
-            // It has said that it has none, so it need not know the question.
-            Err(ServiceError::McpError(error))
-                if error.code == ErrorCode::METHOD_NOT_FOUND && !link.has_tools =>
-            {
-                return Ok(listed);
-            }
-            Err(error) => return Err(refused(&error)),
-        };
-        listed.tools.extend(page.tools);
-        if listed.tools.len() > MAX_TOOLS {
-            listed.tools.truncate(MAX_TOOLS);
-            let beyond = format!("what is beyond {MAX_TOOLS} tools");
-            listed.left_out.push(beyond);
-            return Ok(listed);
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            return Ok(listed);
-        }
-    }
-    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
-}
-
-/// A page in which something is no tool: what is one is taken.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "whatever else it is, it is no list of tools"
-)]
-async fn salvaged(
-    link: &Link,
-    params: PaginatedRequestParams,
-    listed: &mut Listed,
-) -> Result<ListToolsResult, String> {
-    let request = ListToolsRequest {
-        params: Some(params),
-        ..ListToolsRequest::default()
-    };
-    let asked = ClientRequest::ListToolsRequest(request);
-    let answer = link.peer.send_request(asked).await;
-    let page = match answer.map_err(|error| refused(&error))? {
-        ServerResult::ListToolsResult(page) => return Ok(page),
-        ServerResult::CustomResult(page) => page.0,
-        _ => return Err(UNREADABLE.into()),
-    };
-    let tools = page["tools"].as_array().ok_or(UNREADABLE)?;
-    let mut taken = Vec::new();
-    for tool in tools.iter().take(MAX_TOOLS + 1) {
-        match Tool::deserialize(tool) {
-            Ok(tool) => taken.push(tool),
-            Err(why) => {
-                let name = &tool["name"];
-                let name = name
-                    .as_str()
-                    .map_or_else(|| name.to_string(), str::to_owned);
-                let name: String = name.chars().take(MAX_SHOWN).collect();
-                let why: String = why.to_string().chars().take(MAX_WHY).collect();
-                listed.left_out.push(format!("{name}: {why}"));
-            }
-        }
-    }
-    let mut result = ListToolsResult::with_all_items(taken);
-    result.next_cursor = page["nextCursor"].as_str().map(str::to_owned);
-    Ok(result)
-}
-
-const UNREADABLE: &str = "its list of tools cannot be read";
-
-/// Why there is no list, in words.
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the library's list is open, and its words do for the rest"
-)]
-fn refused(error: &ServiceError) -> String {
-    match error {
-        ServiceError::McpError(error) => {
-            format!("it refused to list its tools: {}", error.message)
-        }
-        ServiceError::UnexpectedResponse => UNREADABLE.into(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

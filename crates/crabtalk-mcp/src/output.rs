@@ -1,7 +1,7 @@
 //! What a model reads of a tool's result.
 //!
-//! Invariants: nothing of a result is lost, what is too long or no text is in a
-//! file beside it; images reach models as images.
+//! Invariants: nothing of a result is lost without being named, what is too long or no
+//! text is in a file beside it, up to so many of them; images reach models as images.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,6 +13,10 @@ use std::sync::Arc;
 
 /// Longest text that a model is given, as of a command.
 const MAX_TEXT: usize = 30_000;
+
+/// Files that one result leaves beside it. A conversation keeps some dozens, and a result
+/// that brings more than those would take the place of all that was there before.
+const MAX_KEPT: usize = 16;
 
 /// Keeps what a model is not given whole.
 pub trait Outputs: Send + Sync {
@@ -31,6 +35,11 @@ pub(crate) async fn output(
     outputs: &dyn Outputs,
 ) -> ToolOutput {
     let (mut parts, mut images) = (Vec::new(), Vec::new());
+    let mut shelf = Shelf {
+        key,
+        outputs,
+        kept: 0,
+    };
     for block in result.content {
         match block {
             ContentBlock::Text(text) => parts.push(text.text),
@@ -38,7 +47,7 @@ pub(crate) async fn output(
                 parts.extend(image_of(&image.mime_type, image.data, &mut images));
             }
             ContentBlock::Audio(audio) => {
-                parts.push(kept("audio", &audio.mime_type, &audio.data, key, outputs).await);
+                parts.push(shelf.kept("audio", &audio.mime_type, &audio.data).await);
             }
             ContentBlock::ResourceLink(link) => {
                 let said = link.description.or(link.title).unwrap_or(link.name);
@@ -58,7 +67,7 @@ pub(crate) async fn output(
                     let note = if kind.starts_with("image/") {
                         image_of(&kind, blob, &mut images)
                     } else {
-                        Some(kept("file", &kind, &blob, key, outputs).await)
+                        Some(shelf.kept("file", &kind, &blob).await)
                     };
                     parts.push(format!("[resource {uri}]"));
                     parts.extend(note);
@@ -94,26 +103,43 @@ fn image_of(kind: &str, data: String, images: &mut Vec<Image>) -> Option<String>
     }
 }
 
-/// Keeps what no model reads.
-async fn kept(
-    what: &str,
-    kind: &str,
-    data: &str,
+/// What went wrong with a call, for a model: a server may say much of it, too.
+pub(crate) async fn failed(
+    why: String,
     key: &ConversationKey,
     outputs: &dyn Outputs,
-) -> String {
-    let kind: String = kind
-        .chars()
-        .filter(|c| c.is_ascii_graphic())
-        .take(80)
-        .collect();
-    let Ok(bytes) = BASE64_STANDARD.decode(data) else {
-        return format!("[{what} ({kind}), left out: its data is damaged]");
-    };
-    let length = bytes.len();
-    match outputs.keep(key, bytes).await {
-        Ok(path) => format!("[{what} ({kind}, {length} bytes) is in {}]", path.display()),
-        Err(why) => format!("[{what} ({kind}, {length} bytes) could not be kept: {why}]"),
+) -> ToolOutput {
+    ToolOutput::error(shortened(why, key, outputs).await)
+}
+
+/// Where files of one result go.
+struct Shelf<'a> {
+    key: &'a ConversationKey,
+    outputs: &'a dyn Outputs,
+    /// How many are there.
+    kept: usize,
+}
+
+impl Shelf<'_> {
+    /// Keeps what no model reads.
+    async fn kept(&mut self, what: &str, kind: &str, data: &str) -> String {
+        let kind: String = kind
+            .chars()
+            .filter(|c| c.is_ascii_graphic())
+            .take(80)
+            .collect();
+        if self.kept >= MAX_KEPT {
+            return format!("[{what} ({kind}), left out: {MAX_KEPT} files of a result are kept]");
+        }
+        let Ok(bytes) = BASE64_STANDARD.decode(data) else {
+            return format!("[{what} ({kind}), left out: its data is damaged]");
+        };
+        self.kept += 1;
+        let length = bytes.len();
+        match self.outputs.keep(self.key, bytes).await {
+            Ok(path) => format!("[{what} ({kind}, {length} bytes) is in {}]", path.display()),
+            Err(why) => format!("[{what} ({kind}, {length} bytes) could not be kept: {why}]"),
+        }
     }
 }
 
@@ -144,9 +170,9 @@ mod tests {
     use std::sync::Mutex;
 
     #[derive(Default)]
-    struct Shelf(Mutex<Vec<Vec<u8>>>);
+    struct Files(Mutex<Vec<Vec<u8>>>);
 
-    impl Outputs for Shelf {
+    impl Outputs for Files {
         fn keep<'a>(
             &'a self,
             _: &'a ConversationKey,
@@ -159,7 +185,7 @@ mod tests {
 
     async fn made(result: serde_json::Value) -> (ToolOutput, Vec<Vec<u8>>) {
         let key = ConversationKey::new("crab", "user").expect("valid");
-        let shelf = Shelf::default();
+        let shelf = Files::default();
         let result = serde_json::from_value(result).expect("a result");
         let output = output(result, &key, &shelf).await;
         (output, shelf.0.into_inner().expect("whole"))
@@ -183,6 +209,30 @@ mod tests {
         let want = "hello\n[audio (audio/wav, 3 bytes) is in /outputs/1]\n[resource a:1]\ninside\n\
             [resource a:2]\n[file (application/gzip, 3 bytes) is in /outputs/1]\n[resource a:3]\n[resource a:4: a link]";
         assert_eq!(output.content, want);
+    }
+
+    #[tokio::test]
+    async fn a_result_of_many_files_keeps_some_and_names_the_others() {
+        let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
+        let blob = json!({"uri": "a:1", "blob": "AAAA", "mimeType": "application/gzip"});
+        let blob = json!({"type": "resource", "resource": blob});
+        let content: Vec<_> = (0..100)
+            .flat_map(|_| [audio.clone(), blob.clone()])
+            .collect();
+        let (output, kept) = made(json!({"content": content})).await;
+        // All that was said of them fits the answer, so no file more.
+        assert_eq!(kept.len(), MAX_KEPT);
+        let left_out = output.content.matches("left out").count();
+        assert_eq!(left_out, 200 - MAX_KEPT);
+    }
+
+    #[tokio::test]
+    async fn an_error_is_shortened_as_a_text_is() {
+        let key = ConversationKey::new("crab", "user").expect("valid");
+        let files = Files::default();
+        let output = failed("no ".repeat(MAX_TEXT), &key, &files).await;
+        assert!(output.is_error && output.content.len() < MAX_TEXT + 200);
+        assert_eq!(files.0.into_inner().expect("whole").len(), 1);
     }
 
     #[tokio::test]

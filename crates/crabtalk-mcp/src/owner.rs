@@ -5,6 +5,9 @@
 //! loopback has to do; `docs/guide/components.md` says so.
 
 #[cfg(target_os = "linux")]
+use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+#[cfg(target_os = "linux")]
 use std::io::{BufRead, BufReader};
 
 /// Whoever listens on a port.
@@ -23,27 +26,75 @@ pub enum Listener {
     Unknown,
 }
 
+/// A port of the loopback, and who is behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// Whose program listens.
+    pub listener: Listener,
+    /// Which process that is, if it is ours to look at.
+    pub process: Option<u32>,
+}
+
 /// Who listens on a port of 127.0.0.1. Blocks for a moment.
 #[cfg(target_os = "linux")]
 pub(crate) fn of(port: u16) -> Listener {
-    let Some(v4) = table("/proc/net/tcp") else {
-        return Listener::Unknown;
-    };
-    let v6 = table("/proc/net/tcp6").map(|table| listeners(table, port));
-    let mut uids = listeners(v4, port);
-    uids.extend(v6.unwrap_or_default());
+    match all_listeners(|known| known == port) {
+        Some(rows) => whose(&rows.iter().map(|row| row.uid).collect::<Vec<_>>()),
+        None => Listener::Unknown,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn whose(uids: &[u32]) -> Listener {
     let own = rustix_uid();
-    match uids.iter().find(|(uid, _)| Some(*uid) != own) {
+    match uids.iter().find(|uid| Some(**uid) != own) {
         _ if uids.is_empty() => Listener::Nobody,
-        Some((uid, _)) if own.is_some() => Listener::Of { uid: *uid },
+        Some(uid) if own.is_some() => Listener::Of { uid: *uid },
         Some(_) => Listener::Unknown,
         None => Listener::Ours,
     }
 }
 
+/// Rows of both tables, those of IPv4 first; `None` where the system has none.
+#[cfg(target_os = "linux")]
+fn all_listeners(is_asked: impl Fn(u16) -> bool) -> Option<Vec<Row>> {
+    let mut rows = listeners(table("/proc/net/tcp")?, &is_asked);
+    if let Some(v6) = table("/proc/net/tcp6") {
+        rows.extend(listeners(v6, &is_asked));
+    }
+    Some(rows)
+}
+
+/// Who is behind each of these ports. Blocks: it looks at the descriptors of every
+/// process of this user, once for all of the ports.
+#[cfg(target_os = "linux")]
+pub(crate) fn behind(ports: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
+    let Some(rows) = all_listeners(|port| ports.contains(&port)) else {
+        return BTreeMap::new();
+    };
+    let mut sockets = HashMap::new();
+    for row in rows.iter().rev() {
+        sockets.insert(row.inode, row.port);
+    }
+    let processes = processes(&sockets);
+    let of = |port: u16| {
+        let uids = rows.iter().filter(|row| row.port == port);
+        Behind {
+            listener: whose(&uids.map(|row| row.uid).collect::<Vec<_>>()),
+            process: processes.get(&port).copied(),
+        }
+    };
+    ports.iter().map(|port| (*port, of(*port))).collect()
+}
+
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn of(_: u16) -> Listener {
     Listener::Unknown
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn behind(_: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
+    BTreeMap::new()
 }
 
 #[cfg(target_os = "linux")]
@@ -59,19 +110,27 @@ fn table(path: &str) -> Option<impl BufRead> {
     std::fs::File::open(path).ok().map(BufReader::new)
 }
 
-/// Users and inodes of the sockets that take connections for 127.0.0.1 at a
-/// port: `sl local remote st .. .. .. uid .. inode`, addresses in hexadecimal
+/// A socket that takes connections for 127.0.0.1.
+#[cfg(target_os = "linux")]
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    port: u16,
+    uid: u32,
+    inode: u64,
+}
+
+/// The sockets that take connections for 127.0.0.1 at ports that are asked about:
+/// `sl local remote st .. .. .. uid .. inode`, addresses in hexadecimal
 /// digits of the machine's byte order.
 ///
 /// The kernel lists whoever listens before all others (`proc_net_tcp.rst` of its
 /// documentation), so that the rest is read only where that found nobody. The rest
 /// is long, and every request to a component asks.
 #[cfg(target_os = "linux")]
-fn listeners(table: impl BufRead, port: u16) -> Vec<(u32, u64)> {
+fn listeners(table: impl BufRead, is_asked: &impl Fn(u16) -> bool) -> Vec<Row> {
     const LISTENS: &str = "0A";
     /// A connection that is being made: older kernels list it beside its listener.
     const IS_MADE: &str = "03";
-    let at = format!(":{port:04X}");
     // Any address that 127.0.0.1 is answered from: itself, all of them, and
     // both as IPv6 writes them.
     let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
@@ -87,7 +146,11 @@ fn listeners(table: impl BufRead, port: u16) -> Vec<(u32, u64)> {
             }
             break;
         }
-        let Some(address) = local.strip_suffix(&at) else {
+        let Some((address, port)) = local.split_once(':') else {
+            continue;
+        };
+        let port = u16::from_str_radix(port, 16).ok();
+        let Some(port) = port.filter(|port| is_asked(*port)) else {
             continue;
         };
         let covers = address.chars().all(|c| c == '0') || address.ends_with(&loopback);
@@ -95,31 +158,42 @@ fn listeners(table: impl BufRead, port: u16) -> Vec<(u32, u64)> {
         let row = uid
             .and_then(|uid| uid.parse().ok())
             .zip(inode.and_then(|inode| inode.parse().ok()));
+        let row = row.map(|(uid, inode)| Row { port, uid, inode });
         found.extend(row.filter(|_| covers));
     }
     found
 }
 
-/// The process that listens on a port, if it is ours to look at. Blocks: it
-/// looks at the descriptors of every process of this user.
+/// The processes that have these sockets open, by what is known of the socket.
 #[cfg(target_os = "linux")]
-pub(crate) fn process(port: u16) -> Option<u32> {
-    let (_, inode) = *listeners(table("/proc/net/tcp")?, port).first()?;
-    let wanted = format!("socket:[{inode}]");
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    processes
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .find(|pid| {
-            let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
-            open.into_iter().flatten().flatten().any(|fd| {
-                std::fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == wanted.as_str())
-            })
-        })
+fn processes(sockets: &HashMap<u64, u16>) -> BTreeMap<u16, u32> {
+    let mut found = BTreeMap::new();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for entry in all {
+        if found.len() == sockets.len() {
+            break;
+        }
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let open = std::fs::read_dir(entry.path().join("fd"));
+        for fd in open.into_iter().flatten().flatten() {
+            let link = std::fs::read_link(fd.path()).unwrap_or_default();
+            let inode = link.to_str().and_then(socket);
+            if let Some(port) = inode.and_then(|inode| sockets.get(&inode)) {
+                found.entry(*port).or_insert(pid);
+            }
+        }
+    }
+    found
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn process(_: u16) -> Option<u32> {
-    None
+/// `socket:[4711]`
+#[cfg(target_os = "linux")]
+fn socket(link: &str) -> Option<u64> {
+    let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+    inode.parse().ok()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -131,9 +205,26 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         assert_eq!(of(port), Listener::Ours);
-        assert_eq!(process(port), Some(std::process::id()));
         let closed = crabtalk_testkit::ports::Closed::new();
-        assert_eq!(of(closed.address().port()), Listener::Nobody);
+        let nobodys = closed.address().port();
+        assert_eq!(of(nobodys), Listener::Nobody);
+        let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let second = other.local_addr().expect("bound").port();
+        let behind = behind(&BTreeSet::from([port, nobodys, second]));
+        assert_eq!(behind.len(), 3);
+        for (port, listener, process) in [
+            (port, Listener::Ours, Some(std::process::id())),
+            (second, Listener::Ours, Some(std::process::id())),
+            (nobodys, Listener::Nobody, None),
+        ] {
+            assert_eq!(behind[&port], Behind { listener, process });
+        }
+    }
+
+    /// Users and inodes of whoever listens on port 8080.
+    fn at(table: &str) -> Vec<(u32, u64)> {
+        let rows = listeners(table.as_bytes(), &|port| port == 0x1f90);
+        rows.into_iter().map(|row| (row.uid, row.inode)).collect()
     }
 
     #[test]
@@ -144,15 +235,12 @@ mod tests {
             2: 00000000:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1001        0 12 1\n   \
             3: 0200007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1003        0 14 1\n   \
             4: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1002        0 13 1\n";
-        assert_eq!(
-            listeners(table.as_bytes(), 0x1f90),
-            [(1000, 11), (1001, 12)]
-        );
+        assert_eq!(at(table), [(1000, 11), (1001, 12)]);
         let v6 = "  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
             0: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1004        0 21 1\n   \
             1: 0000000000000000FFFF00000100007F:1F90 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1005        0 22 1\n";
-        assert_eq!(listeners(v6.as_bytes(), 0x1f90), [(1004, 21), (1005, 22)]);
-        assert_eq!(listeners("".as_bytes(), 0x1f90), []);
+        assert_eq!(at(v6), [(1004, 21), (1005, 22)]);
+        assert_eq!(at(""), []);
     }
 
     /// A reader that counts what is taken from it.
@@ -176,11 +264,11 @@ mod tests {
         let mut table = format!("head\n{}", row("0A", 11));
         (0..50_000).for_each(|_| table.push_str(&row("06", 0)));
         let mut counted = Counted(table.as_bytes(), 0);
-        let found = listeners(BufReader::new(&mut counted), 0x1f90);
-        assert_eq!(found, [(1000, 11)]);
+        let found = listeners(BufReader::new(&mut counted), &|port| port == 0x1f90);
+        assert_eq!(found.len(), 1);
         assert!(counted.1 < 64 << 10, "{} bytes were read", counted.1);
         // One that is listed elsewhere is found all the same.
         let late = format!("head\n{}{}", row("06", 0), row("0A", 12));
-        assert_eq!(listeners(late.as_bytes(), 0x1f90), [(1000, 12)]);
+        assert_eq!(at(&late), [(1000, 12)]);
     }
 }

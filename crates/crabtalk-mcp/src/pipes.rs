@@ -5,8 +5,9 @@
 //! connection; an answer that cannot be read, or is too long, answers its call with the
 //! reason; what is no message is kept as the program's words.
 
+use crate::answers::MAX_EVENT;
 use crate::program::Complaints;
-use crate::streamable::MAX_EVENT;
+use crate::values;
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
@@ -142,6 +143,7 @@ impl Line {
         let text = text.unwrap_or(&self.bytes).trim_ascii();
         let why = match self.length > MAX_LINE {
             true => format!("its answer has more than {MAX_LINE} bytes"),
+            false if values::has_too_many(text) => values::too_many(),
             false => match serde_json::from_slice(text) {
                 Ok(message) => return Some(message),
                 Err(error) => format!("its answer cannot be read: {error}"),

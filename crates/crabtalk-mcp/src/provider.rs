@@ -6,7 +6,8 @@
 
 use crate::call::{self, Wanted};
 use crate::list::{Known, Tools};
-use crate::output::output;
+use crate::output::{self, output};
+use crate::said;
 use crate::seen::Allowed;
 use crate::server::Server;
 use crate::servers::Servers;
@@ -74,7 +75,7 @@ impl Servers {
         let called = self.call_raw(&server, &known.raw, arguments, None, conversation, caller);
         match called.await {
             Ok(result) => output(result, &call.key, &*self.0.outputs).await,
-            Err(why) => ToolOutput::error(why),
+            Err(why) => output::failed(why, &call.key, &*self.0.outputs).await,
         }
     }
 
@@ -132,7 +133,7 @@ impl Servers {
             conversation,
             &(),
         );
-        let result = called.await?;
+        let result = called.await.map_err(said::sentence)?;
         let structured = result.structured_content.clone();
         Ok((output(result, key, &*self.0.outputs).await, structured))
     }

@@ -10,13 +10,13 @@ use crate::list::Tools;
 use crate::names::check_server_name;
 use crate::oauth::{LoggedOut, Logins, Pending};
 use crate::output::Outputs;
-use crate::owner;
+use crate::owner::{self, Behind};
 use crate::program::Programs;
 use crate::seen::Seen;
 use crate::server::{Now, Pace, Phase, Server, ServerStatus, Work};
 use crate::settings::{Settings, Source, Transport};
 use crabtalk_component::PortFile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -263,14 +263,9 @@ impl Servers {
         all
     }
 
-    /// The process that listens at a port of the loopback. Blocks.
-    pub fn process(port: u16) -> Option<u32> {
-        owner::process(port)
-    }
-
-    /// Whose program listens at a port of the loopback. Blocks.
-    pub fn listener(port: u16) -> crate::Listener {
-        owner::of(port)
+    /// Who is behind these ports of the loopback, where the system says it. Blocks.
+    pub fn behind(ports: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
+        owner::behind(ports)
     }
 
     /// Lets programs whose tools nobody knows be started, and waits for them

@@ -5,34 +5,27 @@
 //! whoever owns the server, so that a death is noticed at once; a token is sent to
 //! the address that it is for, and what it is refused with is tried once more.
 
+use crate::answers::{Events, answered, bounded, read, too_much};
 use crate::bounds::State;
 use crate::http::{Body, Http, HttpError, HttpRequest, HttpResponse};
 use crate::oauth::{NoToken, Tokens};
 use bytes::Bytes;
-use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
-    StreamableHttpPostResponse,
+    AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sse_stream::{Sse, SseStream};
+use sse_stream::SseStream;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Longest answer that is no stream: the longest frame of our own protocol.
-const MAX_BODY: usize = 16 << 20;
-
 /// Longest beginning of an error page that is told.
 const MAX_PAGE: usize = 4 << 10;
-
-/// Longest event of a stream, as for an answer that is none.
-pub(crate) const MAX_EVENT: usize = MAX_BODY;
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -55,7 +48,6 @@ pub(crate) struct Streamable {
 }
 
 type Failure = StreamableHttpError<HttpError>;
-type Events = futures_util::stream::BoxStream<'static, Result<Sse, SseError>>;
 
 impl Streamable {
     async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, Failure> {
@@ -158,42 +150,6 @@ impl Streamable {
         });
         when_there_is_room.boxed()
     }
-}
-
-/// Ends a stream of events in which one does not end.
-fn bounded(body: Body) -> impl Stream<Item = Result<Bytes, HttpError>> + Send {
-    let (mut length, mut line) = (0usize, 0usize);
-    body.map(move |bytes| {
-        let bytes = bytes?;
-        for byte in bytes.iter() {
-            match byte {
-                b'\n' if line == 0 => length = 0,
-                b'\n' => line = 0,
-                b'\r' => {}
-                _ => line += 1,
-            }
-            length += 1;
-        }
-        if length > MAX_EVENT {
-            return Err(HttpError::Broken(format!(
-                "an event has more than {MAX_EVENT} bytes"
-            )));
-        }
-        Ok(bytes)
-    })
-}
-
-/// Reads an answer that is no stream, `limit` bytes at most.
-async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Failure> {
-    let mut whole = Vec::new();
-    while let Some(bytes) = body.next().await {
-        let bytes = bytes.map_err(StreamableHttpError::Client)?;
-        if whole.len() + bytes.len() > limit {
-            return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
-        }
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(whole)
 }
 
 fn request(
@@ -301,7 +257,12 @@ impl StreamableHttpClient for Streamable {
             headers,
             body,
         } = self.send(request).await?;
-        let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        let asked = match message {
+            ClientJsonRpcMessage::Request(asked) => Some(asked.id),
+            ClientJsonRpcMessage::Notification(_)
+            | ClientJsonRpcMessage::Response(_)
+            | ClientJsonRpcMessage::Error(_) => None,
+        };
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -313,19 +274,26 @@ impl StreamableHttpClient for Streamable {
         }
         let named = headers.get(SESSION).and_then(|value| value.to_str().ok());
         let named = named.map(str::to_owned);
-        match kind(&headers) {
-            EVENTS => Ok(StreamableHttpPostResponse::Sse(
-                self.events(body, false),
-                named,
-            )),
-            _ if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
-            JSON => {
-                let bytes = read(body, MAX_BODY).await?;
-                let message: ServerJsonRpcMessage =
-                    serde_json::from_slice(&bytes).map_err(|e| nonsense(&e.to_string(), &bytes))?;
-                Ok(StreamableHttpPostResponse::Json(message, named))
+        match (kind(&headers), asked) {
+            (EVENTS, Some(id)) => {
+                let events = answered(self.events(body, false), id);
+                Ok(StreamableHttpPostResponse::Sse(events, named))
             }
-            other => Err(StreamableHttpError::UnexpectedContentType(Some(
+            (EVENTS, None) => {
+                let events = self.events(body, false);
+                Ok(StreamableHttpPostResponse::Sse(events, named))
+            }
+            (_, None) => Ok(StreamableHttpPostResponse::Accepted),
+            (JSON, Some(id)) => {
+                let answer = match read(body).await {
+                    Ok(bytes) => serde_json::from_slice(&bytes)
+                        .map_err(|e| nonsense(&e.to_string(), &bytes))?,
+                    Err(HttpError::TooMuch(why)) => too_much(why, id),
+                    Err(error) => return Err(StreamableHttpError::Client(error)),
+                };
+                Ok(StreamableHttpPostResponse::Json(answer, named))
+            }
+            (other, Some(_)) => Err(StreamableHttpError::UnexpectedContentType(Some(
                 other.to_owned(),
             ))),
         }

@@ -3,7 +3,9 @@
 //! Invariant: whatever was started for it has ended when it returns.
 
 use crate::link::Connection;
-use crate::list::{self, Tools};
+use crate::list::Tools;
+use crate::listed;
+use crate::said;
 use crate::servers::Servers;
 use crate::settings::{Settings, Transport};
 use rmcp::model::ProtocolVersion;
@@ -55,7 +57,7 @@ impl Servers {
         let begun = Instant::now();
         let mut tested = Tested::default();
         if let Err(why) = self.try_it(settings, &mut tested).await {
-            tested.error = why;
+            tested.error = said::sentence(why);
         }
         tested.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tested
@@ -88,7 +90,7 @@ impl Servers {
                 false => ", which is not known here",
             }
         ));
-        let listed = timeout(pace.list, list::fetch(&connection.link)).await;
+        let listed = timeout(pace.list, listed::fetch(&connection.link)).await;
         let late = || format!("no list of tools within {} s", pace.list.as_secs());
         let mut listed = listed.map_err(|_| late()).flatten();
         if listed.is_err()

@@ -4,6 +4,7 @@
 
 use crate::pipes::GivenUp;
 use crate::program::Complaints;
+use crate::said;
 use crabtalk_guardian::ExitStatus;
 use rmcp::service::ClientInitializeError;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) struct NotOpened {
 impl From<String> for NotOpened {
     fn from(why: String) -> Self {
         Self {
-            why,
+            why: said::sentence(why),
             wants_login: false,
             stderr: String::new(),
         }

@@ -4,7 +4,7 @@ use super::Session;
 use crate::edit::EditError;
 use crate::mcp;
 use crabtalk_config::{Config, MASK, Mcp, McpTransport, is_name, parse_section};
-use crabtalk_mcp::{Listener, Phase, ServerStatus, Servers};
+use crabtalk_mcp::{Behind, Listener, Phase, ServerStatus, Servers};
 use crabtalk_proto::*;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -32,9 +32,15 @@ impl Session {
     pub(super) async fn components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
         self.node.mcps.known().await;
         let listed = self.servers().list();
-        // Whose a port is takes a look at every process.
+        // Whose a port is takes a look at every process: one, however many ports.
         let found = tokio::task::spawn_blocking(move || {
-            listed.into_iter().map(component).collect::<Vec<_>>()
+            let ports = listed.iter().map(|status| status.port);
+            let behind = Servers::behind(&ports.filter(|port| *port != 0).collect());
+            let known = |status: ServerStatus| {
+                let behind = behind.get(&status.port);
+                component(status, behind)
+            };
+            listed.into_iter().map(known).collect::<Vec<_>>()
         });
         let mut components = found.await.unwrap_or_default();
         components.extend(self.node.mcps.gateways.list());
@@ -218,12 +224,10 @@ fn word(status: &ServerStatus) -> &'static str {
     }
 }
 
-fn component(status: ServerStatus) -> ComponentInfo {
+fn component(status: ServerStatus, behind: Option<&Behind>) -> ComponentInfo {
     let since = Timestamp::now() - jiff::SignedDuration::try_from(status.since).unwrap_or_default();
-    let (pid, owner) = match status.port {
-        0 => (None, String::new()),
-        port => (Servers::process(port), owner(&Servers::listener(port))),
-    };
+    let pid = behind.and_then(|behind| behind.process);
+    let owner = behind.map_or_else(String::new, |behind| owner(&behind.listener));
     ComponentInfo {
         source: status.source.to_owned(),
         transport: status.transport.to_owned(),

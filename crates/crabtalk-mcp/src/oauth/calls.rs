@@ -1,7 +1,9 @@
 //! The library's requests for a login, over the port to HTTP.
 //!
 //! Invariants: an answer is read up to a limit and in time; a redirect is followed
-//! for reading alone, and only on the same host.
+//! for reading alone, and only on the same host; without TLS nothing is asked but on this
+//! machine and at the server itself. What a server names is a name, which may
+//! lead into the network of whoever asks; there nobody has the name's certificate.
 
 use crate::http::{Http, HttpResponse};
 use bytes::Bytes;
@@ -25,7 +27,11 @@ const MAX_REDIRECTS: usize = 5;
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// The client that the library calls.
-pub(super) struct Calls(pub(super) Arc<dyn Http>);
+pub(super) struct Calls {
+    http: Arc<dyn Http>,
+    /// The server that is logged in to.
+    server: Option<Uri>,
+}
 
 type Body = http::Response<Vec<u8>>;
 
@@ -43,18 +49,42 @@ impl OAuthHttpClient for Calls {
 }
 
 impl Calls {
+    /// `server` is the address that the configuration has.
+    pub(super) fn new(server: &str, http: Arc<dyn Http>) -> Self {
+        Self {
+            http,
+            server: server.parse().ok(),
+        }
+    }
+
+    /// # Errors
+    /// The address that a server named is one where anybody could answer.
+    fn check(&self, to: &Uri) -> Result<(), OAuthHttpClientError> {
+        let place = |uri: &Uri| (uri.scheme().cloned(), uri.authority().cloned());
+        let is_server = self
+            .server
+            .as_ref()
+            .is_some_and(|own| place(own) == place(to));
+        if is_server {
+            return Ok(());
+        }
+        let checked = super::check_protected(&to.to_string());
+        checked.map_err(|why| error(&why))
+    }
+
     pub(super) async fn answer(
         &self,
         mut request: http::Request<Bytes>,
         follows: bool,
     ) -> Result<Body, OAuthHttpClientError> {
+        self.check(request.uri())?;
         for _ in 0..=MAX_REDIRECTS {
             if let Some(authority) = request.uri().authority() {
                 let host = authority.as_str().rsplit('@').next().unwrap_or_default();
                 let host = HeaderValue::from_str(host)?;
                 request.headers_mut().insert(HOST, host);
             }
-            let answer = self.0.send(request.clone()).await?;
+            let answer = self.http.send(request.clone()).await?;
             let reads = follows && matches!(*request.method(), Method::GET | Method::HEAD);
             match elsewhere(request.uri(), &answer).filter(|_| reads) {
                 Some(next) => *request.uri_mut() = next,
@@ -111,4 +141,62 @@ async fn whole(answer: HttpResponse) -> Result<Body, OAuthHttpClientError> {
 
 fn error(why: &str) -> OAuthHttpClientError {
     why.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::{HttpError, HttpRequest};
+    use crabtalk_domain::BoxFuture;
+    use std::sync::Mutex;
+
+    /// Answers everything, and remembers what was asked.
+    #[derive(Default)]
+    struct Anybody(Mutex<Vec<String>>);
+
+    impl Http for Anybody {
+        fn send(
+            &self,
+            request: HttpRequest,
+        ) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
+            self.0
+                .lock()
+                .expect("whole")
+                .push(request.uri().to_string());
+            Box::pin(std::future::ready(Ok(HttpResponse {
+                status: http::StatusCode::OK,
+                headers: http::HeaderMap::new(),
+                body: Box::pin(futures_util::stream::empty()),
+            })))
+        }
+    }
+
+    /// A name may lead anywhere, and another time elsewhere: what keeps a server from
+    /// having requests sent into a person's own network is that nobody there has the
+    /// certificate of its name.
+    #[tokio::test]
+    async fn what_a_server_names_is_asked_over_tls_or_not_at_all() {
+        let http = Arc::<Anybody>::default();
+        for (server, to, is_asked) in [
+            ("https://a.example/mcp", "https://login.example/token", true),
+            ("https://a.example/mcp", "http://login.example/token", false),
+            (
+                "https://a.example/mcp",
+                "http://169.254.169.254/token",
+                false,
+            ),
+            ("https://a.example/mcp", "http://a.example/token", false),
+            ("http://a.example/mcp", "http://a.example/token", true),
+            ("http://a.example/mcp", "http://a.example:81/token", false),
+            ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/token", true),
+        ] {
+            let calls = Calls::new(server, http.clone());
+            let mut request = http::Request::new(Bytes::new());
+            *request.uri_mut() = to.parse().expect("an address");
+            let answered = calls.answer(request, true).await;
+            let asked = std::mem::take(&mut *http.0.lock().expect("whole"));
+            assert_eq!(answered.is_ok(), is_asked, "{server} names {to}");
+            assert_eq!(asked.len(), usize::from(is_asked), "{asked:?}");
+        }
+    }
 }

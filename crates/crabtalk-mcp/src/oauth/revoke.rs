@@ -61,7 +61,7 @@ impl Revocation {
         issuer: Option<&str>,
         http: Arc<dyn Http>,
     ) -> Result<Option<Self>, String> {
-        let calls = Arc::new(Calls(http));
+        let calls = Arc::new(Calls::new(url, http));
         let looked = async {
             let manager = AuthorizationManager::new_with_oauth_http_client(url, calls).await?;
             manager.resolve_metadata_from_challenge(None).await
@@ -91,7 +91,7 @@ impl Revocation {
         let Some(tokens) = &kept.token_response else {
             return Ok(());
         };
-        let calls = Calls(http);
+        let calls = Calls::new(&self.endpoint, http);
         // Its end is the end of what it was renewed to; the other one lives on for
         // minutes, and not every server can end it.
         if let Some(token) = tokens.refresh_token() {

@@ -211,8 +211,8 @@ impl Tokens {
 
     /// What speaks to the authorization server, with what is kept.
     pub(super) async fn manager(&self) -> Result<AuthorizationManager, AuthError> {
-        let calls = Arc::new(Calls(Arc::clone(&self.http)));
         let url = self.url.as_str();
+        let calls = Arc::new(Calls::new(url, Arc::clone(&self.http)));
         let mut manager = AuthorizationManager::new_with_oauth_http_client(url, calls).await?;
         manager.set_credential_store(Store(Arc::clone(&self.place)));
         Ok(manager)

@@ -6,7 +6,8 @@
 
 use super::{Pace, Phase, Server};
 use crate::link::{Connection, Link, Means};
-use crate::list::{self, Tools};
+use crate::list::Tools;
+use crate::listed;
 use crate::seen::Seen;
 use crate::settings::Transport;
 use crate::words::NotOpened;
@@ -135,7 +136,7 @@ impl Work {
     }
 
     pub(super) async fn learn(&self, link: &Link) -> Result<Tools, String> {
-        let listed = timeout(self.pace.list, list::fetch(link)).await;
+        let listed = timeout(self.pace.list, listed::fetch(link)).await;
         let late = || format!("no list of tools within {} s", self.pace.list.as_secs());
         let listed = listed.map_err(|_| late())??;
         let settings = &self.server.settings;

@@ -41,6 +41,10 @@ async fn an_answer_of_a_gibibyte_is_cut_off_and_costs_its_call() {
         let answer = call(&env, "sea__flood", json!({})).await;
         assert!(answer.is_error, "{kind}: {:.200}", answer.output);
         assert!(
+            answer.output.contains("more than"),
+            "{kind}: {answer:.400?}"
+        );
+        assert!(
             answer.output.len() < 1000,
             "{kind}: {}",
             answer.output.len()

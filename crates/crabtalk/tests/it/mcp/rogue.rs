@@ -23,6 +23,8 @@ pub(super) enum Does {
     Redirects(String),
     /// Shakes hands as anybody.
     Usual,
+    /// An error with these words.
+    Refuses(String),
     /// A gibibyte, as one JSON text or as one event.
     Floods {
         kind: &'static str,
@@ -165,6 +167,11 @@ async fn do_it(
             answer(&mut stream, &asked["id"], &result).await
         }
         Does::Answers(result) => answer(&mut stream, &asked["id"], &result).await,
+        Does::Refuses(why) => {
+            let error = json!({"code": -32000, "message": why});
+            let said = json!({"jsonrpc": "2.0", "id": asked["id"], "error": error});
+            send(&mut stream, &said).await
+        }
         Does::Waits(until, result) => {
             counts.waiting.fetch_add(1, Ordering::Relaxed);
             drop(until.acquire().await);
@@ -205,7 +212,12 @@ async fn do_it(
 }
 
 async fn answer(stream: &mut TcpStream, id: &Value, result: &Value) -> std::io::Result<()> {
-    let body = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+    let said = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    send(stream, &said).await
+}
+
+async fn send(stream: &mut TcpStream, said: &Value) -> std::io::Result<()> {
+    let body = said.to_string();
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s\r\nContent-Length: {}\r\n\r\n",
         body.len()
