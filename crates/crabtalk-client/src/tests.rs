@@ -1,13 +1,13 @@
 //! A daemon that says what it is told to, frame by frame.
 
 use crate::{Client, Endpoint};
+use bytes::BytesMut;
 use crabtalk_proto::client_message::Msg;
-use crabtalk_proto::{
-    ClientMessage, Pong, ServerMessage, Status, WelcomeMsg, codec, read_message, write_message,
-};
+use crabtalk_proto::{ClientMessage, Pong, ServerMessage, Status, WelcomeMsg, codec};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -90,14 +90,26 @@ impl Fake {
     }
 }
 
+async fn say(stream: &mut UnixStream, message: &ServerMessage) -> Result<(), codec::FrameError> {
+    let mut frame = BytesMut::new();
+    codec::encode(message, &mut frame)?;
+    Ok(stream.write_all(&frame).await?)
+}
+
 async fn answer(
     mut stream: UnixStream,
     turns: &Mutex<VecDeque<Turn>>,
     heard: &mpsc::Sender<Msg>,
     greets: bool,
 ) -> Result<(), codec::FrameError> {
+    let mut came = BytesMut::new();
     loop {
-        let message: ClientMessage = read_message(&mut stream).await?;
+        let Some(message) = codec::decode::<ClientMessage>(&mut came)? else {
+            if stream.read_buf(&mut came).await? == 0 {
+                return Err(codec::end_of_file(&came));
+            }
+            continue;
+        };
         let request = message.msg.expect("a request");
         if let Msg::Hello(hello) = &request {
             assert_eq!(hello.client, "test/1");
@@ -111,14 +123,14 @@ async fn answer(
             } else {
                 unknown.into()
             };
-            write_message(&mut stream, &said).await?;
+            say(&mut stream, &said).await?;
             continue;
         }
         heard.send(request).await.unwrap();
         let turn = turns.lock().unwrap().pop_front();
         let turn = turn.unwrap_or_else(|| stay([Pong {}]));
         for message in &turn.says {
-            write_message(&mut stream, message).await?;
+            say(&mut stream, message).await?;
         }
         if turn.closes {
             return Ok(());

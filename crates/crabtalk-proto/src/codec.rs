@@ -7,7 +7,6 @@
 use bytes::{Buf, BufMut, BytesMut};
 use prost::Message;
 use std::io;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Longest payload in bytes. The protocol's number (WIRE-1): no peer may make
 /// the other hold more than this for one message.
@@ -15,10 +14,6 @@ pub const MAX_FRAME: usize = 16 * 1024 * 1024;
 
 /// Bytes of the length that precedes every payload.
 pub const HEADER: usize = 4;
-
-/// First allocation for a payload; it doubles as bytes come, so that a peer
-/// that declares 16 MiB and sends nothing costs this much.
-const FIRST_PAYLOAD_BUFFER: usize = 8 * 1024;
 
 /// Why no message could be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -128,48 +123,6 @@ pub fn end_of_file(rest: &[u8]) -> FrameError {
 fn declared_length(bytes: &[u8]) -> Option<usize> {
     let header = bytes.first_chunk::<HEADER>()?;
     Some(u32::from_be_bytes(*header) as usize)
-}
-
-/// Writes one message and flushes.
-pub async fn write_message<W, M>(writer: &mut W, message: &M) -> Result<(), FrameError>
-where
-    W: AsyncWrite + Unpin,
-    M: Message,
-{
-    let mut buffer = BytesMut::new();
-    encode(message, &mut buffer)?;
-    writer.write_all(&buffer).await?;
-    writer.flush().await?;
-    Ok(())
-}
-
-/// Reads one message and not a byte beyond it. Not safe to cancel: what was
-/// read of a frame is lost.
-pub async fn read_message<R, M>(reader: &mut R) -> Result<M, FrameError>
-where
-    R: AsyncRead + Unpin,
-    M: Message + Default,
-{
-    let mut header = [0; HEADER];
-    match reader.read_exact(&mut header).await {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(FrameError::Closed);
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let declared = check_length(u32::from_be_bytes(header) as usize, MAX_FRAME)?;
-    let mut payload = BytesMut::with_capacity(declared.min(FIRST_PAYLOAD_BUFFER));
-    let mut rest = reader.take(declared as u64);
-    while payload.len() < declared {
-        if rest.read_buf(&mut payload).await? == 0 {
-            return Err(FrameError::Truncated {
-                declared,
-                got: payload.len(),
-            });
-        }
-    }
-    Ok(M::decode(payload)?)
 }
 
 #[cfg(test)]

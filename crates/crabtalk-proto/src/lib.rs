@@ -20,7 +20,7 @@ pub mod codec;
 
 pub use bytes::Bytes;
 pub use client::Client;
-pub use codec::{FrameError, MAX_FRAME, TooLarge, read_message, write_message};
+pub use codec::{FrameError, MAX_FRAME, TooLarge};
 pub use convert::{ProviderChange, Request};
 pub use error::ClientError;
 pub use message::*;

@@ -4,17 +4,17 @@
 use crate::accept::{Accept, Accepted};
 use crate::crowd::Source;
 use crate::half::ReadHalf;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use crabtalk_proto::{
     AgentEventMsg, ClientMessage, ConfigMsg, GetAgentMsg, GetConfig, Ping, ReloadMsg, Role,
     SendMsg, SendResponse, Server, ServerMessage, Status, StreamChunk, StreamEnd, StreamEvent,
-    StreamMsg, SubscribeEvents, codec, read_message, server_message, stream_event,
+    StreamMsg, SubscribeEvents, codec, server_message, stream_event,
 };
 use futures_core::Stream;
 use std::future::{Ready, pending, ready};
 use std::io;
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncRead, AsyncWriteExt, DuplexStream, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream, WriteHalf};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -172,13 +172,25 @@ pub(crate) fn show(message: ServerMessage) -> String {
     }
 }
 
-/// Reads one answer; `closed` at the end.
+/// Reads one answer and not a byte beyond it; `closed` at the end.
 pub(crate) async fn next(reader: &mut (impl AsyncRead + Unpin)) -> String {
-    match read_message(reader).await {
-        Ok(message) => show(message),
-        Err(codec::FrameError::Closed) => "closed".into(),
-        Err(error) => format!("{error:?}"),
+    match frame(reader)
+        .await
+        .map(|mut frame| codec::decode(&mut frame))
+    {
+        Ok(Ok(Some(message))) => show(message),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => "closed".into(),
+        other => format!("{other:?}"),
     }
+}
+
+async fn frame(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<BytesMut> {
+    let mut frame = BytesMut::zeroed(codec::HEADER);
+    reader.read_exact(&mut frame).await?;
+    let length = (&frame[..]).get_u32() as usize;
+    frame.resize(codec::HEADER + length, 0);
+    reader.read_exact(&mut frame[codec::HEADER..]).await?;
+    Ok(frame)
 }
 
 /// In memory the end of the file is all that can be known of a peer.

@@ -103,9 +103,9 @@ async fn a_daemon_that_dies_is_a_closed_connection() {
 async fn why_a_connection_was_refused_is_read_though_it_is_closed() {
     let (mut client, mut server) = pair();
     let refusal = ServerMessage::from(crabtalk_proto::Status::too_many("full"));
-    crabtalk_proto::write_message(&mut server, &refusal)
-        .await
-        .expect("written");
+    let mut frame = bytes::BytesMut::new();
+    codec::encode(&refusal, &mut frame).expect("short");
+    server.write_all(&frame).await.expect("written");
     drop(server);
     let error = client.ping(Ping {}).await.expect_err("refused");
     assert_eq!(error.code(), Some(429));

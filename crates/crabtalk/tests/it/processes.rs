@@ -149,7 +149,7 @@ async fn parents_that_end_while_the_daemon_looks_hide_nobody() {
     let env = permissive();
     let _daemon = env.daemon().await;
     env.script("race.pl", RACE);
-    fs::write(env.work.join("ping.bin"), ping_frame().await).unwrap();
+    fs::write(env.work.join("ping.bin"), ping_frame()).unwrap();
     let socket = env.socket();
     let command = format!("perl race.pl '{}' {TRIES}; echo done", socket.display());
     env.script("race", &format!("#!/bin/sh\n{command}"));
@@ -159,12 +159,10 @@ async fn parents_that_end_while_the_daemon_looks_hide_nobody() {
     env.connect().await.ping(Ping {}).await.unwrap();
 }
 
-async fn ping_frame() -> Vec<u8> {
-    let mut frame = Vec::new();
+fn ping_frame() -> bytes::BytesMut {
+    let mut frame = bytes::BytesMut::new();
     let ping: crabtalk_proto::ClientMessage = Ping {}.into();
-    crabtalk_proto::codec::write_message(&mut frame, &ping)
-        .await
-        .unwrap();
+    crabtalk_proto::codec::encode(&ping, &mut frame).unwrap();
     frame
 }
 

@@ -6,12 +6,23 @@ use crabtalk_client::{
     AttachMsg, Error, GetStats, ListTokensMsg, NewToken, RemoveTokenMsg, RunNews, StreamMsg,
     stream_event::Event,
 };
-use crabtalk_proto::{ClientMessage, HelloMsg, Ping, ServerMessage, codec, read_message};
+use crabtalk_proto::{ClientMessage, HelloMsg, Ping, ServerMessage, codec};
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use std::fs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// The first that is answered on a connection.
+async fn answered(stream: &mut TcpStream) -> ServerMessage {
+    let mut came = bytes::BytesMut::new();
+    loop {
+        if let Some(message) = codec::decode(&mut came).unwrap() {
+            return message;
+        }
+        assert!(stream.read_buf(&mut came).await.unwrap() > 0, "the end");
+    }
+}
 
 fn say(content: &str) -> StreamMsg {
     StreamMsg {
@@ -252,7 +263,7 @@ async fn a_stranger_with_the_port_gets_nothing_and_holds_up_nobody() {
     let mut frames = bytes::BytesMut::new();
     codec::encode(&ClientMessage::from(GetStats::default()), &mut frames).unwrap();
     early.write_all(&frames).await.unwrap();
-    let refused: ServerMessage = read_message(&mut early).await.unwrap();
+    let refused = answered(&mut early).await;
     let refused = format!("{refused:?}");
     assert!(refused.contains("403"), "{refused}");
     // Nonsense in any shape ends the connection or is answered by an error.
@@ -279,7 +290,7 @@ async fn a_stranger_with_the_port_gets_nothing_and_holds_up_nobody() {
         guesses.push(stream);
     }
     let mut guess = guesses.pop().expect("there are some");
-    let refused: ServerMessage = within("a refusal", read_message(&mut guess)).await.unwrap();
+    let refused = within("a refusal", answered(&mut guess)).await;
     assert!(format!("{refused:?}").contains("this token is not known here"));
     // Many that say nothing, while somebody who is known is answered.
     let mut silent = Vec::new();
