@@ -46,6 +46,8 @@ pub(crate) struct Server {
     pub(crate) settings: Settings,
     now: watch::Sender<Now>,
     wanted: Notify,
+    /// Somebody has seen that it may be gone.
+    pub(crate) doubt: Notify,
     used: Mutex<Instant>,
     pub(crate) cancel: CancellationToken,
 }
@@ -81,6 +83,7 @@ impl Server {
             settings,
             now: watch::Sender::new(now),
             wanted: Notify::new(),
+            doubt: Notify::new(),
             used: Mutex::new(Instant::now()),
             cancel,
         }

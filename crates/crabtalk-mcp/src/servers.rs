@@ -263,6 +263,13 @@ impl Servers {
         all
     }
 
+    /// Somebody has seen that a server may be gone: it is looked after at once.
+    pub fn doubt(&self, name: &str) {
+        if let Some(server) = self.get(name) {
+            server.doubt.notify_one();
+        }
+    }
+
     /// Who is behind these ports of the loopback, where the system says it. Blocks.
     pub fn behind(ports: &BTreeSet<u16>) -> BTreeMap<u16, Behind> {
         owner::behind(ports)

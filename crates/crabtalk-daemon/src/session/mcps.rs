@@ -31,13 +31,22 @@ impl Session {
 
     pub(super) async fn components(&self, _: ListComponentsMsg) -> Result<ComponentList, Status> {
         self.node.mcps.known().await;
-        let listed = self.servers().list();
+        let (servers, listed) = (self.servers().clone(), self.servers().list());
         // Whose a port is takes a look at every process: one, however many ports.
         let found = tokio::task::spawn_blocking(move || {
             let ports = listed.iter().map(|status| status.port);
             let behind = Servers::behind(&ports.filter(|port| *port != 0).collect());
-            let known = |status: ServerStatus| {
+            let known = |mut status: ServerStatus| {
                 let behind = behind.get(&status.port);
+                if behind.is_some_and(|behind| behind.listener == Listener::Nobody)
+                    && status.phase == Phase::Connected
+                {
+                    // Its own task finds it out by this, before its next ping.
+                    servers.doubt(&status.name);
+                    status.phase = Phase::Failed;
+                    status.error = "nobody listens at its port any more".into();
+                    status.tools = 0;
+                }
                 component(status, behind)
             };
             listed.into_iter().map(known).collect::<Vec<_>>()

@@ -59,7 +59,12 @@ impl Work {
                     self.changed(&link).await;
                     next_list = Instant::now() + self.pace.changes;
                 }
-                () = doubt.notified() => {
+                () = async {
+                    tokio::select! {
+                        () = doubt.notified() => {}
+                        () = server.doubt.notified() => {}
+                    }
+                } => {
                     if let Some(not) = self.gone(&link).await {
                         return Over::Died(not);
                     }

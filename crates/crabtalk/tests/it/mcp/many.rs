@@ -3,7 +3,7 @@
 use super::rogue::{Does, Rogue, calls, lists, tool};
 use super::{allowing, comes_to_be, components, result, say};
 use crate::rig::{Daemon, TestEnv, eventually, stream_to_end};
-use crabtalk_proto::{Client, Ping};
+use crabtalk_proto::{Client, ListMcpsMsg, Ping};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ fn descriptors(daemon: &Daemon) -> usize {
 #[tokio::test]
 async fn two_hundred_components_come_and_go_at_once_and_no_run_notices() {
     let mut env = TestEnv::new();
-    env.set("CRABTALK_MCP_PING_MS", "5000");
+    // Not within this test: who looks sees that they have ended.
+    env.set("CRABTALK_MCP_PING_MS", "3600000");
     allowing(&env);
     let go = Arc::new(Semaphore::new(0));
     let until = Arc::clone(&go);
@@ -60,6 +61,13 @@ async fn two_hundred_components_come_and_go_at_once_and_no_run_notices() {
         drop(all);
         env.connect().await.ping(Ping {}).await.unwrap();
         eventually("the end of all of them", async || known("failed").await).await;
+        // Their own tasks know it, too, and tell runs.
+        eventually("no tool of theirs", async || {
+            let listed = env.connect().await.list_mcps(ListMcpsMsg {}).await;
+            let tools = listed.unwrap().mcps.into_iter().map(|one| one.tool_count);
+            (tools.sum::<u32>() == 1).then_some(())
+        })
+        .await;
         for at in 0..MANY {
             let file = env.home.join(format!("run/c{at}.port"));
             std::fs::remove_file(file).unwrap();
