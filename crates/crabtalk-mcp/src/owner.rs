@@ -243,6 +243,21 @@ mod tests {
         assert_eq!(at(""), []);
     }
 
+    #[test]
+    fn one_listener_of_another_user_is_enough_to_be_sent_nothing() {
+        let own = rustix_uid().expect("it is told");
+        let other = own + 1;
+        for (uids, want) in [
+            (&[][..], Listener::Nobody),
+            (&[own], Listener::Ours),
+            (&[own, own], Listener::Ours),
+            (&[other], Listener::Of { uid: other }),
+            (&[own, other], Listener::Of { uid: other }),
+        ] {
+            assert_eq!(whose(uids), want, "{uids:?}");
+        }
+    }
+
     /// A reader that counts what is taken from it.
     struct Counted<R>(R, usize);
 
