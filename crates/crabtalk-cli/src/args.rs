@@ -77,7 +77,10 @@ pub(crate) struct Global {
 }
 
 /// What to do.
+// The options of a command are built when it is the one that is called. To build all
+// of them at every start took about a millisecond.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Talk with an agent.
     Chat(Chat),
@@ -259,6 +262,7 @@ pub(crate) struct Ask {
 
 /// `daemon`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Daemon {
     /// Run it here, in the foreground.
     Run {

@@ -34,8 +34,9 @@ pub(crate) enum Config {
     Path,
 }
 
-/// `init`
+/// `init`; the model is the `--model` of every command.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "`--model NAME` is the model that agents use which name none.")]
 pub(crate) struct Init {
     /// The provider's name; one that was found, or a new one.
     #[arg(long, value_name = "NAME")]
@@ -46,9 +47,6 @@ pub(crate) struct Init {
     /// Where it listens, if not where its kind does.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The model that agents use which name none.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
     /// The variable of the daemon's environment that holds the key.
     #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
     pub(crate) key_env: Option<String>,

@@ -116,7 +116,9 @@ mod tests {
     #[test]
     fn no_number_of_any_command_answers_with_a_parsers_words() {
         let mut found = Vec::new();
-        lines(&Cli::command(), &["crabtalk".to_owned()], &mut found);
+        let mut command = Cli::command();
+        command.build();
+        lines(&command, &["crabtalk".to_owned()], &mut found);
         assert!(found.len() > 20, "{found:?}");
         for line in found {
             let error = Cli::try_parse_from(&line).expect_err("it is no number");

@@ -86,7 +86,7 @@ pub(super) async fn run(context: &mut Context, args: Init) -> Result<(), Error> 
         return tried(context, "").await;
     }
     let choice = match Asker::of(context, &args) {
-        None => from_options(&args, &found.providers)?,
+        None => from_options(&args, context.global.model.as_deref(), &found.providers)?,
         Some(mut asker) => asker.choose(&found.providers).await?,
     };
     write(context, &choice, text).await?;
@@ -144,7 +144,11 @@ pub(super) fn told(context: &mut Context, test: &ModelTest) -> Result<(), Error>
 }
 
 /// Without a question: what the options say, filled up with what was found.
-fn from_options(args: &Init, found: &[FoundProvider]) -> Result<Choice, Error> {
+fn from_options(
+    args: &Init,
+    model: Option<&str>,
+    found: &[FoundProvider],
+) -> Result<Choice, Error> {
     let wanted = args.provider.as_deref().or(args.kind.as_deref());
     let known = match wanted {
         None => found.first(),
@@ -183,10 +187,10 @@ fn from_options(args: &Init, found: &[FoundProvider]) -> Result<Choice, Error> {
         (None, Some(file)) => Key::File(file.display().to_string()),
         (None, None) => choice.key,
     };
-    if let Some(model) = &args.model {
-        choice.model.clone_from(model);
-        if !choice.models.contains(model) {
-            choice.models.insert(0, model.clone());
+    if let Some(model) = model {
+        model.clone_into(&mut choice.model);
+        if !choice.models.contains(&choice.model) {
+            choice.models.insert(0, model.to_owned());
         }
     }
     checked(choice)
