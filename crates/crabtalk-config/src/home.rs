@@ -80,11 +80,11 @@ impl Home {
         let own = [self.skills_dir(), self.memory_dir(), self.trash_dir()];
         for folder in folders.iter().chain(&own) {
             // What a link leads to may be a folder that a person shares on purpose.
-            let is_linked = *folder != self.root && folder.is_symlink();
-            if is_linked || !folder.is_dir() {
-                continue;
-            }
-            if system::is_open_to_others(folder).map_err(|e| Error::io("read", folder, e))? {
+            let found = match *folder == self.root {
+                true => fs::metadata(folder),
+                false => fs::symlink_metadata(folder),
+            };
+            if found.is_ok_and(|found| found.is_dir() && system::is_open_to_others(&found)) {
                 match system::make_private(folder) {
                     Err(e) if is_unwritable(&e) => {}
                     made => made.map_err(|e| Error::io("make private", folder, e))?,

@@ -10,8 +10,8 @@ pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(folder)
 }
 
-pub(crate) fn is_open_to_others(folder: &Path) -> io::Result<bool> {
-    fs::metadata(folder).map(|_| false)
+pub(crate) fn is_open_to_others(_: &fs::Metadata) -> bool {
+    false
 }
 
 pub(crate) fn make_private(_: &Path) -> io::Result<()> {

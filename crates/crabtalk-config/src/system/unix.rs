@@ -18,8 +18,8 @@ pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Whether others than its owner may do anything in a folder.
-pub(crate) fn is_open_to_others(folder: &Path) -> io::Result<bool> {
-    Ok(fs::metadata(folder)?.permissions().mode() & 0o077 != 0)
+pub(crate) fn is_open_to_others(folder: &fs::Metadata) -> bool {
+    folder.permissions().mode() & 0o077 != 0
 }
 
 /// Takes others' rights away.
