@@ -20,6 +20,17 @@ const FIELDS: [(&str, &str); 2] = [
     ("AgentEventMsg.kind", "rename = \"type\""),
 ];
 
+/// Members of an envelope that are large and rare. Without boxes every piece of an
+/// answer, of 24 bytes, would be handed on as a kilobyte.
+const BOXED: [&str; 6] = [
+    "ServerMessage.msg.agent_event",
+    "ServerMessage.msg.agent_info",
+    "ServerMessage.msg.cron_info",
+    "ServerMessage.msg.cron_run",
+    "ServerMessage.msg.stats",
+    "StreamEvent.event.ask_user",
+];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto/crabtalk.proto");
     let descriptors = protox::compile(["proto/crabtalk.proto"], ["proto"])?;
@@ -28,6 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.bytes(["."]).btree_map(["."]);
     for (field, how) in FIELDS {
         config.field_attribute(format!(".{PACKAGE}.{field}"), format!("#[serde({how})]"));
+    }
+    for member in BOXED {
+        config.boxed(format!(".{PACKAGE}.{member}"));
     }
     config.enum_attribute(
         format!(".{PACKAGE}.StreamEvent.event"),
@@ -87,7 +101,10 @@ fn write_answers(out: &mut String, envelope: &prost_types::DescriptorProto) -> s
             None | Some("") => "Bytes",
             Some(message) => message,
         };
-        writeln!(out, "    {}({response});", camel_case(field.name()))?;
+        let name = field.name();
+        let is_boxed = BOXED.contains(&&*format!("ServerMessage.msg.{name}"));
+        let boxed = if is_boxed { " boxed" } else { "" };
+        writeln!(out, "    {}({response}){boxed};", camel_case(name))?;
     }
     writeln!(out, "}}")
 }

@@ -233,7 +233,7 @@ impl Following<'_> {
                 if self.how.style == Style::Json {
                     self.view.event(self.screen, &event)?;
                 }
-                self.ask(ask.clone()).await?;
+                self.ask((**ask).clone()).await?;
                 return Ok(None);
             }
             Some(Event::AskSettled(settled)) => {

@@ -46,11 +46,21 @@ macro_rules! wrap_requests {
 }
 operations!(wrap_requests);
 
+/// What a member of the envelope holds, of which some are boxed.
+macro_rules! held {
+    ($member:ident) => {
+        $member
+    };
+    ($member:ident boxed) => {
+        *$member
+    };
+}
+
 macro_rules! wrap_responses {
-    ($($variant:ident($response:ty);)*) => {$(
+    ($($variant:ident($response:ty) $($boxed:ident)?;)*) => {$(
         impl From<$response> for ServerMessage {
             fn from(response: $response) -> Self {
-                Self { msg: Some(server_message::Msg::$variant(response)) }
+                Self { msg: Some(server_message::Msg::$variant(response.into())) }
             }
         }
 
@@ -60,7 +70,7 @@ macro_rules! wrap_responses {
             #[allow(clippy::wildcard_enum_match_arm, reason = "whatever else came is not what was asked for")]
             fn try_from(message: ServerMessage) -> Result<Self, ClientError> {
                 match message.msg {
-                    Some(server_message::Msg::$variant(response)) => Ok(response),
+                    Some(server_message::Msg::$variant(response)) => Ok(held!(response $($boxed)?)),
                     Some(server_message::Msg::Error(error)) => Err(Status::from(error).into()),
                     _ => Err(ClientError::Unexpected(stringify!($variant))),
                 }

@@ -58,17 +58,18 @@ fn picture(id: &str) -> Event {
 }
 
 fn approval(id: &str) -> Event {
-    Event::AskUser(AskUserEvent {
+    let ask = AskUserEvent {
         ask_id: id.into(),
         kind: "approval".into(),
         tool: "bash".into(),
         detail: "ls".into(),
         ..AskUserEvent::default()
-    })
+    };
+    Event::AskUser(ask.into())
 }
 
 fn question(id: &str) -> Event {
-    Event::AskUser(AskUserEvent {
+    let ask = AskUserEvent {
         ask_id: id.into(),
         kind: "question".into(),
         questions: vec![AskQuestion {
@@ -76,7 +77,8 @@ fn question(id: &str) -> Event {
             ..AskQuestion::default()
         }],
         ..AskUserEvent::default()
-    })
+    };
+    Event::AskUser(ask.into())
 }
 
 fn end(error: &str, code: u32) -> Event {

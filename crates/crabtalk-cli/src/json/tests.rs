@@ -104,7 +104,7 @@ fn calling() -> Vec<Event> {
         Event::ToolStart(ToolStartEvent {
             calls: vec![call()],
         }),
-        Event::AskUser(ask()),
+        Event::AskUser(ask().into()),
         Event::Waiting(WaitingEvent {
             whom: "an owner".into(),
             timeout_secs: 86_400,

@@ -396,7 +396,7 @@ pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
             images: shown,
         } => Event::ToolResult(result(call_id, output, duration_ms, is_error, &shown)),
         AgentEvent::ToolsComplete => Event::ToolsComplete(ToolsCompleteEvent {}),
-        AgentEvent::AskUser(asked) => Event::AskUser(ask(&asked)),
+        AgentEvent::AskUser(asked) => Event::AskUser(ask(&asked).into()),
         AgentEvent::AskSettled { id, outcome } => Event::AskSettled(settled(id, outcome)),
         AgentEvent::Steered(content) => Event::UserSteered(UserSteeredEvent {
             content: cap(content),

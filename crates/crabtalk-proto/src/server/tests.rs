@@ -91,7 +91,7 @@ fn a_request_is_answered_by_its_method() {
         answers(GetAgentMsg {
             name: "crab".into()
         }),
-        [server_message::Msg::AgentInfo(info)]
+        [server_message::Msg::AgentInfo(info.into())]
     );
 }
 
@@ -167,4 +167,10 @@ fn what_was_removed_is_told_with_what_replaced_it() {
         assert_eq!(error.code, code, "{number}");
         assert!(error.message.contains(says), "{number}: {error:?}");
     }
+}
+
+#[test]
+fn a_piece_of_an_answer_is_handed_on_without_the_room_of_the_largest_message() {
+    let (event, message) = (size_of::<StreamEvent>(), size_of::<ServerMessage>());
+    assert!(event <= 208 && message <= 216, "{event} {message}");
 }

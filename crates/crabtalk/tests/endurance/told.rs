@@ -60,7 +60,7 @@ impl Said {
                 self.told.push(Told::Result(result.call_id, result.output));
             }
             Event::UserSteered(steered) => self.told.push(Told::Steered(steered.content)),
-            Event::AskUser(ask) => return Taken::Asks(Box::new(ask)),
+            Event::AskUser(ask) => return Taken::Asks(ask),
             Event::End(end) => {
                 if end.code == 0 {
                     self.tell_text();

@@ -136,7 +136,7 @@ impl Live<'_> {
                 let (agent, sender) = self.pair_names();
                 let number = self.runs.number();
                 self.asks
-                    .push_back(Asking::new(ask.clone(), &speaker, &agent, &sender).of(number));
+                    .push_back(Asking::new((**ask).clone(), &speaker, &agent, &sender).of(number));
                 // It begins to settle when it is on the screen.
                 self.dirty = true;
             }

@@ -57,7 +57,7 @@ pub(crate) async fn asked(
         loop {
             let event = events.next().await.expect("an ask before the end");
             match event.unwrap().event {
-                Some(Event::AskUser(ask)) => return ask,
+                Some(Event::AskUser(ask)) => return *ask,
                 Some(Event::End(end)) => panic!("ended without an ask: {end:?}"),
                 _ => {}
             }
