@@ -8,6 +8,7 @@ mod knowledge;
 mod mcps;
 mod models;
 mod number;
+mod refused;
 mod remote;
 mod rights;
 
@@ -18,6 +19,7 @@ pub(crate) use cron::{Cron, CronAdd};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
 pub(crate) use models::{By, Models, Providers, Stats};
+pub(crate) use refused::{shown, usage};
 pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
 pub(crate) use rights::{Agents, Approvals};
 

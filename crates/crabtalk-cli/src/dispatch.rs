@@ -1,6 +1,6 @@
 //! From the command line to what it means.
 
-use crate::args::{Cli, Command, Daemon, Global, Mcps, Sub};
+use crate::args::{self, Cli, Command, Daemon, Global, Mcps, Sub};
 use crate::commands;
 use crate::context::Context;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::remotes;
 use crate::screen::Screen;
 use crate::system::{self, ControllingTerminal};
 use crate::terminal::Terminal;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use crabtalk_config::{Home, is_name, nearest};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,14 +35,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
     let argv: Vec<OsString> = args.into_iter().collect();
     let read = match daemon_run(&argv) {
         Some(cli) => Ok(cli),
-        None => Cli::try_parse_from(&argv),
+        None => Cli::read(&argv),
     };
     let cli = match read.map(|cli| resolve(cli, &argv)) {
         Ok(Ok(cli)) => cli,
         Ok(Err(error)) => return fail(&error, wants_json(&argv)),
-        // What was asked for, such as `--help`, is no error.
-        Err(error) if error.use_stderr() && wants_json(&argv) => {
-            return fail(&Error::Usage(in_words(&error)), true);
+        // What was asked for, such as `--help`, is no error, and where a command is
+        // missing a person reads which there are.
+        Err(error) if error.use_stderr() && (wants_json(&argv) || !is_help(&error)) => {
+            return fail(&args::usage(&error, &argv), wants_json(&argv));
         }
         Err(error) => {
             // Nobody is told of a closed standard output.
@@ -92,16 +93,8 @@ fn wants_json(argv: &[OsString]) -> bool {
     argv.iter().any(|word| word == "--json")
 }
 
-/// What is wrong with a command line, without what stands before and behind it at a
-/// terminal.
-fn in_words(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
-    // Where a command is missing the whole help follows.
-    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "a command is missing; `--help` lists them".to_owned();
-    }
-    text.to_owned()
+fn is_help(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
 fn fail(error: &Error, json: bool) -> ExitCode {
@@ -141,7 +134,7 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     let at = argv.len() - words.len();
     let mut argv = argv.to_vec();
     argv.insert(at, "ask".into());
-    Cli::try_parse_from(&argv).map_err(|error| Error::Usage(error.render().to_string()))
+    Cli::read(&argv).map_err(|error| args::usage(&error, &argv))
 }
 
 /// Programs of this project that are commands of this one, once they are installed.
@@ -185,6 +178,7 @@ fn unknown_command(word: &str, more: bool) -> Error {
         (true, false) => "; a question goes in quotes",
         (false, _) => "",
     };
+    let word = args::shown(word);
     Error::Usage(format!("there is no command `{word}`{hint}{quotes}"))
 }
 
@@ -227,6 +221,7 @@ fn run(cli: Cli, run_daemon: RunDaemon) -> Result<ExitCode, Error> {
             .map_err(|error| Error::Failed(format!("{error:#}")))?;
         return Ok(ExitCode::SUCCESS);
     }
+    system::open_files_suffice().map_err(Error::Failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -308,6 +303,7 @@ fn interrupts() -> Interrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     fn argv(words: &[&str]) -> Vec<OsString> {
         std::iter::once("crabtalk")

@@ -17,6 +17,7 @@ mod compose;
 mod context;
 mod cron;
 mod delegates;
+mod descriptors;
 mod disk;
 mod edit;
 mod first_look;

@@ -1,5 +1,6 @@
 //! From a process to a serving daemon, and back to nothing.
 
+use crate::descriptors;
 use crate::first_look::FirstLook;
 use crate::logging;
 use crate::node::Node;
@@ -52,6 +53,7 @@ pub fn run(
         log_to_stderr,
     }: Options,
 ) -> anyhow::Result<()> {
+    descriptors::suffice()?;
     // Commands of agents must not read keys out of this process, nor a crash
     // write them into a file. The environment may hold some from the start.
     crabtalk_guardian::conceal().context("cannot close this process to others")?;
@@ -61,7 +63,7 @@ pub fn run(
     lock.tell();
     crabtalk_heap::share();
     let first_look = FirstLook::begin(&home)?;
-    let open_files = raise_file_limit();
+    let open_files = descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
@@ -86,23 +88,6 @@ fn start_threads() {
         let _ = told.recv_timeout(SECOND_THREAD);
     });
     spawn_blocking(move || tell.send(()));
-}
-
-/// Lets the process open as many files as the system allows it: a log in
-/// memory holds one, and so does a connection. Returns what the limit was,
-/// which is what commands get: some close every number below it one by one, and
-/// `select` cannot wait for high ones.
-fn raise_file_limit() -> Option<u64> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
-    limit.current
 }
 
 /// A file that may not grow is an error of that write, and not the end of the

@@ -1,6 +1,7 @@
 //! The configuration file, and what shells need to know of the command line.
 
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub(crate) enum Config {
     /// Set one value; comments of the file stay.
     Set {
         /// Where, with dots, such as `limits.queued_runs`.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         key: String,
         /// What, as TOML has it; what is none is taken for a text.
         value: String,
@@ -22,6 +24,7 @@ pub(crate) enum Config {
     /// Remove one value, so that its default holds.
     Unset {
         /// Where, with dots.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         key: String,
     },
     /// Change the file in the editor; it counts if it works.

@@ -3,6 +3,7 @@
 use super::Named;
 use super::number::at_least;
 use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 
 /// `agents`
@@ -19,6 +20,7 @@ pub(crate) enum Agents {
     /// Create one from the text of its file; without one, in the editor.
     New {
         /// Its name.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// The text: frontmatter and prompt. `-` is standard input.
         #[arg(long, value_name = "FILE")]
@@ -27,6 +29,7 @@ pub(crate) enum Agents {
     /// Change one, in the editor or by the text of its file.
     Edit {
         /// Its name.
+        #[arg(value_parser = NonEmptyStringValueParser::new())]
         name: String,
         /// The text: frontmatter and prompt. `-` is standard input.
         #[arg(long, value_name = "FILE")]

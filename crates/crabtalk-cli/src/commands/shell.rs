@@ -29,7 +29,10 @@ pub(super) fn man(context: &mut Context, args: &Man) -> Result<(), Error> {
     clap_mangen::generate_to(Cli::command(), dir).map_err(failed)?;
     let count = pages(dir);
     let said = format!("crabtalk: {count} pages are in {}", dir.display());
-    context.done(json!({"dir": dir, "pages": count}), &said)
+    context.done(
+        json!({"dir": dir.display().to_string(), "pages": count}),
+        &said,
+    )
 }
 
 fn pages(dir: &Path) -> usize {

@@ -8,6 +8,7 @@ pub(crate) use terminal::ControllingTerminal;
 
 use super::Room;
 use rustix::fs::{FileType, FlockOperation, StatVfsMountFlags, flock};
+use rustix::process::{Resource, getrlimit};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
@@ -17,6 +18,21 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Where a person's own folder is told.
 pub(crate) const USER_HOME: &str = "HOME";
+
+/// The fewest files that a command may have open: about a dozen are, with those that it
+/// is started with, a connection and what it waits with.
+const OPEN_FILES: u64 = 24;
+
+/// Says what to do where a command may have fewer files open than it needs.
+pub(crate) fn open_files_suffice() -> Result<(), String> {
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < OPEN_FILES => Err(format!(
+            "a command needs {OPEN_FILES} open files at once, and may have {most} here: raise the \
+             limit with `ulimit -n 1024`"
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Whether standard input is a pipe or a file.
 pub(crate) fn is_piped(input: &impl AsFd) -> bool {

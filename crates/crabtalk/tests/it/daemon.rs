@@ -113,6 +113,39 @@ async fn running_out_of_descriptors_ends_nobody() {
     answer.unwrap();
 }
 
+/// A daemon that could not even look at who connects would be called running.
+#[tokio::test]
+async fn too_few_descriptors_are_refused_with_what_is_needed() {
+    let env = TestEnv::new();
+    let with = async |most: u32, words: &str| {
+        let script = format!("ulimit -n {most} && exec \"$CRABTALK\" {words}");
+        env.shell(&script).await
+    };
+    for most in [8, 16, 63] {
+        let said = with(most, "daemon run").await.fails(1);
+        let want = format!("needs 64 open files at once, and may have {most} here");
+        assert!(
+            said.contains(&want) && said.contains("ulimit -n 1024"),
+            "{said}"
+        );
+    }
+    // Whoever starts it on the way hears the same.
+    let said = with(32, "ask hello").await.fails(3);
+    assert!(said.contains("needs 64 open files"), "{said}");
+    // So does a command that has too few itself.
+    let said = with(8, "history --json").await.fails(1);
+    assert!(said.contains("needs 24 open files"), "{said}");
+    let told: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(told["exit"], 1);
+
+    // With as many as it says, it serves.
+    env.agent("crab", "permissions: { bash: allow }");
+    with(64, "daemon start").await.ok();
+    let asked = r#"ask '/tool bash {"command": "echo served"}'"#;
+    assert!(with(24, asked).await.ok().contains("served"));
+    env.run(&["daemon", "stop"]).await.ok();
+}
+
 #[tokio::test]
 async fn a_socket_that_nobody_listens_on_is_replaced() {
     let env = TestEnv::new();
