@@ -2,13 +2,14 @@
 //!
 //! An event is appended and synced before it is acknowledged; when all that it
 //! fires has ended, a line says so. Whoever opens the journal gets what is left,
-//! also after a crash in the middle of a line.
+//! also after a crash in the middle of a line. A disk that takes nothing lets it be
+//! read; what is published then is refused, until there is room.
 
 use crate::event::{Event, TooLong, check_payload};
 use crabtalk_files::Existing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,9 @@ const REWRITE_FROM: u64 = 1024 * 1024;
 
 /// Largest file that is read: what may be pending, escaped, twice over.
 const MAX_FILE_BYTES: u64 = 16 * MAX_PENDING_BYTES as u64;
+
+/// Journals that are kept as they were found: who has had so many has looked at one.
+const MAX_ASIDE: u32 = 8;
 
 /// Why an event is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -59,33 +63,52 @@ enum Line {
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    /// `None` while the disk has not taken the journal as it is read.
+    file: Option<File>,
     length: u64,
     next_event: u64,
     next_subscription: u64,
     pending: BTreeMap<u64, Arc<Event>>,
     pending_bytes: usize,
+    /// Why the disk did not take it when it was opened.
+    refused: Option<io::Error>,
+    /// Lines in the file that could not be read, until they are kept aside.
+    unreadable: u64,
+    aside: Option<Aside>,
+}
+
+/// Lines of a journal that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aside {
+    /// How many.
+    pub lines: u64,
+    /// Where the journal lies as it was found.
+    pub file: PathBuf,
 }
 
 impl Journal {
     /// Opens the journal, and makes it if there is none. Lines that cannot be read
-    /// are left out; what a crash cut off is one.
+    /// are left out, and the journal is kept as it was beside the new one; what a
+    /// crash cut off at the end was never taken, and goes.
     ///
     /// # Errors
-    /// A file that cannot be read or written.
+    /// A file that cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         let read = crabtalk_files::if_there(crabtalk_files::read(path, MAX_FILE_BYTES));
         let bytes = read.map_err(io::Error::other)?.unwrap_or_default();
         let mut journal = Self {
             path: path.to_owned(),
-            file: append_to(path)?,
+            file: None,
             length: 0,
             next_event: 1,
             next_subscription: 1,
             pending: BTreeMap::new(),
             pending_bytes: 0,
+            refused: None,
+            unreadable: 0,
+            aside: None,
         };
-        for line in bytes.split(|byte| *byte == b'\n') {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(Line::Event(event)) => journal.keep(Arc::new(event)),
                 Ok(Line::Done(id)) => drop(journal.forget(id)),
@@ -96,12 +119,26 @@ impl Journal {
                     journal.next_event = journal.next_event.max(event);
                     journal.next_subscription = journal.next_subscription.max(subscription);
                 }
-                Err(_) => {}
+                Err(_) if line.trim_ascii().is_empty() => {}
+                Err(_) if line.starts_with(b"{") && !line.ends_with(b"\n") => {}
+                Err(_) => journal.unreadable += 1,
             }
         }
         // A last line without its end would take the next one along.
-        journal.rewrite()?;
+        journal.refused = journal.rewrite().err();
         Ok(journal)
+    }
+
+    /// Why nothing could be written when it was opened.
+    #[must_use]
+    pub fn refused(&self) -> Option<&io::Error> {
+        self.refused.as_ref()
+    }
+
+    /// What could not be read when it was opened.
+    #[must_use]
+    pub fn aside(&self) -> Option<&Aside> {
+        self.aside.as_ref()
     }
 
     /// What waits, in the order in which it came.
@@ -187,13 +224,14 @@ impl Journal {
     fn append(&mut self, line: &Line) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
-        let written = self
-            .file
-            .write_all(&bytes)
-            .and_then(|()| self.file.sync_data());
+        if self.file.is_none() {
+            self.rewrite()?;
+        }
+        let mut file = self.file.as_ref().expect("it was opened above");
+        let written = file.write_all(&bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
             // Half a line would spoil the next one.
-            let _ = self.file.set_len(self.length);
+            let _ = file.set_len(self.length);
             return Err(error);
         }
         self.length += bytes.len() as u64;
@@ -202,6 +240,13 @@ impl Journal {
 
     /// Makes the file anew from what waits.
     fn rewrite(&mut self) -> io::Result<()> {
+        if self.unreadable > 0 {
+            self.aside = Some(Aside {
+                lines: self.unreadable,
+                file: put_aside(&self.path)?,
+            });
+            self.unreadable = 0;
+        }
         let next = Line::Next {
             event: self.next_event,
             subscription: self.next_subscription,
@@ -213,14 +258,21 @@ impl Journal {
             bytes.push(b'\n');
         }
         crabtalk_files::write(&self.path, &bytes, Existing::Replace)?;
-        self.file = append_to(&self.path)?;
+        let file = crabtalk_files::open_to_append(&self.path).map_err(io::Error::other)?;
+        self.file = Some(file);
         self.length = bytes.len() as u64;
         Ok(())
     }
 }
 
-fn append_to(path: &Path) -> io::Result<File> {
-    crabtalk_files::open_to_append(path).map_err(io::Error::other)
+/// Keeps a journal as it was found. With too many of those the last one makes room.
+fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let bytes = crabtalk_files::read(path, MAX_FILE_BYTES).map_err(io::Error::other)?;
+    let mut all = (1..=MAX_ASIDE).map(|n| path.with_extension(format!("jsonl.broken-{n}")));
+    let free = all.find(|file| fs::symlink_metadata(file).is_err());
+    let file = free.unwrap_or_else(|| path.with_extension(format!("jsonl.broken-{MAX_ASIDE}")));
+    crabtalk_files::write(&file, &bytes, Existing::Replace)?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -242,6 +294,35 @@ mod tests {
 
     fn open(folder: &tempfile::TempDir) -> Journal {
         Journal::open(&folder.path().join("events.jsonl")).expect("opens")
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_are_kept_aside_and_hide_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        let mut journal = open(&folder);
+        assert_eq!(journal.aside(), None);
+        journal.publish(event("x")).expect("taken");
+        drop(journal);
+        // What a crash cuts off is no news.
+        let mut found = fs::read(&path).expect("read");
+        found.extend(b"{\"event\":{\"id\"");
+        fs::write(&path, &found).expect("written");
+        assert_eq!(open(&folder).aside(), None);
+
+        let mut found = b"\xff\0garbage\n\n".to_vec();
+        found.extend(fs::read(&path).expect("read"));
+        fs::write(&path, &found).expect("written");
+        let journal = open(&folder);
+        assert_eq!(journal.pending().count(), 1);
+        let aside = journal.aside().expect("told").clone();
+        assert_eq!(aside.lines, 1);
+        assert_eq!(fs::read(&aside.file).expect("kept"), found);
+        // It is whole again, and another one takes nobody's place.
+        assert_eq!(open(&folder).aside(), None);
+        fs::write(&path, b"more garbage\n").expect("written");
+        assert_ne!(open(&folder).aside().expect("told").file, aside.file);
+        assert_eq!(fs::read(&aside.file).expect("kept"), found);
     }
 
     #[test]

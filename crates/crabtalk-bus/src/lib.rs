@@ -19,5 +19,5 @@ pub use event::{
     check_source, is_of_daemon,
 };
 pub use file::{FileError, Finding, Read, SubscriptionFile};
-pub use journal::{Journal, MAX_PENDING, MAX_PENDING_BYTES, PublishError};
+pub use journal::{Aside, Journal, MAX_PENDING, MAX_PENDING_BYTES, PublishError};
 pub use subscription::{Subscription, SubscriptionError};

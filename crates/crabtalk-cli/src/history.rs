@@ -2,8 +2,11 @@
 
 use crate::screen::Screen;
 use crate::text::{call_summary, image_note, summary};
+use crabtalk_files::Existing;
 use crabtalk_proto::HistoryEntry;
+use std::fs::File;
 use std::io;
+use std::path::Path;
 
 /// Messages asked for at a time; the daemon may give fewer.
 const PAGE: u32 = 200;
@@ -64,6 +67,19 @@ fn show_message(screen: &mut Screen, entry: &HistoryEntry) -> io::Result<()> {
             call_summary(&call.arguments)
         ))
     })
+}
+
+/// Writes an export into a file that does not exist yet, whole or not at all. A kill
+/// leaves it empty at worst.
+pub(crate) fn write_new(file: &Path, text: &str) -> io::Result<()> {
+    // Its name is taken first: not every file system renames without replacing.
+    drop(File::create_new(file)?);
+    let written = crabtalk_files::write(file, text.as_bytes(), Existing::Replace);
+    if written.is_err() {
+        // The next try is to find the name free. A disk that keeps it has said why.
+        let _ = std::fs::remove_file(file);
+    }
+    written
 }
 
 /// A message as Markdown, for a file.

@@ -40,7 +40,7 @@ pub enum Line {
         /// The entry.
         id: u64,
     },
-    /// A run begins.
+    /// A run begins; once more with the same number, if the daemon ended before it did.
     Fired(Fired),
     /// A run is over.
     Ended(Ended),
@@ -252,10 +252,15 @@ impl Account {
                 self.decided(*at);
             }
             Line::Fired(fired) => {
-                if let Some(due) = fired.due {
+                let again = self.last.as_ref().is_some_and(|last| last.seq == fired.seq);
+                if again {
+                    self.begun_again();
+                } else {
+                    self.fired += 1;
+                }
+                if let Some(due) = fired.due.filter(|_| !again) {
                     self.decided(due);
                 }
-                self.fired += 1;
                 self.used |= fired.once;
                 self.open = Some(fired.seq);
                 self.last = Some(fired.clone());
@@ -267,6 +272,15 @@ impl Account {
             }
             Line::Account { account, .. } => self.clone_from(account),
             Line::Removed { .. } | Line::Numbers { .. } => {}
+        }
+    }
+
+    /// A run that the daemon's end kept from beginning goes on: it was no failure.
+    fn begun_again(&mut self) {
+        let known = self.ended.as_ref().map(|ended| ended.outcome);
+        if known == Some(Outcome::Interrupted) {
+            self.failures = self.failures.saturating_sub(1);
+            self.ended = None;
         }
     }
 

@@ -4,11 +4,12 @@
 //! with what all earlier ones say, so that the newest alone is enough for a
 //! start; the oldest files go by their number, never by a date, since a clock
 //! that is wrong for once must delete nothing; a run that has begun and not
-//! ended is closed as interrupted when the books are opened again.
+//! ended is closed as interrupted when the books are opened again, until somebody
+//! knows better: how it ended, or that it never began and goes on.
 
 use crate::account::{Account, Ended, Fired, Line, Outcome, Skipped, Usage};
 use jiff::Timestamp;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -199,6 +200,7 @@ impl Books {
     pub fn rows(folder: &Path, id: Option<u64>, limit: usize) -> io::Result<Vec<Row>> {
         let mut rows = Vec::new();
         let mut ended: HashMap<u64, Box<Ended>> = HashMap::new();
+        let mut told = HashSet::new();
         for number in files(folder)?.into_iter().rev() {
             let text = read(&folder.join(format!("{number:06}{SUFFIX}")))?;
             let all: Vec<Line> = lines(&text).flatten().collect();
@@ -213,6 +215,10 @@ impl Books {
                     // The last word on a run counts.
                     Line::Ended(end) => {
                         ended.entry(end.seq).or_insert_with(|| Box::new(end));
+                    }
+                    // One that a later daemon began is told once, as it stands there.
+                    Line::Fired(fired) if !told.insert(fired.seq) => {
+                        ended.remove(&fired.seq);
                     }
                     Line::Fired(fired) => {
                         let end = ended.remove(&fired.seq);

@@ -290,6 +290,43 @@ impl Engine {
         Some((lines, fire))
     }
 
+    /// Goes on with a run that was closed as interrupted and never began: its line, and
+    /// the run to start. `None` if its entry is gone, is paused or is another's now, or
+    /// something newer of it goes or waits.
+    pub fn begin_again(&mut self, fired: &Fired) -> Option<(Line, Fire)> {
+        let slot = self.slots.get_mut(&fired.id)?;
+        let entry = Arc::clone(slot.entry.as_ref()?);
+        let account = &slot.account;
+        let is_last = account
+            .last
+            .as_ref()
+            .is_some_and(|last| last.seq == fired.seq);
+        let ended = account
+            .ended
+            .as_ref()
+            .filter(|ended| ended.seq == fired.seq);
+        let cut = ended.is_some_and(|ended| ended.outcome == Outcome::Interrupted);
+        let same =
+            entry.key.agent.as_str() == fired.agent && entry.key.sender.as_str() == fired.sender;
+        let free = slot.running.is_none() && slot.waiting.is_none();
+        if !(is_last && cut && same && free) || account.paused {
+            return None;
+        }
+        let line = Line::Fired(fired.clone());
+        slot.account.take(&line);
+        self.running += 1;
+        *self.busy.entry(entry.key.clone()).or_default() += 1;
+        slot.running = Some((fired.seq, fired.at));
+        slot.fired_key = Some(entry.key.clone());
+        let fire = Fire {
+            seq: fired.seq,
+            due: fired.due,
+            at: fired.at,
+            entry,
+        };
+        Some((line, fire))
+    }
+
     /// A run is over. Answers its line, and whether its entry is to be paused
     /// because of it.
     pub fn ended(&mut self, ended: Ended) -> (Vec<Line>, bool) {

@@ -162,6 +162,15 @@ impl Bus {
         Ok(listed.collect())
     }
 
+    /// What of the file, or all of it, is not in force.
+    pub(crate) async fn problems(&self) -> Result<Vec<String>, Status> {
+        let problems = self.0.with(|_, state| {
+            let all = state.broken.iter().chain(&state.findings);
+            Ok(all.cloned().collect())
+        });
+        problems.await
+    }
+
     /// Takes an event of a client, which fires what subscribed to its source.
     pub(crate) async fn publish(&self, source: String, payload: String) -> Result<(), Status> {
         check_source(&source, false).map_err(|e| Status::bad_request(e.to_string()))?;
@@ -348,6 +357,18 @@ impl State {
                 "the journal of events {path} cannot be opened, and without it nothing fires: {error}"
             ))
         })?;
+        if let Some(error) = journal.refused() {
+            let journal = inner.journal.display();
+            tracing::warn!(%journal, %error, "events wait, and none is taken until there is room");
+        }
+        if let Some(aside) = journal.aside() {
+            tracing::warn!(
+                journal = %inner.journal.display(),
+                lines = aside.lines,
+                kept = %aside.file.display(),
+                "events that cannot be read are left aside"
+            );
+        }
         self.journal = Some(journal);
         self.read(inner);
         for said in self.broken.iter().chain(&self.findings) {

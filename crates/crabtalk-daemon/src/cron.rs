@@ -179,6 +179,11 @@ impl Cron {
             .await
     }
 
+    /// Why the file as it is now is not in force.
+    pub(crate) async fn problem(&self) -> Result<Option<String>, Status> {
+        self.0.with(|_, state| Ok(state.broken.clone())).await
+    }
+
     /// What became of due times, the latest first.
     pub(crate) async fn rows(&self, id: Option<u64>, limit: usize) -> Result<Vec<Row>, Status> {
         self.0

@@ -74,6 +74,17 @@ pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
         .prefix(PREFIX)
         .suffix(SUFFIX)
         .tempfile_in(folder)
+        .map_err(bare)
+}
+
+/// What the system said. The name that the unfinished file would have had means
+/// nothing to whoever wanted to write another one.
+fn bare(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let code = inner
+        .and_then(|inner| inner.downcast_ref::<io::Error>())
+        .and_then(io::Error::raw_os_error);
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// Gives a staged file its name and syncs the folder: the other half of [`write()`].
@@ -134,6 +145,14 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_the_system_refuses_is_told_without_names_of_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = unfinished(&folder.path().join("none")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!error.to_string().contains(PREFIX), "{error}");
+    }
 
     #[test]
     fn a_crash_before_the_rename_leaves_the_old_file() {

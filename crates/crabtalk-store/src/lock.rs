@@ -207,13 +207,17 @@ fn open(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(0o600)
         .open(path);
+    let in_the_way = || {
+        let message = "it is not a regular file; move it away";
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    };
     let file = match opened {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(in_the_way()),
         Err(error) if is_unwritable(&error) => options.open(path).map_err(|_| error)?,
         opened => opened?,
     };
     if !file.metadata()?.is_file() {
-        let message = "it is not a regular file; move it away";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        return Err(in_the_way());
     }
     Ok(file)
 }
@@ -241,6 +245,17 @@ fn pid(mut file: &File) -> Option<u32> {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    #[test]
+    fn what_lies_in_the_locks_place_is_named_with_the_way_out() {
+        let home = tempfile::tempdir().expect("temp dir");
+        std::fs::create_dir_all(home.path().join(PID_FILE)).expect("a folder");
+        let Err(Error::Io { source, file, .. }) = HomeLock::acquire(home.path()) else {
+            panic!("a folder was locked")
+        };
+        assert!(source.to_string().contains("move it away"), "{source}");
+        assert!(file.ends_with(PID_FILE));
+    }
 
     #[test]
     fn a_second_daemon_learns_the_pid_of_the_first() {

@@ -27,7 +27,13 @@ pub(super) async fn run(context: &mut Context, command: Subscriptions) -> Result
 async fn list(context: &mut Context) -> Result<(), Error> {
     let request = ListSubscriptionsMsg {};
     let listed = context.call(request).await?;
-    let none = "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`";
+    for problem in &listed.problems {
+        context.problem(&format!("crabtalk: not in force: {}", visible(problem)))?;
+    }
+    let none = match listed.problems.is_empty() {
+        true => "no agent waits for events; add one with `crabtalk subscriptions add SOURCE`",
+        false => "no agent waits for events until that file is mended",
+    };
     context.entries(&listed.subscriptions, |_, one| entry(one), none)
 }
 

@@ -7,7 +7,7 @@ use crate::json;
 use crate::text::{money, summary};
 use crabtalk_proto::{
     CreateCronMsg, CronInfo, CronRun, DeleteCronMsg, ListCronRunsMsg, ListCronsMsg, RunCronMsg,
-    SetCronMsg, TestCronMsg,
+    SetCronMsg, TestCronMsg, visible,
 };
 use serde_json::json;
 
@@ -194,7 +194,13 @@ async fn list(context: &mut Context) -> Result<(), Error> {
         }),
         ("cost", |cron| cost(cron.tokens, cron.money)),
     ];
-    let none = "nothing runs by itself; see `crabtalk cron add --help`";
+    for problem in &listed.problems {
+        context.problem(&format!("crabtalk: not in force: {}", visible(problem)))?;
+    }
+    let none = match listed.problems.is_empty() {
+        true => "nothing runs by itself; see `crabtalk cron add --help`",
+        false => "nothing runs by itself until that file is mended",
+    };
     context.list(&listed.crons, columns, none)?;
     if context.global.json {
         return Ok(());

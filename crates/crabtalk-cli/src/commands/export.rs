@@ -4,12 +4,11 @@ use super::Context;
 use super::conversations::last_messages;
 use crate::args::{Export, ExportFormat};
 use crate::error::Error;
-use crate::history::markdown;
+use crate::history::{markdown, write_new};
 use crate::json;
 use crate::text::clean;
 use crabtalk_proto::{HistoryEntry, ListConversationsMsg};
 use serde_json::{Value, json};
-use std::io::Write;
 
 pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Error> {
     let format = args.format.unwrap_or(match context.global.json {
@@ -25,11 +24,7 @@ pub(super) async fn export(context: &mut Context, args: Export) -> Result<(), Er
     let Some(file) = args.output else {
         return Ok(context.console.screen.answer(&text)?);
     };
-    let write = || {
-        let mut out = std::fs::File::create_new(&file)?;
-        out.write_all(text.as_bytes())
-    };
-    write().map_err(|e| Error::io(format_args!("write {}", file.display()), &e))?;
+    write_new(&file, &text).map_err(|e| Error::io(format_args!("write {}", file.display()), &e))?;
     let count = entries.len();
     context.done(
         json!({"messages": count, "file": file.display().to_string()}),

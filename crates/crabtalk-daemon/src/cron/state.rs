@@ -23,7 +23,8 @@ pub(super) struct State {
     pub(super) broken: Option<String>,
     /// Runs that somebody wants now.
     pub(super) wanted: Vec<Fire>,
-    /// Runs that the last daemon did not see the end of.
+    /// Runs that the last daemon did not see the end of, until it is known what
+    /// became of them.
     pub(super) cut: Vec<Fired>,
 }
 
@@ -79,6 +80,13 @@ impl State {
 
     pub(super) fn opened(&self) -> &Open {
         self.open.as_ref().expect("opened before any work")
+    }
+
+    /// Entries that are used up. Those of which a run may still begin are none.
+    pub(super) fn spent(&self) -> Vec<u64> {
+        let mut spent = self.opened().engine.spent();
+        spent.retain(|id| self.cut.iter().all(|cut| cut.id != *id));
+        spent
     }
 
     pub(super) fn opened_mut(&mut self) -> &mut Open {

@@ -25,9 +25,17 @@ enum Over {
         ended: Ended,
         text: String,
     },
-    /// How a run ended that the last daemon did not see the end of.
-    Cut(Ended),
-    /// Nothing more is known of it.
+    /// What became of a run that the last daemon did not see the end of.
+    Cut(Fired, Cut),
+}
+
+/// What a conversation's log says of such a run.
+enum Cut {
+    /// It came to its end before, or was carried on since.
+    Ended(Ended),
+    /// It is not there: it waited, for room on the disk or for its turn.
+    Unbegun,
+    /// It was cut off, or nobody can tell.
     Unknown,
 }
 
@@ -41,7 +49,7 @@ pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
         cron.0
             .running()
             .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
-        tasks.push(Box::pin(orphan(&starter, fire)));
+        tasks.push(Box::pin(orphan(&cron, &starter, fire)));
     }
     for fired in cut {
         tasks.push(Box::pin(cut_off(&starter, fired)));
@@ -69,39 +77,53 @@ pub(crate) async fn work(cron: Cron, starter: Starter) -> anyhow::Result<()> {
                     cron.0.running().remove(&fire.entry.key);
                     cron.end(&fire, ended, text, &starter.notifier).await;
                 }
-                Over::Cut(ended) => cron.correct(ended).await,
-                Over::Unknown => {}
+                Over::Cut(fired, cut) => {
+                    if let Some(fire) = cron.settle(fired, cut).await {
+                        cron.0
+                            .running()
+                            .insert(fire.entry.key.clone(), Arc::clone(&fire.entry));
+                        tasks.push(Box::pin(run(&cron, &starter, fire)));
+                    }
+                    cron.remove_spent().await;
+                }
             },
         }
     }
 }
 
 /// A run that an earlier life of the service had begun: its end is in the
-/// conversation's log, or comes there.
-async fn orphan(starter: &Starter, fire: Fire) -> Over {
+/// conversation's log, or comes there. One that is not there goes on to wait.
+async fn orphan(cron: &Cron, starter: &Starter, fire: Fire) -> Over {
     let id = request_id(fire.seq, fire.at);
     let ended = match starter.runtime.outcome(&fire.entry.key, &id).await {
         Ok(Some(outcome)) => of_outcome(fire.entry.id, fire.seq, outcome),
-        Ok(None) => unstarted(&fire, 500, "the scheduler failed before it began".into()),
+        Ok(None) => return run(cron, starter, fire).await,
         Err(error) => unstarted(&fire, error.code(), error.to_string()),
     };
     let text = String::new();
     Over::Run { fire, ended, text }
 }
 
-/// A run that was open when the last daemon ended. It may have come to its end
-/// before, or been carried on since.
+/// A run that was open when the last daemon ended. Its request's id is in the log
+/// of the conversation if it began.
 async fn cut_off(starter: &Starter, fired: Fired) -> Over {
     let Ok(key) = ConversationKey::new(&fired.agent, &fired.sender) else {
-        return Over::Unknown;
+        return Over::Cut(fired, Cut::Unknown);
     };
     let id = request_id(fired.seq, fired.at);
-    match starter.runtime.outcome(&key, &id).await {
-        Ok(Some(outcome)) if !outcome.interrupted => {
-            Over::Cut(of_outcome(fired.id, fired.seq, outcome))
+    let cut = loop {
+        match starter.runtime.outcome(&key, &id).await {
+            Ok(Some(outcome)) if !outcome.interrupted => {
+                break Cut::Ended(of_outcome(fired.id, fired.seq, outcome));
+            }
+            Ok(Some(_)) => break Cut::Unknown,
+            Ok(None) => break Cut::Unbegun,
+            // To open a log may take a line in it.
+            Err(error) if error.is_full_disk() => tokio::time::sleep(DISK_AGAIN).await,
+            Err(_) => break Cut::Unknown,
         }
-        Ok(_) | Err(_) => Over::Unknown,
-    }
+    };
+    Over::Cut(fired, cut)
 }
 
 fn of_outcome(id: u64, seq: u64, outcome: RunOutcome) -> Ended {
@@ -126,6 +148,26 @@ fn of_outcome(id: u64, seq: u64, outcome: RunOutcome) -> Ended {
     }
 }
 
+/// A run that no daemon began, and none will.
+fn never_begun(fired: &Fired) -> Ended {
+    Ended {
+        id: fired.id,
+        seq: fired.seq,
+        at: Timestamp::now(),
+        outcome: Outcome::Interrupted,
+        code: 0,
+        error:
+            "the daemon ended before the run began, and its entry was paused, changed, removed or \
+                due again since"
+                .into(),
+        ms: 0,
+        usage: Usage::default(),
+        run: None,
+        refused: Vec::new(),
+        unstarted: true,
+    }
+}
+
 fn of_code(code: u32) -> Outcome {
     match code {
         0 => Outcome::Ok,
@@ -146,7 +188,7 @@ impl Cron {
             let mut going = state.opened().engine.running();
             going.retain(|fire| wanted.iter().all(|wanted| wanted.seq != fire.seq));
             state.wanted = wanted;
-            Ok((going, std::mem::take(&mut state.cut)))
+            Ok((going, state.cut.clone()))
         });
         left.await
             .map_err(|status| anyhow::Error::msg(status.message))
@@ -161,20 +203,36 @@ impl Cron {
         wants.await.unwrap_or(false)
     }
 
-    async fn correct(&self, ended: Ended) {
-        let id = ended.id;
-        let corrected = self.0.with(move |_, state| {
+    /// Writes down what became of a run that was cut off. Answers it if it begins
+    /// only now: what was due and found no room is not dropped by a restart.
+    async fn settle(&self, fired: Fired, cut: Cut) -> Option<Fire> {
+        let id = fired.id;
+        let settled = self.0.with(move |_, state| {
+            state.cut.retain(|other| other.seq != fired.seq);
             let open = state.opened_mut();
-            let line = open.engine.corrected(ended);
+            let (line, fire) = match cut {
+                Cut::Ended(ended) => (open.engine.corrected(ended), None),
+                Cut::Unknown => (None, None),
+                Cut::Unbegun => match open.engine.begin_again(&fired) {
+                    Some((line, fire)) => (Some(line), Some(fire)),
+                    None => (open.engine.corrected(never_begun(&fired)), None),
+                },
+            };
             open.write(line.into_iter().collect());
-            Ok(())
+            Ok(fire)
         });
-        if let Err(error) = corrected.await {
-            tracing::warn!(
-                cron = id,
-                error = error.message,
-                "an interrupted run stays so in the books"
-            );
+        match settled.await {
+            Ok(fire) => {
+                if fire.is_some() {
+                    tracing::info!(cron = id, "a run that the last daemon left waiting begins");
+                }
+                fire
+            }
+            Err(error) => {
+                let error = error.message;
+                tracing::warn!(cron = id, error, "an interrupted run stays so in the books");
+                None
+            }
         }
     }
 
@@ -222,16 +280,13 @@ impl Cron {
 
     /// Takes entries out of the file that a run has used up.
     async fn remove_spent(&self) {
-        let spent = self
-            .0
-            .with(|_, state| Ok(state.opened().engine.spent()))
-            .await;
+        let spent = self.0.with(|_, state| Ok(state.spent())).await;
         if spent.is_ok_and(|spent| spent.is_empty()) {
             return;
         }
         let removed = self.change(|inner, state| {
             let mut file = state.edit(inner)?;
-            for id in state.opened().engine.spent() {
+            for id in state.spent() {
                 file.remove(id);
             }
             state.save(inner, file, Timestamp::now())

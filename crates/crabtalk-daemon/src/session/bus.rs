@@ -69,8 +69,13 @@ impl Session {
             }
             info
         });
+        let problems = match self.reaches_everything() {
+            true => self.node.bus.problems().await?,
+            false => Vec::new(),
+        };
         Ok(SubscriptionList {
             subscriptions: listed.collect(),
+            problems,
         })
     }
 }

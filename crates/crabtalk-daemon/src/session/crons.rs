@@ -139,7 +139,11 @@ impl Session {
             crons.extend(findings.into_iter().map(broken));
         }
         crons.sort_by_key(|cron| cron.id);
-        Ok(CronList { crons })
+        let problems = match self.reaches_everything() {
+            true => self.node.cron.problem().await?.into_iter().collect(),
+            false => Vec::new(),
+        };
+        Ok(CronList { crons, problems })
     }
 
     pub(super) async fn change_cron(&self, request: SetCronMsg) -> Result<CronInfo, Status> {

@@ -256,3 +256,125 @@ async fn a_pipe_in_place_of_what_the_daemon_keeps_holds_up_nobody() {
     reload(&env).await;
     assert!(daemon.terminate().await.success());
 }
+
+/// An empty list would say that nothing is there.
+#[tokio::test]
+async fn a_list_whose_file_is_broken_says_so() {
+    let env = TestEnv::new();
+    env.write(".crabtalk/config/crons.toml", "[[cron]\nid = 1\n");
+    env.write(".crabtalk/config/subscriptions.toml", "\0\0");
+    let _daemon = env.daemon().await;
+    for (command, file) in [
+        ("cron", "crons.toml"),
+        ("subscriptions", "subscriptions.toml"),
+    ] {
+        let listed = env.run(&[command, "list"]).await;
+        assert_eq!(listed.code, Some(0), "{listed:?}");
+        let said = &listed.stderr;
+        assert!(
+            said.contains("not in force") && said.contains(file),
+            "{said}"
+        );
+        let all = format!("{}{said}", listed.stdout);
+        assert!(!all.contains("add"), "nothing can be added now: {all}");
+    }
+}
+
+/// What of the journal cannot be read is not written over.
+#[tokio::test]
+async fn events_that_cannot_be_read_are_kept_aside_and_told() {
+    let env = TestEnv::new();
+    env.daemon().await.terminate().await;
+    let garbage = [0xff, b'\n', 0, 7, b'\n'];
+    fs::write(env.home.join("state/events.jsonl"), garbage).unwrap();
+    let daemon = env.daemon().await;
+    env.run(&["subscriptions", "add", "x"]).await.ok();
+    let told = async || daemon.stderr().contains("left aside").then_some(());
+    eventually("the word of it", told).await;
+    let kept = fs::read(env.home.join("state/events.jsonl.broken-1")).unwrap();
+    assert_eq!(kept, garbage);
+    env.run(&["publish", "x", "it happened"]).await.ok();
+}
+
+/// Every regular file below a folder, by its path there.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap() {
+                kind if kind.is_dir() => waiting.push(entry.path()),
+                kind if kind.is_file() => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// One bad block costs the file that it is in, whichever that is.
+#[tokio::test]
+async fn garbage_in_place_of_any_file_stops_no_start_and_costs_nothing_else() {
+    let env = TestEnv::new();
+    env.agent("crab", "permissions: { bash: allow }");
+    let daemon = env.daemon().await;
+    for words in [
+        &["ask", "hello"][..],
+        &["ask", "/tool bash {\"command\":\"seq 30000\"}"],
+        &["compact"],
+        &["ask", "--as", "tg:1", "from elsewhere"],
+        &["ask", "--as", "tg:2", "to be removed"],
+        &["conversations", "rm", "--as", "tg:2"],
+        &["memory", "add", "dog", "Rex is a dog"],
+        &["cron", "add", "0 0 1 1 *", "a happy new year"],
+        &["subscriptions", "add", "x"],
+        &["publish", "x", "it happened"],
+        &["tokens", "add", "phone"],
+        &["trust", "add", "."],
+    ] {
+        env.run(words).await.ok();
+    }
+    let fired = async || {
+        let told = env.run(&["subscriptions"]).await.ok();
+        told.contains("the last: ok").then_some(())
+    };
+    eventually("the event's run", fired).await;
+    daemon.terminate().await;
+    let listed = async || {
+        let request = crabtalk_proto::ListConversationsMsg::default();
+        let listed = env.connect().await.list_conversations(request).await;
+        let listed = listed.unwrap().conversations.into_iter();
+        let mut pairs: Vec<String> = listed.map(|one| one.sender).collect();
+        pairs.sort();
+        pairs
+    };
+    let whole = files_below(&env.home);
+    let logs = env.logs();
+    for file in &whole {
+        let place = file.strip_prefix(&env.home).unwrap();
+        // The configuration decides over everything, so that a broken one is refused
+        // by name; contents that are kept have their print for a name.
+        let passed_over = ["config/config.toml", "logs", "state/accepted/objects"];
+        if passed_over.iter().any(|other| place.starts_with(other)) {
+            continue;
+        }
+        let content = fs::read(file).unwrap();
+        let others = || {
+            logs.iter()
+                .filter(|log| *log != file)
+                .map(|log| fs::read(log).unwrap())
+        };
+        let before: Vec<_> = others().collect();
+        fs::write(file, b"\xff\0 garbage\n{\"more\n").unwrap();
+        let daemon = env.daemon().await;
+        let seen = listed().await;
+        assert_eq!(seen.len(), before.len(), "{}: {seen:?}", place.display());
+        assert!(daemon.terminate().await.success(), "{}", place.display());
+        assert_eq!(others().collect::<Vec<_>>(), before, "{}", place.display());
+        fs::write(file, content).unwrap();
+    }
+    let _daemon = env.daemon().await;
+    assert_eq!(listed().await.len(), logs.len());
+}

@@ -213,6 +213,89 @@ async fn a_scheduled_run_that_finds_no_room_waits_for_it() {
     assert_eq!(entries(&env, "crab", "cron").await.len(), before + 2);
 }
 
+/// What waits for room is not dropped by a restart, whether it comes again or not.
+#[tokio::test]
+async fn a_scheduled_run_that_waits_for_room_is_begun_by_the_next_daemon() {
+    let env = TestEnv::new();
+    let daemon = env.daemon().await;
+    // Their logs are longer than all that has to fit meanwhile.
+    for sender in ["tg:1", "tg:2"] {
+        let long = StreamMsg {
+            sender: Some(sender.into()),
+            ..say(&"long ".repeat(4000))
+        };
+        stream_to_end(&env, long).await;
+    }
+    let sizes = env
+        .logs()
+        .into_iter()
+        .map(|log| log.metadata().unwrap().len());
+    limit_files(&daemon, sizes.min());
+    let mut connection = env.connect().await;
+    let again = connection.create_cron(CreateCronMsg {
+        schedule: "0 0 1 1 *".into(),
+        content: Some("said again".into()),
+        sender: "tg:1".into(),
+        ..CreateCronMsg::default()
+    });
+    let again = again.await.unwrap().id;
+    let once = connection.create_cron(CreateCronMsg {
+        at: Some("in 1s".into()),
+        content: Some("said once".into()),
+        sender: "tg:2".into(),
+        ..CreateCronMsg::default()
+    });
+    let once = once.await.unwrap().id;
+    connection.run_cron(RunCronMsg { id: again }).await.unwrap();
+    let both_wait = async || {
+        let said = daemon.stderr();
+        (said.matches("waits for the disk").count() == 2).then_some(())
+    };
+    eventually("the disk's refusals", both_wait).await;
+    daemon.terminate().await;
+
+    let _daemon = env.daemon().await;
+    for (id, sender, words) in [(again, "tg:1", "said again"), (once, "tg:2", "said once")] {
+        let ends_well = async || {
+            let (id, limit) = (Some(id), 10);
+            let request = ListCronRunsMsg { id, limit };
+            let runs = env.connect().await.list_cron_runs(request).await;
+            let runs = runs.unwrap().runs;
+            (runs.first()?.outcome == "ok").then_some(runs)
+        };
+        let runs = eventually("the run's end", ends_well).await;
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        let entries = entries(&env, "crab", sender).await;
+        let said = entries.iter().filter(|entry| entry.content == words);
+        assert_eq!(said.count(), 1, "{entries:?}");
+    }
+    let used_up = async || {
+        let listed = env.run(&["cron", "list"]).await.ok();
+        (!listed.contains("said once")).then_some(())
+    };
+    eventually("the entry to go", used_up).await;
+}
+
+/// Half an export would look like all of it, and keep the next one from its place.
+#[tokio::test]
+async fn an_export_that_does_not_fit_leaves_nothing_behind() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    stream_to_end(&env, say(&"long ".repeat(2000))).await;
+    let there = || std::fs::read_dir(&env.work).unwrap().count();
+    let before = there();
+    let small = "trap '' XFSZ; ulimit -f 1; exec \"$CRABTALK\" export -o out.md";
+    let said = env.shell(small).await.fails(1);
+    assert!(said.contains("cannot write out.md"), "{said}");
+    assert_eq!(there(), before);
+    env.run(&["export", "-o", "out.md"]).await.ok();
+    let whole = std::fs::read_to_string(env.work.join("out.md")).unwrap();
+    assert_eq!(whole, env.run(&["export"]).await.ok());
+    // What is there stays.
+    let said = env.run(&["export", "-o", "out.md"]).await.fails(1);
+    assert!(said.contains("exists"), "{said}");
+}
+
 /// Steps of a shell with mounts of its own: what a disk is like is nobody
 /// else's business.
 const STEPS: &str = r#"
@@ -232,7 +315,7 @@ start; step before ask 'the first words'; end
 
 const READ_ONLY: &str = r#"
 mount --bind "$home" "$home" && mount -o remount,bind,ro "$home" || exit 8
-start; step reads history; step writes ask "$long"; end
+start; step reads history; step lists subscriptions; step writes ask "$long"; end
 mount -o remount,bind,rw "$home"
 start; step again ask 'the last words'; end
 "#;
@@ -242,7 +325,7 @@ mv "$home" "$home.saved"; mkdir "$home"
 mount -t tmpfs -o size=400k,mode=700 none "$home" || exit 8
 cp -a "$home.saved/." "$home"
 dd if=/dev/zero of="$home/filler" bs=1k 2> /dev/null
-start; step reads history; step writes ask "$long"
+start; step reads history; step lists subscriptions; step writes ask "$long"
 rm "$home/filler"; step again ask 'the last words'; end
 "#;
 
@@ -272,13 +355,17 @@ async fn on_a_disk(test: &str, steps: &str) -> Option<Vec<String>> {
 }
 
 fn check_steps(told: &[String], file: &str) {
-    let [before, reads, writes, again] = told else {
+    let [before, reads, lists, writes, again] = told else {
         panic!("{told:#?}");
     };
     assert!(before.ends_with("exit 0\n"), "{before}");
     assert!(
         reads.contains("the first words") && reads.ends_with("exit 0\n"),
         "{reads}"
+    );
+    assert!(
+        lists.contains("no agent waits") && lists.ends_with("exit 0\n"),
+        "{lists}"
     );
     assert!(
         writes.contains(file) && writes.contains("make room or make it writable"),

@@ -1,6 +1,6 @@
 //! Turning to another conversation in the chat.
 
-use crate::rig::{OVER, TestEnv, Tmux, entries, has_tools};
+use crate::rig::{OVER, TestEnv, Tmux, entries, eventually, has_tools};
 
 /// Two conversations of the person's, one of somebody else's, and an archive.
 async fn conversations(env: &TestEnv) {
@@ -45,9 +45,14 @@ async fn one_switches_to_a_conversation_by_its_words_and_reads_an_archive() {
         terminal.shows("\u{203a} the gutter leaks", 1).await;
         let said = format!("seen at {columns}");
         terminal.types(&said);
+        // The screen shows that runs of before are over, too.
+        let arrives = async || {
+            let history = entries(&env, "crab", "user/roof").await;
+            let there = history.iter().any(|entry| entry.content == said);
+            there.then_some(())
+        };
+        eventually("what was said", arrives).await;
         terminal.shows(OVER, 1).await;
-        let history = entries(&env, "crab", "user/roof").await;
-        assert!(history.iter().any(|entry| entry.content == said));
 
         terminal.types("/switch archive");
         terminal.shows("archive 1", 1).await;

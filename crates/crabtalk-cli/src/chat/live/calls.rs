@@ -414,12 +414,8 @@ async fn export_to(client: Client, pair: Pair, file: &std::path::Path) -> Result
     }
     let entries = pages.iter().rev().flatten();
     let text: String = entries.map(markdown).collect::<Vec<_>>().join("\n");
-    let write = || {
-        use std::io::Write;
-        let mut out = std::fs::File::create_new(file)?;
-        out.write_all(text.as_bytes())
-    };
-    write().map_err(|e| Error::NotStarted(format!("cannot write {}: {e}", file.display())))?;
+    let written = crate::history::write_new(file, &text);
+    written.map_err(|e| Error::NotStarted(format!("cannot write {}: {e}", file.display())))?;
     Ok(count)
 }
 

@@ -33,19 +33,26 @@ pub(super) async fn run(
     let count = candidates.iter().filter(waits).count();
     let takes = count > 0 && (yes || agreed(context, &candidates, count).await?);
     let mut rows = Vec::new();
+    let mut refused = 0;
     for Candidate { name, fate, file } in candidates {
         let said = match fate {
             Fate::Leave(why) => format!("left out: {why}"),
             Fate::Take(taken) if !takes => outcome("would be taken", &taken),
             Fate::Take(taken) => match set(context, &name, &taken.table).await {
                 Ok(()) => outcome("taken", &taken),
-                Err(error) => format!("refused: {error}"),
+                Err(error) => {
+                    refused += 1;
+                    format!("refused: {error}")
+                }
             },
         };
         rows.push((name, said, file));
     }
     report(context, rows)?;
     match (count, takes) {
+        (_, true) if refused > 0 => Err(Error::Failed(format!(
+            "{refused} of {count} could not be taken"
+        ))),
         (0, _) | (_, true) => Ok(()),
         (_, false) => Err(Error::Failed(
             "nothing was changed; `--yes` takes what would be taken without asking".to_owned(),
