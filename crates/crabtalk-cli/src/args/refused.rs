@@ -7,7 +7,7 @@
 use super::Cli;
 use crate::error::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser};
 use std::error::Error as _;
 use std::ffi::OsString;
 
@@ -18,7 +18,19 @@ const MAX_WORD: usize = 80;
 impl Cli {
     /// Reads a command line, the program's name first.
     pub(crate) fn read(argv: &[OsString]) -> Result<Self, clap::Error> {
-        let mut command = numbers_are_values(Self::command());
+        let read = Self::try_parse_from(argv);
+        let below_zero = |word: &OsString| {
+            let digits = word.to_str().and_then(|word| word.strip_prefix('-'));
+            digits.is_some_and(|digits| digits.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        if read.is_ok() || !argv.iter().any(below_zero) {
+            return read;
+        }
+        // The options of a command are built when it is called; to have all of them
+        // takes a millisecond, which only such a line costs.
+        let mut command = Self::command();
+        command.build();
+        let mut command = numbers_are_values(command);
         let matches = command.try_get_matches_from_mut(argv)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
