@@ -48,6 +48,8 @@ mod port;
 mod seen;
 mod serve;
 mod service;
+#[cfg(target_os = "linux")]
+pub mod sockets;
 mod system;
 
 pub use cli::{Action, DryRun, run, run_action};

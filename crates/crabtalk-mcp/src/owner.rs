@@ -5,6 +5,8 @@
 //! loopback has to do; `docs/guide/components.md` says so.
 
 #[cfg(target_os = "linux")]
+use crabtalk_component::sockets::{self, Listening};
+#[cfg(target_os = "linux")]
 use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 #[cfg(target_os = "linux")]
@@ -55,9 +57,14 @@ fn whose(uids: &[u32]) -> Listener {
     }
 }
 
-/// Rows of both tables, those of IPv4 first; `None` where the system has none.
+/// Whoever listens, those of IPv4 first: what the kernel says when it is asked, else
+/// the rows of both its tables; `None` where the system has none.
 #[cfg(target_os = "linux")]
-fn all_listeners(is_asked: impl Fn(u16) -> bool) -> Option<Vec<Row>> {
+fn all_listeners(is_asked: impl Fn(u16) -> bool) -> Option<Vec<Listening>> {
+    if let Some(mut rows) = sockets::listening() {
+        rows.retain(|row| is_asked(row.port));
+        return Some(rows);
+    }
     let mut rows = listeners(table("/proc/net/tcp")?, &is_asked);
     if let Some(v6) = table("/proc/net/tcp6") {
         rows.extend(listeners(v6, &is_asked));
@@ -110,15 +117,6 @@ fn table(path: &str) -> Option<impl BufRead> {
     std::fs::File::open(path).ok().map(BufReader::new)
 }
 
-/// A socket that takes connections for 127.0.0.1.
-#[cfg(target_os = "linux")]
-#[derive(Debug, PartialEq, Eq)]
-struct Row {
-    port: u16,
-    uid: u32,
-    inode: u64,
-}
-
 /// The sockets that take connections for 127.0.0.1 at ports that are asked about:
 /// `sl local remote st .. .. .. uid .. inode`, addresses in hexadecimal
 /// digits of the machine's byte order.
@@ -127,7 +125,7 @@ struct Row {
 /// documentation), so that the rest is read only where that found nobody. The rest
 /// is long, and every request to a component asks.
 #[cfg(target_os = "linux")]
-fn listeners(table: impl BufRead, is_asked: &impl Fn(u16) -> bool) -> Vec<Row> {
+fn listeners(table: impl BufRead, is_asked: &impl Fn(u16) -> bool) -> Vec<Listening> {
     const LISTENS: &str = "0A";
     /// A connection that is being made: older kernels list it beside its listener.
     const IS_MADE: &str = "03";
@@ -158,7 +156,7 @@ fn listeners(table: impl BufRead, is_asked: &impl Fn(u16) -> bool) -> Vec<Row> {
         let row = uid
             .and_then(|uid| uid.parse().ok())
             .zip(inode.and_then(|inode| inode.parse().ok()));
-        let row = row.map(|(uid, inode)| Row { port, uid, inode });
+        let row = row.map(|(uid, inode)| Listening { port, uid, inode });
         found.extend(row.filter(|_| covers));
     }
     found
@@ -218,6 +216,30 @@ mod tests {
             (nobodys, Listener::Nobody, None),
         ] {
             assert_eq!(behind[&port], Behind { listener, process });
+        }
+    }
+
+    #[test]
+    fn the_kernel_answers_what_its_tables_say() {
+        let asked = sockets::listening();
+        println!("the kernel answers: {}", asked.is_some());
+        for place in [
+            "127.0.0.1:0",
+            "0.0.0.0:0",
+            "[::]:0",
+            "[::1]:0",
+            "127.0.0.2:0",
+        ] {
+            // A machine without IPv6 has no such places.
+            let Ok(open) = std::net::TcpListener::bind(place) else {
+                continue;
+            };
+            let port = open.local_addr().expect("bound").port();
+            let is_asked = |known| known == port;
+            let mut want = listeners(table("/proc/net/tcp").expect("it is told"), &is_asked);
+            let v6 = table("/proc/net/tcp6").map(|table| listeners(table, &is_asked));
+            want.extend(v6.unwrap_or_default());
+            assert_eq!(all_listeners(is_asked), Some(want), "{place}");
         }
     }
 
