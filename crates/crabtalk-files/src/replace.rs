@@ -73,18 +73,9 @@ pub fn unfinished(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(PREFIX)
         .suffix(SUFFIX)
-        .tempfile_in(folder)
-        .map_err(bare)
-}
-
-/// What the system said. The name that the unfinished file would have had means
-/// nothing to whoever wanted to write another one.
-fn bare(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|inner| inner.source());
-    let code = inner
-        .and_then(|inner| inner.downcast_ref::<io::Error>())
-        .and_then(io::Error::raw_os_error);
-    code.map_or(error, io::Error::from_raw_os_error)
+        // The library would put the name into the error, which means nothing to
+        // whoever wanted to write another file.
+        .make_in(folder, system::create_new)
 }
 
 /// Gives a staged file its name and syncs the folder: the other half of [`write()`].

@@ -18,6 +18,11 @@ pub(crate) fn open_to_append(path: &Path) -> Result<File, Error> {
     opened.map_err(|error| told(path, error))
 }
 
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).open(path)
+}
+
 /// A folder cannot be opened as a file is.
 fn told(path: &Path, error: io::Error) -> Error {
     if path.is_dir() {

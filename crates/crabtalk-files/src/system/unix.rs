@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use rustix::fs::{FileType, Mode, OFlags};
-use std::fs::{DirBuilder, File, Metadata};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -36,6 +36,13 @@ pub(crate) fn open_to_append(path: &Path) -> Result<File, Error> {
         Err(rustix::io::Errno::ISDIR) => Err(Error::Kind("a folder")),
         Err(error) => Err(Error::Io(error.into())),
     }
+}
+
+/// Makes a file where nothing lies, for its owner alone (0600).
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    options.open(path)
 }
 
 /// What is open, if it is no regular file.
