@@ -21,10 +21,11 @@ const BUILT: &[&str] = &["crabtalk-cli", "crabtalk-webhook"];
 const PROGRAM: &str = "crabtalk";
 
 /// The modules that are there on Unix alone, with those below them. All but the
-/// first two have a neighbour `other.rs` with the same functions.
+/// first three have a neighbour `other.rs` with the same functions.
 const OF_UNIX: &[&str] = &[
     "crabtalk/src/host.rs",
     "crabtalk-transport/src/unix.rs",
+    "crabtalk-component/src/sockets.rs",
     "crabtalk-cli/src/system/unix.rs",
     "crabtalk-client/src/system/unix.rs",
     "crabtalk-component/src/system/unix.rs",
