@@ -59,8 +59,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
 }
 
 /// `daemon run` in the words with which clients and service managers start it.
-/// To make all commands of the program takes as long as the daemon's own start,
-/// and memory that it keeps; whatever else is said is read as usual.
+/// To make the program's commands, even without their options, takes a fifth of the
+/// daemon's own start; whatever else is said is read as usual.
 fn daemon_run(argv: &[OsString]) -> Option<Cli> {
     let mut words = argv.get(1..)?.iter();
     if words.next()? != "daemon" || words.next()? != "run" {

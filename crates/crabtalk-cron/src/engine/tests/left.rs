@@ -1,0 +1,138 @@
+//! Runs that were left waiting when a daemon ended.
+
+use super::*;
+use crate::books::{Books, Row};
+
+/// A run that never began is begun by the next daemon, once, and was no failure.
+#[test]
+fn a_run_that_was_left_waiting_goes_on_unless_its_entry_went_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = || vec![entry(1, "0 9 * * *", |draft| draft.once = true)];
+    let settings = Settings {
+        at_once: 3,
+        pause_after: 3,
+    };
+    let (mut books, loaded) = Books::open(folder.path(), at("2026-11-22T08:00:00Z")).unwrap();
+    let mut engine = Engine::new(loaded, settings);
+    books
+        .append(&engine.load(entries(), at("2026-11-22T08:00:00Z")))
+        .unwrap();
+    let tick = engine.tick(at("2026-11-22T09:00:00Z"), Duration::from_secs(3600));
+    books.append(&tick.lines).unwrap();
+    let first = &tick.fires[0];
+    drop(books);
+
+    // Two daemons that end before it begins, and one in which it does.
+    for life in 0..2 {
+        let now = at("2026-11-22T09:10:00Z");
+        let (mut books, loaded) = Books::open(folder.path(), now).unwrap();
+        assert_eq!(loaded.interrupted.len(), 1, "{life}");
+        let fired = loaded.accounts[&1].last.clone().unwrap();
+        let mut engine = Engine::new(loaded, settings);
+        assert!(engine.load(entries(), now).is_empty());
+        let (line, fire) = engine.begin_again(&fired).unwrap();
+        assert!(engine.begin_again(&fired).is_none());
+        assert_eq!(
+            (fire.seq, fire.due, fire.at),
+            (first.seq, first.due, first.at)
+        );
+        assert!(engine.is_running(1) && engine.spent().is_empty());
+        books.append(&[line]).unwrap();
+        if life == 1 {
+            let ended = Ended {
+                outcome: Outcome::Ok,
+                ..books_end(&fire)
+            };
+            let (lines, _) = engine.ended(ended);
+            books.append(&lines).unwrap();
+            assert_eq!(engine.spent(), [1]);
+        }
+    }
+    let (_, loaded) = Books::open(folder.path(), at("2026-11-22T09:20:00Z")).unwrap();
+    let account = &loaded.accounts[&1];
+    assert_eq!((account.fired, account.failures), (1, 0));
+    let rows = Books::rows(folder.path(), None, 10).unwrap();
+    let [Row::Run(fired, Some(ended))] = &rows[..] else {
+        panic!("{rows:?}")
+    };
+    assert_eq!((fired.seq, ended.outcome), (first.seq, Outcome::Ok));
+}
+
+#[test]
+fn a_run_that_was_left_waiting_stays_so_where_its_entry_went_on() {
+    let fired = |seq| Fired {
+        id: 1,
+        seq,
+        due: None,
+        at: at("2026-11-22T09:00:00Z"),
+        late: false,
+        once: false,
+        agent: "crab".into(),
+        sender: "cron:1".into(),
+        words: "look".into(),
+    };
+    let cut = || {
+        let mut account = Account::default();
+        account.take(&Line::Fired(fired(4)));
+        account.take(&Line::Ended(Ended {
+            seq: 4,
+            outcome: Outcome::Interrupted,
+            ..books_end(&Fire {
+                seq: 4,
+                due: None,
+                at: at("2026-11-22T09:00:00Z"),
+                entry: Arc::new(plain(1, "0 9 * * *")),
+            })
+        }));
+        Loaded {
+            accounts: [(1, account)].into(),
+            last_id: 1,
+            last_seq: 4,
+            ..Loaded::default()
+        }
+    };
+    let now = at("2026-11-22T09:10:00Z");
+    let world = |change: fn(&mut Draft)| {
+        let settings = Settings {
+            at_once: 3,
+            pause_after: 3,
+        };
+        let mut engine = Engine::new(cut(), settings);
+        engine.load(vec![entry(1, "0 9 * * *", change)], now);
+        engine
+    };
+    assert!(world(|_| {}).begin_again(&fired(4)).is_some());
+    assert!(
+        world(|_| {}).begin_again(&fired(3)).is_none(),
+        "not the last"
+    );
+    assert!(
+        world(|draft| draft.paused = true)
+            .begin_again(&fired(4))
+            .is_none()
+    );
+    let elsewhere = |draft: &mut Draft| draft.sender = "cron:other".into();
+    assert!(world(elsewhere).begin_again(&fired(4)).is_none());
+    let mut goes = world(|_| {});
+    goes.run_now(1, now).unwrap();
+    assert!(goes.begin_again(&fired(4)).is_none());
+    let mut gone = world(|_| {});
+    gone.load(Vec::new(), now);
+    assert!(gone.begin_again(&fired(4)).is_none());
+}
+
+fn books_end(fire: &Fire) -> Ended {
+    Ended {
+        id: fire.entry.id,
+        seq: fire.seq,
+        at: fire.at,
+        outcome: Outcome::Failed,
+        code: 0,
+        error: String::new(),
+        ms: 0,
+        usage: Usage::default(),
+        run: None,
+        refused: Vec::new(),
+        unstarted: false,
+    }
+}
