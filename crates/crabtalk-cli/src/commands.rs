@@ -16,6 +16,7 @@ mod doctor;
 mod events;
 mod export;
 mod init;
+mod logs;
 mod mcps;
 mod memory;
 mod models;

@@ -10,6 +10,7 @@ macro_rules! any {
 }
 
 mod asks;
+mod broken;
 mod bus;
 mod changes;
 mod conversation;

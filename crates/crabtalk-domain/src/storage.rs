@@ -12,7 +12,7 @@ mod view;
 pub use record::{MAX_RUN, Meta, MetaRecord, Record, RunPhase, RunRecord};
 pub use steering::Steering;
 pub use trace::{RunTrace, Tracing};
-pub use view::{ArchiveInfo, LogEntry, LogPart, Page, Summary, archive_title};
+pub use view::{ArchiveInfo, BrokenLog, LogEntry, LogPart, Page, Summary, archive_title};
 
 use crate::{BoxFuture, ConversationKey, Message};
 use serde::Serialize;
@@ -253,5 +253,23 @@ pub trait Storage: Send + Sync {
         _file: Option<&'a str>,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(std::future::ready(Err(Error::NotFound(key.to_string()))))
+    }
+
+    /// Names of the files among the conversations that are in use, or in the trash;
+    /// [`Storage::broken`] looks into them. A store without files has none.
+    fn file_names(&self, _in_trash: bool) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Says what cannot be read of files that [`Storage::file_names`] named: of line
+    /// 1, and with `lines` of the others, as opening the conversation would pass over
+    /// them. Nothing is changed.
+    fn broken(
+        &self,
+        _in_trash: bool,
+        _names: Vec<String>,
+        _lines: bool,
+    ) -> BoxFuture<'_, Result<Vec<BrokenLog>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }

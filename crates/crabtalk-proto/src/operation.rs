@@ -53,6 +53,9 @@ macro_rules! operations {
                 /// Looks for words in everything that was said.
                 search_conversations:
                     SearchConversations(SearchConversationsMsg) -> FoundMessageList, Talk;
+                /// Looks for logs that cannot be read.
+                check_conversations:
+                    CheckConversations(CheckConversationsMsg) -> BrokenLogList, Operate;
                 /// Sets a conversation's title or folder.
                 set_conversation: SetConversation(SetConversationMsg) -> (), Talk;
                 /// Lists a conversation's archives (RUN-6).

@@ -4,6 +4,7 @@
 //! blocking pool, in few threads at once; what was begun there ends whether or
 //! not somebody still waits.
 
+mod check;
 mod read;
 mod trash;
 
@@ -17,8 +18,8 @@ use crate::state::{Shared, State, SyncState};
 use crate::summary::Digests;
 use crate::sync::Syncer;
 use crabtalk_domain::storage::{
-    ArchiveInfo, Error, LogEntry, LogPart, MetaRecord, NewConversation, Opened, Page, Record,
-    RunTrace, Storage, Summary, SyncPolicy,
+    ArchiveInfo, BrokenLog, Error, LogEntry, LogPart, MetaRecord, NewConversation, Opened, Page,
+    Record, RunTrace, Storage, Summary, SyncPolicy,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey};
 use std::path::{Path, PathBuf};
@@ -234,6 +235,22 @@ impl Storage for FileStore {
         let (key, file) = (key.clone(), file.map(str::to_owned));
         self.blocking(&self.0.opens, move |inner| {
             inner.restore(&key, file.as_deref())
+        })
+    }
+
+    fn file_names(&self, in_trash: bool) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        self.blocking(&self.0.reads, move |inner| inner.file_names(in_trash))
+    }
+
+    fn broken(
+        &self,
+        in_trash: bool,
+        names: Vec<String>,
+        lines: bool,
+    ) -> BoxFuture<'_, Result<Vec<BrokenLog>, Error>> {
+        self.blocking(&self.0.reads, move |inner| {
+            let look = |name: &String| inner.broken(in_trash, name, lines);
+            Ok(names.iter().filter_map(look).collect())
         })
     }
 }

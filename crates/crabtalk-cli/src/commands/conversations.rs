@@ -1,6 +1,6 @@
 //! `conversations` and `history`.
 
-use super::Context;
+use super::{Context, logs};
 use crate::args::History;
 use crate::error::Error;
 use crate::history::{last_entries, show_entry};
@@ -36,6 +36,7 @@ pub(super) async fn list(context: &mut Context, limit: u32) -> Result<(), Error>
             limit,
         })
         .await?;
+    logs::tell_left_out(context, false).await?;
     let active: HashMap<(&str, &str), &ActiveConversationInfo> = active
         .iter()
         .map(|a| ((a.agent.as_str(), a.sender.as_str()), a))

@@ -1,6 +1,6 @@
 //! `conversations title|search|rm|trash|restore`.
 
-use super::{Context, utf8_folder};
+use super::{Context, logs, utf8_folder};
 use crate::args::Shelf;
 use crate::error::Error;
 use crate::text::{clean, summary};
@@ -116,6 +116,7 @@ async fn trash(context: &mut Context) -> Result<(), Error> {
         sender: context.named_sender(),
     };
     let removed = context.call(request).await?;
+    logs::tell_left_out(context, true).await?;
     if context.for_scripts(&removed.conversations)? {
         return Ok(());
     }

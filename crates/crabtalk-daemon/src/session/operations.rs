@@ -93,6 +93,7 @@ impl Server for Session {
         list_trash(ListTrashMsg) -> RemovedConversationList = removed;
         restore_conversation(RestoreConversationMsg) -> () = restore;
         search_conversations(SearchConversationsMsg) -> FoundMessageList = search_everywhere;
+        check_conversations(CheckConversationsMsg) -> BrokenLogList = broken_logs;
         list_archives(ListArchivesMsg) -> ArchiveList = archives;
         get_archive(GetArchiveMsg) -> ArchiveContent = archive;
         search(SearchMsg) -> SearchResults = find;

@@ -56,7 +56,7 @@ pub(super) fn recorded(request: &Msg) -> Recorded {
         any! {
             Hello Ping Send Stream ExpectMessage Attach SubscribeEvents SteerSession Compact ListAsks
             ListApprovals GetRights ListActiveConversations ListConversations ListTrash
-            SearchConversations GetHistory GetConversationHistory SetConversation ListArchives
+            SearchConversations CheckConversations GetHistory GetConversationHistory SetConversation ListArchives
             GetArchive Search ListMemory GetMemory Remember Forget ListAgents GetAgent
             ListProviders ListModels ListMcps TestMcp TestModel FindProviders LoginMcp
             ListComponents ListSkills ListCrons RunCron ListCronRuns TestCron ListSubscriptions

@@ -52,6 +52,24 @@ pub struct Summary {
     pub modified: SystemTime,
 }
 
+/// What cannot be read of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BrokenLog {
+    /// Bare file name.
+    pub file: String,
+    /// Whose conversation, where line 1 says so.
+    pub key: Option<ConversationKey>,
+    /// Lines behind the first that cannot be read and are passed over; 0 where
+    /// nothing of the file can be read.
+    pub lines: u64,
+    /// Offset of the first of them.
+    pub first_at: u64,
+    /// What is wrong with it, or with the file.
+    pub reason: String,
+    /// Messages that can still be read.
+    pub messages: u64,
+}
+
 /// An archived segment (RUN-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveInfo {

@@ -276,7 +276,7 @@ fn is_no_log(error: &io::Error) -> bool {
 }
 
 /// A name of the trash as that of a log, and the removal in which it went.
-fn name_and_removal(file: &str) -> Option<(&str, u32)> {
+pub(super) fn name_and_removal(file: &str) -> Option<(&str, u32)> {
     if name::is_bare(file) {
         return Some((file, 1));
     }

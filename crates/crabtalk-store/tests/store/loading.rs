@@ -384,6 +384,45 @@ async fn a_broken_line_is_passed_over_and_left_alone() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_is_named_for_who_asks() {
+    let home = Home::new();
+    for sender in ["user", "well"] {
+        let mut log = home.open("crab", sender).await.log;
+        log.append(&[user("one"), user("two"), user("three"), user("four")])
+            .expect("appends");
+    }
+    let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
+    let broken = text
+        .replace("\"content\":\"two\"", "\"content\":two")
+        .replace("\"content\":\"three\"", "three");
+    // What an append that goes on, or was cut off, leaves behind is no fault.
+    let broken = format!("{broken}{{\"role\":\"us");
+    home.write("crab_user_1.jsonl", &broken);
+    home.write("crab_bob_1.jsonl", "{\"broken\n");
+    home.write("crab_cut_1.jsonl", "{\"agent\":\"cr");
+    home.write("notes.txt", "mine");
+    home.write("notes.jsonl", "mine");
+    home.write("crab_user_1.jsonl.torn", "ours");
+    let names = home.store.file_names(false).await.expect("lists");
+    let look = async |lines| {
+        let found = home.store.broken(false, names.clone(), lines).await;
+        found.expect("looks").into_iter()
+    };
+    let files: Vec<String> = look(false).await.map(|found| found.file).collect();
+    assert_eq!(files, ["crab_bob_1.jsonl", "notes.jsonl", "notes.txt"]);
+    let all: Vec<_> = look(true).await.collect();
+    let with_lines: Vec<_> = all.iter().filter(|found| found.lines > 0).collect();
+    assert_eq!((all.len(), with_lines.len()), (4, 1));
+    let found = with_lines[0];
+    let first_at = broken.find("\"content\":two").expect("there");
+    let first_at = broken[..first_at].rfind('\n').expect("a line") + 1;
+    assert_eq!(found.key, Some(key("crab", "user")));
+    assert_eq!((found.lines, found.messages), (2, 2));
+    assert_eq!(found.first_at, first_at as u64);
+    assert_eq!(home.read("crab_user_1.jsonl"), broken.as_bytes());
+}
+
+#[tokio::test]
 async fn words_that_look_like_a_marker_are_words() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;

@@ -73,6 +73,50 @@ async fn a_conversation_has_a_title_and_is_found_by_it_and_by_what_was_said() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_of_a_conversation_is_told_by_name() {
+    let (env, daemon) = spoken().await;
+    env.run(&["--as", "you", "conversations", "rm"]).await.ok();
+    let sessions = env.home.join("sessions");
+    let doctor = async || {
+        let all = env.run(&["doctor", "--offline", "--json"]).await;
+        let all = lines(&all.stdout).into_iter();
+        let all = all.filter(|one| one["check"] == "logs");
+        all.map(|one| format!("{} {}", one["state"], one["found"]))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(doctor().await, [r#""ok" "conversations can be read""#]);
+    daemon.terminate().await;
+    let log = sessions.join("crab_me_1.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let broken = text.replacen("the door is Green\"", "the door", 1);
+    assert_ne!(text, broken);
+    fs::write(&log, broken).unwrap();
+    fs::write(sessions.join("crab_other_1.jsonl"), "[nonsense\n").unwrap();
+    fs::write(sessions.join("notes.txt"), "mine").unwrap();
+    fs::write(sessions.join("trash/crab_you_1.jsonl"), "[nonsense\n").unwrap();
+    let _daemon = env.daemon().await;
+    let listed = env.run(&["conversations"]).await;
+    let told = |said: &str, file: &str| said.contains(&format!("{file}: "));
+    assert!(listed.stdout.contains("me"), "{listed:?}");
+    for file in ["sessions/crab_other_1.jsonl", "sessions/notes.txt"] {
+        assert!(told(&listed.stderr, file), "{listed:?}");
+    }
+    let trash = env.run(&["conversations", "trash"]).await;
+    let file = "sessions/trash/crab_you_1.jsonl";
+    assert!(told(&trash.stderr, file), "{trash:?}");
+    assert!(!trash.stderr.contains("crab_other"), "{trash:?}");
+    let found = doctor().await.join("\n");
+    for part in [
+        "\"warning\" \"sessions/crab_me_1.jsonl (crab for me): a line cannot be read and is passed over",
+        "\"error\" \"sessions/crab_other_1.jsonl: it is not a JSON object; nothing of it is shown",
+        "\"warning\" \"sessions/notes.txt: it is no log of a conversation",
+        "\"error\" \"sessions/trash/crab_you_1.jsonl: it is not a JSON object",
+    ] {
+        assert!(found.contains(part), "{part}\n{found}");
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_is_written_down_with_its_archives() {
     let (env, _daemon) = spoken().await;
     let markdown = env.run(&["--as", "me", "export"]).await.ok();

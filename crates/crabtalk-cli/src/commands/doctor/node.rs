@@ -1,14 +1,18 @@
 //! What the daemon knows: itself, its services, what it read, and whether its
 //! models answer.
 
+use super::super::logs;
 use super::{Context, Finding};
 use crate::error::Error;
 use crabtalk_client::Connection;
 use crabtalk_proto::{
-    Client, ClientError, GetStats, ListMcpsMsg, ListModelsMsg, McpStatus, ModelTest,
-    ReloadConfigMsg, TestModelMsg,
+    BrokenLog, CheckConversationsMsg, Client, ClientError, GetStats, ListMcpsMsg, ListModelsMsg,
+    McpStatus, ModelTest, ReloadConfigMsg, TestModelMsg,
 };
 use std::collections::HashSet;
+
+/// The name of the look at conversations.
+const LOGS: &str = "logs";
 
 /// Said where a daemon of before knows nothing of a question.
 const OLDER: &str = "crabtalk daemon restart";
@@ -35,6 +39,7 @@ pub(super) async fn look(
     let mut found = daemon(&mut connection).await;
     found.extend(files(&mut connection).await);
     found.extend(servers(&mut connection).await);
+    found.extend(logs(&mut connection).await);
     if offline {
         found.push(Finding::fine("models", "not asked (--offline)"));
     } else {
@@ -120,6 +125,36 @@ async fn servers(connection: &mut Connection) -> Vec<Finding> {
             Finding::warning("mcp", said, format!("crabtalk mcps test {}", mcp.name))
         })
         .collect()
+}
+
+/// What cannot be read of conversations, in the trash too.
+async fn logs(connection: &mut Connection) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for trash in [false, true] {
+        let request = CheckConversationsMsg { trash, lines: true };
+        let list = match connection.check_conversations(request).await {
+            Ok(list) => list,
+            Err(error) => return vec![unanswered(LOGS, &error)],
+        };
+        found.extend(list.logs.iter().map(|log| broken(log, trash)));
+        if list.incomplete {
+            let said = "not every conversation was looked at";
+            found.push(Finding::warning(LOGS, said, ""));
+        }
+    }
+    if found.is_empty() {
+        found.push(Finding::fine(LOGS, "conversations can be read"));
+    }
+    found
+}
+
+fn broken(log: &BrokenLog, trash: bool) -> Finding {
+    let said = logs::said(log, trash);
+    match (log.lines, logs::is_named_as_log(log)) {
+        (0, true) => Finding::wrong(LOGS, said, "mend line 1, or move the file away"),
+        (0, false) => Finding::warning(LOGS, said, "move it away"),
+        (1.., _) => Finding::warning(LOGS, said, "mend the lines, or leave them"),
+    }
 }
 
 /// One model of each provider is asked for a word.

@@ -1,0 +1,59 @@
+//! What is said of conversations whose logs cannot be read.
+
+use super::Context;
+use crate::error::Error;
+use crate::text::summary;
+use crabtalk_proto::{BrokenLog, CheckConversationsMsg};
+
+/// Files that are told below a list; `doctor` tells all of them.
+const MAX_TOLD: usize = 5;
+
+/// Whether a file has the name of a log, so that a conversation is missed.
+pub(super) fn is_named_as_log(log: &BrokenLog) -> bool {
+    log.file.contains(".jsonl")
+}
+
+/// Which file, what is wrong with it, and what can still be read.
+pub(super) fn said(log: &BrokenLog, in_trash: bool) -> String {
+    let folder = if in_trash {
+        "sessions/trash"
+    } else {
+        "sessions"
+    };
+    let (file, reason) = (summary(&log.file), summary(&log.reason));
+    let lines = match log.lines {
+        0 => return format!("{folder}/{file}: {reason}; nothing of it is shown"),
+        1 => "a line cannot be read and is passed over, at".to_owned(),
+        lines => format!("{lines} lines cannot be read and are passed over, the first at"),
+    };
+    let readable = match log.messages {
+        1 => "1 message can".to_owned(),
+        messages => format!("{messages} messages can"),
+    };
+    format!(
+        "{folder}/{file} ({} for {}): {lines} byte {}: {reason}; {readable} be read",
+        summary(&log.agent),
+        summary(&log.sender),
+        log.first_at,
+    )
+}
+
+/// Tells below a list which files it leaves out. Only where these files are: a
+/// daemon elsewhere is asked by who can do something about them.
+pub(super) async fn tell_left_out(context: &mut Context, trash: bool) -> Result<(), Error> {
+    if !context.known_client().endpoint().is_local() {
+        return Ok(());
+    }
+    let lines = false;
+    // An older daemon does not know; the list is told all the same.
+    let Ok(list) = context.call(CheckConversationsMsg { trash, lines }).await else {
+        return Ok(());
+    };
+    for log in list.logs.iter().take(MAX_TOLD) {
+        context.note(&format!("crabtalk: {}", said(log, trash)))?;
+    }
+    if list.logs.len() > MAX_TOLD {
+        context.note("crabtalk: there are others; `crabtalk doctor` names them")?;
+    }
+    Ok(())
+}

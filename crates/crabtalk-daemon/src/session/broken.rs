@@ -1,0 +1,61 @@
+//! What cannot be read of conversations.
+//!
+//! Invariants: a few files are looked at together, so that others get their turn at
+//! the disk; a look ends with its time.
+
+use super::{Session, status};
+use crabtalk_domain::storage::BrokenLog as Broken;
+use crabtalk_proto::*;
+use crabtalk_runtime::Error;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Logs that one answer names: who has more of them has one cause to look for.
+const MAX_TOLD: usize = 100;
+
+/// How long a look may take: it may come again, and nobody waits for longer.
+const MAX_TIME: Duration = Duration::from_secs(20);
+
+/// Files of which line 1 is read together.
+const HEADS: usize = 256;
+
+fn told(broken: Broken) -> BrokenLog {
+    let (agent, sender) = broken.key.map_or_else(Default::default, |key| {
+        (key.agent.to_string(), key.sender.to_string())
+    });
+    BrokenLog {
+        file: broken.file,
+        agent,
+        sender,
+        lines: broken.lines,
+        first_at: broken.first_at,
+        reason: broken.reason,
+        messages: broken.messages,
+    }
+}
+
+impl Session {
+    pub(super) async fn broken_logs(
+        &self,
+        request: CheckConversationsMsg,
+    ) -> Result<BrokenLogList, Status> {
+        let storage = self.node.runtime.storage();
+        let failed = |e| status(&Error::from(e));
+        let names = storage.file_names(request.trash).await.map_err(failed)?;
+        let together = if request.lines { 1 } else { HEADS };
+        let deadline = Instant::now() + MAX_TIME;
+        let mut list = BrokenLogList::default();
+        for names in names.chunks(together) {
+            if list.logs.len() > MAX_TOLD || Instant::now() >= deadline {
+                list.incomplete = true;
+                break;
+            }
+            let found = storage.broken(request.trash, names.to_vec(), request.lines);
+            let found = found.await.map_err(failed)?;
+            list.logs.extend(found.into_iter().map(told));
+        }
+        list.incomplete |= list.logs.len() > MAX_TOLD;
+        list.logs.truncate(MAX_TOLD);
+        Ok(list)
+    }
+}

@@ -1,0 +1,125 @@
+//! Looks for what cannot be read, for whoever wants to know.
+//!
+//! Invariants: nothing is changed; what the next opening mends by itself is not told;
+//! a line is judged as opening judges it.
+
+use super::{Inner, trash};
+use crate::error::unreadable;
+use crate::fs::{Access, LogFile};
+use crate::line::{self, Line};
+use crate::name;
+use crate::tail::{Backward, HeadRead, read_head};
+use crabtalk_domain::storage::{BrokenLog, Error};
+use std::io;
+
+/// What keeps the bytes of a torn line beside its log.
+const TORN: &str = ".torn";
+
+impl Inner {
+    /// Files that are, or could be taken for, logs; sorted.
+    pub(super) fn file_names(&self, in_trash: bool) -> Result<Vec<String>, Error> {
+        let dir = match in_trash {
+            true => &self.trash_dir,
+            false => &self.dir,
+        };
+        let listed = self.fs.names(dir);
+        let mut names = listed.map_err(|e| unreadable("list", dir, e))?;
+        names.retain(|name| match in_trash {
+            // Folders that tools kept lie beside the logs there.
+            true => trash::name_and_removal(name).is_some(),
+            false => {
+                let is_ours = name.starts_with('.') || name.ends_with(TORN);
+                !is_ours && self.dir.join(name) != self.trash_dir
+            }
+        });
+        names.sort();
+        Ok(names)
+    }
+
+    /// What cannot be read of a file, if anything.
+    pub(super) fn broken(&self, in_trash: bool, file: &str, lines: bool) -> Option<BrokenLog> {
+        let path = match in_trash {
+            true => self.trash_dir.join(file),
+            false => self.dir.join(file),
+        };
+        let unread = |reason: String| BrokenLog {
+            file: file.to_owned(),
+            reason,
+            ..BrokenLog::default()
+        };
+        if !in_trash && !name::is_bare(file) {
+            return Some(unread("it is no log of a conversation".into()));
+        }
+        let looked = self
+            .fs
+            .open(&path, Access::Read)
+            .and_then(|log| look(&*log, lines));
+        match looked {
+            Ok(None) => None,
+            Ok(Some(found)) => Some(BrokenLog {
+                file: file.to_owned(),
+                ..found
+            }),
+            // It was removed, or got another name, meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => Some(unread(e.to_string())),
+        }
+    }
+}
+
+fn look(log: &dyn LogFile, lines: bool) -> io::Result<Option<BrokenLog>> {
+    let (head, floor) = match read_head(log)? {
+        HeadRead::Good { head, end, .. } => (head, end),
+        HeadRead::Torn => return cut_off(log),
+        HeadRead::Broken(reason) => return Ok(Some(nothing_of_it(reason))),
+    };
+    let Some(key) = head.key() else {
+        let reason = "it names no agent or no sender";
+        return Ok(Some(nothing_of_it(reason.into())));
+    };
+    let found = match lines {
+        true => bad_lines(log, floor)?,
+        false => BrokenLog::default(),
+    };
+    let key = Some(key);
+    Ok((found.lines > 0).then_some(BrokenLog { key, ..found }))
+}
+
+fn nothing_of_it(reason: String) -> BrokenLog {
+    BrokenLog {
+        reason,
+        ..BrokenLog::default()
+    }
+}
+
+/// A file that ends within line 1: one whose creation was cut off takes no place
+/// of another, and is made again; what never was one is told.
+fn cut_off(log: &dyn LogFile) -> io::Result<Option<BrokenLog>> {
+    let mut first = [0];
+    let is_foreign = log.read_at(&mut first, 0)? == 1 && first != *b"{";
+    Ok(is_foreign.then(|| nothing_of_it("it is no log of a conversation".into())))
+}
+
+fn bad_lines(log: &dyn LogFile, floor: u64) -> io::Result<BrokenLog> {
+    let mut found = BrokenLog::default();
+    let mut lines = Backward::new(log, floor, log.stat()?.len);
+    let mut is_last = true;
+    while let Some((offset, bytes)) = lines.prev()? {
+        if line::is_blank(bytes) {
+            continue;
+        }
+        match line::parse(bytes) {
+            Ok(Line::Message(_)) => found.messages += 1,
+            Ok(Line::Marker(_) | Line::Meta(..) | Line::Run(..)) => {}
+            Ok(Line::ForeignRole | Line::Unknown) => {}
+            // It is being written, or is put aside by the next opening.
+            Err(_) if is_last => {}
+            Err(reason) => {
+                found.lines += 1;
+                (found.first_at, found.reason) = (offset, reason);
+            }
+        }
+        is_last = false;
+    }
+    Ok(found)
+}
