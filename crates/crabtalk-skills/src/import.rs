@@ -54,6 +54,22 @@ pub struct NotCopied {
     pub from: PathBuf,
     /// Why it was left out.
     pub reason: String,
+    /// Whether it would be there now, had the system let it be copied.
+    pub failed: bool,
+}
+
+/// Why a skill was not copied.
+enum Why {
+    /// It is no good, or its name is taken.
+    Unfit(String),
+    /// The system refused to copy it.
+    Refused(String),
+}
+
+impl From<String> for Why {
+    fn from(reason: String) -> Self {
+        Self::Unfit(reason)
+    }
 }
 
 /// Copies the skill in `from`, or all skills below it, into `to`, each into a
@@ -79,10 +95,17 @@ pub fn import(from: &Path, to: &Path, replace: bool) -> Result<ImportReport, Err
     for folder in folders {
         match import_one(&folder, &to, &mut taken, replace) {
             Ok(copied) => report.copied.push(copied),
-            Err(reason) => report.skipped.push(NotCopied {
-                from: folder,
-                reason,
-            }),
+            Err(why) => {
+                let (reason, failed) = match why {
+                    Why::Unfit(reason) => (reason, false),
+                    Why::Refused(reason) => (reason, true),
+                };
+                report.skipped.push(NotCopied {
+                    from: folder,
+                    reason,
+                    failed,
+                });
+            }
         }
     }
     Ok(report)
@@ -162,7 +185,7 @@ fn import_one(
     to: &Path,
     taken: &mut Vec<Taken>,
     replace: bool,
-) -> Result<Copied, String> {
+) -> Result<Copied, Why> {
     let skill = load(folder, SkillSource::External).map_err(|e| e.to_string())?;
     let name = skill.summary.name;
     let there = may_take(&name, folder, to, taken, replace)?;
@@ -173,13 +196,13 @@ fn import_one(
             .into_iter()
             .map(|(path, t)| Finding::new(Level::Refused, &path, None, t).to_string())
             .collect();
-        return Err(all.join("; "));
+        return Err(all.join("; ").into());
     }
     let old = there.map(|at| taken[at].folder.clone());
     let paths: Vec<String> = tree.files.into_iter().map(|file| file.path).collect();
     let target = to.join(&name);
     copy_whole(folder, &paths, &target, old.as_deref())
-        .map_err(|e| format!("cannot be copied to {}: {e}", target.display()))?;
+        .map_err(|e| Why::Refused(format!("cannot be copied to {}: {e}", target.display())))?;
     if let Some(at) = there {
         taken.remove(at);
     }

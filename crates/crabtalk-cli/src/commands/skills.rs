@@ -185,7 +185,8 @@ fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Err
     let report = crabtalk_skills::import(folder, &home.skills_dir(), replace).map_err(failed)?;
     let screen = &mut context.console.screen;
     if context.global.json {
-        return Ok(screen.json(&report_json(&report))?);
+        screen.json(&report_json(&report))?;
+        return imported(&report, folder, &home.skills_dir());
     }
     for copied in &report.copied {
         let how = if copied.replaced { ", replaced" } else { "" };
@@ -206,14 +207,29 @@ fn import(context: &mut Context, folder: &Path, replace: bool) -> Result<(), Err
     for finding in &report.findings {
         screen.problem(&format!("crabtalk: {finding}"))?;
     }
-    match (report.copied.len(), report.skipped.len()) {
-        (0, 0) => Err(Error::Failed(format!(
-            "there is no skill in {} or below it",
-            folder.display()
+    imported(&report, folder, &home.skills_dir())?;
+    let (copied, left) = (report.copied.len(), report.skipped.len());
+    Ok(screen.note(&format!(
+        "crabtalk: {copied} copied, {left} left out; agents have them from their next run on"
+    ))?)
+}
+
+/// Whether all was copied that there was to copy.
+fn imported(report: &ImportReport, from: &Path, to: &Path) -> Result<(), Error> {
+    let failed = report.skipped.iter().filter(|skipped| skipped.failed);
+    let failed: Vec<&str> = failed.map(|skipped| &*skipped.reason).collect();
+    let copied = report.copied.len();
+    match (failed.first(), copied + report.skipped.len()) {
+        (Some(reason), _) => Err(Error::Failed(format!(
+            "{copied} copied, and {} could not be written to {}: {reason}",
+            counted(failed.len(), "skill"),
+            to.display()
         ))),
-        (copied, left) => Ok(screen.note(&format!(
-            "crabtalk: {copied} copied, {left} left out; agents have them from their next run on"
-        ))?),
+        (None, 0) => Err(Error::Failed(format!(
+            "there is no skill in {} or below it",
+            from.display()
+        ))),
+        (None, _) => Ok(()),
     }
 }
 
@@ -226,7 +242,7 @@ fn report_json(report: &ImportReport) -> Value {
         })
     });
     let skipped = report.skipped.iter();
-    let skipped = skipped.map(|s| json!({"from": s.from, "reason": s.reason}));
+    let skipped = skipped.map(|s| json!({"from": s.from, "reason": s.reason, "failed": s.failed}));
     let findings = report.findings.iter().map(finding_json);
     json!({
         "copied": copied.collect::<Vec<_>>(), "skipped": skipped.collect::<Vec<_>>(),

@@ -49,6 +49,23 @@ impl Disk {
     }
 }
 
+/// A folder in which nobody makes anything, whoever asks.
+const UNWRITABLE: &str = "/proc/self/fdinfo";
+
+#[test]
+fn a_copy_that_the_system_refuses_is_told_from_one_that_was_not_wanted() {
+    let disk = disk(&["a"]);
+    let failed = |report: ImportReport| report.skipped[0].failed;
+    assert!(disk.import(false).skipped.is_empty());
+    assert!(!failed(disk.import(false)), "it is there already");
+    fs::remove_dir_all(&disk.to).unwrap();
+    symlink(UNWRITABLE, &disk.to).unwrap();
+    let report = disk.import(false);
+    let reason = report.skipped[0].reason.clone();
+    assert!(reason.contains("cannot be copied to /proc/"), "{reason}");
+    assert!(failed(report));
+}
+
 #[test]
 fn skills_are_copied_with_their_files() {
     let disk = disk(&["a", "category/b"]);

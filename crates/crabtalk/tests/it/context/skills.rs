@@ -7,6 +7,8 @@ use crabtalk_proto::{Client, GetStats, ListSkillsMsg, ReplyToAsk, SendMsg, Strea
 use crabtalk_testkit::scripted::{Script, openai};
 use futures_util::StreamExt;
 use serde_json::json;
+use std::fs;
+use std::os::unix::fs::symlink;
 
 fn skill(env: &TestEnv, folder: &str, name: &str, rest: &str) {
     let text = format!("---\nname: {name}\ndescription: Does {name}.\n{rest}");
@@ -14,6 +16,29 @@ fn skill(env: &TestEnv, folder: &str, name: &str, rest: &str) {
 }
 
 const INSTALLED: &str = ".crabtalk/config/skills";
+
+#[tokio::test]
+async fn skills_that_cannot_be_written_fail_the_import_and_are_named() {
+    let env = TestEnv::new();
+    skill(&env, "theirs", "greet", "---\nGreet.\n");
+    let skills = env.home.join("config/skills");
+    fs::create_dir_all(skills.parent().unwrap()).unwrap();
+    // A folder in which nobody makes anything, and a file in the folder's place.
+    symlink("/proc/self/fdinfo", &skills).unwrap();
+    let theirs = env.home.with_file_name("theirs");
+    let import = ["skills", "import", theirs.to_str().unwrap()];
+    let error = env.run(&import).await.fails(1);
+    assert!(error.contains("1 skill could not be written to"), "{error}");
+    assert!(error.contains("/greet: "), "{error}");
+    let json = [&import[..], &["--json"]].concat();
+    let told = env.run(&json).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stdout.contains("\"failed\":true"), "{told:?}");
+    fs::remove_file(&skills).unwrap();
+    fs::write(&skills, "mine").unwrap();
+    let error = env.run(&import).await.fails(1);
+    assert!(error.contains("config/skills"), "{error}");
+}
 
 #[tokio::test]
 async fn a_slash_command_brings_the_skill_to_the_model() {
