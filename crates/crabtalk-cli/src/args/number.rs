@@ -2,14 +2,19 @@
 //!
 //! Invariant: a person is told what to write, never what a parser thought.
 
+/// What is said of a number that no type of ours holds.
+const TOO_LARGE: &str = "that number is larger than any that counts";
+
 /// Reads a whole number that is that large or larger.
 pub(crate) fn at_least<T: TryFrom<u64>>(
     least: u64,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
-    move |text| {
-        let number = digits(text).filter(|number| *number >= least);
-        let number = number.ok_or_else(|| format!("write a whole number, {least} or more"))?;
-        T::try_from(number).map_err(|_| "that number is larger than any that counts".to_owned())
+    move |text| match digits(text) {
+        Digits::Number(number) if number >= least => {
+            T::try_from(number).map_err(|_| TOO_LARGE.to_owned())
+        }
+        Digits::TooMany => Err(TOO_LARGE.to_owned()),
+        Digits::Number(_) | Digits::None => Err(format!("write a whole number, {least} or more")),
     }
 }
 
@@ -19,16 +24,28 @@ pub(crate) fn between<T: TryFrom<u64>>(
     most: u64,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
     move |text| {
-        let number = digits(text).filter(|number| (least..=most).contains(number));
-        let number = number.and_then(|number| T::try_from(number).ok());
+        let number = match digits(text) {
+            Digits::Number(number) if (least..=most).contains(&number) => T::try_from(number).ok(),
+            Digits::Number(_) | Digits::TooMany | Digits::None => None,
+        };
         number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
     }
 }
 
-/// What only digits say; more of them than a number holds are the largest one.
-fn digits(text: &str) -> Option<u64> {
-    let only_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    only_digits.then(|| text.parse().unwrap_or(u64::MAX))
+/// What a word says that may be a number.
+enum Digits {
+    Number(u64),
+    /// More digits than a number holds.
+    TooMany,
+    /// Something else than digits.
+    None,
+}
+
+fn digits(text: &str) -> Digits {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Digits::None;
+    }
+    text.parse().map_or(Digits::TooMany, Digits::Number)
 }
 
 #[cfg(test)]

@@ -26,6 +26,18 @@ fn a_line_that_makes_no_sense_says_what_would() {
             "`<ID>` cannot be `-3`: write a whole number, 0 or more; see `crabtalk cron rm --help`",
         ),
         (
+            "crabtalk cron rm 99999999999999999999999",
+            "`<ID>` cannot be `99999999999999999999999`: that number is larger than any that counts; see `crabtalk cron rm --help`",
+        ),
+        (
+            "crabtalk history --before 18446744073709551616",
+            "`--before <INDEX>` cannot be `18446744073709551616`: that number is larger than any that counts; see `crabtalk history --help`",
+        ),
+        (
+            "crabtalk top --delay 18446744073709551616",
+            "`--delay <SECS>` cannot be `18446744073709551616`: write a whole number from 1 to 3600; see `crabtalk top --help`",
+        ),
+        (
             "crabtalk history --nope",
             "`crabtalk history` has no option `--nope`; see `crabtalk history --help`",
         ),
