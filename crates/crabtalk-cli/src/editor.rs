@@ -32,11 +32,7 @@ impl Written {
                 let name = format!("draft-{}-{}", std::process::id(), safe(draft_name));
                 let draft = home.state_dir().join(name);
                 let edited = editor().and_then(|editor| edit(&editor, &draft, before));
-                if edited.is_err() {
-                    // Nothing was written that differs.
-                    let _ = std::fs::remove_file(&draft);
-                }
-                (edited?, Some(draft))
+                (edited.map_err(|e| left(&draft, before, e))?, Some(draft))
             }
         };
         Ok(Self { text, draft })
@@ -53,10 +49,28 @@ impl Written {
                 let _ = std::fs::remove_file(&draft);
                 Ok(done)
             }
-            Err(error) => Err(error.and(&format!(
-                "your text is kept in {}; mend it, and give it with --file",
-                draft.display()
-            ))),
+            Err(error) => Err(kept(&draft, error)),
+        }
+    }
+}
+
+/// Says where a text is that does not count.
+fn kept(draft: &Path, error: Error) -> Error {
+    error.and(&format!(
+        "your text is kept in {}; mend it, and give it with --file",
+        draft.display()
+    ))
+}
+
+/// What becomes of a draft whose editor did not end well: it goes if nothing was
+/// written, else it is kept.
+fn left(draft: &Path, before: &str, error: Error) -> Error {
+    match std::fs::read(draft) {
+        Ok(text) if text != before.as_bytes() && !text.is_empty() => kept(draft, error),
+        Ok(_) | Err(_) => {
+            // Nothing is lost with it.
+            let _ = std::fs::remove_file(draft);
+            error
         }
     }
 }
@@ -117,6 +131,25 @@ mod tests {
         assert_eq!(edited("true"), Err("nothing was changed".into()));
         assert!(edited("false").is_err_and(|e| e.contains("nothing was changed")));
         assert_eq!(safe("../a b.md"), "ab.md");
+    }
+
+    #[test]
+    fn what_was_written_before_an_editor_failed_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let draft = folder.path().join("draft.md");
+        let ended = |editor: &str| {
+            let error = edit(editor, &draft, "before").unwrap_err();
+            let said = left(&draft, "before", error).to_string();
+            (said.contains("your text is kept in"), draft.exists())
+        };
+        for nothing_written in ["false", "true", "rm"] {
+            assert_eq!(ended(nothing_written), (false, false), "{nothing_written}");
+        }
+        let written_then_killed = "kill_after() { echo mine >\"$1\"; kill -9 $$; }; kill_after";
+        assert_eq!(ended(written_then_killed), (true, true));
+        assert_eq!(std::fs::read_to_string(&draft).unwrap(), "mine\n");
+        let not_text = "not_text() { printf '\\377' >\"$1\"; }; not_text";
+        assert_eq!(ended(not_text), (true, true));
     }
 
     #[test]

@@ -38,5 +38,5 @@ pub use edit::{ConfigFile, parse_section, section_text};
 pub use error::{Diagnostic, Error, UnknownKey, Warning, nearest};
 pub use file::{read_limited, write_atomic};
 pub use home::{Env, Home};
-pub use name::is_name;
+pub use name::{check_name, is_name};
 pub use secret::{MASK, Secret, Written};

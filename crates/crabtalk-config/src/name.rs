@@ -3,6 +3,9 @@
 /// Longest name, in bytes (CONV-2).
 const MAX_NAME_BYTES: usize = 64;
 
+/// Characters of a word that is no name which are shown.
+const MAX_SHOWN: usize = 80;
+
 /// What a name looks like, for messages.
 pub(crate) const NAME_RULE: &str =
     "1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
@@ -17,6 +20,15 @@ pub fn is_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// Says what is wrong with a name that is none.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(MAX_SHOWN).collect();
+    Err(format!("{shown:?} is not a name: use {NAME_RULE}"))
 }
 
 #[cfg(test)]

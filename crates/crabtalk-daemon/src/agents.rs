@@ -3,7 +3,7 @@
 //! Invariants: one change at a time; a name that is taken, in whatever case,
 //! is never taken again; what cannot be read back is never written.
 
-use crabtalk_config::{AgentFile, AgentText, is_name, load_agents, write_atomic};
+use crabtalk_config::{AgentFile, AgentText, check_name, load_agents, write_atomic};
 use crabtalk_proto::Status;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ impl AgentFiles {
     ) -> Result<(), Status> {
         let _changing = self.changing.lock().await;
         blocking(self.folder.clone(), move |folder| {
-            check_name(&name)?;
+            check_name(&name).map_err(Status::bad_request)?;
             let (text, _) =
                 AgentText::parse_any(&config).map_err(|e| Status::bad_request(e.with_causes()))?;
             let path = folder.join(format!("{name}.md"));
@@ -93,7 +93,7 @@ impl AgentFiles {
     pub(crate) async fn remove(&self, name: String) -> Result<(), Status> {
         let _changing = self.changing.lock().await;
         blocking(self.folder.clone(), move |folder| {
-            check_name(&name)?;
+            check_name(&name).map_err(Status::bad_request)?;
             if taken(folder, &name)?.as_deref() != Some(name.as_str()) {
                 return Err(unknown(&name));
             }
@@ -110,17 +110,6 @@ fn taken(folder: &Path, name: &str) -> Result<Option<String>, Status> {
     let entries = load_agents(folder).map_err(|e| Status::internal(e.with_causes()))?;
     let mut names = entries.into_iter().map(|entry| entry.name);
     Ok(names.find(|known| known.eq_ignore_ascii_case(name)))
-}
-
-fn check_name(name: &str) -> Result<(), Status> {
-    if is_name(name) {
-        return Ok(());
-    }
-    let shown: String = name.chars().take(80).collect();
-    Err(Status::bad_request(format!(
-        "{shown:?} is not a name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter \
-         or digit"
-    )))
 }
 
 fn unknown(name: &str) -> Status {

@@ -5,7 +5,7 @@ use crate::args::{Agents, Named};
 use crate::editor::Written;
 use crate::error::Error;
 use crate::{json, table};
-use crabtalk_config::AgentFile;
+use crabtalk_config::{AgentFile, check_name};
 use crabtalk_proto::{
     AgentInfo, AgentRights, Client, CreateAgentMsg, DeleteAgentMsg, GetAgentMsg, GetRightsMsg,
     ListAgentsMsg, UpdateAgentMsg,
@@ -21,6 +21,7 @@ pub(super) async fn run(context: &mut Context, command: Agents) -> Result<(), Er
         Agents::List => list(context).await,
         Agents::Show { name } => show(context, name).await,
         Agents::New { name, file } => {
+            check_name(&name).map_err(Error::Usage)?;
             let draft = format!("{name}.md");
             let written = Written::get(&context.home, file, &draft, TEMPLATE)?;
             let outcome = write(context, true, name, &written.text).await;

@@ -176,6 +176,15 @@ async fn agents_are_made_shown_changed_and_removed() {
             .is_some_and(|tools| !tools.is_empty())
     );
 
+    // Nobody writes anything for a name that is none.
+    env.set("EDITOR", "touch \"$CRABTALK_HOME/edited\" &&");
+    let error = env.run(&["agents", "new", "a b"]).await.fails(2);
+    assert!(
+        error.contains("\"a b\" is not a name: use 1 to 64"),
+        "{error}"
+    );
+    assert!(!env.home.join("edited").exists());
+
     let file = env.home.join("config/agents/reviewer.md");
     editor(&mut env, "---\nmax_iterations: many\n---\nYou broke it.\n");
     let error = env.run(&["agents", "edit", "reviewer"]).await.fails(1);
