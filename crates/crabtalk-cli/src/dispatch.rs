@@ -13,6 +13,7 @@ use crate::terminal::Terminal;
 use clap::CommandFactory;
 use crabtalk_config::{Home, is_name, nearest};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -46,9 +47,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>, run_daemon: RunDaemon) -> 
             return fail(&args::usage(&error, &argv), wants_json(&argv));
         }
         Err(error) => {
-            // Nobody is told of a closed standard output.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            return match printed.map_err(Error::from) {
+                Err(error) => fail(&error, wants_json(&argv)),
+                Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+            };
         }
     };
     let json = cli.global.json;

@@ -146,7 +146,6 @@ pub struct Memory {
     pub recall_scope: RecallScope,
     /// The component or MCP server that remembers in place of the built-in
     /// memory; its tools are `recall`, `remember` and `forget`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
 }
 

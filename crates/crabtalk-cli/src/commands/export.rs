@@ -50,7 +50,7 @@ async fn about(context: &mut Context, agent: String, sender: String) -> Result<V
 fn as_json(about: Value, entries: &[HistoryEntry]) -> String {
     let mut value = about;
     value["messages"] = entries.iter().map(json::history_entry).collect();
-    format!("{value:#}\n")
+    format!("{value}\n")
 }
 
 fn as_markdown(about: &Value, entries: &[HistoryEntry]) -> String {

@@ -1,4 +1,5 @@
 mod keys;
+mod page;
 mod remote;
 
 use super::*;
@@ -301,60 +302,4 @@ fn a_file_that_is_not_there_means_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let (config, _) = Config::load(&folder.path().join("config.toml"), &env).unwrap();
     assert_eq!(config.default_agent, "crab");
-}
-
-/// Every key that there is, in the words of the page that people read.
-#[test]
-fn the_reference_names_every_key() {
-    let text = r#"
-        [provider.p]
-        kind = "openai"
-        base_url = "http://127.0.0.1:1"
-        api_key = "x"
-        models = [{ name = "m", id = "i", context = 1, price = { input = 1.0, output = 1.0 }, images = true }]
-        headers = { a = "b" }
-        [mcp.program]
-        command = "x"
-        args = ["y"]
-        env = { A = "b" }
-        [mcp.address]
-        url = "https://x.example"
-        headers = { a = "b" }
-        oauth = { client_id = "i", client_secret = "s", scopes = ["r"] }
-        [memory]
-        provider = "address"
-        [tcp]
-        listen = "127.0.0.1:0"
-    "#;
-    // What the tables below hold has names that people choose.
-    const NAMED: [&str; 5] = ["provider", "mcp", "token", "headers", "env"];
-    fn keys(value: &serde_json::Value, named: bool, found: &mut Vec<String>) {
-        let Some(table) = value.as_object() else {
-            if let Some(list) = value.as_array() {
-                list.iter().for_each(|one| keys(one, false, found));
-            }
-            return;
-        };
-        for (key, below) in table {
-            if !named {
-                found.push(key.clone());
-            }
-            keys(below, !named && NAMED.contains(&key.as_str()), found);
-        }
-    }
-    let mut found = Vec::new();
-    keys(&config(text).effective_json(), false, &mut found);
-    assert!(found.len() > 60, "{found:?}");
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/configuration.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    let is_told = |key: &str| {
-        [format!("`{key}`"), format!("{key} ="), format!("[{key}")]
-            .iter()
-            .any(|form| page.contains(form.as_str()))
-    };
-    let untold: Vec<_> = found.iter().filter(|key| !is_told(key)).collect();
-    assert!(
-        untold.is_empty(),
-        "docs/guide/configuration.md lacks {untold:?}"
-    );
 }

@@ -8,6 +8,9 @@ const PAGE: &str = concat!(
     "/../../docs/guide/getting-started.md"
 );
 
+/// The first page that anybody sees, which shows the beginning of that session.
+const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+
 /// Set, the page is written anew in place of being compared.
 const UPDATE: &str = "CRABTALK_UPDATE_DOCS";
 
@@ -97,4 +100,20 @@ async fn the_first_five_commands_print_what_the_page_shows() {
         return std::fs::write(PAGE, page).unwrap();
     }
     assert_eq!(masked(&page[begin..end]), masked(screen), "{screen}");
+}
+
+#[test]
+fn the_first_page_shows_commands_as_the_session_does() {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (begin, end) = session(&page);
+    let session = masked(&page[begin..end]);
+    let readme = std::fs::read_to_string(README).unwrap();
+    let blocks = readme.split("```console\n").skip(1);
+    let shown: Vec<_> = blocks
+        .map(|block| masked(block.split("\n```").next().unwrap()))
+        .collect();
+    assert_eq!(shown.len(), 2, "blocks of the README");
+    for block in shown {
+        assert!(session.contains(&block), "{block}\nis not in\n{session}");
+    }
 }

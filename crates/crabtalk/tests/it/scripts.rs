@@ -505,3 +505,36 @@ async fn what_scripts_get_has_the_names_that_the_guide_shows() {
         is_like(line, &pages[2][0]);
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_a_failure_whatever_it_is() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    for command in [
+        "--help",
+        "--version",
+        "help ask",
+        "man",
+        "completions zsh",
+        "conversations --help",
+        "ask hello",
+        "stats",
+        "config --json",
+        "daemon status",
+    ] {
+        let line = format!("'{CRABTALK}' --no-start {command} </dev/null >/dev/full");
+        let said = env.shell(&line).await.fails(1);
+        assert!(
+            said.contains("cannot write the answer"),
+            "{command}: {said}"
+        );
+        // A reader that leaves is no failure.
+        let line = format!("{{ '{CRABTALK}' --no-start {command} </dev/null; echo $? >&2; }} | :");
+        let said = env.shell(&line).await;
+        assert!(
+            said.stderr.trim_end().ends_with('0'),
+            "{command}: {}",
+            said.stderr
+        );
+    }
+}

@@ -130,6 +130,7 @@ async fn a_conversation_is_written_down_with_its_archives() {
         assert!(markdown.contains(part), "{part:?} in {markdown}");
     }
     let json = env.run(&["--as", "me", "export", "--json"]).await.ok();
+    assert_eq!(json.lines().count(), 1, "one value on a line: {json}");
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["sender"], "me");
     let messages = json["messages"].as_array().unwrap();
