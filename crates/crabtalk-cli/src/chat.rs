@@ -69,6 +69,7 @@ pub(crate) async fn chat(context: &mut Context, args: Chat) -> Result<(), Error>
     if !context.global.json && input::is_screen() {
         return live::live(context, bell).await;
     }
+    context.console.screen.without_colors();
     let mut input = input::open();
     talk(context, &mut *input, bell).await
 }

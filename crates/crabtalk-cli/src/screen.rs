@@ -52,6 +52,11 @@ impl Screen {
         }
     }
 
+    /// From now on all that is written is without colours.
+    pub(crate) fn without_colors(&mut self) {
+        self.colors = false;
+    }
+
     /// Whether standard output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.out_is_terminal

@@ -153,10 +153,11 @@ pub fn ground(theme: &str) -> (Ground, bool) {
     }
 }
 
-/// Whether the terminal, by its name, shows an escape sequence as it is. The
-/// other variables that speak of colours, `CI` among them, change nothing of that.
+/// Whether the terminal, by its name, shows an escape sequence as it is; one whose
+/// name is empty is taken for such. The other variables that speak of colours, `CI`
+/// among them, change nothing of that.
 fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term.is_empty())
 }
 
 /// Lets every library in this process write without colours where the terminal
@@ -170,7 +171,7 @@ pub fn settle_colors() {
 /// Whether there is nobody to draw for: no terminal on both sides, or one that
 /// cannot move its cursor.
 pub fn is_plain() -> bool {
-    let unnamed = std::env::var_os("TERM").is_none_or(|term| term.is_empty());
+    let unnamed = std::env::var_os("TERM").is_none();
     unnamed || is_dumb() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
 }
 

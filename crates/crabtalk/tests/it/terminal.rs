@@ -108,6 +108,30 @@ async fn a_terminal_that_only_types_gets_a_plain_chat() {
 }
 
 #[tokio::test]
+async fn a_chat_line_by_line_writes_no_escape_to_a_terminal_that_knows_them() {
+    if !has_tools("a_chat_line_by_line_writes_no_escape", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let line = "read begin; echo piped words | \"$CRABTALK\"; \"$CRABTALK\" >/dev/null; TERM= \"$CRABTALK\"";
+    let terminal = Tmux::open(&env, line);
+    let said = env.root().join("said");
+    terminal.record(&said);
+    terminal.types("");
+    terminal.shows("You told me: piped words", 1).await;
+    for (prompts, words) in [(1, "no output"), (2, "no name")] {
+        terminal.shows("\ncrabtalk>", prompts).await;
+        terminal.types(words);
+        terminal.shows("\noffline/offline:", 1 + prompts).await;
+        terminal.types("/quit");
+    }
+    terminal.shows("ended with 0", 1).await;
+    let said = terminal.recorded(&said, "ended with 0").await;
+    assert!(!said.contains('\x1b'), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_chat_line_by_line_takes_files_and_guests_and_refuses_unknown_commands() {
     if !has_tools("a_chat_line_by_line_takes_files", &["tmux"]) {
         return;
