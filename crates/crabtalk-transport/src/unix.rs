@@ -145,6 +145,14 @@ fn handle_of(_: &UnixStream) -> io::Result<Option<OwnedFd>> {
     Ok(None)
 }
 
+/// Whether whoever connected has left without a word. Programs look in this way
+/// whether a daemon listens.
+fn has_left(stream: &UnixStream) -> bool {
+    use rustix::net::{RecvFlags, recv};
+    let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(recv(stream, &mut [0; 1], look), Ok((0, _)))
+}
+
 /// A client's connection over the Unix socket.
 pub type UnixConnection = Connection<OwnedReadHalf, OwnedWriteHalf>;
 
@@ -341,6 +349,10 @@ impl Accept for UnixListener {
                     continue;
                 }
             };
+            // Nobody is there who could be judged, or who wants an answer.
+            if has_left(&stream) {
+                continue;
+            }
             let credentials = match stream.peer_cred() {
                 Ok(credentials) => credentials,
                 // One that is gone already; the next one may be alive.

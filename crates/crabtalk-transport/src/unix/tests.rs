@@ -57,6 +57,24 @@ async fn a_client_connects_asks_and_the_socket_goes_with_the_daemon() {
 }
 
 #[tokio::test]
+async fn whoever_left_without_a_word_is_not_judged() {
+    let (_home, path) = home();
+    let mut listener = listen(&path).await.expect("listens");
+    drop(std::os::unix::net::UnixStream::connect(&path).expect("connects"));
+    // One that asked and left is judged like any other.
+    let mut asked = std::os::unix::net::UnixStream::connect(&path).expect("connects");
+    std::io::Write::write_all(&mut asked, b"a").expect("a word");
+    drop(asked);
+    let stays = std::os::unix::net::UnixStream::connect(&path).expect("connects");
+    for said in [1, 0] {
+        let accepted = listener.accept().await.expect("accepts");
+        let waiting = rustix::io::ioctl_fionread(accepted.read.as_ref()).expect("a count");
+        assert_eq!(waiting, said);
+    }
+    drop(stays);
+}
+
+#[tokio::test]
 async fn a_refused_peer_reads_the_reason() {
     let (_home, path) = home();
     let listener = listen(&path).await.expect("listens");
