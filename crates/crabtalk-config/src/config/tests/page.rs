@@ -92,11 +92,11 @@ fn the_reference_says_what_is_in_force_by_default() {
             if IN_WORDS.iter().any(|(name, _)| *name == key) {
                 continue;
             }
-            let at = section
+            let mut at = section
                 .split('.')
                 .chain([key])
                 .filter(|part| !part.is_empty());
-            let value = at.fold(Some(&shown), |value, part| value?.get(part));
+            let value = at.try_fold(&shown, |value, part| value.get(part));
             let value = value.unwrap_or_else(|| panic!("`config get` lacks {section}.{key}"));
             let told = default.trim_matches('`');
             let said = match default.starts_with('`') {
