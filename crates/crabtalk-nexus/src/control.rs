@@ -5,7 +5,8 @@
 //!
 //! Invariants: only the same user is heard; a line has a bound, and so has the
 //! number of those who wait or look on; a command is on disk before it is
-//! answered; who does not read what it is told waits for itself alone.
+//! answered; who does not read what it is told waits for itself alone; a socket that
+//! somebody removed is made again when something happens next.
 
 use crate::supervisor::Asked;
 use crate::world::{Answer, Command};
@@ -62,15 +63,25 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        // Its folder is the user's alone, so nobody comes before the mode.
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let listener = listen(&path)?;
         Ok(Self { listener, path })
     }
 
+    /// Nobody could reach this NEXUS, and no other may start in its folder. What fails
+    /// is tried again with the next change.
+    fn make_again(&mut self) {
+        let there = std::fs::symlink_metadata(&self.path);
+        if there.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            && let Ok(listener) = listen(&self.path)
+        {
+            self.listener = listener;
+        }
+    }
+
     /// Takes commands until it is dropped.
-    pub async fn serve(&self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
+    pub async fn serve(&mut self, commands: &mpsc::Sender<Asked>, changes: &watch::Receiver<u64>) {
         let watchers = Cell::new(0);
+        let mut happened = changes.clone();
         let mut open = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -84,11 +95,19 @@ impl Control {
                         Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                     }
                 }
+                Ok(()) = happened.changed() => self.make_again(),
                 // A connection that broke has nobody to tell.
                 Some(_) = open.next(), if !open.is_empty() => {}
             }
         }
     }
+}
+
+/// Its folder is the user's alone, so nobody comes before the mode.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
 fn is_same_user(stream: &UnixStream) -> bool {
@@ -236,4 +255,40 @@ pub async fn say(folder: &Path, command: &Command) -> io::Result<Option<Answer>>
     let answer = Watching { stream, line }.next().await?;
     let ended = || io::Error::other("NEXUS ended before it answered");
     answer.map(Some).ok_or_else(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_socket_that_somebody_removes_is_made_again_when_something_happens() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut control = Control::open(folder.path()).unwrap();
+        let (tell, mut asked) = mpsc::channel::<Asked>(1);
+        let (happens, changes) = watch::channel(0);
+        let answers = async {
+            while let Some((_, reply)) = asked.recv().await {
+                let said = "yes".to_owned();
+                reply.send(Answer::Done { said }).unwrap();
+            }
+        };
+        let admin = async {
+            let says = || say(folder.path(), &Command::Status);
+            assert!(says().await.unwrap().is_some());
+            std::fs::remove_file(folder.path().join(SOCKET)).unwrap();
+            assert!(says().await.unwrap().is_none());
+            happens.send(1).unwrap();
+            while says().await.unwrap().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = control.serve(&tell, &changes) => {}
+            () = answers => {}
+            () = admin => {}
+        }
+        let mode = std::fs::metadata(folder.path().join(SOCKET)).unwrap();
+        assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+    }
 }

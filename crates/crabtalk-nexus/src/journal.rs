@@ -8,7 +8,8 @@
 //! at all, and is on disk before anything is done about it; what could not be
 //! appended leaves no trace; a page that is not the first one begins with the
 //! whole state, so that a restart reads the last page alone; of pages there are
-//! so many at most, each of about the same size.
+//! so many at most, each of about the same size; nothing is appended to a page
+//! that somebody took away or changed, nor once the lock is another's.
 
 mod pages;
 
@@ -19,7 +20,7 @@ use pages::Pages;
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ const MAX_LINE: u64 = if cfg!(test) {
 pub enum Error {
     #[error("another NEXUS runs in {}", .0.display())]
     Taken(PathBuf),
+    #[error("somebody removed {}, so that another NEXUS may run: this one ends", .0.display())]
+    Unlocked(PathBuf),
     #[error("cannot {what} {path}: {source}")]
     Io {
         what: &'static str,
@@ -54,7 +57,10 @@ pub enum Error {
     },
     #[error("{path}: a line of {bytes} bytes, and {MAX_LINE} can be read")]
     TooLong { path: PathBuf, bytes: usize },
-    #[error("{path}: {why}")]
+    #[error(
+        "{path}: {why}; mend that line, run the NEXUS that wrote it, or move the file away and \
+         begin anew without what it holds"
+    )]
     Broken { path: PathBuf, why: String },
 }
 
@@ -63,7 +69,9 @@ impl Error {
     /// full.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Taken(_) | Self::TooLong { .. } | Self::Broken { .. } => false,
+            Self::Taken(_) | Self::Unlocked(_) | Self::TooLong { .. } | Self::Broken { .. } => {
+                false
+            }
             Self::Io { source, .. } => matches!(
                 source.kind(),
                 io::ErrorKind::StorageFull
@@ -96,7 +104,7 @@ pub struct Journal {
     /// Half of what is written arrives, and an error.
     #[cfg(test)]
     pub(crate) disk_is_full: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    _lock: File,
+    lock: (PathBuf, File),
 }
 
 impl Journal {
@@ -137,7 +145,7 @@ impl Journal {
             is_between: false,
             #[cfg(test)]
             disk_is_full: std::sync::Arc::default(),
-            _lock: lock,
+            lock: (folder.join(LOCK), lock),
         })
     }
 
@@ -175,6 +183,18 @@ impl Journal {
         self.file.sync_data()
     }
 
+    /// Whether the page is as this left it. Somebody may have taken it away, or written
+    /// into it, and what is appended then is lost with the next start.
+    pub fn is_as_left(&self) -> Result<bool, Error> {
+        let (lock, held) = &self.lock;
+        if !is_at(lock, held) {
+            return Err(Error::Unlocked(lock.clone()));
+        }
+        let length = self.file.metadata().map_or(0, |page| page.len());
+        let is_whole = length == self.length || self.is_torn && length > self.length;
+        Ok(is_whole && is_at(&self.pages.current(), &self.file))
+    }
+
     /// Whether the next page is due.
     pub fn is_full(&self) -> bool {
         self.length >= self.full_at
@@ -186,10 +206,10 @@ impl Journal {
         self.is_between
     }
 
-    /// Begins the next page with the whole state as of entry `n`. If it fails
-    /// this one goes on, and the next try is some way off, unless it
+    /// Begins the next page, for this reason, with the whole state as of entry `n`. If
+    /// it fails this one goes on, and the next try is some way off, unless it
     /// [is between](Self::is_between) the two.
-    pub fn turn(&mut self, n: u64, at: Ms, state: &Patch) -> Result<(), Error> {
+    pub fn turn(&mut self, why: &str, n: u64, at: Ms, state: &Patch) -> Result<(), Error> {
         self.full_at = self
             .length
             .saturating_add(self.bounds.page_bytes / 8)
@@ -197,7 +217,7 @@ impl Journal {
         let entry = Entry {
             n,
             at,
-            why: "the log goes on here, from the page before".into(),
+            why: why.into(),
             ..Entry::default()
         };
         let mut bytes = Vec::new();
@@ -209,6 +229,7 @@ impl Journal {
         self.pages.begin_next()?;
         self.file = open(&self.pages.current())?;
         self.is_between = false;
+        self.is_torn = false;
         self.length = bytes.len() as u64;
         self.full_at = self.length.saturating_add(self.bounds.page_bytes);
         // Those that are too many are in nobody's way until the next time.
@@ -217,19 +238,32 @@ impl Journal {
     }
 }
 
+/// Whether this file is what lies there.
+fn is_at(path: &Path, file: &File) -> bool {
+    let id = |of: fs::Metadata| (of.dev(), of.ino());
+    match (fs::metadata(path), file.metadata()) {
+        (Ok(there), Ok(open)) => id(there) == id(open),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
 fn open(path: &Path) -> Result<File, Error> {
-    let mut options = File::options();
-    options.read(true).append(true).create(true).mode(0o600);
-    options.open(path).map_err(failed("open", path))
+    regular(path, File::options().append(true))
+}
+
+/// Opens a file of ours to read and to write, made where nothing lies.
+fn regular(path: &Path, options: &mut fs::OpenOptions) -> Result<File, Error> {
+    // Both ways, since a pipe that is opened for one waits for the other.
+    let options = options.read(true).create(true).mode(0o600);
+    let file = options.open(path).map_err(failed("open", path))?;
+    crabtalk_files::regular(file).map_err(|error| failed("open", path)(io::Error::other(error)))
 }
 
 /// Takes the lock. One that was just let go may be held for a moment yet: a program
 /// that NEXUS was about to start has a copy of it until it begins.
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
-    let mut options = File::options();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(&path).map_err(failed("open", &path))?;
+    let file = regular(&path, File::options().write(true).truncate(false))?;
     let mut tries = 1..=LOCK_TRIES;
     loop {
         match (file.try_lock(), tries.next()) {

@@ -102,8 +102,13 @@ pub async fn run_saying(
     }
     survive_file_limit(&places.state())?;
     let (world, journal) = restored(team.clone(), &places.state())?;
-    // The terminals are watched while they are held.
-    let (backends, terminals) = backends(places, &team).await;
+    tokio::pin!(stop);
+    // The terminals are watched while they are held. A tmux that does not answer is no
+    // reason not to end.
+    let (backends, terminals) = tokio::select! {
+        () = &mut stop => return Ok(()),
+        found = backends(places, &team) => found,
+    };
     let supervisor = Supervisor::new(world, journal, backends, clock).heard_by(listener);
     let result = serve(places, supervisor, ready, stop).await;
     if let Some(terminals) = terminals {
@@ -132,7 +137,7 @@ async fn serve(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let control = Control::open(&places.state()).map_err(|source| Error::Control {
+    let mut control = Control::open(&places.state()).map_err(|source| Error::Control {
         path: places.state(),
         source,
     })?;

@@ -166,10 +166,26 @@ impl Supervisor {
             return Ok(());
         }
         let out = self.world.handle(self.clock.now(), input);
-        match self.journal.append(&out.entries, &out.patch) {
+        match self.write_down(&out) {
             Ok(()) => self.written(out, reply),
             Err(error) => self.hold(out, reply, error),
         }
+    }
+
+    /// Appends to the log, which goes on with the whole state where somebody took it
+    /// away meanwhile.
+    fn write_down(&mut self, out: &Output) -> Result<(), journal::Error> {
+        let Some(first) = out.entries.first() else {
+            return Ok(());
+        };
+        if !self.journal.is_as_left()? {
+            let why = "somebody took the log away or wrote into it; it goes on here, with all that \
+                       is known";
+            let (_, whole) = self.world.whole();
+            self.journal.turn(why, first.n - 1, first.at, &whole)?;
+            self.remark(why.into());
+        }
+        self.journal.append(&out.entries, &out.patch)
     }
 
     /// What stands in the log now is done.
@@ -197,7 +213,8 @@ impl Supervisor {
 
     fn turn_page(&mut self) -> Result<(), journal::Error> {
         let (n, whole) = self.world.whole();
-        match self.journal.turn(n, self.clock.now(), &whole) {
+        let why = "the log goes on here, from the page before";
+        match self.journal.turn(why, n, self.clock.now(), &whole) {
             Err(error) if self.journal.is_between() => Err(error),
             Err(error) => {
                 self.remark(format!("the log goes on in the same file: {error}"));

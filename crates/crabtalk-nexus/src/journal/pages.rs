@@ -72,10 +72,15 @@ impl Pages {
     pub(super) fn put_away(&self, n: u64) -> Result<(), Error> {
         let (begin, end) = BEFORE;
         let path = self.0.join(format!("{begin}{n:012}{end}"));
-        fs::rename(self.current(), &path).map_err(|error| {
-            let _ = fs::remove_file(self.next());
-            failed("rename", &self.current())(error)
-        })
+        match fs::rename(self.current(), &path) {
+            // Somebody took it away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => {
+                let _ = fs::remove_file(self.next());
+                Err(failed("rename", &self.current())(error))
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Gives the next page its name, once the one before has its own for good.
@@ -102,7 +107,8 @@ impl Pages {
         let current = opened(self.current())?;
         let mut all = Vec::new();
         for path in self.before()? {
-            all.extend(opened(path)?);
+            // One that cannot be read is in nobody's way.
+            all.extend(opened(path).unwrap_or_default());
         }
         // It was put away, and its follower has no name yet, or by now.
         let current = match current {
@@ -151,10 +157,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn opened(path: PathBuf) -> Result<Option<(PathBuf, File)>, Error> {
-    match File::open(&path) {
-        Ok(file) => Ok(Some((path, file))),
-        // It was too many.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("open", &path)(error)),
-    }
+    let file = crabtalk_files::if_there(crabtalk_files::open(&path));
+    let file = file.map_err(|error| failed("open", &path)(io::Error::other(error)))?;
+    // One that is not there was too many.
+    Ok(file.map(|file| (path, file)))
 }

@@ -57,7 +57,7 @@ fn write(journal: &mut Journal, numbers: std::ops::RangeInclusive<u64>) {
     for n in numbers {
         journal.append(&[entry(n)], &patch(n)).unwrap();
         if journal.is_full() {
-            journal.turn(n, 7, &patch(n)).unwrap();
+            journal.turn("on", n, 7, &patch(n)).unwrap();
         }
     }
 }
@@ -133,7 +133,7 @@ fn a_kill_while_a_page_is_turned_loses_nothing() {
                     journal.pages.write_next(&next).unwrap();
                     journal.pages.put_away(5).unwrap();
                 }
-                _ => journal.turn(5, 7, &patch(5)).unwrap(),
+                _ => journal.turn("on", 5, 7, &patch(5)).unwrap(),
             }
             assert_eq!(numbers(folder.path()).last(), Some(&5), "{step} {part}");
             drop(journal);
@@ -177,7 +177,7 @@ fn a_page_that_cannot_be_turned_goes_on() {
     for n in 1..=10 {
         journal.append(&[entry(n)], &patch(n)).unwrap();
         if journal.is_full() {
-            journal.turn(n, 7, &patch(n)).unwrap_err();
+            journal.turn("on", n, 7, &patch(n)).unwrap_err();
             assert!(!journal.is_between() && !journal.is_full());
         }
     }
@@ -198,6 +198,46 @@ fn numbers_go_on_where_somebody_took_the_page_away() {
     let mut last = 0;
     Journal::open(folder.path(), SHORT, |n, _, _| last = n).unwrap();
     assert!(last > 1, "{last}");
+}
+
+/// Nobody waits for whoever writes into a pipe, and what lies there is told.
+#[test]
+fn what_is_no_file_in_a_files_place_is_told() {
+    for name in [LOCK, EVENTS] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        let refused = Journal::open(folder.path(), SHORT, |_, _, _| {}).unwrap_err();
+        assert!(refused.to_string().contains("is a pipe"), "{refused}");
+        if name == EVENTS {
+            let refused = entries(folder.path(), |_| {}).unwrap_err();
+            assert!(refused.to_string().contains("is a pipe"), "{refused}");
+        }
+    }
+}
+
+/// Somebody who removes the lock lets another NEXUS begin, beside which this one does
+/// nothing more.
+#[test]
+fn whoever_lost_the_lock_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = open_in(folder.path(), SHORT);
+    assert!(journal.is_as_left().unwrap());
+    fs::remove_file(folder.path().join(LOCK)).unwrap();
+    let second = open_in(folder.path(), SHORT);
+    let lost = journal.is_as_left().unwrap_err();
+    assert!(
+        matches!(&lost, Error::Unlocked(_)) && !lost.may_pass(),
+        "{lost}"
+    );
+    assert!(second.is_as_left().unwrap());
 }
 
 #[test]
@@ -225,7 +265,7 @@ fn a_line_beyond_all_measure_is_never_written_and_never_cut_off() {
     large.agents.values_mut().for_each(|agent| {
         agent.note = "y".repeat(usize::try_from(MAX_LINE).unwrap());
     });
-    journal.turn(3, 7, &large).unwrap_err();
+    journal.turn("on", 3, 7, &large).unwrap_err();
     write(&mut journal, 4..=4);
     drop(journal);
     assert_eq!(turns(folder.path()).last(), Some(&(4, 4)));

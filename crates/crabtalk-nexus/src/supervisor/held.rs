@@ -71,7 +71,7 @@ impl Supervisor {
         let Some(mut held) = self.held.take() else {
             return Ok(());
         };
-        match self.journal.append(&held.out.entries, &held.out.patch) {
+        match self.write_down(&held.out) {
             Err(error) if error.may_pass() => {
                 held.error = error;
                 held.again_at = Instant::now() + AGAIN;
@@ -95,12 +95,15 @@ mod tests {
     use crate::absent::Absent;
     use crate::clock::Clock;
     use crate::config::Team;
-    use crate::journal::{Bounds, Journal, entries};
+    use crate::journal::{Bounds, EVENTS, Journal, entries};
     use crate::name::Name;
     use crate::supervisor::{Asked, Supervisor};
     use crate::world::{Answer, Command, World};
     use crabtalk_backend::Backend;
     use std::collections::BTreeMap;
+    use std::fs;
+    use std::io::{self, Write};
+    use std::path::Path;
     use std::sync::atomic::Ordering;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -164,5 +167,55 @@ mod tests {
         assert!(log.contains("can be written again"), "{log}");
         let heard = heard.lock().unwrap();
         assert!(heard.contains("NEXUS does nothing until"), "{heard}");
+    }
+
+    /// A page that is removed, cut, or written into while NEXUS runs costs nothing that
+    /// was announced: the next one begins with all of it.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_announced_outlives_a_log_that_somebody_takes_away() {
+        type Harm = fn(&Path) -> io::Result<()>;
+        let harms: [Harm; 5] = [
+            |log| fs::remove_file(log),
+            |log| fs::rename(log, log.with_extension("away")),
+            |log| fs::write(log, ""),
+            |log| {
+                fs::File::options()
+                    .append(true)
+                    .open(log)?
+                    .write_all(b"mine\n")
+            },
+            |log| fs::remove_file(log).and_then(|()| fs::create_dir(log)),
+        ];
+        for (n, harm) in harms.into_iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let team: Team = toml::from_str("root = \"/nowhere\"\n[agent.A]\n").unwrap();
+            let journal = Journal::open(folder.path(), Bounds::default(), |_, _, _| {}).unwrap();
+            let world = World::new(team.clone());
+            let heard = Arc::new(Mutex::new(String::new()));
+            let told = Arc::clone(&heard);
+            let supervisor = Supervisor::new(world, journal, BTreeMap::new(), Clock::system())
+                .heard_by(Box::new(move |entry, _| {
+                    told.lock().unwrap().push_str(&entry.why);
+                }));
+            let (commands, asked) = mpsc::channel(8);
+            let admin = async {
+                assert!(put(&commands, "@A [X]: one").await.await.is_ok());
+                harm(&folder.path().join(EVENTS)).unwrap();
+                assert!(put(&commands, "@A [X]: two").await.await.is_ok());
+            };
+            tokio::select! {
+                result = supervisor.run(asked, std::future::pending()) => panic!("{result:?}"),
+                () = admin => {}
+            }
+            let (world, _journal) = crate::start::restored(team, folder.path()).unwrap();
+            let (_, whole) = world.whole();
+            let tasks: Vec<&str> = whole.tasks.values().map(|t| t.body.as_str()).collect();
+            assert_eq!(tasks, ["one", "two"], "harm {n}");
+            let mut log = String::new();
+            entries(folder.path(), |entry| log.push_str(&entry.why)).unwrap_or_default();
+            assert!(log.contains("[X]: two"), "{n}: {log}");
+            let heard = heard.lock().unwrap();
+            assert!(heard.contains("it goes on here"), "{n}: {heard}");
+        }
     }
 }

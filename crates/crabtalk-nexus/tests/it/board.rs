@@ -38,7 +38,7 @@ fn team(config: &str) -> (Rig, PathBuf) {
 async fn with_team<T>(rig: &Rig, work: impl AsyncFnOnce(mpsc::Sender<Asked>) -> T) -> T {
     let (commands, asked) = mpsc::channel(8);
     let supervisor = rig.supervisor(&no_tap());
-    let control = Control::open(&rig.state()).unwrap();
+    let mut control = Control::open(&rig.state()).unwrap();
     let changes = supervisor.changes();
     tokio::select! {
         result = supervisor.run(asked, std::future::pending()) => panic!("{result:?}"),
