@@ -1,7 +1,9 @@
 //! The team's files: identities, contexts, the protocols, and commits of them.
 //!
 //! Invariants: a commit touches one agent's own paths and nothing that somebody
-//! else staged; a file that a person changed is not written over.
+//! else staged, in the repository of the root and no other; no program that the
+//! repository names is run; nothing outside the root is told to an agent; a file that
+//! a person changed is not written over.
 
 use crate::agent::Agent;
 use crate::clock::Ms;
@@ -153,17 +155,26 @@ impl Files {
     }
 
     fn git(&self, words: &[&str]) -> io::Result<Output> {
-        Command::new("git")
-            // Hooks of the repository are the agents' to write.
-            .args([
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "commit.gpgSign=false",
-            ])
-            .args(["-c", "core.fsmonitor=false"])
+        let filters = filters_in(&self.command(&FILTERS).output()?);
+        self.command(words).envs(filters).output()
+    }
+
+    /// A git that runs no hook: what the repository names is the agents' to write.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut git = Command::new("git");
+        git.args(["-c", "core.hooksPath=/dev/null"])
+            .args(["-c", "commit.gpgSign=false", "-c", "core.fsmonitor=false"])
             .args(words)
             .current_dir(&self.root)
+            // Where the root has no repository any more, one around it is somebody else's.
+            .env(
+                "GIT_CEILING_DIRECTORIES",
+                self.root.parent().unwrap_or(&self.root),
+            )
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            // Nothing that is missing is fetched.
+            .env("GIT_ALLOW_PROTOCOL", "")
+            .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_AUTHOR_NAME", "NEXUS")
             .env("GIT_AUTHOR_EMAIL", "nexus@localhost")
             .env("GIT_COMMITTER_NAME", "NEXUS")
@@ -172,8 +183,8 @@ impl Files {
             .env_remove("GIT_DIR")
             .env_remove("GIT_WORK_TREE")
             .env_remove("GIT_INDEX_FILE")
-            .stdin(std::process::Stdio::null())
-            .output()
+            .stdin(std::process::Stdio::null());
+        git
     }
 
     /// The files that a line to an agent of the daemon names, as text to stand
@@ -191,7 +202,7 @@ impl Files {
             paths.push(Path::new(&name.folder()).join("context.md"));
         }
         for path in paths {
-            if let Ok(content) = crabtalk_files::read_text(&self.root.join(&path), MAX_FILE) {
+            if let Some(content) = self.content(&path) {
                 let path = path.display();
                 // Headers in a file are no messages: it stands in a fence.
                 let fence = "`".repeat(longest_fence(&content) + 1);
@@ -203,6 +214,19 @@ impl Files {
             }
         }
         text
+    }
+
+    /// What stands in a file below the root. An agent may have put a link there that
+    /// leads to what it may not read itself.
+    fn content(&self, path: &Path) -> Option<String> {
+        let path = self.root.join(path).canonicalize().ok()?;
+        let is_inside = path.starts_with(self.root.canonicalize().ok()?);
+        if !is_inside {
+            return Some(
+                "(a link that leads out of the team's folder, and is not followed)".into(),
+            );
+        }
+        crabtalk_files::read_text(&path, MAX_FILE).ok()
     }
 
     /// Writes the table of states, as NEXUS's own scratch.
@@ -242,6 +266,37 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Tells which programs change files on their way into a repository, and who says so.
+const FILTERS: [&str; 6] = [
+    "config",
+    "--show-scope",
+    "--null",
+    "--name-only",
+    "--get-regexp",
+    r"^filter\..*\.(clean|smudge|process|required)$",
+];
+
+/// The environment of a git without the programs that the repository itself names.
+/// Those of the user are nobody else's to write.
+fn filters_in(told: &Output) -> Vec<(String, String)> {
+    let told = String::from_utf8_lossy(&told.stdout);
+    let fields: Vec<&str> = told.split('\0').collect();
+    let pairs = fields.chunks_exact(2);
+    let own = pairs.filter(|pair| matches!(pair[0], "local" | "worktree"));
+    let mut settings = Vec::new();
+    for (n, pair) in own.enumerate() {
+        let value = if pair[1].ends_with(".required") {
+            "false"
+        } else {
+            ""
+        };
+        settings.push((format!("GIT_CONFIG_KEY_{n}"), pair[1].to_owned()));
+        settings.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
+    }
+    settings.push(("GIT_CONFIG_COUNT".into(), (settings.len() / 2).to_string()));
+    settings
 }
 
 /// What git said, or why it failed.

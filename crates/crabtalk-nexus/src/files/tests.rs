@@ -89,3 +89,74 @@ fn a_line_to_an_agent_of_the_daemon_brings_its_files_along() {
     assert!(!text.contains("# Context consolidation"));
     assert!(files.measure(&builder()) > 0);
 }
+
+/// Whatever the repository says is the agents' to write, and is run by nobody.
+#[test]
+fn a_checkpoint_runs_no_program_that_the_repository_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    let ran = folder.path().join("ran");
+    let program = format!("touch {}; cat", ran.display());
+    for name in ["x", "y=z"] {
+        for kind in ["clean", "smudge", "process"] {
+            git(
+                &root,
+                &["config", &format!("filter.{name}.{kind}"), &program],
+            );
+        }
+        git(
+            &root,
+            &["config", &format!("filter.{name}.required"), "true"],
+        );
+    }
+    let attributes = "AGENT.md filter=x\ncontext.md filter=y=z\n";
+    std::fs::write(root.join("builder/.gitattributes"), attributes).unwrap();
+    let said = files.checkpoint(&builder(), "begin").unwrap();
+    assert!(said.starts_with("commit "), "{said}");
+    assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
+    assert!(!ran.exists(), "a filter ran");
+}
+
+/// An agent that removes the repository does not bring one around it into play.
+#[test]
+fn where_the_repository_is_gone_none_around_it_gets_a_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "--quiet"]);
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    std::fs::remove_dir_all(root.join(".git")).unwrap();
+    for refused in [
+        files.checkpoint(&builder(), "begin").unwrap_err(),
+        files
+            .verify(&builder(), SystemTime::UNIX_EPOCH)
+            .unwrap_err(),
+    ] {
+        assert!(refused.contains("not a git repository"), "{refused}");
+    }
+    let commits = git(folder.path(), &["rev-list", "--all", "--count"]);
+    assert_eq!(commits.trim(), "0");
+}
+
+#[test]
+fn a_link_out_of_the_root_tells_an_agent_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    std::fs::write(folder.path().join("key"), "a secret").unwrap();
+    let context = root.join("builder/context.md");
+    std::fs::remove_file(&context).unwrap();
+    std::os::unix::fs::symlink("../../key", &context).unwrap();
+    let line = crate::texts::bootstrap(&builder());
+    let told = files.behind(&builder(), &line);
+    assert!(!told.contains("a secret"), "{told}");
+    assert!(told.contains("leads out of the team's folder"), "{told}");
+    // Within the root it is one of the team's files.
+    std::fs::write(root.join("review/context.md"), "known to all").unwrap();
+    std::fs::remove_file(&context).unwrap();
+    std::os::unix::fs::symlink("../review/context.md", &context).unwrap();
+    assert!(files.behind(&builder(), &line).contains("known to all"));
+}
