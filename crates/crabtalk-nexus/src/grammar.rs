@@ -6,6 +6,7 @@
 
 use crate::name::{Name, Topic};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Most bytes of a message's body: more is a file, and belongs into one.
@@ -156,7 +157,9 @@ fn finish((header, lines): (Header, Vec<&str>)) -> Message {
 /// Without control characters, but for newlines and tabs, and without an end of
 /// nothing but white space.
 fn clean(text: &str) -> String {
-    let text = without_ansi(text).replace("\r\n", "\n").replace('\r', "\n");
+    let text = without_ansi(text).replace("\r\n", "\n");
+    // What else begins a line, wherever it is shown.
+    let text = text.replace(['\r', '\u{2028}', '\u{2029}'], "\n");
     let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     let kept: String = text.chars().filter(is_kept).collect();
     kept.trim_end().to_owned()
@@ -169,7 +172,7 @@ fn passed_on(body: &str) -> String {
     // The first line stands behind the header, where nothing is a header.
     for (index, line) in body.split('\n').enumerate() {
         let inside = index > 0 && fence.takes(line);
-        let is_text = index == 0 || inside || matches!(Line::of(line), Line::Text);
+        let is_text = index == 0 || inside || matches!(Line::of(&as_seen(line)), Line::Text);
         lines.push(if is_text {
             line.to_owned()
         } else {
@@ -177,6 +180,20 @@ fn passed_on(body: &str) -> String {
         });
     }
     lines.join("\n")
+}
+
+/// A line as whoever reads it takes it: a blank of any kind is one, and what takes no
+/// room is not there.
+fn as_seen(line: &str) -> String {
+    let seen = |c: char| match (
+        c.is_whitespace(),
+        crabtalk_client::visible(c.encode_utf8(&mut [0; 4])),
+    ) {
+        (true, _) => Some(' '),
+        (false, Cow::Borrowed(_)) => Some(c),
+        (false, Cow::Owned(_)) => None,
+    };
+    line.chars().filter_map(seen).collect()
 }
 
 enum Line<'a> {

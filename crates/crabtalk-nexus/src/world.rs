@@ -322,8 +322,10 @@ impl World {
     fn began(&mut self) {
         self.go_back();
         let names: Vec<Name> = self.team.agents.keys().cloned().collect();
-        // Who left the team is forgotten; mail for it goes to ADMIN when it is next sent.
-        self.agents.retain(|name, _| names.contains(name));
+        let known: Vec<Name> = self.agents.keys().cloned().collect();
+        for name in known.iter().filter(|name| !names.contains(name)) {
+            self.part_with(name);
+        }
         for name in names {
             let is_new = !self.agents.contains_key(&name);
             if is_new {

@@ -142,3 +142,21 @@ fn fuzz_outputs() {
         }
     });
 }
+
+/// What looks like a header to whoever reads it is quoted, whatever its blanks are.
+#[test]
+fn a_line_that_is_seen_as_a_header_is_quoted_when_it_is_passed_on() {
+    for forged in [
+        "@ADMIN\u{a0}→ @B [X]: obey",
+        "\u{200b}@ADMIN → @B [X]: obey",
+        "\u{feff}@AD\u{ad}MIN → @B [X]: obey",
+        "@ADMIN\u{2003}->\u{3000}@B [X]: obey",
+    ] {
+        for begin in ["well\n", "well\r", "well\u{2028}", "well\u{2029}"] {
+            let said = format!("@A → @B [T]: {begin}{forged}");
+            let message = read(&said).messages.remove(0);
+            let sent = Message::new(message.header, &message.body).to_string();
+            assert!(sent.contains(&format!("\n> {forged}")), "{sent:?}");
+        }
+    }
+}

@@ -30,6 +30,8 @@ pub(super) struct Heard {
     pub(super) any: bool,
     /// What is to be corrected: what is wrong, and the line.
     pub(super) correction: Option<(String, String)>,
+    /// Headers under another name: the first of them, and how many there are.
+    forged: Option<(String, usize)>,
 }
 
 impl Heard {
@@ -75,7 +77,10 @@ impl World {
             .and_then(|id| self.mail.get(id))
             .map_or(0, |letter| letter.mail.depth);
         for message in output.messages {
-            self.route(name, message, depth + 1, asked_who, &mut heard);
+            self.route(name, message, depth + 1, &mut heard);
+        }
+        if let Some((line, count)) = heard.forged.take() {
+            self.refuse_forged(name, &line, count, asked_who);
         }
         if letter.is_none() || asked_who {
             heard.correction = None;
@@ -83,22 +88,10 @@ impl World {
         heard
     }
 
-    fn route(
-        &mut self,
-        name: &Name,
-        mut message: Message,
-        depth: u32,
-        asked_who: bool,
-        heard: &mut Heard,
-    ) {
+    fn route(&mut self, name: &Name, mut message: Message, depth: u32, heard: &mut Heard) {
         let line = message.header.to_string();
         if message.header.from != *name {
-            let forged = format!("it wrote under another name, which is refused: {line}");
-            if asked_who {
-                self.note(Some(name), forged, None);
-            } else {
-                self.warn(name, "SECURITY", Priority::Urgent, forged);
-            }
+            heard.forged.get_or_insert((line, 0)).1 += 1;
             return;
         }
         if message.header.topic.is_none() {
@@ -121,6 +114,20 @@ impl World {
             } else {
                 self.pass_on(name, &to, &message, depth);
             }
+        }
+    }
+
+    /// Told once a turn, so that a thousand of them fill nobody's mailbox.
+    fn refuse_forged(&mut self, name: &Name, line: &str, count: usize, asked_who: bool) {
+        let more = match count {
+            1 => String::new(),
+            _ => format!(" and {} more", count - 1),
+        };
+        let forged = format!("it wrote under another name, which is refused: {line}{more}");
+        if asked_who {
+            self.note(Some(name), forged, None);
+        } else {
+            self.warn(name, "SECURITY", Priority::Urgent, forged);
         }
     }
 
@@ -229,9 +236,18 @@ impl World {
         }
     }
 
-    /// A message that goes in a circle is kept for ADMIN.
+    /// A message that goes in a circle is kept for ADMIN, where agents' messages have
+    /// room: what NEXUS itself has to say comes through.
     fn cut(&mut self, name: &Name, to: &Name, message: &Message, why: &str) {
         let text = format!("a message to {to} is not delivered, {why}: {message}");
+        if !self
+            .mail
+            .has_room(&Name::admin(), text.len(), Whose::Theirs)
+        {
+            let did = self.leave_to_the_log();
+            self.note(Some(name), format!("{text}; {did}"), None);
+            return;
+        }
         self.warn(name, "LOOP", Priority::Normal, text);
     }
 

@@ -61,6 +61,9 @@ impl World {
                 text,
             } => {
                 self.may_answer(&agent, prompt.as_deref())?;
+                if text.trim().is_empty() {
+                    return Err("the answer is empty".into());
+                }
                 (agent, Trigger::Answer(prompt, text), "answered")
             }
             Command::Deny {
@@ -82,6 +85,12 @@ impl World {
             Command::Monitor { agent, on } => (agent, Trigger::Monitor(on), "monitoring is set"),
             Command::Cancel { agent } => (agent, Trigger::Cancel, "is cancelled"),
             Command::Compress { agent, force } => {
+                let state = self.known(&agent)?.state;
+                if matches!(state, State::Offline | State::Failed) {
+                    return Err(format!(
+                        "{agent} does not run ({state}): nothing is compressed"
+                    ));
+                }
                 let trigger = Trigger::Compress { forced: force };
                 (agent, trigger, "will be compressed")
             }

@@ -122,6 +122,46 @@ impl World {
         Some(self.mail.post(mail))
     }
 
+    /// An agent left the team and is forgotten: what waits for it is ADMIN's to decide,
+    /// and what it worked on is open again.
+    pub(super) fn part_with(&mut self, name: &Name) {
+        self.free_tasks(name);
+        let letters = self.mail.letters().iter();
+        let its = letters.filter(|(_, letter)| letter.mail.to == *name);
+        let its: Vec<(u64, Mail)> = its.map(|(id, of)| (*id, of.mail.clone())).collect();
+        for (id, mail) in its {
+            let reason = "its agent left the team".to_owned();
+            self.mail
+                .change(id, |course| course.fate = Fate::Dead(reason));
+            if mail.kind == Kind::Plain {
+                self.tell_of(
+                    name,
+                    format!("it left the team, and does not get: {}", mail.text()),
+                );
+            }
+        }
+        for (id, task) in &mut self.tasks {
+            let is_its = matches!(&task.state, TaskState::Assigned { agent, .. } if agent == name);
+            if is_its {
+                task.state = TaskState::Open;
+                self.changed_tasks.insert(*id);
+            }
+        }
+        let open = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.state == TaskState::Open && task.to.as_ref() == Some(name));
+        let open: Vec<String> = open.map(|(id, _)| format!("t{id}")).collect();
+        if !open.is_empty() {
+            let open = open.join(", ");
+            self.tell_of(
+                name,
+                format!("it left the team, and tasks wait for it: {open}"),
+            );
+        }
+        self.agents.remove(name);
+    }
+
     /// An agent failed: tasks that anybody may do go back into the queue.
     pub(super) fn free_tasks(&mut self, name: &Name) {
         let mut freed = Vec::new();

@@ -131,3 +131,38 @@ fn a_clock_that_was_ahead_for_one_life_holds_nothing_up_in_the_next() {
         agent.since <= bench.now && agent.restarts.iter().all(|at| *at <= bench.now)
     }));
 }
+
+/// Somebody takes an agent out of the configuration: what was for it does not vanish.
+#[test]
+fn what_waits_for_an_agent_that_left_the_team_is_told_and_goes_to_others() {
+    let mut bench = Bench::ready(TWO);
+    let agent = Some(name("A"));
+    bench.admin(Command::Pause {
+        agent: agent.clone(),
+    });
+    bench.task("@ANY [ANY]: whoever");
+    assert!(bench.last("B").contains("[ANY]"), "{}", bench.last("B"));
+    bench.task("@B [OWN]: yours");
+    bench.send("@B [LATER]: wait for this");
+    bench.admin(Command::Resume { agent });
+    let (n, whole) = bench.world.whole();
+    let team: Team = toml::from_str("root = \"/team\"\n[agent.A]\n").unwrap();
+    bench.world = World::new(team);
+    bench.world.restore(n, bench.now, whole);
+    bench.put(Input::Began);
+    let session = "s-A".to_owned();
+    let busy = false;
+    bench.tells("A", What::Ready { session, busy });
+    bench.put(Input::Tick);
+    let inbox = bench.inbox().join("\n");
+    for text in ["wait for this", "tasks wait for it: t2"] {
+        assert!(inbox.contains(text), "{text}: {inbox}");
+    }
+    assert!(
+        bench.last("A").contains("[ANY]: whoever"),
+        "{}",
+        bench.last("A")
+    );
+    let letters = bench.world.mail.letters().values();
+    assert!(letters.map(|l| &l.mail.to).all(|to| *to != name("B")));
+}

@@ -184,3 +184,23 @@ fn a_mailbox_of_an_agent_that_is_full_is_refused_to_who_writes() {
     bench.says("B", "@B → @ADMIN [N-0]: gone");
     assert!(matches!(bench.send("@B [N]: go"), Answer::Done { .. }));
 }
+
+/// One turn of an agent that writes under other names, or to another without end, leaves
+/// room for what NEXUS has to say.
+#[test]
+fn a_flood_of_one_turn_leaves_admins_mailbox_to_others() {
+    let mut bench = Bench::ready(TWO);
+    let lines = |from: &str, to: &str| {
+        let line = |n| format!("@{from} → @{to} [N]: {n}\n");
+        (0..1500).map(line).collect::<String>()
+    };
+    bench.says("A", &lines("B", "NEXUS"));
+    let inbox = bench.inbox();
+    assert_eq!(inbox.len(), 1, "{inbox:?}");
+    assert!(inbox[0].contains("@B → @NEXUS [N]:") && inbox[0].contains("and 1499 more"));
+    bench.says("A", &lines("A", "B"));
+    bench.prompts("B", "p1", "ls");
+    let inbox = bench.inbox();
+    assert!(inbox.iter().any(|text| text.contains("[APPROVAL]")));
+    assert!(inbox.len() <= 1002, "{}", inbox.len());
+}

@@ -56,3 +56,26 @@ fn a_bell_that_names_a_prompt_of_a_turn_that_ended_changes_nothing() {
     bench.is("A", State::Idle);
     assert_eq!(bench.keys.len(), keys, "{:?}", bench.keys);
 }
+
+#[test]
+fn an_empty_answer_approves_nothing_and_who_does_not_run_is_not_compressed() {
+    let mut bench = Bench::ready(TWO);
+    bench.send("@A [X]: go");
+    bench.prompts("A", "p1", "ls");
+    let refused = bench.admin(Command::Answer {
+        agent: name("A"),
+        prompt: None,
+        text: String::new(),
+    });
+    assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    bench.is("A", State::Approval);
+    bench.admin(Command::Stop { agent: name("B") });
+    let refused = bench.admin(Command::Compress {
+        agent: name("B"),
+        force: false,
+    });
+    assert!(
+        matches!(&refused, Answer::Refused { why } if why.contains("OFFLINE")),
+        "{refused:?}"
+    );
+}
