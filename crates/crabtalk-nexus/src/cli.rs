@@ -14,6 +14,7 @@ use crate::supervisor::Listener;
 use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
 use clap::Parser;
+use clap::error::ErrorKind;
 use crabtalk_client::{Client, Endpoint, Starter};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -36,10 +37,33 @@ impl<E: std::error::Error> From<E> for Failed {
     }
 }
 
+impl Failed {
+    /// Tells it in a line, which for scripts is an object as `crabtalk` has it.
+    fn told(self, json: bool) -> ExitCode {
+        let Self(exit, message) = self;
+        let line = match json {
+            true => serde_json::json!({
+                "type": "error", "code": null, "exit": exit, "message": message,
+            })
+            .to_string(),
+            false => format!("crabtalk nexus: {message}"),
+        };
+        // A closed standard error hears nothing.
+        let _ = writeln!(io::stderr(), "{line}");
+        ExitCode::from(exit)
+    }
+}
+
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
     crabtalk_screen::settle_colors();
-    let args = Args::parse();
+    let json = std::env::args_os().any(|word| word == "--json");
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        // What was asked for is no error, and without a command a person reads which there are.
+        Err(error) if !error.use_stderr() || !json && is_help(&error) => error.exit(),
+        Err(error) => return Failed(2, in_a_line(&error)).told(json),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -49,11 +73,29 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failed(code, why)) => {
-            // A closed standard error hears nothing.
-            let _ = writeln!(io::stderr(), "crabtalk nexus: {why}");
-            ExitCode::from(code)
-        }
+        Err(failed) => failed.told(json),
+    }
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
+/// What is wrong with a command line.
+fn in_a_line(error: &clap::Error) -> String {
+    if is_help(error) {
+        return "a command is missing; `crabtalk nexus --help` lists them".into();
+    }
+    let said = error.to_string();
+    let said = said.strip_prefix("error: ").unwrap_or(&said);
+    let mut parts = said.split("\n\n").map(|part| {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        words.join(" ")
+    });
+    let what = parts.next().unwrap_or_default();
+    match parts.find_map(|part| part.strip_prefix("Usage: ").map(str::to_owned)) {
+        Some(usage) => format!("{what}; write `{usage}`"),
+        None => format!("{what}; see `crabtalk nexus --help`"),
     }
 }
 
@@ -94,13 +136,16 @@ async fn obey(args: Args) -> Result<(), Failed> {
             prompt,
             answer,
             ..
-        } => match answer.join(" ") {
-            text if text.is_empty() => Command::Approve { agent, prompt },
-            text => Command::Answer {
-                agent,
-                prompt,
-                text,
-            },
+        } if answer.is_empty() => Command::Approve { agent, prompt },
+        Verb::Approve {
+            agent,
+            prompt,
+            answer,
+            ..
+        } => Command::Answer {
+            agent,
+            prompt,
+            text: answer.join(" "),
         },
         Verb::Deny {
             agent,
@@ -152,13 +197,14 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
     };
     start_daemon(places).await;
     if lines || crabtalk_screen::is_plain() {
-        let _ = writeln!(
-            io::stderr(),
-            "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
-             leaves the agents as they are"
-        );
-        start::run(places, clock(), told(), stop).await?;
-        return Ok(());
+        let ready = || {
+            let _ = writeln!(
+                io::stderr(),
+                "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
+                 leaves the agents as they are"
+            );
+        };
+        return Ok(start::run_saying(places, clock(), told(), ready, stop).await?);
     }
     // Lines are for whoever reads another file than the terminal.
     let listener: Listener = match io::stderr().is_terminal() {
@@ -288,8 +334,11 @@ fn print(
 /// Why something was done: an entry and those that led to it, or an agent's last
 /// ones.
 fn explain(places: &Places, what: &str, json: bool) -> Result<(), Failed> {
-    let chosen = match what.trim_start_matches('#').parse::<u64>() {
+    let number = what.trim_start_matches('#');
+    let chosen = match number.parse::<u64>() {
         Ok(n) => show::chain(&places.state(), n)?,
+        // Larger than any.
+        Err(_) if number.starts_with(|c: char| c.is_ascii_digit()) => Vec::new(),
         Err(_) => {
             let name: Name = what.parse().map_err(|why| Failed(2, why))?;
             show::last_acts(&places.state(), &name)?
@@ -306,6 +355,7 @@ async fn attach(places: &Places, agent: Name) -> Result<(), Failed> {
     let Answer::Look { text, attach } = answer else {
         return show::answer(answer);
     };
+    let text = show::visible(&text);
     let [program, rest @ ..] = attach.as_slice() else {
         writeln!(io::stdout(), "{text}")?;
         return Ok(());

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Keeps a team of agents working.
 #[derive(Debug, Parser)]
-#[command(name = "crabtalk nexus", version = crabtalk_client::VERSION)]
+#[command(name = "crabtalk nexus", bin_name = "crabtalk nexus", version = crabtalk_client::VERSION)]
 pub(super) struct Args {
     /// Answers as JSON.
     #[arg(long, global = true)]
@@ -43,7 +43,7 @@ pub(super) enum Verb {
     /// Speak as ADMIN: "@AGENT [TOPIC]: text".
     Send {
         /// The message.
-        #[arg(required = true, allow_hyphen_values = true)]
+        #[arg(required = true)]
         text: Vec<String>,
     },
     /// Tasks that are given to whoever is free.
@@ -56,7 +56,7 @@ pub(super) enum Verb {
         /// Whose.
         agent: Name,
         /// The answer to a question.
-        #[arg(conflicts_with = "always", allow_hyphen_values = true)]
+        #[arg(conflicts_with = "always", allow_negative_numbers = true)]
         answer: Vec<String>,
         /// For good, where that is offered.
         #[arg(long)]
@@ -95,7 +95,7 @@ pub(super) enum Task {
     /// Put one into the queue: "@AGENT [TOPIC]: text", or "@ANY ..".
     Add {
         /// The task.
-        #[arg(required = true, allow_hyphen_values = true)]
+        #[arg(required = true)]
         text: Vec<String>,
     },
 }

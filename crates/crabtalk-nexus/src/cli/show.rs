@@ -16,12 +16,11 @@ const MAX_CHAIN: usize = 50;
 
 pub(super) fn json(answer: &Answer) -> Result<(), Failed> {
     let mut out = io::stdout();
-    serde_json::to_writer(&mut out, answer)?;
-    writeln!(out)?;
-    if matches!(answer, Answer::Refused { .. }) {
-        return Err(Failed(1, "refused".into()));
+    if let Answer::Refused { why } = answer {
+        return Err(Failed(1, why.clone()));
     }
-    Ok(())
+    serde_json::to_writer(&mut out, answer)?;
+    Ok(writeln!(out)?)
 }
 
 pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
@@ -29,7 +28,7 @@ pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
     match answer {
         Answer::Done { said } => writeln!(out, "{said}")?,
         Answer::Refused { why } => return Err(Failed(1, why)),
-        Answer::Look { text, .. } => writeln!(out, "{text}")?,
+        Answer::Look { text, .. } => writeln!(out, "{}", visible(&text))?,
         Answer::Status {
             agents,
             inbox,
@@ -74,7 +73,8 @@ pub(super) fn answer(answer: Answer) -> Result<(), Failed> {
                     }
                 };
                 let body = first_line(&task.body);
-                writeln!(out, "t{id} {to} [{}] {body} - {state}", task.topic)?;
+                let line = format!("t{id} {to} [{}] {body} - {state}", task.topic);
+                writeln!(out, "{}", visible(&line))?;
             }
         }
         Answer::Inbox { letters } => {
@@ -178,7 +178,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// A text with nothing in it that would drive a terminal.
-fn visible(text: &str) -> String {
+pub(super) fn visible(text: &str) -> String {
     crabtalk_client::visible_prose(text).into_owned()
 }
 

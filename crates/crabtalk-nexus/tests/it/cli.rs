@@ -90,3 +90,71 @@ fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
     let (code, text) = said(home, &["run"]);
     assert!(code == 1 && text.contains("another NEXUS runs"), "{text}");
 }
+
+/// An option behind a text is an option: it was sent to the agent as words.
+#[test]
+fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, exit, says) in [
+        (
+            &["frobnicate"][..],
+            2,
+            "unrecognized subcommand 'frobnicate'",
+        ),
+        (
+            &["start"],
+            2,
+            "not provided: <AGENT>; write `crabtalk nexus start",
+        ),
+        (&["start", "a b"], 2, "is no name"),
+        (&["start", "a", "b"], 2, "unexpected argument 'b'"),
+        (&["monitor", "a", "maybe"], 2, "[possible values: on, off]"),
+        (
+            &["log", "-n", "99999999999999999999"],
+            2,
+            "number too large",
+        ),
+        (&["inbox", "--keep", "--keep"], 2, "multiple times"),
+        (&["approve", "a", "yes", "--always"], 2, "--always"),
+        (
+            &["send", "@A [X]: y", "--bogus"],
+            2,
+            "unexpected argument '--bogus'",
+        ),
+        (
+            &["explain", "99999999999999999999"],
+            1,
+            "the log says nothing of",
+        ),
+        (
+            &["send", "@A [X]: y"],
+            3,
+            "start it with `crabtalk nexus run`",
+        ),
+        (
+            &["approve", "a", "-5"],
+            3,
+            "start it with `crabtalk nexus run`",
+        ),
+        (&["run"], 1, "`crabtalk nexus init` writes one"),
+    ] {
+        let (code, text) = said(folder.path(), words);
+        assert_eq!((code, text.lines().count()), (exit, 1), "{words:?}: {text}");
+        assert!(
+            text.starts_with("crabtalk nexus: ") && text.contains(says),
+            "{text}"
+        );
+        // Wherever `--json` stands.
+        let behind = [words, &["--json"]].concat();
+        let before = [&["--json"], words].concat();
+        for words in [behind, before] {
+            let (code, text) = said(folder.path(), &words);
+            let error: serde_json::Value = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{words:?}: {error}: {text}"));
+            assert_eq!((code, &error["exit"]), (exit, &exit.into()), "{text}");
+            assert_eq!(error["type"], "error");
+            let message = error["message"].as_str().unwrap_or_default();
+            assert!(message.contains(says), "{words:?}: {text}");
+        }
+    }
+}
