@@ -4,7 +4,7 @@
 //! that a prompt stays as it was.
 
 use crate::listed::{Listed, MAX_SHOWN};
-use crate::names::qualified;
+use crate::names::{qualified, small_first};
 use crate::settings::{Settings, Trust, hex};
 use crabtalk_domain::Permission;
 use crabtalk_domain::tool::{Schema, ToolSpec};
@@ -77,22 +77,29 @@ impl Tools {
 
     pub(crate) fn new(settings: &Settings, listed: Listed) -> Self {
         let Listed {
-            mut tools,
-            left_out,
-            ..
+            tools, left_out, ..
         } = listed;
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
         let (mut all, mut taken) = (Self::default(), HashSet::new());
         all.left_out = left_out;
         // Whoever calls it by its name could mean either, so the first one stands.
-        let mut before = None;
-        for tool in tools {
-            if before.as_ref() == Some(&tool.name) {
-                let name: String = tool.name.chars().take(MAX_SHOWN).collect();
-                all.left_out.push(format!("{name}: it is there twice"));
+        let mut before: Option<String> = None;
+        for tool in small_first(tools, |tool| &tool.name) {
+            let same = before
+                .as_ref()
+                .filter(|before| before.eq_ignore_ascii_case(&tool.name));
+            if let Some(before) = same {
+                let shown = |name: &str| name.chars().take(MAX_SHOWN).collect::<String>();
+                let name = shown(&tool.name);
+                all.left_out.push(match *before == tool.name {
+                    true => format!("{name}: it is there twice"),
+                    false => {
+                        let before = shown(before);
+                        format!("{name}: its name differs from {before} in case only")
+                    }
+                });
                 continue;
             }
-            before = Some(tool.name.clone());
+            before = Some(tool.name.to_string());
             match known(settings, &tool, &taken) {
                 Ok(known) if taken.insert(known.spec.name.clone()) => all.known.push(known),
                 Ok(_) => {
@@ -253,6 +260,16 @@ mod tests {
             named("a_b", ""),
         ];
         let all: Vec<Tool> = all.map(tool).to_vec();
+        let of_two_cases = |tools: [&str; 3]| {
+            let tools: Vec<Tool> = tools.map(|name| tool(named(name, name))).to_vec();
+            let tools = Tools::new(&settings(Trust::None), tools.into());
+            let names = tools.known.iter().map(|known| known.raw.clone());
+            (names.collect::<Vec<_>>(), tools.left_out)
+        };
+        let one = of_two_cases(["read", "Read", "ask"]);
+        let told = "Read: its name differs from read in case only";
+        assert_eq!(one, (vec!["ask".into(), "read".into()], vec![told.into()]));
+        assert_eq!(of_two_cases(["Read", "ask", "read"]), one);
         let crowd: Vec<Tool> = (0..99).map(|_| tool(named("a", ""))).collect();
         let crowd = Tools::new(&settings(Trust::None), crowd.into());
         assert_eq!(crowd.left_out.len(), MAX_TOLD + 1);

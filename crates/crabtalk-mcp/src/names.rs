@@ -42,6 +42,22 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Sorts by names whatever their case. Of those that differ in case only the one with
+/// small letters comes first, so that which of them counts does not depend on which
+/// came first.
+pub(crate) fn small_first<T>(
+    all: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> &str,
+) -> Vec<T> {
+    let mut all: Vec<T> = all.into_iter().collect();
+    all.sort_by(|a, b| {
+        let (a, b) = (name(a), name(b));
+        let small = |name: &str| name.to_ascii_lowercase();
+        small(a).cmp(&small(b)).then_with(|| b.cmp(a))
+    });
+    all
+}
+
 /// What a tool is called by agents.
 pub(crate) fn qualified(server: &str, raw: &str, taken: &HashSet<String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

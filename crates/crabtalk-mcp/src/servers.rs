@@ -7,7 +7,7 @@
 use crate::http::Http;
 use crate::link::Means;
 use crate::list::Tools;
-use crate::names::check_server_name;
+use crate::names::{check_server_name, small_first};
 use crate::oauth::{LoggedOut, Logins, Pending};
 use crate::output::Outputs;
 use crate::owner::{self, Behind};
@@ -259,8 +259,7 @@ impl Servers {
                 connected: 0,
             }
         }));
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        all
+        small_first(all, |status| &status.name)
     }
 
     /// Somebody has seen that a server may be gone: it is looked after at once.
@@ -401,14 +400,19 @@ fn wanted(
         }
         wanted.insert(settings.name.clone(), settings);
     }
-    for Found { name, says } in found {
+    for Found { name, says } in small_first(found, |found| &found.name) {
         let clash = |known: &&String| known.eq_ignore_ascii_case(name);
         let known: Option<String> = wanted.keys().find(clash).cloned();
         let port = says.as_ref().ok().cloned();
         let why = match (says, check_server_name(name), known) {
             (_, Err(why), _) => why,
             (Err(why), Ok(()), None) => why.clone(),
-            (_, Ok(()), Some(known)) => format!("{known} is there already, and stands before it"),
+            (_, Ok(()), Some(known)) if known == *name => {
+                format!("{known} is there already, and stands before it")
+            }
+            (_, Ok(()), Some(known)) => format!(
+                "its name differs from {known} in case only, which stands before it: rename it"
+            ),
             _ if wanted.len() >= MAX_SERVERS => format!("there are {MAX_SERVERS} servers already"),
             (Ok(port), Ok(()), None) => {
                 let settings = Settings::new(name, Source::PortFile, Transport::Port(port.clone()));
@@ -445,3 +449,6 @@ fn status(server: &Server, now: &Now) -> ServerStatus {
         connected: now.connected,
     }
 }
+
+#[cfg(test)]
+mod tests;

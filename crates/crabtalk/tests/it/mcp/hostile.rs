@@ -216,5 +216,7 @@ async fn a_port_file_that_is_a_link_and_a_second_of_one_name_count_for_nothing()
         other.filter(|_| connected)
     })
     .await;
-    assert!(second.error.contains("is there already"), "{second:?}");
+    assert_eq!(second.name, "Dice");
+    let want = "differs from dice in case only";
+    assert!(second.error.contains(want), "{second:?}");
 }
