@@ -176,7 +176,7 @@ fn pace() -> Pace {
         pace.start = start;
     }
     if let Some(apart) = other("CRABTALK_MCP_CHANGES_MS") {
-        pace.changes = apart;
+        pace.changes = (apart, apart);
     }
     pace
 }

@@ -3,6 +3,7 @@
 
 use super::Phase;
 use super::life::{Over, Work, refused};
+use super::pace::Lists;
 use crate::call::CancelOnDrop;
 use crate::link::{Connection, Link};
 use crate::loopback;
@@ -11,6 +12,7 @@ use crate::words::NotOpened;
 use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 impl Work {
@@ -42,12 +44,12 @@ impl Work {
         );
         let link = Arc::clone(&connection.link);
         let mut next_ping = Instant::now() + self.pace.ping;
-        let mut next_list = Instant::now();
+        let mut lists = Lists::new(&self.pace);
         loop {
-            // Announced a thousand times, it is looked at once, a little later; pings
-            // go on meanwhile.
+            // Announced a thousand times, it is looked at once, a little later, and ever
+            // later while that goes on; pings go on meanwhile.
             let announced = async {
-                sleep_until(next_list).await;
+                sleep_until(lists.next).await;
                 changed.notified().await;
             };
             tokio::select! {
@@ -57,7 +59,9 @@ impl Work {
                 () = self.at_rest(&link) => return Over::Idle,
                 () = announced => {
                     self.changed(&link).await;
-                    next_list = Instant::now() + self.pace.changes;
+                    if let Some(every) = lists.looked() {
+                        self.tell_of_announcements(every);
+                    }
                 }
                 () = async {
                     tokio::select! {
@@ -80,6 +84,11 @@ impl Work {
                 }
             }
         }
+    }
+
+    fn tell_of_announcements(&self, every: Duration) {
+        let (server, every_secs) = (&self.server.settings.name, every.as_secs());
+        tracing::warn!(%server, every_secs, "an MCP server says again and again that its tools changed; it is asked for them once in that time");
     }
 
     /// Resolves when nobody has called a program for long.
