@@ -18,6 +18,9 @@ pub(crate) const MAX_BODY: usize = 16 << 20;
 /// Longest event of a stream, as for an answer that is none.
 pub(crate) const MAX_EVENT: usize = MAX_BODY;
 
+/// How much is shown of what is no message.
+const MAX_SHOWN: usize = 200;
+
 pub(crate) type Events = futures_util::stream::BoxStream<'static, Result<Sse, SseError>>;
 
 /// Ends a stream of events in which one does not end, or has more values than are read.
@@ -79,7 +82,7 @@ pub(crate) fn too_much(why: String, id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(error, Some(id))
 }
 
-/// Reads an answer that is no stream, up to its bounds.
+/// Takes an answer that is no stream, up to its bound.
 pub(crate) async fn read(mut body: Body) -> Result<Vec<u8>, HttpError> {
     let mut whole = Vec::new();
     while let Some(bytes) = body.next().await {
@@ -90,8 +93,30 @@ pub(crate) async fn read(mut body: Body) -> Result<Vec<u8>, HttpError> {
         }
         whole.extend_from_slice(&bytes);
     }
-    match values::has_too_many(&whole) {
-        true => Err(HttpError::TooMuch(values::too_many())),
-        false => Ok(whole),
+    Ok(whole)
+}
+
+/// What a whole answer says.
+pub(crate) enum Said {
+    Message(Box<ServerJsonRpcMessage>),
+    /// It has more values than are read.
+    TooMuch(String),
+    /// It is no message; why, and how it begins.
+    Nonsense(String),
+}
+
+/// Reads an answer that is no stream.
+pub(crate) fn said(text: &[u8]) -> Said {
+    if values::has_too_many(text) {
+        return Said::TooMuch(values::too_many());
+    }
+    match serde_json::from_slice(text) {
+        Ok(message) => Said::Message(Box::new(message)),
+        Err(why) => {
+            let shown = String::from_utf8_lossy(&text[..text.len().min(MAX_SHOWN)]);
+            Said::Nonsense(format!(
+                "its answer is no message of the protocol ({why}): {shown:?}"
+            ))
+        }
     }
 }

@@ -14,6 +14,7 @@
 //! configuration lies; what a port file's folder looks like.
 
 mod answers;
+mod beside;
 mod bounds;
 mod call;
 mod elicit;

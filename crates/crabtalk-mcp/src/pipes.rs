@@ -6,6 +6,7 @@
 //! reason; what is no message is kept as the program's words.
 
 use crate::answers::MAX_EVENT;
+use crate::beside::MAX_AT_ONCE;
 use crate::program::Complaints;
 use crate::values;
 use rmcp::model::{
@@ -16,6 +17,7 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, Empty, empty};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Longest message, as over HTTP.
 const MAX_LINE: usize = MAX_EVENT;
@@ -36,6 +38,8 @@ const WITHOUT_END: &str = "it sent a line without end";
 pub(crate) struct Pipes<R, W: AsyncWrite> {
     reads: BufReader<R>,
     line: Line,
+    /// A long line that is being read, beside; what follows waits.
+    long: Option<JoinHandle<Option<ServerJsonRpcMessage>>>,
     /// The library's, which writes.
     writes: AsyncRwTransport<RoleClient, Empty, W>,
     babble: Complaints,
@@ -52,6 +56,7 @@ where
         Self {
             reads: BufReader::new(reads),
             line: Line::default(),
+            long: None,
             writes: AsyncRwTransport::new_client(empty(), writes),
             babble,
             given_up,
@@ -96,13 +101,28 @@ where
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        while self.read_line().await {
-            let line = std::mem::take(&mut self.line);
-            if let Some(message) = line.message(&self.babble) {
-                return Some(message);
+        // It may be dropped at any wait, and called again.
+        loop {
+            let message = if let Some(long) = &mut self.long {
+                let read = long.await;
+                self.long = None;
+                // Nobody reads any more once the daemon ends.
+                read.ok()?
+            } else if self.read_line().await {
+                let line = std::mem::take(&mut self.line);
+                if line.bytes.len() > MAX_AT_ONCE {
+                    let babble = self.babble.clone();
+                    self.long = Some(spawn_blocking(move || line.message(&babble)));
+                    continue;
+                }
+                line.message(&self.babble)
+            } else {
+                return None;
+            };
+            if message.is_some() {
+                return message;
             }
         }
-        None
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {

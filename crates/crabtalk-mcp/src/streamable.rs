@@ -5,7 +5,8 @@
 //! whoever owns the server, so that a death is noticed at once; a token is sent to
 //! the address that it is for, and what it is refused with is tried once more.
 
-use crate::answers::{Events, answered, bounded, read, too_much};
+use crate::answers::{Events, Said, answered, bounded, read, said, too_much};
+use crate::beside;
 use crate::bounds::State;
 use crate::http::{Body, Http, HttpError, HttpRequest, HttpResponse};
 use crate::oauth::{NoToken, Tokens};
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -286,8 +287,7 @@ impl StreamableHttpClient for Streamable {
             (_, None) => Ok(StreamableHttpPostResponse::Accepted),
             (JSON, Some(id)) => {
                 let answer = match read(body).await {
-                    Ok(bytes) => serde_json::from_slice(&bytes)
-                        .map_err(|e| nonsense(&e.to_string(), &bytes))?,
+                    Ok(text) => message_of(text, id).await?,
                     Err(HttpError::TooMuch(why)) => too_much(why, id),
                     Err(error) => return Err(StreamableHttpError::Client(error)),
                 };
@@ -344,9 +344,15 @@ impl StreamableHttpClient for Streamable {
     }
 }
 
-/// Says what came in place of a message.
-fn nonsense(why: &str, bytes: &[u8]) -> Failure {
-    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
-    let why = format!("its answer is no message of the protocol ({why}): {shown:?}");
-    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
+/// The message that a whole answer is, or what stands for it.
+async fn message_of(text: Vec<u8>, id: RequestId) -> Result<ServerJsonRpcMessage, Failure> {
+    let why = match beside::read(text, said).await {
+        Ok(Said::Message(message)) => return Ok(*message),
+        Ok(Said::TooMuch(why)) => return Ok(too_much(why, id)),
+        Ok(Said::Nonsense(why)) => why,
+        Err(_) => "its answer was not read to its end".to_owned(),
+    };
+    Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(
+        why,
+    )))
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::beside::tests::without_threads;
+use futures_util::poll;
+use std::pin::pin;
 
 /// What a program's output becomes, and what of it is no message.
 async fn heard(output: &[u8]) -> (Vec<ServerJsonRpcMessage>, String, Option<&'static str>) {
@@ -101,6 +104,32 @@ async fn a_long_answer_is_an_error_of_its_call_wherever_its_number_stands() {
         );
     }
     assert_eq!(given_up, None);
+}
+
+#[test]
+fn a_long_line_is_read_beside_and_what_follows_waits_for_it() {
+    let long = "x".repeat(MAX_AT_ONCE);
+    let output = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}\n\
+         {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{{\"x\":\"{long}\"}}}}\n\
+         {{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{{}}}}\n"
+    );
+    let pipes = |output| Pipes::new(output, tokio::io::sink(), <_>::default(), <_>::default());
+    let id = |message: Option<ServerJsonRpcMessage>| match message {
+        Some(JsonRpcMessage::Response(response)) => response.id,
+        other => panic!("{other:?}"),
+    };
+    let (at_once, first) = without_threads(async { pipes(output.as_bytes()).receive().await });
+    assert!(at_once && id(first) == RequestId::Number(1));
+    let (at_once, rest) = without_threads(async {
+        let mut pipes = pipes(output.as_bytes());
+        pipes.receive().await;
+        // Whoever waits may stop waiting, and wait again.
+        assert!(poll!(pin!(pipes.receive())).is_pending());
+        [pipes.receive().await, pipes.receive().await].map(id)
+    });
+    assert!(!at_once);
+    assert_eq!(rest, [2, 3].map(RequestId::Number));
 }
 
 #[tokio::test]
