@@ -62,12 +62,22 @@ fn an_empty_answer_approves_nothing_and_who_does_not_run_is_not_compressed() {
     let mut bench = Bench::ready(TWO);
     bench.send("@A [X]: go");
     bench.prompts("A", "p1", "ls");
-    let refused = bench.admin(Command::Answer {
-        agent: name("A"),
-        prompt: None,
-        text: String::new(),
-    });
-    assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    bench.tells(
+        "A",
+        What::Prompt(Prompt {
+            id: "q1".into(),
+            is_question: true,
+            ..Prompt::default()
+        }),
+    );
+    for id in ["p1", "q1"] {
+        let refused = bench.admin(Command::Answer {
+            agent: name("A"),
+            prompt: Some(id.into()),
+            text: " ".into(),
+        });
+        assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    }
     bench.is("A", State::Approval);
     bench.admin(Command::Stop { agent: name("B") });
     let refused = bench.admin(Command::Compress {
