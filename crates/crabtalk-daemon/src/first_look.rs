@@ -22,9 +22,7 @@ pub(crate) struct Found {
     pub(crate) approvals: Result<Vec<Approval>, String>,
 }
 
-/// A look at the files that goes on in a thread of its own. When it has told what it
-/// found, it gives the code of the start back: loading the program and reading the
-/// files was most of that, and both are over.
+/// A look at the files that goes on in a thread of its own.
 pub(crate) struct FirstLook {
     thread: JoinHandle<()>,
     found: oneshot::Receiver<Result<Found, String>>,
@@ -43,7 +41,6 @@ impl FirstLook {
             .spawn(move || {
                 // Whoever waited may have given up.
                 let _ = tell.send(look(&home));
-                crabtalk_heap::give_back_code();
             })
             .context("cannot start a thread; raise the user's limit of processes (`ulimit -u`)")?;
         Ok(Self { thread, found })

@@ -112,7 +112,6 @@ async fn serve_home(
     let found = first_look.found(&home).await?;
     let node = Arc::new(Node::new(home, open_files, found)?);
     let services = &node.services;
-    services.start(connections(&node, listener, peers));
     let answering = Arc::clone(&node);
     node.remote.begin(answering, &node.config()).await;
     tracing::info!(
@@ -123,6 +122,13 @@ async fn serve_home(
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     start_services(&node);
     first_look.end();
+    // Every service begins.
+    tokio::task::yield_now().await;
+    // Loading the program, reading the files and making the node is most of what is mapped by
+    // now, and is over. The socket is served when it is given back, so that a daemon is small
+    // from its first answer on.
+    crabtalk_heap::give_back_code();
+    services.start(connections(&node, listener, peers));
     let ended = tokio::select! {
         stopped = wait_for_stop() => stopped,
         broken = services.broken() => Err(anyhow::Error::msg(broken)),

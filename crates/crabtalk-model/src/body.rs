@@ -8,13 +8,21 @@
 
 use crate::text;
 use bytes::Bytes;
+use crabtalk_domain::model::Request;
 use crabtalk_domain::{Message, Role, ToolCall};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::borrow::Cow;
 
-pub(crate) fn json(request: &impl Serialize) -> Bytes {
-    text::json(request).into()
+/// What a message takes beside its text: names of fields, quotes, some escapes.
+const BESIDE_TEXT: usize = 64;
+
+/// The body of a request, in one piece of memory that need not grow as long as no more
+/// than every eighth byte is escaped.
+pub(crate) fn json(request: &Request, body: &impl Serialize) -> Bytes {
+    let texts = request.messages().map(|message| message.content.len());
+    let about: usize = texts.map(|bytes| bytes + bytes / 8 + BESIDE_TEXT).sum();
+    text::json(body, request.system.len() + about).into()
 }
 
 /// Whether there is anything in a message that the model may be told. An answer
@@ -23,7 +31,7 @@ pub(crate) fn json(request: &impl Serialize) -> Bytes {
 pub(crate) fn says_something(message: &Message) -> bool {
     message.role != Role::Assistant
         || !message.tool_calls.is_empty()
-        || !message.content.trim().is_empty()
+        || !message.content.trim_start().is_empty()
 }
 
 /// A call's arguments as a JSON object. Servers parse them and refuse the

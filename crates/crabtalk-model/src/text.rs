@@ -26,9 +26,10 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// JSON of plain data with texts in it.
-pub(crate) fn json(data: &impl Serialize) -> Vec<u8> {
-    let mut json = Vec::new();
+/// JSON of plain data with texts in it, for which there is room for `about` so many bytes
+/// from the start.
+pub(crate) fn json(data: &impl Serialize, about: usize) -> Vec<u8> {
+    let mut json = Vec::with_capacity(about);
     let mut serializer = serde_json::Serializer::with_formatter(&mut json, Texts);
     let written = data.serialize(&mut serializer);
     written.expect("plain data always serializes");
@@ -103,7 +104,7 @@ mod tests {
 
     fn holds(text: &str) {
         let plain = serde_json::to_vec(&[text]).unwrap();
-        assert_eq!(json(&[Text::from(text)]), plain, "{text:?}");
+        assert_eq!(json(&[Text::from(text)], 0), plain, "{text:?}");
     }
 
     #[test]

@@ -213,21 +213,24 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
         role: if turn.of_model { "assistant" } else { "user" },
         content: turn.parts,
     });
-    body::json(&Messages {
-        model: model_id,
-        max_tokens: output,
-        stream: true,
-        thinking: claude::thinking(model_id, request, output),
-        tools: tools(request),
-        tool_choice: choice(request),
-        system: has_system.then(|| {
-            [Block::Text {
-                text: Text::from(&*request.system),
-                cache_control: MARK,
-            }]
-        }),
-        messages: messages.collect(),
-    })
+    body::json(
+        request,
+        &Messages {
+            model: model_id,
+            max_tokens: output,
+            stream: true,
+            thinking: claude::thinking(model_id, request, output),
+            tools: tools(request),
+            tool_choice: choice(request),
+            system: has_system.then(|| {
+                [Block::Text {
+                    text: Text::from(&*request.system),
+                    cache_control: MARK,
+                }]
+            }),
+            messages: messages.collect(),
+        },
+    )
 }
 
 fn tools(request: &Request) -> Vec<Tool<'_>> {

@@ -254,13 +254,16 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
     let thinking = output
         .filter(|_| is_claude)
         .and_then(|output| claude::thinking(model_id, request, output));
-    body::json(&Converse {
-        inference_config: output.map(|max_tokens| InferenceConfig { max_tokens }),
-        additional_model_request_fields: thinking.map(|thinking| OfClaude { thinking }),
-        tool_config: with_tools.then(|| tool_config(request, cache)),
-        system,
-        messages: messages.collect(),
-    })
+    body::json(
+        request,
+        &Converse {
+            inference_config: output.map(|max_tokens| InferenceConfig { max_tokens }),
+            additional_model_request_fields: thinking.map(|thinking| OfClaude { thinking }),
+            tool_config: with_tools.then(|| tool_config(request, cache)),
+            system,
+            messages: messages.collect(),
+        },
+    )
 }
 
 fn tool_config(request: &Request, cache: Cache) -> ToolConfig<'_> {

@@ -172,19 +172,22 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
         parts: turn.parts,
     });
     let thinks = request.thinking && thinks(model_id);
-    body::json(&GenerateContent {
-        generation_config: thinks.then_some(GenerationConfig {
-            thinking_config: ThinkingConfig {
-                include_thoughts: true,
-            },
-        }),
-        tools: tools(request),
-        tool_config: tool_config(request),
-        system_instruction: has_system.then(|| Instruction {
-            parts: [Part::text(&*request.system)],
-        }),
-        contents: contents.collect(),
-    })
+    body::json(
+        request,
+        &GenerateContent {
+            generation_config: thinks.then_some(GenerationConfig {
+                thinking_config: ThinkingConfig {
+                    include_thoughts: true,
+                },
+            }),
+            tools: tools(request),
+            tool_config: tool_config(request),
+            system_instruction: has_system.then(|| Instruction {
+                parts: [Part::text(&*request.system)],
+            }),
+            contents: contents.collect(),
+        },
+    )
 }
 
 fn tools(request: &Request) -> Option<[Tools<'_>; 1]> {

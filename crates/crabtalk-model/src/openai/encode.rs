@@ -126,21 +126,24 @@ pub(crate) fn body(model_id: &str, request: &Request, sight: &Sight<'_>) -> Byte
             parameters: &tool.parameters,
         },
     });
-    body::json(&Chat {
-        model: model_id,
-        stream: true,
-        stream_options: StreamOptions {
-            include_usage: true,
+    body::json(
+        request,
+        &Chat {
+            model: model_id,
+            stream: true,
+            stream_options: StreamOptions {
+                include_usage: true,
+            },
+            reasoning_effort: request.thinking.then_some(REASONING_EFFORT),
+            tools: tools.collect(),
+            tool_choice: choice(request),
+            messages: Messages {
+                request,
+                sight,
+                strict: known::is_strict(model_id),
+            },
         },
-        reasoning_effort: request.thinking.then_some(REASONING_EFFORT),
-        tools: tools.collect(),
-        tool_choice: choice(request),
-        messages: Messages {
-            request,
-            sight,
-            strict: known::is_strict(model_id),
-        },
-    })
+    )
 }
 
 fn choice(request: &Request) -> Option<Choice<'_>> {

@@ -59,7 +59,9 @@ async fn a_start_reads_and_starts_no_more_than_its_first_answer_needs() {
         ".crabtalk/config/memory/entries/a.md",
         "---\nname: a\n---\nA.\n",
     );
-    let (daemon, trace) = env.traced_daemon("open,openat,clone,clone3,write").await;
+    let (daemon, trace) = env
+        .traced_daemon("open,openat,clone,clone3,write,madvise,accept4")
+        .await;
     env.connect().await.ping(Ping {}).await.unwrap();
     let said = StreamMsg {
         content: "hello".into(),
@@ -91,6 +93,11 @@ async fn a_start_reads_and_starts_no_more_than_its_first_answer_needs() {
     let threads = before.lines().filter(|line| line.contains("CLONE_THREAD"));
     let threads: Vec<&str> = threads.collect();
     assert!(threads.len() <= MAX_THREADS, "{threads:#?}");
+    if cfg!(target_env = "gnu") {
+        let (unserved, _) = whole.split_once("accept4(").unwrap();
+        let (_, given_back) = unserved.split_once("/proc/self/maps").unwrap();
+        assert!(given_back.contains("MADV_DONTNEED"), "{given_back}");
+    }
     // One zone is wanted, not a list of all that the system has.
     let zones: Vec<&str> = opened(&whole)
         .filter(|path| path.contains("zoneinfo"))
