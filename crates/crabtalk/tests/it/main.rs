@@ -33,6 +33,7 @@ mod mounts;
 mod nexus;
 mod no_threads;
 mod offline;
+mod output;
 mod processes;
 mod projects;
 mod queue;

@@ -1,0 +1,261 @@
+//! What shells and scripts get from the command line: completions, JSON, exit codes.
+
+use crate::rig::{CRABTALK, TestEnv, eventually, has_tools, within};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+#[tokio::test]
+async fn shells_complete_commands_and_the_manual_has_a_page_of_each() {
+    let env = TestEnv::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = env.run(&["completions", shell]).await.ok();
+        for word in ["conversations", "restart", "--agent"] {
+            assert!(
+                script.contains(word.trim_start_matches("--")),
+                "{shell}: {word}"
+            );
+        }
+    }
+    let page = env.run(&["man"]).await.ok();
+    assert!(page.contains(".TH crabtalk 1"), "{page}");
+    let pages = env.root().join("man");
+    let made = env
+        .run(&["man", "--dir", pages.to_str().unwrap(), "--json"])
+        .await
+        .ok();
+    let made: Value = serde_json::from_str(&made).unwrap();
+    assert!(made["pages"].as_u64() > Some(40), "{made}");
+    assert!(pages.join("crabtalk-daemon-restart.1").exists());
+    // None of this needs a daemon or a home.
+    assert!(!env.home.exists());
+
+    if !has_tools("completing in bash", &["bash"]) {
+        return;
+    }
+    let script = format!(
+        "source <('{CRABTALK}' completions bash)\n\
+         COMP_WORDS=(crabtalk daemon rest); COMP_CWORD=2\n\
+         _crabtalk crabtalk rest daemon\n\
+         echo \"${{COMPREPLY[@]}}\""
+    );
+    let mut bash = env.program("bash");
+    bash.args(["-c", &script]);
+    let completed = within("bash", bash.output()).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&completed.stdout).trim(), "restart");
+}
+
+#[tokio::test]
+async fn an_error_is_json_for_who_wants_it_and_the_end_has_the_whole_text() {
+    let env = TestEnv::new();
+    env.agent("crab", "permissions: { bash: allow }");
+    let _daemon = env.daemon().await;
+    let error = async |arguments: &[&str], exit: i32| -> Value {
+        let stderr = env.run(arguments).await.fails(exit);
+        serde_json::from_str(stderr.lines().last().unwrap()).unwrap()
+    };
+    let refused = error(&["kill", "--json"], 1).await;
+    assert_eq!(
+        (&refused["type"], &refused["code"]),
+        (&"error".into(), &404.into())
+    );
+    assert!(
+        refused["message"]
+            .as_str()
+            .is_some_and(|said| !said.is_empty())
+    );
+    let usage = error(&["histroy", "--json"], 2).await;
+    assert_eq!((&usage["code"], &usage["exit"]), (&Value::Null, &2.into()));
+
+    let question = "/tool bash {\"command\":\"echo hi\"}";
+    let told = env.run(&["ask", "--json", question]).await.ok();
+    let lines: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_type = |kind: &'static str| lines.iter().filter(move |line| line["type"] == kind);
+    let pieces: String = of_type("chunk")
+        .map(|line| line["content"].as_str().unwrap())
+        .collect();
+    let end = of_type("end").next().unwrap();
+    assert!(!pieces.is_empty());
+    assert_eq!(end["text"], pieces.as_str());
+
+    let binary = env.run_with(&["ask", "what is this"], Some("a\0b")).await;
+    assert!(binary.fails(2).contains("no text"));
+    let much = "x ".repeat(110_000);
+    let noted = env.run_with(&["ask", "sum up"], Some(&much)).await;
+    assert!(
+        noted.stderr.contains("220 KB of standard input"),
+        "{}",
+        noted.stderr
+    );
+}
+
+#[tokio::test]
+async fn a_command_line_that_cannot_be_read_is_an_error_in_json_too() {
+    let env = TestEnv::new();
+    for line in [
+        &["--json", "agents", "rm"][..],
+        &["undo", "x", "--json"],
+        &["--json", "daemon"],
+        &["--json", "completions", "csh"],
+        &["--json", "history", "--limit", "0"],
+    ] {
+        let said = env.run(line).await;
+        assert_eq!(said.code, Some(2), "{line:?}: {said:?}");
+        assert_eq!(said.stdout, "", "{line:?}");
+        let error: Value = serde_json::from_str(&said.stderr).unwrap();
+        assert_eq!(error["type"], "error", "{error}");
+        assert_eq!(error["exit"], 2, "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            !message.is_empty() && !message.starts_with("error"),
+            "{error}"
+        );
+    }
+    let help = env.run(&["--json", "agents", "--help"]).await.ok();
+    assert!(help.contains("Usage"), "{help}");
+}
+
+#[tokio::test]
+async fn times_in_lines_have_no_parts_of_a_second() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    env.run(&["ask", "hello"]).await.ok();
+    for line in [
+        &["conversations"][..],
+        &["top", "--count", "1"],
+        &["daemon", "status"],
+    ] {
+        let said = env.run(line).await.ok();
+        let is_time = |word: &&str| word.starts_with("20") && word.contains('T');
+        let times: Vec<&str> = said.split_whitespace().filter(is_time).collect();
+        assert!(!times.is_empty(), "{line:?}: {said}");
+        for time in times {
+            assert_eq!(time.len(), "2026-11-23T00:34:29Z".len(), "{line:?}: {said}");
+        }
+    }
+}
+
+/// The samples of the page for scripts, block by block.
+fn samples() -> Vec<Vec<Value>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/scripts.md");
+    let text = fs::read_to_string(page).unwrap();
+    let blocks = text.split("```json\n").skip(1);
+    blocks
+        .map(|block| values(block.split("```").next().unwrap()))
+        .collect()
+}
+
+fn values(lines: &str) -> Vec<Value> {
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Whether a value has the names and kinds of a sample.
+#[track_caller]
+fn is_like(value: &Value, sample: &Value) {
+    match (value, sample) {
+        (Value::Null, _) | (_, Value::Null) => {}
+        (Value::Object(one), Value::Object(other)) => {
+            let names =
+                |of: &serde_json::Map<String, Value>| of.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(names(one), names(other), "{value}\nis not like\n{sample}");
+            for (name, value) in one {
+                is_like(value, &other[name]);
+            }
+        }
+        (Value::Array(all), Value::Array(samples)) => {
+            for value in all {
+                samples.first().inspect(|sample| is_like(value, sample));
+            }
+        }
+        (one, other) => assert_eq!(
+            std::mem::discriminant(one),
+            std::mem::discriminant(other),
+            "{one} is not like {other}"
+        ),
+    }
+}
+
+#[tokio::test]
+async fn what_scripts_get_has_the_names_that_the_guide_shows() {
+    let env = TestEnv::new();
+    env.script("notes.txt", "a note\n");
+    let _daemon = env.daemon().await;
+    let pages = samples();
+    let events = env.work.join("events");
+    let mut watch = env.program(CRABTALK);
+    watch.args(["events", "--json"]);
+    watch.stdout(fs::File::create(&events).unwrap());
+    let _watch = watch.spawn().unwrap();
+    let watched = eventually("events of a run", async || {
+        let asked = env
+            .run(&["ask", "--json", "/tool read {\"path\":\"notes.txt\"}"])
+            .await
+            .ok();
+        let lines = values(&asked);
+        assert_eq!(lines.first().unwrap()["type"], "start", "{asked}");
+        for line in &lines {
+            let sample = pages[0]
+                .iter()
+                .find(|sample| sample["type"] == line["type"]);
+            is_like(
+                line,
+                sample.unwrap_or_else(|| panic!("no sample of {line}")),
+            );
+        }
+        let text = fs::read_to_string(&events).unwrap();
+        text.contains("\"type\":\"done\"").then_some(text)
+    })
+    .await;
+    // The last line may be written just now.
+    let whole = &watched[..=watched.rfind('\n').unwrap()];
+    for line in values(whole) {
+        is_like(&line, &pages[1][0]);
+    }
+    let attached = values(&env.run(&["attach", "--json"]).await.ok());
+    let end = pages[0].iter().find(|sample| sample["type"] == "end");
+    is_like(attached.last().unwrap(), end.unwrap());
+    let history = values(&env.run(&["history", "--json"]).await.ok());
+    assert!(history.len() >= 4, "{history:?}");
+    for line in &history {
+        is_like(line, &pages[2][0]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_a_failure_whatever_it_is() {
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    for command in [
+        "--help",
+        "--version",
+        "help ask",
+        "man",
+        "completions zsh",
+        "conversations --help",
+        "ask hello",
+        "stats",
+        "config --json",
+        "daemon status",
+    ] {
+        let line = format!("'{CRABTALK}' --no-start {command} </dev/null >/dev/full");
+        let said = env.shell(&line).await.fails(1);
+        assert!(
+            said.contains("cannot write the answer"),
+            "{command}: {said}"
+        );
+        // A reader that leaves is no failure.
+        let line = format!("{{ '{CRABTALK}' --no-start {command} </dev/null; echo $? >&2; }} | :");
+        let said = env.shell(&line).await;
+        assert!(
+            said.stderr.trim_end().ends_with('0'),
+            "{command}: {}",
+            said.stderr
+        );
+    }
+}
