@@ -255,9 +255,14 @@ pub trait Storage: Send + Sync {
         Box::pin(std::future::ready(Err(Error::NotFound(key.to_string()))))
     }
 
-    /// Names of the files among the conversations that are in use, or in the trash;
-    /// [`Storage::broken`] looks into them. A store without files has none.
-    fn file_names(&self, _in_trash: bool) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+    /// Names of the files among the conversations that are in use, or in the trash, into
+    /// which [`Storage::broken`] has to look: without `lines` those are left out of which
+    /// line 1 was read already, and was good. A store without files has none.
+    fn file_names(
+        &self,
+        _in_trash: bool,
+        _lines: bool,
+    ) -> BoxFuture<'_, Result<Vec<String>, Error>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 

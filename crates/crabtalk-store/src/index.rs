@@ -20,6 +20,7 @@ use crabtalk_domain::storage::Error;
 use kept::Kept;
 use list::NameList;
 use recent::Touched;
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -214,10 +215,42 @@ impl Names {
         Ok(files)
     }
 
+    /// Takes those names out of which line 1 was read, and was good.
+    pub(crate) fn retain_unread(&mut self, names: &mut Vec<String>) -> Result<(), Error> {
+        self.refresh()?;
+        let ruled = (0..self.ruled.len()).filter(|at| self.ruled.is_read(*at));
+        let strays = (0..self.strays.len()).filter(|at| self.strays.is_read(*at));
+        let ruled = ruled.map(|at| self.ruled.name(at));
+        let read: HashSet<&str> = ruled.chain(strays.map(|at| self.strays.name(at))).collect();
+        names.retain(|name| !read.contains(&**name));
+        Ok(())
+    }
+
+    /// Notes whose log it is, as line 1 says.
+    pub(crate) fn note_pair(&mut self, file: &str, key: &ConversationKey) {
+        let pair = hash(key.agent.as_str(), key.sender.as_str());
+        if let Some(at) = self.ruled_at(file) {
+            *self.ruled.pair(at) = pair;
+            return;
+        }
+        let stray = self.strays.iter().position(|name| name == file);
+        if let Some(at) = stray {
+            *self.strays.pair(at) = pair;
+        }
+    }
+
     /// Where a name that follows the rule stands, or would.
     fn place(&self, name: &str) -> usize {
         let key = name::sort_key(name);
         self.ruled.partition_point(|k| name::sorts_before(k, &key))
+    }
+
+    /// Where a name stands that follows the rule, if it is there. Others may have its key.
+    fn ruled_at(&self, name: &str) -> Option<usize> {
+        let key = name::sort_key(name);
+        (self.place(name)..self.ruled.len())
+            .take_while(|at| name::sort_key(self.ruled.name(*at)) == key)
+            .find(|at| self.ruled.name(*at) == name)
     }
 
     fn insert(&mut self, name: &str, pair: u64) {

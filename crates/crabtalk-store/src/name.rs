@@ -99,6 +99,11 @@ pub(crate) fn sorts_before(name: &str, key: &str) -> bool {
     folded(name).lt(key.bytes())
 }
 
+/// Whether the first name's sort key is not greater than the second's.
+pub(crate) fn are_in_order(first: &str, second: &str) -> bool {
+    folded(first).le(folded(second))
+}
+
 /// Whether a name's sort key begins so.
 pub(crate) fn sort_key_starts_with(name: &str, prefix: &str) -> bool {
     folded(name).take(prefix.len()).eq(prefix.bytes())

@@ -238,8 +238,10 @@ impl Storage for FileStore {
         })
     }
 
-    fn file_names(&self, in_trash: bool) -> BoxFuture<'_, Result<Vec<String>, Error>> {
-        self.blocking(&self.0.reads, move |inner| inner.file_names(in_trash))
+    fn file_names(&self, in_trash: bool, lines: bool) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        self.blocking(&self.0.reads, move |inner| {
+            inner.file_names(in_trash, lines)
+        })
     }
 
     fn broken(

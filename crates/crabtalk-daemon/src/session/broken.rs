@@ -41,7 +41,10 @@ impl Session {
     ) -> Result<BrokenLogList, Status> {
         let storage = self.node.runtime.storage();
         let failed = |e| status(&Error::from(e));
-        let names = storage.file_names(request.trash).await.map_err(failed)?;
+        let names = storage
+            .file_names(request.trash, request.lines)
+            .await
+            .map_err(failed)?;
         let together = if request.lines { 1 } else { HEADS };
         let deadline = Instant::now() + MAX_TIME;
         let mut list = BrokenLogList::default();

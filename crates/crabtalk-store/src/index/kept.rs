@@ -136,7 +136,10 @@ impl Kept {
         staged.write_all(text.as_bytes()).ok()?;
         staged.persist(&self.path).ok()?;
         // After a crash in between a few logs are looked at again.
-        self.since().forget();
+        let mut since = self.since();
+        since.begin();
+        // Where the folder changed just before, the next life lists its names anew.
+        since.note_folder(folder);
         Some(())
     }
 }
@@ -181,8 +184,8 @@ impl Names {
         let Some(list) = folder.and_then(|folder| self.kept.read(folder, names)) else {
             return false;
         };
-        let sorted = |a: &str, b: &str| name::sort_key(a) <= name::sort_key(b);
-        if !list.iter().is_sorted_by(|a, b| sorted(a, b)) || !list.iter().all(name::follows_rule) {
+        let in_order = list.iter().is_sorted_by(|a, b| name::are_in_order(a, b));
+        if !in_order || !list.iter().all(name::follows_rule) {
             return false;
         }
         self.unchecked = list.len();
@@ -314,6 +317,35 @@ mod tests {
         drop(index);
         let (latest, looked) = home.latest();
         assert_eq!(latest, "crab_7_1.jsonl");
+        assert!(looked <= CHECKED_AT_ONCE + 10, "{looked}");
+    }
+
+    #[test]
+    fn an_end_just_behind_a_change_of_the_folder_is_an_orderly_one() {
+        let home = Home::new();
+        home.latest();
+        let (_, index) = home.life();
+        let key = ConversationKey::new("crab", "new").expect("valid");
+        let made = {
+            let mut names = index.lock();
+            let files = names.find(&key).expect("finds");
+            let new = NewConversation::default();
+            names.create(&key, &new, &files).expect("creates").path
+        };
+        drop(index);
+        // A name that came in the same instant is found all the same.
+        let folder = || std::fs::metadata(home.0.path()).and_then(|it| it.modified());
+        let left = folder().expect("a folder");
+        home.change(LOGS, u64::from(u32::MAX));
+        for path in [".", ".index/latest"] {
+            let file = File::open(home.0.path().join(path)).expect("is there");
+            file.set_modified(left).expect("is ours");
+        }
+        let (files, index) = home.life();
+        let latest = index.latest(2).expect("lists");
+        let made = made.file_name().expect("a name").to_string_lossy();
+        assert_eq!(latest, [format!("crab_{LOGS}_1.jsonl"), made.into_owned()]);
+        let looked = files.0.load(Ordering::Relaxed);
         assert!(looked <= CHECKED_AT_ONCE + 10, "{looked}");
     }
 

@@ -43,6 +43,11 @@ impl NameList {
         (0..self.known.len()).map(|at| self.name(at))
     }
 
+    /// Whether line 1 was read.
+    pub(super) fn is_read(&self, at: usize) -> bool {
+        self.known[at].pair != 0
+    }
+
     /// Hash of the pair in line 1; 0 before it was read.
     pub(super) fn pair(&mut self, at: usize) -> &mut u64 {
         &mut self.known[at].pair

@@ -7,7 +7,6 @@
 use super::kept::CHECKED_AT_ONCE;
 use super::{Index, Names};
 use crate::fs::FileLayer;
-use crate::name;
 use crabtalk_domain::storage::Error;
 use std::cmp::Reverse;
 use std::path::Path;
@@ -131,14 +130,8 @@ impl Names {
     }
 
     fn forget_time(&mut self, name: &str) {
-        let key = name::sort_key(name);
-        for at in self.place(name)..self.ruled.len() {
-            if self.ruled.name(at) == name {
-                *self.ruled.changed(at) = None;
-            }
-            if name::sort_key(self.ruled.name(at)) != key {
-                break;
-            }
+        if let Some(at) = self.ruled_at(name) {
+            *self.ruled.changed(at) = None;
         }
     }
 

@@ -9,6 +9,7 @@ use crate::fs::{Access, LogFile};
 use crate::line::{self, Line};
 use crate::name;
 use crate::tail::{Backward, HeadRead, read_head};
+use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::{BrokenLog, Error};
 use std::io;
 
@@ -16,8 +17,9 @@ use std::io;
 const TORN: &str = ".torn";
 
 impl Inner {
-    /// Files that are, or could be taken for, logs; sorted.
-    pub(super) fn file_names(&self, in_trash: bool) -> Result<Vec<String>, Error> {
+    /// Files that are, or could be taken for, logs; sorted. Without `lines` those are left
+    /// out of which line 1 is known.
+    pub(super) fn file_names(&self, in_trash: bool, lines: bool) -> Result<Vec<String>, Error> {
         let dir = match in_trash {
             true => &self.trash_dir,
             false => &self.dir,
@@ -32,6 +34,9 @@ impl Inner {
                 !is_ours && self.dir.join(name) != self.trash_dir
             }
         });
+        if !in_trash && !lines {
+            self.index.lock().retain_unread(&mut names)?;
+        }
         names.sort();
         Ok(names)
     }
@@ -55,8 +60,14 @@ impl Inner {
             .open(&path, Access::Read)
             .and_then(|log| look(&*log, lines));
         match looked {
-            Ok(None) => None,
-            Ok(Some(found)) => Some(BrokenLog {
+            Ok(Looked::Good(key)) => {
+                if !in_trash {
+                    self.index.lock().note_pair(file, &key);
+                }
+                None
+            }
+            Ok(Looked::Unfinished) => None,
+            Ok(Looked::Broken(found)) => Some(BrokenLog {
                 file: file.to_owned(),
                 ..found
             }),
@@ -67,37 +78,50 @@ impl Inner {
     }
 }
 
-fn look(log: &dyn LogFile, lines: bool) -> io::Result<Option<BrokenLog>> {
+/// What was found in a file.
+enum Looked {
+    Good(ConversationKey),
+    /// Its creation was cut off; it is made again.
+    Unfinished,
+    Broken(BrokenLog),
+}
+
+fn look(log: &dyn LogFile, lines: bool) -> io::Result<Looked> {
     let (head, floor) = match read_head(log)? {
         HeadRead::Good { head, end, .. } => (head, end),
         HeadRead::Torn => return cut_off(log),
-        HeadRead::Broken(reason) => return Ok(Some(nothing_of_it(reason))),
+        HeadRead::Broken(reason) => return Ok(nothing_of_it(reason)),
     };
     let Some(key) = head.key() else {
         let reason = "it names no agent or no sender";
-        return Ok(Some(nothing_of_it(reason.into())));
+        return Ok(nothing_of_it(reason.into()));
     };
     let found = match lines {
         true => bad_lines(log, floor)?,
         false => BrokenLog::default(),
     };
+    if found.lines == 0 {
+        return Ok(Looked::Good(key));
+    }
     let key = Some(key);
-    Ok((found.lines > 0).then_some(BrokenLog { key, ..found }))
+    Ok(Looked::Broken(BrokenLog { key, ..found }))
 }
 
-fn nothing_of_it(reason: String) -> BrokenLog {
-    BrokenLog {
+fn nothing_of_it(reason: String) -> Looked {
+    Looked::Broken(BrokenLog {
         reason,
         ..BrokenLog::default()
-    }
+    })
 }
 
 /// A file that ends within line 1: one whose creation was cut off takes no place
 /// of another, and is made again; what never was one is told.
-fn cut_off(log: &dyn LogFile) -> io::Result<Option<BrokenLog>> {
+fn cut_off(log: &dyn LogFile) -> io::Result<Looked> {
     let mut first = [0];
-    let is_foreign = log.read_at(&mut first, 0)? == 1 && first != *b"{";
-    Ok(is_foreign.then(|| nothing_of_it("it is no log of a conversation".into())))
+    if log.read_at(&mut first, 0)? == 1 && first != *b"{" {
+        return Ok(nothing_of_it("it is no log of a conversation".into()));
+    }
+    Ok(Looked::Unfinished)
 }
 
 fn bad_lines(log: &dyn LogFile, floor: u64) -> io::Result<BrokenLog> {

@@ -403,7 +403,7 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     home.write("notes.txt", "mine");
     home.write("notes.jsonl", "mine");
     home.write("crab_user_1.jsonl.torn", "ours");
-    let names = home.store.file_names(false).await.expect("lists");
+    let names = home.store.file_names(false, true).await.expect("lists");
     let look = async |lines| {
         let found = home.store.broken(false, names.clone(), lines).await;
         found.expect("looks").into_iter()
@@ -420,6 +420,33 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     assert_eq!((found.lines, found.messages), (2, 2));
     assert_eq!(found.first_at, first_at as u64);
     assert_eq!(home.read("crab_user_1.jsonl"), broken.as_bytes());
+}
+
+#[tokio::test]
+async fn first_lines_that_were_good_are_not_read_again_unless_all_lines_are() {
+    let mut home = Home::new();
+    for sender in ["user", "well"] {
+        home.open("crab", sender).await;
+    }
+    home.restart();
+    home.write("crab_bob_1.jsonl", "{\"broken\n");
+    let of_user = home.read("crab_user_1.jsonl");
+    home.write("by hand.jsonl", of_user);
+    let all = [
+        "by hand.jsonl",
+        "crab_bob_1.jsonl",
+        "crab_user_1.jsonl",
+        "crab_well_1.jsonl",
+    ];
+    let names = async |lines| home.store.file_names(false, lines).await.expect("lists");
+    assert_eq!(names(false).await, all);
+    let found = home.store.broken(false, names(false).await, false).await;
+    assert_eq!(found.expect("looks").len(), 1);
+    assert_eq!(names(false).await, ["crab_bob_1.jsonl"]);
+    assert_eq!(names(true).await, all);
+    // Somebody else changed the folder: nothing that was known counts any more.
+    home.write("crab_user_2.jsonl", "{\"broken\n");
+    assert_eq!(names(false).await.len(), 5);
 }
 
 #[tokio::test]

@@ -116,8 +116,13 @@ impl Since {
         }
     }
 
-    /// Takes the notes away: what is kept is of now, and nobody changes anything any more.
-    pub(super) fn forget(&mut self) {
+    /// Begins anew: what is kept is of now.
+    pub(super) fn begin(&mut self) {
+        self.forget();
+        self.state = State::Unknown;
+    }
+
+    fn forget(&mut self) {
         let _ = std::fs::remove_file(&self.path);
         self.state = State::Nothing;
     }
