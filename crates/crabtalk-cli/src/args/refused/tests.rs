@@ -14,9 +14,16 @@ fn said(argv: &[OsString]) -> String {
     said
 }
 
+#[track_caller]
+fn assert_said(rows: &[(&str, &str)]) {
+    for (line, says) in rows {
+        assert_eq!(said(&argv(line)), *says, "{line}");
+    }
+}
+
 #[test]
-fn a_line_that_makes_no_sense_says_what_would() {
-    for (line, says) in [
+fn a_value_that_does_not_fit_says_what_would() {
+    let rows = [
         (
             "crabtalk history --limit -3",
             "`--limit <N>` cannot be `-3`: write a whole number, 1 or more; see `crabtalk history --help`",
@@ -37,6 +44,37 @@ fn a_line_that_makes_no_sense_says_what_would() {
             "crabtalk top --delay 18446744073709551616",
             "`--delay <SECS>` cannot be `18446744073709551616`: write a whole number from 1 to 3600; see `crabtalk top --help`",
         ),
+        (
+            "crabtalk stats --by week",
+            "`--by <WHAT>` cannot be `week`, it is one of: day, agent, model, conversation, run; see `crabtalk stats --help`",
+        ),
+        (
+            "crabtalk stats --by",
+            "`--by <WHAT>` needs a value: day, agent, model, conversation, run; see `crabtalk stats --help`",
+        ),
+        (
+            "crabtalk history --limit",
+            "`--limit <N>` needs a value; see `crabtalk history --help`",
+        ),
+        (
+            "crabtalk --agent cron --no-start history --limit",
+            "`--limit <N>` needs a value; see `crabtalk history --help`",
+        ),
+        (
+            "crabtalk history --limit 1 --limit 2",
+            "`--limit <N>` can be given once; see `crabtalk history --help`",
+        ),
+        (
+            "crabtalk history --as tg:1 --project x",
+            "`--as <SENDER>` and `--project <NAME>` exclude each other; see `crabtalk history --help`",
+        ),
+    ];
+    assert_said(&rows);
+}
+
+#[test]
+fn words_that_make_no_command_say_what_would() {
+    let rows = [
         (
             "crabtalk history --nope",
             "`crabtalk history` has no option `--nope`; see `crabtalk history --help`",
@@ -81,33 +119,8 @@ fn a_line_that_makes_no_sense_says_what_would() {
             "crabtalk config set",
             "`crabtalk config set` needs <KEY> and <VALUE>; see `crabtalk config set --help`",
         ),
-        (
-            "crabtalk stats --by week",
-            "`--by <WHAT>` cannot be `week`, it is one of: day, agent, model, conversation, run; see `crabtalk stats --help`",
-        ),
-        (
-            "crabtalk stats --by",
-            "`--by <WHAT>` needs a value: day, agent, model, conversation, run; see `crabtalk stats --help`",
-        ),
-        (
-            "crabtalk history --limit",
-            "`--limit <N>` needs a value; see `crabtalk history --help`",
-        ),
-        (
-            "crabtalk --agent cron --no-start history --limit",
-            "`--limit <N>` needs a value; see `crabtalk history --help`",
-        ),
-        (
-            "crabtalk history --limit 1 --limit 2",
-            "`--limit <N>` can be given once; see `crabtalk history --help`",
-        ),
-        (
-            "crabtalk history --as tg:1 --project x",
-            "`--as <SENDER>` and `--project <NAME>` exclude each other; see `crabtalk history --help`",
-        ),
-    ] {
-        assert_eq!(said(&argv(line)), says, "{line}");
-    }
+    ];
+    assert_said(&rows);
 }
 
 /// An empty key would mean the whole file to the daemon.
