@@ -187,14 +187,48 @@ fn unknown_command(word: &str, more: bool) -> Error {
 
 /// Becomes another program; answers only if that fails.
 fn exec(program: &Path, args: &[OsString], global: &Global) -> Error {
+    let mut command = with_options(program, args, global);
+    let error = system::become_program(&mut command);
+    Error::io(format_args!("run {}", program.display()), &error)
+}
+
+/// Another program with the options that stand before its name: it takes them or
+/// refuses them, and none is lost. The home is in its environment.
+fn with_options(program: &Path, args: &[OsString], global: &Global) -> std::process::Command {
+    let Global {
+        agent,
+        sender,
+        project,
+        model,
+        cwd,
+        json,
+        home,
+        connect,
+        no_start,
+    } = global;
     let mut command = std::process::Command::new(program);
+    let texts = [
+        ("--agent", agent),
+        ("--as", sender),
+        ("--project", project),
+        ("--model", model),
+        ("--connect", connect),
+    ];
+    for (option, value) in texts {
+        command.args(value.iter().flat_map(|value| [option, value]));
+    }
+    if let Some(folder) = cwd {
+        command.arg("--cwd").arg(folder);
+    }
+    for (option, is_set) in [("--json", json), ("--no-start", no_start)] {
+        command.args(is_set.then_some(option));
+    }
     command.args(args);
-    if let Some(home) = &global.home {
+    if let Some(home) = home {
         let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
         command.env("CRABTALK_HOME", home);
     }
-    let error = system::become_program(&mut command);
-    Error::io(format_args!("run {}", program.display()), &error)
+    command
 }
 
 fn home(global: &Global) -> Result<Home, Error> {
@@ -407,6 +441,43 @@ mod tests {
                 other => panic!("{words:?}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn options_before_the_name_of_a_program_are_its_own() {
+        let words = [
+            "--json",
+            "--agent",
+            "a",
+            "--as",
+            "s",
+            "--model=m",
+            "--cwd",
+            "c",
+            "--connect",
+            "r",
+            "--home",
+            "/h",
+            "--no-start",
+            "nexus",
+            "status",
+            "--all",
+        ];
+        let cli = Cli::try_parse_from(argv(&words)).unwrap();
+        let Some(Command::External(said)) = &cli.command else {
+            panic!("{cli:?}");
+        };
+        let command = with_options(Path::new("/crabtalk-nexus"), &said[1..], &cli.global);
+        let given: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        assert_eq!(
+            given.join(" "),
+            "--agent a --as s --model m --connect r --cwd c --json --no-start status --all"
+        );
+        let envs: Vec<_> = command.get_envs().collect();
+        assert_eq!(envs, [("CRABTALK_HOME".as_ref(), Some("/h".as_ref()))]);
     }
 
     #[test]
