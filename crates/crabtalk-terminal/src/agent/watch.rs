@@ -38,6 +38,10 @@ const OLD_PROMPT: Duration = Duration::from_secs(20);
 /// Between two events that say only that it works.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
+/// Between two events that say only that it rang: a program may ring without end, and
+/// each event stands in the log.
+const BELL_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a supervisor has to ask what became of the message that was with an
 /// agent that it found again.
 const ASKED: Duration = Duration::from_secs(10);
@@ -49,6 +53,9 @@ struct Watcher {
     /// What was seen of the window last.
     bells: u64,
     silences: u64,
+    /// Bells that were told, and when.
+    told_bells: u64,
+    told_bell_at: Option<Instant>,
     /// Whether tmux may be waiting for somebody who heard of a silence: it tells of no
     /// other one until then.
     is_waited_for: bool,
@@ -77,6 +84,8 @@ pub(super) async fn watch(
         events,
         bells: 0,
         silences: 0,
+        told_bells: 0,
+        told_bell_at: None,
         is_waited_for: false,
         is_held: false,
         looks: VecDeque::new(),
@@ -148,6 +157,8 @@ impl Watcher {
         }
         self.life.clone_from(&life.window.life);
         self.bells = life.window.bells;
+        self.told_bells = self.bells;
+        self.told_bell_at = None;
         self.silences = life.window.silences;
         // It may have been silent before anybody watched.
         self.is_waited_for = true;
@@ -191,28 +202,13 @@ impl Watcher {
 
     /// What the window rang, and whether it is silent.
     async fn rung(&mut self, window: &Window) {
-        let bells = window.bells.saturating_sub(self.bells);
-        if bells > 0 {
+        if window.bells > self.bells {
             self.bells = window.bells;
-            let evidence = Evidence::new(
-                Source::Bell,
-                format!("bell {} of this window", window.bells),
-            );
-            self.why_look(evidence.clone());
+            self.why_look(self.bell());
             self.looks.pop_front();
             self.examine(&window.pane).await;
-            let mut session = self.shared.session();
-            let live = session.live.as_ref();
-            let prompt = live.filter(|live| live.answer.is_none());
-            let prompt = prompt.map(|live| live.prompt.clone());
-            session.tell(
-                What::Bell {
-                    count: bells,
-                    prompt,
-                },
-                evidence,
-            );
         }
+        self.tell_bells();
         if window.silences > self.silences {
             self.silences = window.silences;
             self.is_waited_for = true;
@@ -229,6 +225,31 @@ impl Watcher {
             let heard = self.shared.tmux.clear_alerts(&self.shared.at).await;
             self.is_waited_for = heard.is_err();
         }
+    }
+
+    fn bell(&self) -> Evidence {
+        Evidence::new(Source::Bell, format!("bell {} of this window", self.bells))
+    }
+
+    /// Tells how often it rang: at once for a prompt, else now and then.
+    fn tell_bells(&mut self) {
+        let count = self.bells.saturating_sub(self.told_bells);
+        if count == 0 {
+            return;
+        }
+        let evidence = self.bell();
+        let mut session = self.shared.session();
+        let live = session.live.as_ref();
+        let prompt = live.filter(|live| live.answer.is_none());
+        let prompt = prompt.map(|live| live.prompt.clone());
+        let at = self.told_bell_at;
+        if prompt.is_none() && at.is_some_and(|at| at.elapsed() < BELL_PAUSE) {
+            return;
+        }
+        session.tell(What::Bell { count, prompt }, evidence);
+        drop(session);
+        self.told_bells = self.bells;
+        self.told_bell_at = Some(Instant::now());
     }
 
     fn why_look(&mut self, why: Evidence) {

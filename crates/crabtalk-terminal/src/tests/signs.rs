@@ -84,6 +84,83 @@ async fn check_12_three_bells_between_looks_are_three() {
     assert_eq!(heard, 3);
 }
 
+/// Whatever a program writes, others are seen and answered meanwhile, and so is it once
+/// its screen is its own again.
+#[tokio::test]
+async fn a_flood_in_a_window_holds_nobody_up() {
+    const ROUNDS: usize = 2;
+    let Some(rig) = Rig::open("a_flood_in_a_window").await else {
+        return;
+    };
+    let (mut floods, mut asks) = (rig.ready("FE").await, rig.ready("DB").await);
+    floods.say("[spin]").await;
+    let terminal = rig.tmux(&["display-message", "-p", "-t", "nexus:FE", "#{pane_tty}"]);
+    let mut seed = 7_u64;
+    let noise = std::iter::repeat_with(move || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        u8::try_from(seed >> 56).unwrap()
+    });
+    let noise: Vec<u8> = noise.take(1 << 20).collect();
+    let title = "\x1b]2;#{@nexus_agent}|DB|#(touch ran)\x07\x1bkDB\x1b\\";
+    let wide = "x".repeat(1 << 20);
+    let flood = tokio::task::spawn_blocking(move || {
+        use std::io::Write;
+        let mut terminal = std::fs::File::options()
+            .write(true)
+            .open(terminal.trim())
+            .unwrap();
+        for _ in 0..ROUNDS {
+            for part in [&noise, title.as_bytes(), wide.as_bytes()] {
+                terminal.write_all(part).unwrap();
+            }
+        }
+        // Its screen as it was before.
+        terminal.write_all(b"\x1bc").unwrap();
+    });
+    asks.say("[tool:echo one]").await;
+    let prompt = asks.prompt().await;
+    let answered = asks.port.allow(&prompt).await.unwrap();
+    assert!(matches!(answered, crabtalk_backend::Answered::Taken(_)));
+    asks.ended().await;
+    assert_eq!(asks.ran(), ["echo one"]);
+    floods.port.probe().await.unwrap();
+    floods.port.look().await.unwrap();
+    flood.await.unwrap();
+    floods.go();
+    assert_eq!(floods.ended().await.output, "went on");
+    floods.say("[say:still here]").await;
+    assert_eq!(floods.ended().await.output, "still here");
+}
+
+/// Each event stands in the log, which a program that rings on and on would fill.
+#[tokio::test]
+async fn a_flood_of_bells_is_told_now_and_then() {
+    const BELLS: u64 = 40;
+    let Some(rig) = Rig::open("a_flood_of_bells").await else {
+        return;
+    };
+    let mut agent = rig.ready("FE").await;
+    let root = rig.folder.path().to_owned();
+    let tells = move |field| tmux(&root, &["display-message", "-p", "-t", "nexus:FE", field]);
+    let terminal = tells("#{pane_tty}");
+    let began = Instant::now();
+    let rings = tokio::task::spawn_blocking(move || {
+        for bell in 1..=BELLS {
+            std::fs::write(terminal.trim(), "\x07").unwrap();
+            while tells("#{@nexus_bell}").trim().parse() == Ok(bell - 1) {}
+        }
+    });
+    let mut heard = 0;
+    while heard < BELLS {
+        heard += agent.until("Bell", bells).await;
+    }
+    rings.await.unwrap();
+    assert_eq!(heard, BELLS);
+    let events = agent.count(|what| bells(what).is_some());
+    let most = began.elapsed().as_secs() + 2;
+    assert!(events as u64 <= most, "{events} events, at most {most}");
+}
+
 #[tokio::test]
 async fn check_13_the_bell_that_ends_a_title_is_none() {
     let Some(rig) = Rig::open("check_13").await else {
