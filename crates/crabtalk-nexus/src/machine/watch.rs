@@ -4,6 +4,9 @@ use super::{Act, Finding, SAME_PROBES, SECOND_LOOK_MS, Turning, Verdict};
 use crate::agent::{Agent, Quiet, Standing, State, Step, Waiting};
 use crabtalk_backend::Prompt;
 
+/// A look at a working agent may come early by this part of its time.
+const EARLY: u64 = 8;
+
 impl Turning<'_> {
     /// Something moved: a silence that was looked into is over.
     pub(super) fn moved(&self, agent: &mut Agent) {
@@ -14,6 +17,16 @@ impl Turning<'_> {
         if agent.state == State::Stuck {
             self.works_again(agent);
         } else if agent.state == State::Active {
+            self.look_later(agent);
+        }
+    }
+
+    /// Puts the look at a working agent off. One that is nearly as far off stays: each
+    /// change is written down, and a sign of work may come many times in a second.
+    fn look_later(&self, agent: &mut Agent) {
+        let near = self.times.silent_secs.saturating_mul(1000) / EARLY;
+        let last = agent.deadline.zip(self.look_at());
+        if last.is_none_or(|(known, new)| known > new || new - known >= near) {
             agent.deadline = self.look_at();
         }
     }

@@ -50,6 +50,54 @@ fn a_world_that_is_restored_goes_on_where_it_was() {
     assert_eq!(letter.course.fate, Fate::Acked);
 }
 
+/// The time in which no NEXUS ran is no delay of an agent's, nor is a clock that was set
+/// on meanwhile.
+#[test]
+fn an_agent_has_its_time_again_where_no_nexus_ran() {
+    const DAY_MS: Ms = 24 * 60 * 60 * 1000;
+    let mut launching = World::new(Bench::new(TWO).world.team);
+    launching.handle(1_000_000, Input::Began);
+    let bootstrapping = Bench::new(TWO).world;
+    let mut noticed = Bench::ready("[agent.A]\n");
+    noticed.admin(Command::Compress {
+        agent: name("A"),
+        force: false,
+    });
+    noticed.is("A", State::PreCompression);
+    let mut works = Bench::ready("[agent.A]\n");
+    works.send("@A [X]: go");
+    for world in [launching, bootstrapping, noticed.world, works.world] {
+        let (n, patch) = world.whole();
+        let mut next = World::new(world.team.clone());
+        next.restore(n, world.now, patch);
+        let later = world.now + DAY_MS;
+        next.handle(later, Input::Began);
+        let was = next.agents.clone();
+        assert_eq!(next.handle(later, Input::Tick).orders, []);
+        assert_eq!(next.agents, was);
+        assert!(next.next_due().is_some_and(|at| at > later));
+    }
+}
+
+/// Each entry is a write that is waited for, and the log keeps so many bytes.
+#[test]
+fn signs_of_work_are_written_down_now_and_then() {
+    let mut bench = Bench::ready(TWO);
+    bench.send("@A [X]: go");
+    let entries = bench.log.len();
+    for _ in 0..1000 {
+        bench.now += 100;
+        bench.tells("A", What::Progress);
+    }
+    let written = bench.log.len() - entries;
+    assert!(written <= 7, "{written} entries in 100 s");
+    bench.keys.clear();
+    bench.after(100);
+    assert!(bench.keys.is_empty(), "{:?}", bench.keys);
+    bench.after(20);
+    assert_eq!(bench.keys, ["A Probe"]);
+}
+
 #[test]
 fn an_end_that_a_look_saw_before_it_was_told_is_taken_once() {
     let mut bench = Bench::ready(TWO);
