@@ -183,6 +183,8 @@ pub struct Agent {
     pub no_compression_before: Ms,
     /// What is measured of it.
     pub meters: Meters,
+    /// What its last checkpoint lacks, or why there is none; empty where all is there.
+    pub unsaved: String,
     /// Why it is where it is, for a person.
     pub note: String,
     /// The last message to it or from it, in a line.

@@ -11,6 +11,7 @@ use crate::files::{self, Files};
 use crate::name::Name;
 use crate::start::{self, Places};
 use crate::supervisor::Listener;
+use crate::texts;
 use crate::world::{Answer, Command, Entry};
 use args::{Args, Task, Verb};
 use clap::Parser;
@@ -165,11 +166,37 @@ async fn obey(args: Args) -> Result<(), Failed> {
         },
         Verb::Monitor { .. } => return monitor(&places).await,
     };
-    let answer = say(&places, &command).await?;
+    if command == (Command::Inbox { keep: false }) {
+        return inbox(&places, json).await;
+    }
+    told_answer(say(&places, &command).await?, json)
+}
+
+fn told_answer(answer: Answer, json: bool) -> Result<(), Failed> {
     if json {
         return show::json(&answer);
     }
     show::answer(answer)
+}
+
+/// Shows ADMIN's mail, which goes away once it was shown: nobody has read what a closed
+/// pipe or a full disk took.
+async fn inbox(places: &Places, json: bool) -> Result<(), Failed> {
+    let answer = say(places, &Command::Inbox { keep: true }).await?;
+    let last = match &answer {
+        Answer::Inbox { letters } => letters.iter().map(|(id, _)| *id).max(),
+        Answer::Done { .. }
+        | Answer::Refused { .. }
+        | Answer::Status { .. }
+        | Answer::Board { .. }
+        | Answer::Tasks { .. }
+        | Answer::Look { .. } => None,
+    };
+    told_answer(answer, json)?;
+    if let Some(upto) = last {
+        say(places, &Command::Read { upto }).await?;
+    }
+    Ok(())
 }
 
 async fn say(places: &Places, command: &Command) -> Result<Answer, Failed> {
@@ -302,17 +329,21 @@ fn init(places: &Places) -> Result<(), Failed> {
     let commit = files
         .commit(&made, "Files of the team")
         .map_err(|why| Failed(1, why))?;
-    writeln!(out, "{commit}")?;
+    writeln!(out, "{}", commit.what)?;
     Ok(())
 }
 
 fn log(places: &Places, agent: Option<&Name>, count: usize, json: bool) -> Result<(), Failed> {
     let is_told = |entry: &Entry| agent.is_none() || entry.agent.as_ref() == agent;
-    print(
-        show::last(&places.state(), count, is_told)?,
-        json,
-        show::entry,
-    )
+    let entries = show::last(&places.state(), count, is_told)?;
+    // One that left the team is in the log.
+    if let Some(name) = agent.filter(|_| entries.is_empty()) {
+        let team = places.team().map(|team| team.agents).unwrap_or_default();
+        if !team.contains_key(name) {
+            return Err(Failed(1, texts::nobody(name, team.keys())));
+        }
+    }
+    print(entries, json, show::entry)
 }
 
 /// Entries, one a line for scripts, or as people read them.

@@ -1,20 +1,26 @@
 //! The team's files: identities, contexts, the protocols, and commits of them.
 //!
+//! ```text
+//! git   how commits are made
+//! ```
+//!
 //! Invariants: a commit touches one agent's own paths and nothing that somebody
-//! else staged, in the repository of the root and no other; no program that the
-//! repository names is run; nothing outside the root is told to an agent; a file that
-//! a person changed is not written over.
+//! else staged; nothing outside the root is told to an agent; a file that a person
+//! changed is not written over.
+
+mod git;
 
 use crate::agent::Agent;
 use crate::clock::Ms;
 use crate::config::Team;
 use crate::name::Name;
 use crate::texts::{COMPRESSION_PROTOCOL, CONSOLIDATION_PROTOCOL};
+use crate::world::Commit;
+use git::Git;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::time::SystemTime;
 
 /// Largest file that goes behind a line to an agent of the daemon.
@@ -31,6 +37,7 @@ const SCRATCH_TEXT: &str = include_str!("templates/scratch.md");
 pub struct Files {
     root: PathBuf,
     identities: BTreeMap<Name, PathBuf>,
+    git: Git,
 }
 
 impl Files {
@@ -39,6 +46,7 @@ impl Files {
         let names = team.agents.keys();
         Self {
             root: team.root.clone(),
+            git: Git::new(&team.root),
             identities: names
                 .map(|name| (name.clone(), team.identity_of(name)))
                 .collect(),
@@ -58,8 +66,7 @@ impl Files {
     pub fn init(&self) -> io::Result<Vec<PathBuf>> {
         std::fs::create_dir_all(&self.root)?;
         if !self.root.join(".git").exists() {
-            let made = self.git(&["init", "--quiet"])?;
-            check(&made).map_err(io::Error::other)?;
+            self.git.init().map_err(io::Error::other)?;
         }
         let mut files = vec![
             (PathBuf::from(COMPRESSION_PROTOCOL), COMPRESSION_TEXT.into()),
@@ -106,14 +113,8 @@ impl Files {
     /// notice.
     pub fn verify(&self, name: &Name, noticed: SystemTime) -> Result<(), String> {
         let folder = name.folder();
-        let status = ["status", "--porcelain", "--", folder.as_str()];
-        let output = self.git(&status).map_err(|e| format!("git: {e}"))?;
-        let dirty = check(&output)?;
-        if let Some(line) = dirty.lines().next() {
-            return Err(format!(
-                "{} is not committed",
-                line.get(3..).unwrap_or(line)
-            ));
+        if let Some(path) = self.git.dirty(&folder)? {
+            return Err(format!("{path} is not committed"));
         }
         let context = self.folder(name).join("context.md");
         let changed = std::fs::metadata(&context).and_then(|m| m.modified());
@@ -125,66 +126,24 @@ impl Files {
     }
 
     /// Commits an agent's own paths: which commit, or that nothing changed.
-    pub fn checkpoint(&self, name: &Name, message: &str) -> Result<String, String> {
+    pub fn checkpoint(&self, name: &Name, message: &str) -> Result<Commit, String> {
         if !self.folder(name).exists() {
-            return Ok("it has no files".into());
+            return Ok(Commit {
+                what: "it has no files".into(),
+                ..Commit::default()
+            });
         }
         self.commit(&[PathBuf::from(name.folder())], message)
     }
 
     /// Commits these paths: which commit, or that nothing changed.
-    pub fn commit(&self, paths: &[PathBuf], message: &str) -> Result<String, String> {
-        let paths: Vec<&str> = paths.iter().filter_map(|path| path.to_str()).collect();
-        if paths.is_empty() {
-            return Ok("nothing changed".into());
-        }
-        let git = |words: &[&str]| {
-            let words: Vec<&str> = words.iter().copied().chain(paths.iter().copied()).collect();
-            let output = self.git(&words).map_err(|e| format!("git: {e}"))?;
-            check(&output)
-        };
-        git(&["add", "--"])?;
-        if git(&["status", "--porcelain", "--"])?.is_empty() {
-            return Ok("nothing changed".into());
-        }
-        // Paths behind `--` with `--only`: what others staged stays staged.
-        git(&["commit", "--quiet", "--only", "-m", message, "--"])?;
-        let head = self.git(&["rev-parse", "--short", "HEAD"]);
-        let head = head.map_err(|e| format!("git: {e}"))?;
-        Ok(format!("commit {}", check(&head)?.trim()))
+    pub fn commit(&self, paths: &[PathBuf], message: &str) -> Result<Commit, String> {
+        self.git.commit(paths, message)
     }
 
-    fn git(&self, words: &[&str]) -> io::Result<Output> {
-        let filters = filters_in(&self.command(&FILTERS).output()?);
-        self.command(words).envs(filters).output()
-    }
-
-    /// A git that runs no hook: what the repository names is the agents' to write.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut git = Command::new("git");
-        git.args(["-c", "core.hooksPath=/dev/null"])
-            .args(["-c", "commit.gpgSign=false", "-c", "core.fsmonitor=false"])
-            .args(words)
-            .current_dir(&self.root)
-            // Where the root has no repository any more, one around it is somebody else's.
-            .env(
-                "GIT_CEILING_DIRECTORIES",
-                self.root.parent().unwrap_or(&self.root),
-            )
-            .env("GIT_LITERAL_PATHSPECS", "1")
-            // Nothing that is missing is fetched.
-            .env("GIT_ALLOW_PROTOCOL", "")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_AUTHOR_NAME", "NEXUS")
-            .env("GIT_AUTHOR_EMAIL", "nexus@localhost")
-            .env("GIT_COMMITTER_NAME", "NEXUS")
-            .env("GIT_COMMITTER_EMAIL", "nexus@localhost")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env_remove("GIT_DIR")
-            .env_remove("GIT_WORK_TREE")
-            .env_remove("GIT_INDEX_FILE")
-            .stdin(std::process::Stdio::null());
-        git
+    /// Ends what git does, since NEXUS ends.
+    pub fn end(&self) {
+        self.git.end();
     }
 
     /// The files that a line to an agent of the daemon names, as text to stand
@@ -248,7 +207,14 @@ impl Files {
         if !self.root.is_dir() {
             return Ok(());
         }
-        std::fs::create_dir_all(&folder)?;
+        match std::fs::symlink_metadata(&folder) {
+            Ok(found) if found.is_dir() => {}
+            // An agent may have put a link there that leads elsewhere.
+            Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+            Err(_) => std::fs::create_dir(&folder)?,
+        }
+        // What a crash left of a table before.
+        crabtalk_files::sweep(&folder);
         let path = folder.join("scratch.md");
         crabtalk_files::write(&path, text.as_bytes(), crabtalk_files::Existing::Replace)
     }
@@ -266,47 +232,6 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Tells which programs change files on their way into a repository, and who says so.
-const FILTERS: [&str; 6] = [
-    "config",
-    "--show-scope",
-    "--null",
-    "--name-only",
-    "--get-regexp",
-    r"^filter\..*\.(clean|smudge|process|required)$",
-];
-
-/// The environment of a git without the programs that the repository itself names.
-/// Those of the user are nobody else's to write.
-fn filters_in(told: &Output) -> Vec<(String, String)> {
-    let told = String::from_utf8_lossy(&told.stdout);
-    let fields: Vec<&str> = told.split('\0').collect();
-    let pairs = fields.chunks_exact(2);
-    let own = pairs.filter(|pair| matches!(pair[0], "local" | "worktree"));
-    let mut settings = Vec::new();
-    for (n, pair) in own.enumerate() {
-        let value = if pair[1].ends_with(".required") {
-            "false"
-        } else {
-            ""
-        };
-        settings.push((format!("GIT_CONFIG_KEY_{n}"), pair[1].to_owned()));
-        settings.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
-    }
-    settings.push(("GIT_CONFIG_COUNT".into(), (settings.len() / 2).to_string()));
-    settings
-}
-
-/// What git said, or why it failed.
-fn check(output: &Output) -> Result<String, String> {
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let line = said.lines().next().unwrap_or("git failed");
-    Err(format!("git: {line}"))
 }
 
 #[cfg(test)]

@@ -83,6 +83,13 @@ impl std::fmt::Debug for Supervisor {
     }
 }
 
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // A git that hangs would hold whoever waits for the end.
+        self.files.end();
+    }
+}
+
 impl Supervisor {
     /// A supervisor of these agents.
     pub fn new(

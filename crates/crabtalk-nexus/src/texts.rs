@@ -131,6 +131,12 @@ fn quoted(line: &str) -> String {
     format!("\"{}\"", line.trim())
 }
 
+/// That no agent has this name, and which there are.
+pub fn nobody<'a>(name: &Name, team: impl Iterator<Item = &'a Name>) -> String {
+    let names: Vec<&str> = team.map(Name::as_str).collect();
+    format!("nobody is called {name}; the team: {}", names.join(", "))
+}
+
 /// How ADMIN answers a prompt of an agent.
 pub fn how_to_answer(agent: &str, prompt: &Prompt) -> String {
     let approve = format!("`crabtalk nexus approve {agent}");

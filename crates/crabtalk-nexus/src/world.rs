@@ -142,6 +142,15 @@ pub enum Deed {
     Checkpoint(String),
 }
 
+/// What came of a commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Which it is, or that nothing changed.
+    pub what: String,
+    /// Files that are not in it, each with the reason.
+    pub left_out: Vec<String>,
+}
+
 /// What an order came to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
@@ -166,7 +175,7 @@ pub enum Done {
     /// It is ended, or not.
     Stopped(Result<(), Failure>),
     /// Its files are committed: which commit, or that nothing changed.
-    Committed(Result<String, String>),
+    Committed(Result<Commit, String>),
     /// Bytes of its files.
     Measured(u64),
 }

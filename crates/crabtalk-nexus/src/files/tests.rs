@@ -1,17 +1,12 @@
 use super::*;
 use std::time::Duration;
 
-fn team(root: &Path) -> Files {
+pub(super) fn team(root: &Path) -> Files {
     let config = format!("root = {root:?}\n[agent.BUILDER]\n[agent.REVIEW]\n");
     Files::new(&toml::from_str(&config).unwrap())
 }
 
-fn git(root: &Path, words: &[&str]) -> String {
-    let output = Command::new("git").args(words).current_dir(root).output();
-    check(&output.unwrap()).unwrap()
-}
-
-fn builder() -> Name {
+pub(super) fn builder() -> Name {
     Name::new("builder").unwrap()
 }
 
@@ -28,31 +23,6 @@ fn init_makes_what_is_missing_and_writes_over_nothing() {
     assert!(files.init().unwrap().is_empty());
     let kept = std::fs::read_to_string(root.join("builder/AGENT.md")).unwrap();
     assert_eq!(kept, "mine");
-}
-
-#[test]
-fn a_checkpoint_commits_the_agents_own_paths_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
-    let files = team(root);
-    files.init().unwrap();
-    std::fs::write(root.join("review/notes.md"), "of another").unwrap();
-    git(root, &["add", "review/notes.md"]);
-    let said = files
-        .checkpoint(&builder(), "BUILDER: identity confirmed")
-        .unwrap();
-    assert!(said.starts_with("commit "), "{said}");
-    let shown = git(root, &["show", "--name-only", "--format=%an %s", "HEAD"]);
-    assert!(
-        shown.starts_with("NEXUS BUILDER: identity confirmed"),
-        "{shown}"
-    );
-    assert!(!shown.contains("review"), "{shown}");
-    assert!(git(root, &["status", "--porcelain"]).contains("A  review/notes.md"));
-    assert_eq!(
-        files.checkpoint(&builder(), "x").unwrap(),
-        "nothing changed"
-    );
 }
 
 #[test]
@@ -90,56 +60,6 @@ fn a_line_to_an_agent_of_the_daemon_brings_its_files_along() {
     assert!(files.measure(&builder()) > 0);
 }
 
-/// Whatever the repository says is the agents' to write, and is run by nobody.
-#[test]
-fn a_checkpoint_runs_no_program_that_the_repository_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("team");
-    let files = team(&root);
-    files.init().unwrap();
-    let ran = folder.path().join("ran");
-    let program = format!("touch {}; cat", ran.display());
-    for name in ["x", "y=z"] {
-        for kind in ["clean", "smudge", "process"] {
-            git(
-                &root,
-                &["config", &format!("filter.{name}.{kind}"), &program],
-            );
-        }
-        git(
-            &root,
-            &["config", &format!("filter.{name}.required"), "true"],
-        );
-    }
-    let attributes = "AGENT.md filter=x\ncontext.md filter=y=z\n";
-    std::fs::write(root.join("builder/.gitattributes"), attributes).unwrap();
-    let said = files.checkpoint(&builder(), "begin").unwrap();
-    assert!(said.starts_with("commit "), "{said}");
-    assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
-    assert!(!ran.exists(), "a filter ran");
-}
-
-/// An agent that removes the repository does not bring one around it into play.
-#[test]
-fn where_the_repository_is_gone_none_around_it_gets_a_commit() {
-    let folder = tempfile::tempdir().unwrap();
-    git(folder.path(), &["init", "--quiet"]);
-    let root = folder.path().join("team");
-    let files = team(&root);
-    files.init().unwrap();
-    std::fs::remove_dir_all(root.join(".git")).unwrap();
-    for refused in [
-        files.checkpoint(&builder(), "begin").unwrap_err(),
-        files
-            .verify(&builder(), SystemTime::UNIX_EPOCH)
-            .unwrap_err(),
-    ] {
-        assert!(refused.contains("not a git repository"), "{refused}");
-    }
-    let commits = git(folder.path(), &["rev-list", "--all", "--count"]);
-    assert_eq!(commits.trim(), "0");
-}
-
 #[test]
 fn a_link_out_of_the_root_tells_an_agent_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -159,4 +79,26 @@ fn a_link_out_of_the_root_tells_an_agent_nothing() {
     std::fs::remove_file(&context).unwrap();
     std::os::unix::fs::symlink("../review/context.md", &context).unwrap();
     assert!(files.behind(&builder(), &line).contains("known to all"));
+}
+
+#[test]
+fn the_table_leaves_nothing_of_a_crash_and_follows_no_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    let agents = BTreeMap::from([(builder(), Agent::new(0))]);
+    files.write_table(&agents, 0).unwrap();
+    std::fs::write(root.join("nexus/.crabtalk-1234567.tmp"), "half").unwrap();
+    files.write_table(&agents, 0).unwrap();
+    let names = std::fs::read_dir(root.join("nexus")).unwrap();
+    let names: Vec<_> = names.map(|item| item.unwrap().file_name()).collect();
+    assert_eq!(names, ["scratch.md"]);
+
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::rename(root.join("nexus"), &elsewhere).unwrap();
+    std::fs::remove_file(elsewhere.join("scratch.md")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", root.join("nexus")).unwrap();
+    files.write_table(&agents, 0).unwrap_err();
+    assert_eq!(std::fs::read_dir(elsewhere).unwrap().count(), 0);
 }

@@ -170,7 +170,7 @@ pub struct AgentLine {
     pub percent: Option<u64>,
     /// Turns since the session began.
     pub turns: u64,
-    /// `monitor off`, `held`, `paused`.
+    /// `monitor off`, `held`, `paused`, `not committed`.
     pub flags: Vec<String>,
     /// Why it is where it is.
     pub note: String,

@@ -1,6 +1,6 @@
 //! What orders came to.
 
-use super::{Deed, Done, Order, World};
+use super::{Commit, Deed, Done, Order, World};
 use crate::agent::{State, Step};
 use crate::machine::{Ending, Finding, Trigger};
 use crate::mail::Fate;
@@ -50,12 +50,7 @@ impl World {
                 };
                 self.trigger(name, Trigger::Stopped, &why, None, cause);
             }
-            Done::Committed(Ok(what)) => {
-                self.note_caused(name, format!("checkpoint: {what}"), None, cause);
-            }
-            Done::Committed(Err(why)) => {
-                self.note_caused(name, format!("no checkpoint: {why}"), None, cause);
-            }
+            Done::Committed(result) => self.committed(name, result, cause),
             Done::Measured(bytes) => {
                 let known = self.agents.get(name).map(|a| a.meters.files_bytes);
                 if known != Some(bytes)
@@ -64,6 +59,37 @@ impl World {
                     agent.meters.files_bytes = bytes;
                 }
             }
+        }
+    }
+
+    /// Tells ADMIN what a checkpoint lacks, once for each reason.
+    fn committed(&mut self, name: &Name, result: Result<Commit, String>, cause: Option<u64>) {
+        let (why, unsaved) = match result {
+            Ok(Commit { what, left_out }) => {
+                let unsaved = match left_out.as_slice() {
+                    [] => String::new(),
+                    [one] => format!("its checkpoint leaves out {one}"),
+                    [one, rest @ ..] => {
+                        format!("its checkpoint leaves out {one} and {} more", rest.len())
+                    }
+                };
+                (format!("checkpoint: {what}"), unsaved)
+            }
+            Err(why) => {
+                let unsaved = format!("its files are not committed: {why}");
+                (format!("no checkpoint: {why}"), unsaved)
+            }
+        };
+        self.note_caused(name, why, None, cause);
+        let known = self.agents.get(name).map(|agent| agent.unsaved.as_str());
+        if known == Some(&unsaved) {
+            return;
+        }
+        if let Some(agent) = self.agent_mut(name) {
+            agent.unsaved.clone_from(&unsaved);
+        }
+        if !unsaved.is_empty() {
+            self.tell_of(name, unsaved);
         }
     }
 

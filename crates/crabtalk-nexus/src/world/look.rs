@@ -37,6 +37,7 @@ impl World {
             ("monitor off", !agent.monitor),
             ("held", agent.held),
             ("paused", agent.paused),
+            ("not committed", !agent.unsaved.is_empty()),
         ];
         let set = flags.iter().filter(|(_, set)| *set);
         let mut asked = agent.waiting.iter();

@@ -140,10 +140,8 @@ impl World {
     }
 
     fn known(&self, name: &Name) -> Result<&crate::agent::Agent, String> {
-        self.agents.get(name).ok_or_else(|| {
-            let names: Vec<&str> = self.agents.keys().map(Name::as_str).collect();
-            format!("nobody is called {name}; the team: {}", names.join(", "))
-        })
+        let found = self.agents.get(name);
+        found.ok_or_else(|| texts::nobody(name, self.agents.keys()))
     }
 
     /// The prompt of an agent that waits for ADMIN.

@@ -80,15 +80,31 @@ fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
     assert!(code == 0 && text.contains("t1"), "{text}");
     let (_, text) = said(home, &["tasks"]);
     assert!(text.contains("t1 @GHOST [X] hi - open"), "{text}");
+    // What nobody could read is still there.
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let status = nexus(home, &["inbox"]).stdout(full.unwrap()).status();
+    assert_eq!(status.unwrap().code(), Some(1));
     let (_, text) = said(home, &["inbox"]);
     assert!(
         text.contains("GHOST") && text.contains("cannot be started"),
         "{text}"
     );
+    let (code, text) = said(home, &["inbox"]);
+    assert_eq!((code, text.as_str()), (0, ""));
     let (_, text) = said(home, &["explain", "ghost"]);
     assert!(text.contains("because:") && text.contains("tmux"), "{text}");
     let (code, text) = said(home, &["run"]);
     assert!(code == 1 && text.contains("another NEXUS runs"), "{text}");
+    let (code, text) = said(home, &["log", "ghost"]);
+    assert!(code == 0 && text.contains("FAILED"), "{text}");
+    let (code, text) = said(home, &["log", "nobody"]);
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            1,
+            "crabtalk nexus: nobody is called NOBODY; the team: GHOST\n"
+        )
+    );
 }
 
 /// An option behind a text is an option: it was sent to the agent as words.
@@ -126,6 +142,7 @@ fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
             1,
             "the log says nothing of",
         ),
+        (&["log", "nobody"], 1, "nobody is called NOBODY; the team: "),
         (
             &["send", "@A [X]: y"],
             3,

@@ -35,6 +35,38 @@ fn tasks_are_given_one_at_a_time_and_ended_by_their_answer() {
 }
 
 #[test]
+fn a_checkpoint_that_fails_or_leaves_out_files_is_told_once_and_shown_until_one_is_whole() {
+    let mut bench = Bench::ready(TWO);
+    let comes = |bench: &mut Bench, result| {
+        bench.put(Input::Done(name("A"), 1, Done::Committed(result)));
+        let flags = &bench.world.summary().0[0].flags;
+        (flags.join(", "), bench.inbox())
+    };
+    let locked = || Err("git: fatal: Unable to create index.lock".to_owned());
+    let (flags, inbox) = comes(&mut bench, locked());
+    assert_eq!(flags, "not committed");
+    assert!(inbox[0].contains("A: its files are not committed: git: fatal: Unable"));
+    let (flags, inbox) = comes(&mut bench, locked());
+    assert_eq!((flags.as_str(), inbox.len()), ("not committed", 0));
+    let commit = |left_out: &[&str]| {
+        Ok(Commit {
+            what: "commit 1234567".into(),
+            left_out: left_out.iter().map(|file| (*file).to_owned()).collect(),
+        })
+    };
+    let (flags, inbox) = comes(&mut bench, commit(&["a", "b", "c"]));
+    assert_eq!(flags, "not committed");
+    assert!(
+        inbox[0].contains("its checkpoint leaves out a and 2 more"),
+        "{inbox:?}"
+    );
+    let (flags, inbox) = comes(&mut bench, commit(&[]));
+    assert_eq!((flags.as_str(), inbox.len()), ("", 0));
+    let (_, inbox) = comes(&mut bench, locked());
+    assert_eq!(inbox.len(), 1);
+}
+
+#[test]
 fn reflection_comes_once_per_spell_and_after_work_alone() {
     let mut bench = Bench::ready(TWO);
     bench.after(1800);

@@ -1,0 +1,397 @@
+//! git in the repository of the team: what changed there, and commits of it.
+//!
+//! Invariants: no program is run that the repository names, nor one that a repository
+//! within it names; a commit goes into the repository of the root and no other; nothing
+//! is added while somebody is in the midst of a merge or the like; no git runs for
+//! longer than a bound; a look takes no lock, so that no agent's git fails for it.
+
+use crate::world::Commit;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a git may take. What an agent put into its folder may hold it for good,
+/// such as a pipe that is called `.gitignore`.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long it may take to end when it is told to.
+const ENDS: Duration = Duration::from_secs(2);
+
+/// What one git tells at most: the names of a hundred thousand files.
+const MAX_SAID: u64 = 16 * 1024 * 1024;
+
+/// Largest file that is committed: the repository keeps each version of it for good.
+const MAX_COMMITTED: u64 = 64 * 1024 * 1024;
+
+/// How often a commit is tried whose index somebody else has locked.
+const TRIES: u32 = 20;
+
+/// Between two tries: a git of an agent is done within that, as a rule.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What tells that somebody is in the midst of something, below the folder of git.
+const MIDST: [(&str, &str); 6] = [
+    ("MERGE_HEAD", "a merge"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("BISECT_LOG", "a bisect"),
+];
+
+/// git in the repository of a team.
+#[derive(Debug, Clone)]
+pub(super) struct Git {
+    root: PathBuf,
+    patience: Duration,
+    running: Arc<Mutex<Running>>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    /// The groups of processes of those that run.
+    groups: Vec<Pid>,
+    /// Whether no other one is to begin.
+    is_over: bool,
+}
+
+/// What is to be committed, by its name in the repository.
+struct Change {
+    path: OsString,
+    /// Whether git has to read the file first.
+    is_in_folder: bool,
+}
+
+impl Git {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            patience: PATIENCE,
+            running: Arc::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Ends those that run, and lets no other one begin.
+    pub(super) fn end(&self) {
+        let mut running = self.running();
+        running.is_over = true;
+        for group in &running.groups {
+            // One that has just ended is no failure.
+            let _ = kill_process_group(*group, Signal::TERM);
+        }
+    }
+
+    /// Makes the repository.
+    pub(super) fn init(&self) -> Result<(), String> {
+        self.said(&["init", "--quiet"]).map(drop)
+    }
+
+    /// A file below this path that is not committed.
+    pub(super) fn dirty(&self, path: &str) -> Result<Option<String>, String> {
+        let status = ["status", "--porcelain", LOOK_AT_NO_OTHER, "--", path];
+        let dirty = self.said(&status)?;
+        let line = dirty.lines().next();
+        Ok(line.map(|line| line.get(3..).unwrap_or(line).to_owned()))
+    }
+
+    /// Commits what changed below these paths: which commit, or that nothing changed.
+    /// Paths that others staged stay staged.
+    pub(super) fn commit(&self, paths: &[PathBuf], message: &str) -> Result<Commit, String> {
+        self.commit_when(paths, message, || std::thread::sleep(AGAIN))
+    }
+
+    /// The same; `wait` is called before each further try.
+    pub(super) fn commit_when(
+        &self,
+        paths: &[PathBuf],
+        message: &str,
+        mut wait: impl FnMut(),
+    ) -> Result<Commit, String> {
+        let mut tries = 1..TRIES;
+        // What held the index may have let it go before anybody looks.
+        let mut was_locked = true;
+        loop {
+            let failed = match self.commit_once(paths, message) {
+                Ok(said) => return Ok(said),
+                Err(failed) => failed,
+            };
+            let is_locked = self.has(["index.lock"])?.is_some();
+            if !(is_locked || was_locked) || tries.next().is_none() {
+                return Err(failed);
+            }
+            was_locked = is_locked;
+            wait();
+        }
+    }
+
+    fn commit_once(&self, paths: &[PathBuf], message: &str) -> Result<Commit, String> {
+        if let Some(at) = self.has(MIDST.map(|(file, _)| file))? {
+            let (_, what) = MIDST[at];
+            return Err(format!("somebody is in the midst of {what} there"));
+        }
+        let (changes, left_out) = self.changes(paths)?;
+        if changes.is_empty() {
+            let what = "nothing changed".into();
+            return Ok(Commit { what, left_out });
+        }
+        let read = listed(changes.iter().filter(|change| change.is_in_folder));
+        if !read.is_empty() {
+            self.fed(&["add"], read)?;
+        }
+        let commit = ["commit", "--quiet", "--only", "-m", message];
+        self.fed(&commit, listed(&changes))?;
+        let head = self.said(&["rev-parse", "--short", "HEAD"])?;
+        let what = format!("commit {}", head.trim());
+        Ok(Commit { what, left_out })
+    }
+
+    /// What changed below these paths, and what of it is not committed, with the reason.
+    fn changes(&self, paths: &[PathBuf]) -> Result<(Vec<Change>, Vec<String>), String> {
+        let paths: Vec<&str> = paths.iter().filter_map(|path| path.to_str()).collect();
+        let (mut changes, mut left_out) = (Vec::new(), Vec::new());
+        if paths.is_empty() {
+            return Ok((changes, left_out));
+        }
+        let mut status = vec!["status", "--porcelain", "-z", LOOK_AT_NO_OTHER];
+        status.extend(["--no-renames", "--untracked-files=all", "--"]);
+        status.extend(paths);
+        let said = self.run(&status, Vec::new())?;
+        for entry in said.split(|byte| *byte == 0) {
+            // Two letters, the index's and the folder's, and a blank.
+            let Some((letters, path)) = entry.split_at_checked(3) else {
+                continue;
+            };
+            let path = OsString::from_vec(path.to_vec());
+            let there = std::fs::symlink_metadata(self.root.join(&path));
+            let why = match &there {
+                Ok(found) if found.is_dir() => Some("a repository of its own".to_owned()),
+                Ok(found) if found.is_file() && found.len() > MAX_COMMITTED => {
+                    Some(format!("larger than {} MiB", MAX_COMMITTED >> 20))
+                }
+                Ok(_) | Err(_) => None,
+            };
+            match why {
+                Some(why) => left_out.push(format!("{:?} ({why})", path.to_string_lossy())),
+                None => changes.push(Change {
+                    path,
+                    is_in_folder: letters[1] != b' ',
+                }),
+            }
+        }
+        Ok((changes, left_out))
+    }
+
+    /// The first of these that the folder of git has.
+    fn has<const N: usize>(&self, files: [&str; N]) -> Result<Option<usize>, String> {
+        let mut words = vec!["rev-parse"];
+        words.extend(files.iter().flat_map(|file| ["--git-path", file]));
+        let told = self.bounded(self.command(&words), Vec::new())?;
+        let mut lines = said_by(told)?;
+        lines.pop();
+        let is_there = |line: &[u8]| {
+            let path = PathBuf::from(OsString::from_vec(line.to_vec()));
+            self.root.join(path).symlink_metadata().is_ok()
+        };
+        Ok(lines.split(|byte| *byte == b'\n').position(is_there))
+    }
+
+    /// Runs git on paths that it is fed.
+    fn fed(&self, words: &[&str], paths: Vec<u8>) -> Result<(), String> {
+        let from = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+        let words: Vec<&str> = words.iter().copied().chain(from).collect();
+        self.run(&words, paths).map(drop)
+    }
+
+    fn said(&self, words: &[&str]) -> Result<String, String> {
+        let said = self.run(words, Vec::new())?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Runs git with this on its standard input: what it said, or why it failed.
+    fn run(&self, words: &[&str], fed: Vec<u8>) -> Result<Vec<u8>, String> {
+        let told = self.bounded(self.command(&FILTERS), Vec::new())?;
+        let mut git = self.command(words);
+        git.envs(filters_in(&told));
+        said_by(self.bounded(git, fed)?)
+    }
+
+    /// A git that runs no hook: what the repository names is the agents' to write.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut git = Command::new("git");
+        git.args(["-c", "core.hooksPath=/dev/null"])
+            .args(["-c", "commit.gpgSign=false", "-c", "core.fsmonitor=false"])
+            // What puts a repository in order runs programs, too, and goes on behind us.
+            .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"])
+            .args(words)
+            .current_dir(&self.root)
+            // Where the root has no repository any more, one around it is somebody else's.
+            .env(
+                "GIT_CEILING_DIRECTORIES",
+                self.root.parent().unwrap_or(&self.root),
+            )
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            // Nothing that is missing is fetched.
+            .env("GIT_ALLOW_PROTOCOL", "")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_AUTHOR_NAME", "NEXUS")
+            .env("GIT_AUTHOR_EMAIL", "nexus@localhost")
+            .env("GIT_COMMITTER_NAME", "NEXUS")
+            .env("GIT_COMMITTER_EMAIL", "nexus@localhost")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env_remove("GIT_DIR")
+            .env_remove("GIT_WORK_TREE")
+            .env_remove("GIT_INDEX_FILE");
+        git
+    }
+
+    /// Runs a git to its end, which comes within the bound.
+    fn bounded(&self, mut git: Command, fed: Vec<u8>) -> Result<Output, String> {
+        let failed = |error: io::Error| format!("git: {error}");
+        git.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Whoever interrupts NEXUS leaves a commit whole, and what git starts ends with it.
+            .process_group(0);
+        let (mut child, group) = self.begin(&mut git)?;
+        let (over, ended) = mpsc::channel::<()>();
+        let (output, is_late) = std::thread::scope(|scope| {
+            let late = scope.spawn(move || self.is_late(group, &ended));
+            let output = talk(&mut child, &fed);
+            drop(over);
+            (output, late.join().unwrap_or(false))
+        });
+        // It has its number until it is waited for, so no other process was meant.
+        self.running().groups.retain(|known| *known != group);
+        let status = child.wait().map_err(failed)?;
+        let (stdout, stderr) = output.map_err(failed)?;
+        if is_late {
+            let secs = self.patience.as_secs();
+            return Err(format!("git did not end within {secs} s, and was ended"));
+        }
+        Ok(Output {
+            status,
+            stdout,
+            stderr,
+        })
+    }
+
+    fn begin(&self, git: &mut Command) -> Result<(Child, Pid), String> {
+        let mut running = self.running();
+        if running.is_over {
+            return Err("git is not begun, since NEXUS ends".into());
+        }
+        let child = git.spawn().map_err(|error| format!("git: {error}"))?;
+        let group = Pid::from_child(&child);
+        running.groups.push(group);
+        Ok((child, group))
+    }
+
+    /// Ends a git that takes too long; whether it did.
+    fn is_late(&self, group: Pid, ended: &mpsc::Receiver<()>) -> bool {
+        for (signal, wait) in [(Signal::TERM, self.patience), (Signal::KILL, ENDS)] {
+            if ended.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
+                return signal == Signal::KILL;
+            }
+            // One that has just ended is no failure.
+            let _ = kill_process_group(group, signal);
+        }
+        true
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What git said, or why it failed.
+fn said_by(output: Output) -> Result<Vec<u8>, String> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = said.lines().next().unwrap_or("git failed");
+    Err(format!("git: {line}"))
+}
+
+/// Feeds a process and reads what it says until it closes both.
+fn talk(child: &mut Child, fed: &[u8]) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let errors = scope.spawn(|| stderr.map_or(Ok(Vec::new()), read));
+        // One that ended does not read, and says why.
+        let _ = stdin.map(|mut stdin| stdin.write_all(fed));
+        let said = stdout.map_or(Ok(Vec::new()), read)?;
+        let errors = errors.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+        Ok((said, errors))
+    })
+}
+
+fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.by_ref().take(MAX_SAID).read_to_end(&mut bytes)?;
+    // Read all the same, so that nothing waits for a reader.
+    if io::copy(&mut from, &mut io::sink())? > 0 {
+        return Err(io::Error::other("it says more than can be read"));
+    }
+    Ok(bytes)
+}
+
+fn listed<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Vec<u8> {
+    let mut list = Vec::new();
+    for change in changes {
+        list.extend(change.path.as_encoded_bytes());
+        list.push(0);
+    }
+    list
+}
+
+/// A repository within the team's is not looked into: it names programs, too.
+const LOOK_AT_NO_OTHER: &str = "--ignore-submodules=dirty";
+
+/// Tells which programs change files on their way into a repository, and who says so.
+const FILTERS: [&str; 6] = [
+    "config",
+    "--show-scope",
+    "--null",
+    "--name-only",
+    "--get-regexp",
+    r"^filter\..*\.(clean|smudge|process|required)$",
+];
+
+/// The environment of a git without the programs that the repository itself names.
+/// Those of the user are nobody else's to write.
+fn filters_in(told: &Output) -> Vec<(String, String)> {
+    let told = String::from_utf8_lossy(&told.stdout);
+    let fields: Vec<&str> = told.split('\0').collect();
+    let pairs = fields.chunks_exact(2);
+    let own = pairs.filter(|pair| matches!(pair[0], "local" | "worktree"));
+    let mut settings = Vec::new();
+    for (n, pair) in own.enumerate() {
+        let value = if pair[1].ends_with(".required") {
+            "false"
+        } else {
+            ""
+        };
+        settings.push((format!("GIT_CONFIG_KEY_{n}"), pair[1].to_owned()));
+        settings.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
+    }
+    settings.push(("GIT_CONFIG_COUNT".into(), (settings.len() / 2).to_string()));
+    settings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! Commits in repositories of all sorts.
+
+use super::*;
+use crate::files::tests::{builder, team};
+use std::fs;
+use std::time::SystemTime;
+
+/// git as a person runs it.
+fn git(root: &Path, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=Me", "-c", "user.email=me@localhost"]);
+    let output = git.args(words).current_dir(root).output().unwrap();
+    String::from_utf8(said_by(output).unwrap()).unwrap()
+}
+
+#[test]
+fn a_checkpoint_commits_the_agents_own_paths_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let files = team(root);
+    files.init().unwrap();
+    std::fs::write(root.join("review/notes.md"), "of another").unwrap();
+    git(root, &["add", "review/notes.md"]);
+    let said = files
+        .checkpoint(&builder(), "BUILDER: identity confirmed")
+        .unwrap();
+    assert!(said.what.starts_with("commit "), "{said:?}");
+    let shown = git(root, &["show", "--name-only", "--format=%an %s", "HEAD"]);
+    assert!(
+        shown.starts_with("NEXUS BUILDER: identity confirmed"),
+        "{shown}"
+    );
+    assert!(!shown.contains("review"), "{shown}");
+    assert!(git(root, &["status", "--porcelain"]).contains("A  review/notes.md"));
+    assert_eq!(
+        files.checkpoint(&builder(), "x").unwrap().what,
+        "nothing changed"
+    );
+}
+
+/// Whatever the repository says is the agents' to write, and is run by nobody.
+#[test]
+fn a_checkpoint_runs_no_program_that_the_repository_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    let ran = folder.path().join("ran");
+    let program = format!("touch {}; cat", ran.display());
+    for name in ["x", "y=z"] {
+        for kind in ["clean", "smudge", "process"] {
+            git(
+                &root,
+                &["config", &format!("filter.{name}.{kind}"), &program],
+            );
+        }
+        git(
+            &root,
+            &["config", &format!("filter.{name}.required"), "true"],
+        );
+    }
+    let attributes = "AGENT.md filter=x\ncontext.md filter=y=z\n";
+    std::fs::write(root.join("builder/.gitattributes"), attributes).unwrap();
+    let said = files.checkpoint(&builder(), "begin").unwrap();
+    assert!(said.what.starts_with("commit "), "{said:?}");
+    assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
+    assert!(!ran.exists(), "a filter ran");
+}
+
+/// An agent that removes the repository does not bring one around it into play.
+#[test]
+fn where_the_repository_is_gone_none_around_it_gets_a_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "--quiet"]);
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    std::fs::remove_dir_all(root.join(".git")).unwrap();
+    for refused in [
+        files.checkpoint(&builder(), "begin").unwrap_err(),
+        files
+            .verify(&builder(), SystemTime::UNIX_EPOCH)
+            .unwrap_err(),
+    ] {
+        assert!(refused.contains("not a git repository"), "{refused}");
+    }
+    let commits = git(folder.path(), &["rev-list", "--all", "--count"]);
+    assert_eq!(commits.trim(), "0");
+}
+
+/// A team whose files are committed, in a folder of its own.
+fn begun(folder: &Path) -> (PathBuf, crate::files::Files) {
+    let root = folder.join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    files.checkpoint(&builder(), "begin").unwrap();
+    files.commit(&["review".into()], "begin").unwrap();
+    (root, files)
+}
+
+fn dirty(root: &Path) -> String {
+    git(root, &["status", "--porcelain", "--", "builder"])
+}
+
+/// A repository that an agent made in its folder names programs, too.
+#[test]
+fn a_checkpoint_runs_no_program_that_a_repository_within_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    let within = root.join("builder/clone");
+    git(&root, &["init", "--quiet", "builder/clone"]);
+    fs::write(within.join("a"), "one").unwrap();
+    fs::write(within.join(".gitattributes"), "* filter=x\n").unwrap();
+    git(&within, &["add", "."]);
+    git(&within, &["commit", "--quiet", "-m", "one"]);
+    git(&root, &["add", "builder/clone"]);
+    git(&root, &["commit", "--quiet", "-m", "a repository within"]);
+    let ran = folder.path().join("ran");
+    let program = format!("touch {}; cat", ran.display());
+    git(&within, &["config", "filter.x.clean", &program]);
+    git(&root, &["config", "submodule.x.path", "builder/clone"]);
+    git(&root, &["config", "submodule.x.ignore", "none"]);
+    git(&root, &["config", "submodule.recurse", "true"]);
+    let modules = "[submodule \"x\"]\npath = builder/clone\nurl = ./x\nignore = none\n";
+    fs::write(root.join(".gitmodules"), modules).unwrap();
+    fs::write(within.join("a"), "two").unwrap();
+    fs::write(root.join("builder/notes.md"), "new").unwrap();
+    let said = files.checkpoint(&builder(), "notes").unwrap();
+    assert!(said.what.starts_with("commit "), "{said:?}");
+    assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
+    assert!(!ran.exists(), "a filter of the repository within ran");
+
+    // One that nobody added is left where it is.
+    git(&root, &["init", "--quiet", "builder/other"]);
+    fs::write(root.join("builder/more.md"), "new").unwrap();
+    let said = files.checkpoint(&builder(), "more").unwrap();
+    assert_eq!(
+        said.left_out,
+        [r#""builder/other/" (a repository of its own)"#]
+    );
+    let tracked = git(&root, &["ls-files", "builder/more.md", "builder/other"]);
+    assert_eq!(tracked, "builder/more.md\n");
+}
+
+/// git puts a repository in order behind a commit, by programs that it names.
+#[test]
+fn a_checkpoint_puts_no_repository_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    for _ in 0..3 {
+        git(&root, &["commit", "--quiet", "--allow-empty", "-m", "more"]);
+        git(&root, &["repack", "--quiet"]);
+    }
+    let ran = folder.path().join("ran");
+    for (key, value) in [
+        (
+            "gc.recentObjectsHook",
+            format!("touch {}; cat", ran.display()),
+        ),
+        ("gc.autoPackLimit", "1".into()),
+        ("gc.auto", "1".into()),
+        ("gc.autoDetach", "false".into()),
+        ("gc.pruneExpire", "now".into()),
+        ("maintenance.auto", "true".into()),
+        ("maintenance.autoDetach", "false".into()),
+    ] {
+        git(&root, &["config", key, &value]);
+    }
+    fs::write(root.join("builder/notes.md"), "new").unwrap();
+    files.checkpoint(&builder(), "notes").unwrap();
+    let packs = fs::read_dir(root.join(".git/objects/pack")).unwrap();
+    let count = packs.filter(|of| {
+        let path = of.as_ref().unwrap().path();
+        path.extension().is_some_and(|end| end == "pack")
+    });
+    assert_eq!(count.count(), 3, "somebody put the packs together");
+    assert!(!ran.exists(), "a program that the repository names ran");
+}
+
+/// `git add` calls a conflict resolved, and a commit ends a merge or moves what is
+/// being searched.
+#[test]
+fn while_somebody_is_in_the_midst_of_something_nothing_is_added() {
+    type Begin = (&'static str, &'static [&'static str]);
+    let begins: [Begin; 5] = [
+        ("a merge", &["merge", "--quiet", "side"]),
+        ("a rebase", &["rebase", "--quiet", "side"]),
+        ("a cherry-pick", &["cherry-pick", "side"]),
+        ("a revert", &["revert", "--no-edit", "side~1"]),
+        ("a bisect", &["bisect", "start", "HEAD", "HEAD~1"]),
+    ];
+    for (what, begin) in begins {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, files) = begun(folder.path());
+        let context = root.join("builder/context.md");
+        git(&root, &["branch", "side", "HEAD"]);
+        for (branch, text) in [("side", "theirs"), ("-", "ours")] {
+            git(&root, &["checkout", "--quiet", branch]);
+            for n in 0..2 {
+                fs::write(&context, format!("{text} {n}\n")).unwrap();
+                git(&root, &["commit", "--quiet", "-am", text]);
+            }
+        }
+        let mut git_of = Command::new("git");
+        git_of.args(["-c", "user.name=Me", "-c", "user.email=me@localhost"]);
+        git_of.args(begin).current_dir(&root).output().unwrap();
+        fs::write(root.join("builder/notes.md"), "new").unwrap();
+        let before = dirty(&root);
+        let refused = files.checkpoint(&builder(), "notes").unwrap_err();
+        assert_eq!(refused, format!("somebody is in the midst of {what} there"));
+        assert_eq!(dirty(&root), before, "{what}");
+        assert!(before.contains("?? builder/notes.md"), "{what}: {before}");
+    }
+}
+
+#[test]
+fn a_commit_waits_for_a_git_that_has_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    fs::write(root.join("builder/notes.md"), "new").unwrap();
+    let lock = root.join(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    let mut waits = 0;
+    let said = files.git.commit_when(&["builder".into()], "notes", || {
+        waits += 1;
+        if waits == 3 {
+            fs::remove_file(&lock).unwrap();
+        }
+    });
+    assert!(
+        said.as_ref()
+            .is_ok_and(|said| said.what.starts_with("commit ")),
+        "{said:?}"
+    );
+    assert_eq!(waits, 3);
+
+    // One that nobody holds any more is a person's to remove.
+    fs::write(&lock, "").unwrap();
+    fs::write(root.join("builder/notes.md"), "newer").unwrap();
+    let mut waits = 0;
+    let said = files
+        .git
+        .commit_when(&["builder".into()], "notes", || waits += 1);
+    assert!(
+        said.as_ref().is_err_and(|why| why.contains("index.lock")),
+        "{said:?}"
+    );
+    assert_eq!(waits, TRIES - 1);
+    assert!(lock.exists());
+}
+
+/// An agent's own git would fail where the index is locked for a look.
+#[test]
+fn a_look_takes_no_lock() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    // As it was committed, but for its time: a look that may would write that down.
+    let identity = fs::File::options()
+        .write(true)
+        .open(root.join("builder/AGENT.md"));
+    identity
+        .unwrap()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
+    let index = || fs::metadata(root.join(".git/index")).unwrap().ino();
+    let before = index();
+    assert_eq!(files.verify(&builder(), SystemTime::UNIX_EPOCH), Ok(()));
+    assert_eq!(index(), before, "the index was written");
+}
+
+/// git waits for good for whoever writes into the pipe.
+#[test]
+fn a_git_that_hangs_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, mut files) = begun(folder.path());
+    let made = Command::new("mkfifo")
+        .arg(root.join("builder/.gitignore"))
+        .status();
+    assert!(made.unwrap().success());
+    files.git = files.git.clone().with_patience(Duration::from_millis(300));
+    let why = files.checkpoint(&builder(), "notes").unwrap_err();
+    assert!(why.contains("did not end within"), "{why}");
+    let why = files
+        .verify(&builder(), SystemTime::UNIX_EPOCH)
+        .unwrap_err();
+    assert!(why.contains("did not end within"), "{why}");
+    assert!(!root.join(".git/index.lock").exists());
+
+    // Whoever ends NEXUS does not wait for it.
+    let files = team(&root);
+    std::thread::scope(|scope| {
+        let hangs = scope.spawn(|| files.checkpoint(&builder(), "notes"));
+        files.end();
+        assert!(hangs.join().unwrap().is_err());
+    });
+}
+
+#[test]
+fn a_file_that_is_too_large_is_left_out_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    let large = fs::File::create(root.join("builder/data.bin")).unwrap();
+    large.set_len(MAX_COMMITTED + 1).unwrap();
+    fs::write(root.join("builder/notes.md"), "new").unwrap();
+    let said = files.checkpoint(&builder(), "notes").unwrap();
+    assert_eq!(
+        said.left_out,
+        [r#""builder/data.bin" (larger than 64 MiB)"#]
+    );
+    assert_eq!(dirty(&root), "?? builder/data.bin\n");
+    let said = files.checkpoint(&builder(), "notes").unwrap();
+    assert_eq!(
+        (said.what.as_str(), said.left_out.len()),
+        ("nothing changed", 1)
+    );
+}
+
+#[test]
+fn files_of_any_name_and_fate_are_committed() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    let builders = root.join("builder");
+    let odd: [&[u8]; 8] = [
+        b"two\nlines",
+        b"no \xff UTF-8",
+        b"-q",
+        b"\"quoted\"",
+        b":(exclude)a",
+        b"*",
+        b" ",
+        "\u{1f980}".as_bytes(),
+    ];
+    for name in odd {
+        fs::write(builders.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
+    }
+    for name in ["gone", "staged away", "a file", "a link"] {
+        fs::write(builders.join(name), name).unwrap();
+    }
+    fs::create_dir(builders.join("a folder")).unwrap();
+    fs::write(builders.join("a folder/in it"), "in it").unwrap();
+    let said = files.checkpoint(&builder(), "odd").unwrap();
+    assert!(said.what.starts_with("commit "), "{said:?}");
+    assert_eq!(dirty(&root), "");
+
+    fs::remove_file(builders.join("gone")).unwrap();
+    git(&root, &["rm", "--quiet", "builder/staged away"]);
+    fs::write(builders.join("never"), "never").unwrap();
+    git(&root, &["add", "builder/never"]);
+    fs::remove_file(builders.join("never")).unwrap();
+    fs::remove_file(builders.join("a file")).unwrap();
+    fs::create_dir(builders.join("a file")).unwrap();
+    fs::write(builders.join("a file/in it"), "in it").unwrap();
+    fs::remove_dir_all(builders.join("a folder")).unwrap();
+    fs::write(builders.join("a folder"), "a file now").unwrap();
+    fs::remove_file(builders.join("a link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", builders.join("a link")).unwrap();
+    let said = files.checkpoint(&builder(), "fates").unwrap();
+    assert!(said.what.starts_with("commit "), "{said:?}");
+    assert_eq!(dirty(&root), "");
+}
+
+#[test]
+fn a_checkpoint_holds_in_repositories_of_all_sorts() {
+    type Make = fn(&Path, &Path);
+    let sorts: [(&str, Make); 4] = [
+        ("one whose HEAD is on no branch", |_, root| {
+            git(root, &["checkout", "--quiet", "--detach"]);
+        }),
+        ("a shallow one", |folder, root| {
+            let source = folder.join("source");
+            fs::rename(root, &source).unwrap();
+            let url = format!("file://{}", source.display());
+            git(folder, &["clone", "--quiet", "--depth=1", &url, "team"]);
+        }),
+        ("a worktree", |folder, root| {
+            let main = folder.join("main");
+            fs::rename(root, &main).unwrap();
+            git(&main, &["worktree", "add", "--quiet", "../team"]);
+        }),
+        ("one with a split index", |_, root| {
+            git(root, &["update-index", "--split-index"]);
+        }),
+    ];
+    for (sort, make) in sorts {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, files) = begun(folder.path());
+        make(folder.path(), &root);
+        fs::write(root.join("builder/notes.md"), "new").unwrap();
+        let said = files.checkpoint(&builder(), "notes");
+        assert!(
+            said.as_ref()
+                .is_ok_and(|said| said.what.starts_with("commit ")),
+            "{sort}: {said:?}"
+        );
+        assert_eq!(
+            files.verify(&builder(), SystemTime::UNIX_EPOCH),
+            Ok(()),
+            "{sort}"
+        );
+    }
+    // One without a folder to work in says what it is.
+    let folder = tempfile::tempdir().unwrap();
+    let (root, files) = begun(folder.path());
+    git(&root, &["config", "core.bare", "true"]);
+    fs::write(root.join("builder/notes.md"), "new").unwrap();
+    let why = files.checkpoint(&builder(), "notes").unwrap_err();
+    assert!(why.contains("must be run in a work tree"), "{why}");
+}
