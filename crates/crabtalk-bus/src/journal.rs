@@ -89,11 +89,13 @@ pub struct Aside {
 impl Journal {
     /// Opens the journal, and makes it if there is none. Lines that cannot be read
     /// are left out, and the journal is kept as it was beside the new one; what a
-    /// crash cut off at the end was never taken, and goes.
+    /// crash cut off at the end was never taken, and goes. Where it does not tell which
+    /// numbers were given, events begin with `fresh`, a number that none had before: whoever
+    /// runs them takes one of the same number for a retry.
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path, fresh: u64) -> io::Result<Self> {
         let read = crabtalk_files::if_there(crabtalk_files::read(path, MAX_FILE_BYTES));
         let bytes = read.map_err(io::Error::other)?.unwrap_or_default();
         let mut journal = Self {
@@ -108,6 +110,7 @@ impl Journal {
             unreadable: 0,
             aside: None,
         };
+        let mut knows_numbers = false;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             match serde_json::from_slice(line) {
                 Ok(Line::Event(event)) => journal.keep(Arc::new(event)),
@@ -116,6 +119,7 @@ impl Journal {
                     event,
                     subscription,
                 }) => {
+                    knows_numbers = true;
                     journal.next_event = journal.next_event.max(event);
                     journal.next_subscription = journal.next_subscription.max(subscription);
                 }
@@ -123,6 +127,9 @@ impl Journal {
                 Err(_) if line.starts_with(b"{") && !line.ends_with(b"\n") => {}
                 Err(_) => journal.unreadable += 1,
             }
+        }
+        if !knows_numbers || journal.unreadable > 0 {
+            journal.next_event = journal.next_event.max(fresh);
         }
         // A last line without its end would take the next one along.
         journal.refused = journal.rewrite().err();
@@ -293,7 +300,31 @@ mod tests {
     }
 
     fn open(folder: &tempfile::TempDir) -> Journal {
-        Journal::open(&folder.path().join("events.jsonl")).expect("opens")
+        Journal::open(&folder.path().join("events.jsonl"), FRESH).expect("opens")
+    }
+
+    /// More than any test gives otherwise.
+    const FRESH: u64 = 1_000_000;
+
+    #[test]
+    fn numbers_of_events_that_were_lost_are_not_given_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        // The first has nothing to tell either.
+        let mut journal = open(&folder);
+        let first = journal.publish(event("a")).expect("taken").id;
+        assert_eq!(first, FRESH);
+        journal.done(first).expect("noted");
+        drop(journal);
+        let open = || Journal::open(&path, 2 * FRESH).expect("opens");
+        assert_eq!(open().publish(event("b")).expect("taken").id, first + 1);
+        // Who knows which numbers stood in what cannot be read?
+        let mut lost = fs::read(&path).expect("read");
+        lost.extend(b"garbage\n");
+        fs::write(&path, lost).expect("written");
+        assert_eq!(open().publish(event("c")).expect("taken").id, 2 * FRESH);
+        fs::remove_file(&path).expect("removed");
+        assert_eq!(open().publish(event("d")).expect("taken").id, 2 * FRESH);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crabtalk_bus::{
 use crabtalk_config::Home;
 use crabtalk_domain::{BoxFuture, Origin, RunEnded, RunEnds};
 use crabtalk_proto::Status;
+use jiff::Timestamp;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -351,7 +352,9 @@ impl State {
         if self.journal.is_some() {
             return Ok(());
         }
-        let journal = Journal::open(&inner.journal).map_err(|error| {
+        // No journal before began with this instant.
+        let fresh = Timestamp::now().as_millisecond().try_into();
+        let journal = Journal::open(&inner.journal, fresh.unwrap_or_default()).map_err(|error| {
             let path = inner.journal.display();
             Status::internal(format!(
                 "the journal of events {path} cannot be opened, and without it nothing fires: {error}"

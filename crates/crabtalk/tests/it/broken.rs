@@ -296,6 +296,34 @@ async fn events_that_cannot_be_read_are_kept_aside_and_told() {
     env.run(&["publish", "x", "it happened"]).await.ok();
 }
 
+/// A journal that is lost takes the numbers of its events along. Those that come then are
+/// no retries of what ran before.
+#[tokio::test]
+async fn an_event_behind_a_lost_journal_runs_as_any_other() {
+    let env = TestEnv::new();
+    let mut daemon = env.daemon().await;
+    env.run(&["subscriptions", "add", "x"]).await.ok();
+    let journal = env.home.join("state/events.jsonl");
+    let losses: [fn(&Path); 2] = [
+        |journal| fs::remove_file(journal).unwrap(),
+        |journal| fs::write(journal, "garbage\n").unwrap(),
+    ];
+    for (at, lose) in losses.into_iter().enumerate() {
+        for word in ["before", "after"] {
+            let payload = format!("{word} {at}");
+            env.run(&["publish", "x", &payload]).await.ok();
+            eventually("its run", async || {
+                let said = env.run(&["history", "--as", "event:x"]).await.stdout;
+                said.contains(&payload).then_some(())
+            })
+            .await;
+            daemon.terminate().await;
+            lose(&journal);
+            daemon = env.daemon().await;
+        }
+    }
+}
+
 /// Every regular file below a folder, by its path there.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
