@@ -237,8 +237,11 @@ impl Journal {
         let mut file = self.file.as_ref().expect("it was opened above");
         let written = file.write_all(&bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // Half a line would spoil the next one.
-            let _ = file.set_len(self.length);
+            // Half a line would spoil the next one. Where it cannot be cut off, that one
+            // begins with a new file.
+            if file.set_len(self.length).is_err() {
+                self.file = None;
+            }
             return Err(error);
         }
         self.length += bytes.len() as u64;
@@ -354,6 +357,24 @@ mod tests {
         fs::write(&path, b"more garbage\n").expect("written");
         assert_ne!(open(&folder).aside().expect("told").file, aside.file);
         assert_eq!(fs::read(&aside.file).expect("kept"), found);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn half_a_line_that_cannot_be_cut_off_spoils_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut journal = open(&folder);
+        let first = journal.publish(event("a")).expect("taken");
+        // It takes nothing, and has no end that could be cut off.
+        let full = File::options().append(true).open("/dev/full");
+        journal.file = Some(full.expect("opens"));
+        journal.publish(event("b")).expect_err("full");
+        let third = journal.publish(event("c")).expect("there is room");
+        drop(journal);
+        assert_eq!(
+            open(&folder).pending().collect::<Vec<_>>(),
+            [&first, &third]
+        );
     }
 
     #[test]
