@@ -1,7 +1,8 @@
 //! What pages of the book name is there: each test of `docs/faults.md`, of
-//! `docs/commands.md`, of `docs/screen.md` and of `docs/components-shown.md`.
+//! `docs/commands.md`, of `docs/screen.md` and of `docs/components-shown.md`; those of
+//! the first in the crate that it says, too.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,4 +64,68 @@ fn every_test_that_a_page_names_is_there() {
             .collect();
         assert!(missing.is_empty(), "{page}: {missing:?}");
     }
+}
+
+/// Names of tests in sources below a folder.
+fn tests(folder: &Path) -> HashSet<String> {
+    let mut found = HashSet::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(tests(&path));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(&path).expect("text");
+            let mut is_test = false;
+            for line in text.lines().map(str::trim_start) {
+                is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+                let line = line.trim_start_matches("async ");
+                if let Some(rest) = line.strip_prefix("fn ")
+                    && std::mem::take(&mut is_test)
+                {
+                    found.extend(rest.split('(').next().map(str::to_owned));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Where the tests lie that a word of the page of faults stands for.
+fn tests_of(word: &str) -> Option<PathBuf> {
+    let crates = root().join("crates");
+    let folder = match word {
+        "" => return None,
+        "it" => crates.join("crabtalk/tests/it"),
+        name => crates.join(format!("crabtalk-{name}")),
+    };
+    folder.is_dir().then_some(folder)
+}
+
+#[test]
+fn every_fault_is_shown_by_tests_of_the_crate_that_the_page_says() {
+    let page = fs::read_to_string(root().join("docs/faults.md")).expect("the page");
+    let mut known: HashMap<PathBuf, HashSet<String>> = HashMap::new();
+    let (mut looked, mut missing) = (0, Vec::new());
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let row = row.trim_end_matches('|');
+        let shown_by = row.rsplit('|').next().unwrap_or_default();
+        let mut folder = None;
+        for (at, part) in shown_by.split('`').enumerate() {
+            if at % 2 == 0 {
+                let words = part.split(|c: char| !c.is_ascii_lowercase());
+                folder = words.filter_map(tests_of).next_back().or(folder);
+            } else if !part.contains(' ') {
+                looked += 1;
+                let folder = folder.clone().expect("a crate before its tests");
+                let tests = known
+                    .entry(folder.clone())
+                    .or_insert_with(|| tests(&folder));
+                if !tests.contains(part) {
+                    missing.push(format!("{part} in {}", folder.display()));
+                }
+            }
+        }
+    }
+    assert!(looked > 100, "{looked}");
+    assert!(missing.is_empty(), "{missing:#?}");
 }
