@@ -224,6 +224,10 @@ mod tests {
         for number in [1, 800, 2, 3] {
             sweep(&home, day(number), 30);
         }
+        // It is put back again and again.
+        for number in (3..60).rev() {
+            sweep(&home, day(number), 30);
+        }
         assert_eq!(left(&home), 3);
     }
 

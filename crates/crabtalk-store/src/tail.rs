@@ -225,3 +225,83 @@ pub(crate) fn written(file: &dyn LogFile, floor: u64, len: u64) -> io::Result<u6
     }
     Ok(end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::Stat;
+    use std::sync::Mutex;
+    use std::time::SystemTime;
+
+    /// More than is held of a line before it is passed over.
+    const LONG: u64 = MAX_LINE as u64 + 3 * LONG_BLOCK;
+
+    /// A short line, a long one and another short one, and how much was read at once.
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<usize>>);
+
+    impl Lines {
+        const LEN: u64 = LONG + 5;
+
+        /// All bytes but those of the long line.
+        const OTHERS: [(u64, u8); 5] = [
+            (0, b'a'),
+            (1, END),
+            (Self::LEN - 3, END),
+            (Self::LEN - 2, b'b'),
+            (Self::LEN - 1, END),
+        ];
+    }
+
+    impl LogFile for Lines {
+        fn stat(&self) -> io::Result<Stat> {
+            Ok(Stat {
+                len: Self::LEN,
+                modified: SystemTime::UNIX_EPOCH,
+                linked: true,
+            })
+        }
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+            self.0.lock().expect("no panic").push(buf.len());
+            buf.fill(b'x');
+            let end = offset + buf.len() as u64;
+            for (at, byte) in Self::OTHERS {
+                if (offset..end).contains(&at) {
+                    buf[usize::try_from(at - offset).expect("small")] = byte;
+                }
+            }
+            Ok(buf.len())
+        }
+        fn append(&self, _: &[u8]) -> io::Result<usize> {
+            unreachable!("it is read")
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+            unreachable!("it is read")
+        }
+        fn truncate(&self, _: u64) -> io::Result<()> {
+            unreachable!("it is read")
+        }
+        fn sync(&self) -> io::Result<()> {
+            unreachable!("it is read")
+        }
+    }
+
+    /// Of the rest a small block is held at a time, however much it is.
+    #[test]
+    fn a_line_beyond_all_measure_is_passed_over_with_little_memory() {
+        let file = Lines::default();
+        let mut lines = Backward::new(&file, 0, Lines::LEN);
+        let told = std::iter::from_fn(|| {
+            let line = lines.prev().expect("reads");
+            line.map(|(at, line)| (at, String::from_utf8_lossy(line).into_owned()))
+        });
+        let told: Vec<_> = told.collect();
+        let overlong = String::from_utf8_lossy(OVERLONG).into_owned();
+        let want = [(Lines::LEN - 2, "b".into()), (2, overlong), (0, "a".into())];
+        assert_eq!(told, want);
+        let reads = file.0.lock().expect("no panic");
+        let large = reads.iter().filter(|read| **read as u64 > MAX_BLOCK);
+        let held: usize = large.sum();
+        assert!(held as u64 <= MAX_LINE as u64 + 2 * LONG_BLOCK, "{held}");
+    }
+}

@@ -249,6 +249,7 @@ fn files(folder: &Path) -> impl Iterator<Item = Finished> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn names(folder: &Path) -> usize {
         files(folder).count()
@@ -259,11 +260,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("creates");
         let shelves = Shelves::new(dir.path().into());
         let folder = dir.path().join("a");
-        for _ in 0..MAX_FILES + 5 {
-            let (_, output) = shelves.start(&folder, "bash-").expect("made");
+        let mut made = Vec::new();
+        for at in 0..MAX_FILES as u64 + 5 {
+            let (file, output) = shelves.start(&folder, "bash-").expect("made");
+            let then = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+            file.set_modified(then).expect("is ours");
             shelves.finish(&output, 0);
+            made.push(output.path);
         }
         assert_eq!(names(&folder), MAX_FILES);
+        let (gone, kept) = made.split_at(5);
+        assert!(gone.iter().all(|path| !path.exists()), "the oldest go");
+        assert!(kept.iter().all(|path| path.exists()));
     }
 
     /// Writes a whole output of so many bytes.

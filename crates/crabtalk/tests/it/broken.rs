@@ -87,14 +87,25 @@ async fn the_built_in_agent_stands_beside_others_until_a_file_replaces_it() {
     assert_eq!(code(&env, "crab").await, 0);
 }
 
+/// What could be read of such a file may not be all that an owner meant.
 #[tokio::test]
 async fn broken_approvals_approve_nothing_and_are_left_alone() {
-    let model = agreeing().await;
-    let env = TestEnv::with_model(&model);
+    let env = TestEnv::new();
     let file = env.home.join("config/approvals.toml");
-    env.write(".crabtalk/config/approvals.toml", "[[approval\nnonsense");
+    let good = format!(
+        "[[approval]]\nagent = \"crab\"\nsender = \"user\"\ntool = \"bash\"\n\
+         exact = \"touch made\"\ncwd = {:?}\nat = \"2026-11-22T08:00:00Z\"\nby = \"user\"\n",
+        env.work
+    );
+    let broken = format!("{good}[[approval]]\nagent = \"crab\"\n");
+    env.write(".crabtalk/config/approvals.toml", &broken);
     let daemon = env.daemon().await;
-    assert_eq!(code(&env, "").await, 0);
+    let touch = async || {
+        let call = r#"/tool bash {"command":"touch made"}"#;
+        env.run(&["ask", "--no-stdin", call]).await
+    };
+    let said = touch().await.stderr;
+    assert!(said.contains("denied"), "{said}");
     assert!(
         daemon.stderr().contains("approvals.toml"),
         "{}",
@@ -102,7 +113,18 @@ async fn broken_approvals_approve_nothing_and_are_left_alone() {
     );
     let report = reload(&env).await;
     assert!(report.errors[0].contains("approvals.toml"), "{report:?}");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "[[approval\nnonsense");
+    touch().await;
+    assert!(!env.work.join("made").exists());
+    assert_eq!(fs::read_to_string(&file).unwrap(), broken);
+    // When it is mended it approves, and broken again it stays as it was.
+    fs::write(&file, &good).unwrap();
+    assert_eq!(reload(&env).await.errors.len(), 0);
+    touch().await.ok();
+    fs::remove_file(env.work.join("made")).unwrap();
+    fs::write(&file, &broken).unwrap();
+    assert_eq!(reload(&env).await.errors.len(), 1);
+    touch().await.ok();
+    assert!(env.work.join("made").exists());
 }
 
 #[tokio::test]
@@ -147,15 +169,22 @@ async fn identity_is_in_every_prompt_whatever_memory_and_scope_say() {
 }
 
 /// Every file that a daemon, a run or a client reads.
-const READ: [&str; 10] = [
+const READ: [&str; 17] = [
     "config/agents/other.md",
     "config/approvals.toml",
+    "config/crons.toml",
+    "config/subscriptions.toml",
     "config/Crab.md",
     "config/memory/MEMORY.md",
     "config/memory/entries/a.md",
     "config/skills/greet/SKILL.md",
     "state/trust.toml",
     "state/delegates",
+    "state/events.jsonl",
+    "state/mcp.json",
+    "state/projects.toml",
+    "state/remotes.toml",
+    "state/swept.json",
     "../work/AGENTS.md",
     "../work/Crab.md",
 ];
@@ -178,6 +207,10 @@ async fn a_pipe_in_place_of_any_file_holds_up_neither_start_nor_run_nor_reload()
         vec!["agents"],
         vec!["approvals"],
         vec!["trust"],
+        vec!["cron"],
+        vec!["subscriptions"],
+        vec!["mcps"],
+        vec!["remote"],
     ] {
         env.run(&words).await;
     }

@@ -197,16 +197,24 @@ async fn an_old_client_is_not_told_of_what_it_cannot_read() {
     client.ask(PING, Fields::default()).await;
     client.send(STREAM, say("crab", "once more", "me")).await;
     assert!(text(&to_end(&mut client).await).contains("once more"));
+    // Nor is one that is killed anything else to it than an end.
+    client
+        .send(STREAM, say("crab", "/slow 60000 killed", "me"))
+        .await;
+    client.read().await;
+    let mut other = RawClient::connect(&env).await;
+    other.ask(KILL, pair("crab", "me")).await;
+    to_end(&mut client).await;
 
     const DONE: u64 = 5;
     let mut kinds = Vec::new();
-    within("the end among the events", async {
-        while kinds.last() != Some(&DONE) {
+    within("both ends among the events", async {
+        while kinds.iter().filter(|kind| **kind == DONE).count() < 2 {
             let event = watching.read().await.message(answer::EVENT);
             assert_eq!(event.text(1), "crab");
             kinds.push(event.number(3));
+            assert!(kinds.iter().all(|kind| *kind < 50), "{kinds:?}");
         }
     })
     .await;
-    assert!(kinds.iter().all(|kind| *kind < 50), "{kinds:?}");
 }
