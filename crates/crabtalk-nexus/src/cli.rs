@@ -1,6 +1,7 @@
 //! The command line: `run`, and what is said to the NEXUS that runs.
 
 mod args;
+mod lines;
 mod show;
 
 use crate::board::Aside;
@@ -17,6 +18,7 @@ use args::{Args, Task, Verb};
 use clap::Parser;
 use clap::error::ErrorKind;
 use crabtalk_client::{Client, Endpoint, Starter};
+use lines::Lines;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -223,35 +225,31 @@ async fn run(places: &Places, lines: bool) -> Result<(), Failed> {
         }
     };
     start_daemon(places).await;
-    if lines || crabtalk_screen::is_plain() {
+    let told = Lines::begin()?;
+    let ran = if lines || crabtalk_screen::is_plain() {
         let ready = || {
-            let _ = writeln!(
-                io::stderr(),
+            told.say(
                 "NEXUS runs; `crabtalk nexus status` shows the team, an interrupt ends NEXUS and \
-                 leaves the agents as they are"
+                 leaves the agents as they are",
             );
         };
-        return Ok(start::run_saying(places, clock(), told(), ready, stop).await?);
-    }
-    // Lines are for whoever reads another file than the terminal.
-    let listener: Listener = match io::stderr().is_terminal() {
-        true => Box::new(|_, _| {}),
-        false => told(),
+        start::run_saying(places, clock(), told.listener(), ready, stop).await
+    } else {
+        // Lines are for whoever reads another file than the terminal.
+        let listener: Listener = match io::stderr().is_terminal() {
+            true => Box::new(|_, _| {}),
+            false => told.listener(),
+        };
+        let board = Aside::new(places.state(), left);
+        let ran = start::run_saying(places, clock(), listener, || board.begin(), stop).await;
+        board.end();
+        if ran.is_ok() {
+            told.say("NEXUS ended; the agents go on");
+        }
+        ran
     };
-    let board = Aside::new(places.state(), left);
-    let ran = start::run_saying(places, clock(), listener, || board.begin(), stop).await;
-    board.end();
-    ran?;
-    let _ = writeln!(io::stderr(), "NEXUS ended; the agents go on");
-    Ok(())
-}
-
-/// Tells each entry on standard error.
-fn told() -> Listener {
-    Box::new(|entry, _| {
-        // Where nobody reads, the log has it.
-        let _ = writeln!(io::stderr(), "{}", show::entry(entry));
-    })
+    told.end();
+    Ok(ran?)
 }
 
 /// Shows the team of a NEXUS that runs, or tells what happens where no board can

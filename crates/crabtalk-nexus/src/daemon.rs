@@ -200,7 +200,9 @@ impl Backend for Daemon {
 
     fn submit(&self, message: Submission) -> Call<'_, Submitted> {
         self.call(CALL, async move {
-            let behind = self.files.behind(&self.name, &message.text);
+            let (files, name, line) = (self.files.clone(), self.name.clone(), message.text.clone());
+            let behind = tokio::task::spawn_blocking(move || files.behind(&name, &line));
+            let behind = behind.await.map_err(|e| Failure::Failed(e.to_string()))?;
             let request = StreamMsg {
                 agent: self.agent.clone(),
                 sender: Some(SENDER.into()),

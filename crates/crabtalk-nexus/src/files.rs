@@ -185,7 +185,12 @@ impl Files {
                 "(a link that leads out of the team's folder, and is not followed)".into(),
             );
         }
-        crabtalk_files::read_text(&path, MAX_FILE).ok()
+        match crabtalk_files::read_text(&path, MAX_FILE) {
+            Err(error) if error.is_absent() => None,
+            // Whoever is not told that there is more takes it for lost.
+            Err(error) => Some(format!("(not shown: it {error}; read the file itself)")),
+            Ok(text) => Some(text),
+        }
     }
 
     /// Writes the table of states, as NEXUS's own scratch.

@@ -141,6 +141,8 @@ impl Supervisor {
     ) -> Result<(), journal::Error> {
         tokio::pin!(stop);
         self.step(Input::Began, None)?;
+        // What a crash left of the table goes with the next one.
+        self.table_at = Some(self.clock.now().saturating_add(TABLE_MS));
         let mut asks = true;
         loop {
             let due = self.world.next_due();

@@ -60,6 +60,28 @@ fn a_line_to_an_agent_of_the_daemon_brings_its_files_along() {
     assert!(files.measure(&builder()) > 0);
 }
 
+/// An agent whose context was put away would go on without what it knew.
+#[test]
+fn a_file_that_cannot_be_told_whole_is_named_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = team(folder.path());
+    files.init().unwrap();
+    let line = crate::texts::bootstrap(&builder());
+    let context = folder.path().join("builder/context.md");
+    let is_told = |as_it_is: &[u8], reason: &str| {
+        std::fs::write(&context, as_it_is).unwrap();
+        let told = files.behind(&builder(), &line);
+        let (_, told) = told.split_once("builder/context.md:\n```\n").unwrap();
+        assert!(
+            told.starts_with("(not shown: it ") && told.contains(reason),
+            "{told}"
+        );
+        assert!(told.contains("read the file itself"), "{told}");
+    };
+    is_told(&vec![b'x'; MAX_FILE as usize + 1], "65536");
+    is_told(b"\xff\xfe", "text");
+}
+
 #[test]
 fn a_link_out_of_the_root_tells_an_agent_nothing() {
     let folder = tempfile::tempdir().unwrap();

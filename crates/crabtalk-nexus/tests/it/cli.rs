@@ -107,6 +107,30 @@ fn check_31_a_team_is_made_run_and_asked_and_who_cannot_be_driven_says_why() {
     );
 }
 
+/// A pager that shows a page, or a terminal that was stopped, reads no more.
+#[test]
+fn who_reads_no_lines_holds_nobody_up() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let config = home.join(".crabtalk/config/nexus.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let team = format!("root = {home:?}\n[agent.GHOST]\nkind = \"no-such-kind\"\n");
+    std::fs::write(&config, team).unwrap();
+    let (unread, mut full) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&full, true).unwrap();
+    while full.write(&[b'x'; 1024]).is_ok() {}
+    rustix::io::ioctl_fionbio(&full, false).unwrap();
+    let mut running = Running(nexus(home, &["run"]).stderr(full).spawn().unwrap());
+    while said(home, &["status"]).0 == 3 {}
+    let (code, text) = said(home, &["task", "add", "@GHOST [X]: hi"]);
+    assert!(code == 0 && text.contains("t1"), "{text}");
+    let pid = rustix::process::Pid::from_child(&running.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(running.0.wait().unwrap().success());
+    drop(unread);
+}
+
 /// An option behind a text is an option: it was sent to the agent as words.
 #[test]
 fn a_command_line_that_cannot_be_obeyed_is_one_line_or_one_object() {
