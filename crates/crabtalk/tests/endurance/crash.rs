@@ -2,6 +2,7 @@
 //! what it writes, and after it. What clients were told is there afterwards,
 //! every conversation is valid, and nothing runs twice (STORE-4, STORE-7).
 
+mod team;
 mod tracer;
 mod workload;
 
@@ -132,8 +133,8 @@ fn points(calls: &[Call]) -> Vec<Point> {
 }
 
 /// Some of them, or all.
-fn chosen(mut points: Vec<Point>, seed: u64) -> Vec<Point> {
-    let wanted = setting(POINTS, POINTS_IN_TESTS);
+fn chosen(mut points: Vec<Point>, seed: u64, in_tests: u64) -> Vec<Point> {
+    let wanted = setting(POINTS, in_tests);
     if wanted == 0 {
         return points;
     }
@@ -161,7 +162,7 @@ async fn nothing_is_lost(resume: &'static str) {
             println!("{number:3} {} {}", call.name, call.path);
         }
     }
-    let points = chosen(points(&calls), seed);
+    let points = chosen(points(&calls), seed, POINTS_IN_TESTS);
     let tried = points.len();
     let left = Arc::new(Mutex::new(points));
     let mut workers = JoinSet::new();

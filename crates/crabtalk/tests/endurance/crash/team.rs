@@ -1,0 +1,323 @@
+//! `kill -9` of NEXUS at every call that changes a file: before it, half-way through what
+//! it writes, and after it. What ADMIN was told is so afterwards, each task is done once,
+//! and no prompt is answered twice.
+
+use super::tracer::{Call, Followed, Point, is_possible};
+use super::{HANGS, LIST, LOOK, SEED, Trying, chosen, left_over, points};
+use crate::told::history;
+use crate::world::{World, setting};
+use crabtalk_nexus::agent::State;
+use crabtalk_nexus::clock::Clock;
+use crabtalk_nexus::control;
+use crabtalk_nexus::start::{self, Places};
+use crabtalk_nexus::world::{AgentLine, Answer, Command, Task, TaskState};
+use crabtalk_proto::HistoryEntry;
+use crabtalk_testkit::scripted::{Script, Server, openai};
+use crabtalk_testkit::tools::{has_tools, skipped};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Names the home in the environment of the NEXUS that is killed.
+const HOME: &str = "CRABTALK_CRASH_NEXUS";
+
+/// The instant from which its clock runs faster.
+const EPOCH: &str = "CRABTALK_CRASH_EPOCH";
+
+/// Pauses between tries take some tens of milliseconds at this rate.
+const RATE: u32 = 100;
+
+/// Points that are tried as a test; `cargo xtask crash` tries all.
+const POINTS_IN_TESTS: u64 = 12;
+
+/// A page of the log takes some entries, so that many are begun.
+const TEAM: &str = "[log]\npage_bytes = 6000\npages = 100\n[times]\nbootstrap_secs = 6000\n\
+                    reflection_secs = 3600000\nsilent_secs = 60000\n[agent.D2]\n";
+
+/// What the agent's command leaves.
+const EFFECT: &str = "effect";
+
+/// What ADMIN says, and tasks.
+const SAYS: [(&str, bool); 4] = [
+    ("@D2 [ONE]: one", true),
+    ("@D2 [ASK]: prompt", false),
+    ("@D2 [TWO]: two", true),
+    ("@D2 [LAST]: last", false),
+];
+
+/// What ADMIN was told of each, and so may rely on.
+type Told = BTreeSet<&'static str>;
+
+/// No test by itself: the NEXUS that is killed.
+#[tokio::test]
+async fn serve_nexus_to_be_killed() {
+    let Some(home) = std::env::var_os(HOME) else {
+        return;
+    };
+    let epoch = std::env::var(EPOCH).unwrap().parse().unwrap();
+    let clock = Clock::fast(epoch, RATE);
+    let places = places(Path::new(&home));
+    let served = start::run(&places, clock, Box::new(|_, _| {}), std::future::pending()).await;
+    panic!("NEXUS ended: {served:?}");
+}
+
+fn places(home: &Path) -> Places {
+    Places {
+        home: home.to_owned(),
+        user_home: home.parent().unwrap().to_owned(),
+    }
+}
+
+fn script() -> Script {
+    let says = |topic: &str| openai::text(&format!("@D2 → @ADMIN [{topic}]: done"));
+    let does = |topic: &str| openai::text(&format!("@D2 → @NEXUS [{topic}]: done"));
+    let command = json!({"command": format!("echo ran >> {EFFECT}; echo has run")});
+    let proof = "@D2 → @NEXUS [BOOTSTRAP]: Identity confirmed. Context loaded. Ready";
+    Script::openai([openai::text("All right.")])
+        .repeating()
+        .when("[BOOTSTRAP]", openai::text(proof))
+        .when("[ONE]", does("ONE"))
+        .when("[ASK]", openai::tools("ask", &[("bash", command)]))
+        .when("has run", says("ASK"))
+        .when("[TWO]", does("TWO"))
+        .when("[LAST]", says("LAST"))
+}
+
+/// A home with an agent that asks, and a team of it.
+fn home(url: &str) -> World {
+    let world = World::new(url);
+    world.write(
+        "config/agents/d2.md",
+        "---\npermissions: { bash: ask }\n---\nYou are brief.\n",
+    );
+    let root = world.folder().join("team");
+    world.write("config/nexus.toml", &format!("root = {root:?}\n{TEAM}"));
+    let team = places(&world.home()).team().unwrap();
+    let files = crabtalk_nexus::files::Files::new(&team);
+    let made = files.init().unwrap();
+    files.commit(&made, "begin").unwrap();
+    world
+}
+
+fn nexus(world: &World, epoch: u64) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["crash::team::serve_nexus_to_be_killed", "--exact"])
+        .arg("--nocapture")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", world.folder())
+        .env(HOME, world.home())
+        .env(EPOCH, epoch.to_string())
+        .current_dir(world.folder());
+    command
+}
+
+/// ADMIN, to whom a NEXUS that dies says nothing more.
+struct Admin<'a> {
+    world: &'a World,
+    told: &'a mut Told,
+}
+
+impl Admin<'_> {
+    async fn say(&self, command: Command) -> Option<Answer> {
+        let state = places(&self.world.home()).state();
+        control::say(&state, &command).await.ok().flatten()
+    }
+
+    async fn tasks(&self) -> Option<Vec<(u64, Task)>> {
+        let Answer::Tasks { tasks } = self.say(Command::Tasks).await? else {
+            panic!("tasks");
+        };
+        Some(tasks)
+    }
+
+    async fn line(&self) -> Option<AgentLine> {
+        let Answer::Status { mut agents, .. } = self.say(Command::Status).await? else {
+            panic!("a status");
+        };
+        Some(agents.remove(0))
+    }
+
+    /// Says everything once and answers what is asked, until all is done or NEXUS is gone.
+    async fn work(&mut self) -> Option<()> {
+        for (text, is_task) in SAYS {
+            // What was not answered is said again, unless the log has it.
+            if self.is_logged(text) {
+                continue;
+            }
+            let said = text.to_owned();
+            let command = match is_task {
+                true => Command::AddTask { text: said },
+                false => Command::Send { text: said },
+            };
+            let answer = self.say(command).await?;
+            assert!(matches!(answer, Answer::Done { .. }), "{answer:?}");
+            self.told.insert(text);
+        }
+        loop {
+            let line = self.line().await?;
+            if line.waits.is_some() {
+                // It may be gone by now.
+                self.say(Command::Approve {
+                    agent: line.name,
+                    prompt: line.waits.map(|prompt| prompt.id),
+                })
+                .await?;
+            } else if line.state == State::Idle && self.heard("@D2 → @ADMIN [LAST]") > 0 {
+                let tasks = self.tasks().await?;
+                let is_done = |task: &Task| matches!(task.state, TaskState::Done { .. });
+                if tasks.iter().all(|(_, task)| is_done(task)) {
+                    return Some(());
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn is_logged(&self, text: &str) -> bool {
+        self.heard(text.split_once(' ').unwrap().1) > 0
+    }
+
+    /// How many entries of the log say this.
+    fn heard(&self, part: &str) -> usize {
+        let mut count = 0;
+        let state = places(&self.world.home()).state();
+        let taken = crabtalk_nexus::journal::entries(&state, |entry| {
+            count += usize::from(entry.why.contains(part));
+        });
+        // A page that is about to be put in its place is there with the next look.
+        taken.map_or(0, |()| count)
+    }
+}
+
+/// Has one NEXUS, which is followed, work until it dies or all is done.
+async fn live(world: &World, told: &mut Told, epoch: u64, point: Option<Point>) -> Vec<Call> {
+    let followed = Followed::start(&nexus(world, epoch), point);
+    let living = async {
+        let mut admin = Admin { world, told };
+        while admin.say(Command::Status).await.is_none() {
+            if followed.is_over() {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        // Without an answer it is gone.
+        let _ = admin.work().await;
+    };
+    let lived = tokio::time::timeout(HANGS, living).await;
+    lived.unwrap_or_else(|_| panic!("{point:?}: it hangs"));
+    followed.end().await
+}
+
+/// What was told is so, and nothing was done twice.
+async fn check(world: &World, admin: &Admin<'_>) {
+    let tasks = admin.tasks().await.unwrap();
+    let topics: Vec<String> = tasks.iter().map(|(_, t)| t.topic.to_string()).collect();
+    assert_eq!(topics, ["ONE", "TWO"]);
+    let ran = fs::read_to_string(world.folder().join("team").join(EFFECT));
+    assert_eq!(ran.unwrap_or_default(), "ran\n");
+    let mut connection = world.try_connect().await.expect("the daemon is there");
+    let entries = history(&mut connection, "d2", "user/nexus").await.unwrap();
+    for topic in ["[ONE]", "[ASK]", "[TWO]", "[LAST]"] {
+        let heard = |entry: &&HistoryEntry| entry.role == "user" && entry.content.contains(topic);
+        assert_eq!(
+            entries.iter().filter(heard).count(),
+            1,
+            "{topic}: {entries:#?}"
+        );
+    }
+    let mut last = 0;
+    let state = places(&world.home()).state();
+    crabtalk_nexus::journal::entries(&state, |entry| {
+        assert_eq!(entry.n, last + 1, "{}", entry.why);
+        last = entry.n;
+    })
+    .unwrap();
+}
+
+/// One home, one kill, and what came of it: the call, and how much had been told.
+async fn die_at(point: Option<Point>) -> (Vec<Call>, usize) {
+    let model = Server::start(script()).await;
+    let world = home(&model.url());
+    let daemon = world.start().await;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let epoch = u64::try_from(now.as_millis()).unwrap();
+    let mut told = Told::new();
+    let calls = live(&world, &mut told, epoch, point).await;
+    let (of_point, count) = (point.and_then(|point| calls.get(point.call)), told.len());
+    let _trying = Trying(format!("{point:?}, which is {of_point:?}, of NEXUS"));
+    let state = places(&world.home()).state();
+    let tables = world.folder().join("team/nexus");
+    let there = [tables, state].into_iter().filter(|folder| folder.is_dir());
+    let torn: Vec<_> = there.flat_map(|folder| left_over(&folder)).collect();
+    let log = fs::File::create(world.folder().join("nexus.log")).unwrap();
+    let _next = tokio::process::Command::from(nexus(&world, epoch))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let again = async {
+        let told = &mut told;
+        let mut admin = Admin {
+            world: &world,
+            told,
+        };
+        while admin.say(Command::Status).await.is_none() {
+            tokio::time::sleep(LOOK).await;
+        }
+        for text in admin.told.iter() {
+            assert!(admin.is_logged(text), "told and not kept: {text}");
+        }
+        admin.work().await.expect("the next NEXUS goes on");
+        check(&world, &admin).await;
+        // What the one before left is removed with the next table of states.
+        while torn.iter().any(|path| path.exists()) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let done = tokio::time::timeout(HANGS, again).await;
+    let said = || fs::read_to_string(world.folder().join("nexus.log"));
+    done.unwrap_or_else(|_| panic!("{point:?}: the next NEXUS hangs: {:?}", said()));
+    daemon.terminate().await;
+    assert_eq!(model.problems(), Vec::<String>::new(), "{point:?}");
+    (calls, count)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_nexus_told_is_lost_at_any_call() {
+    if !is_possible() {
+        skipped("crash", "no program may be followed here");
+        return;
+    }
+    if !has_tools("nothing_that_nexus_told_is_lost_at_any_call", &["git"]) {
+        return;
+    }
+    let seed = setting(SEED, 1);
+    let (calls, _) = die_at(None).await;
+    if std::env::var_os(LIST).is_some() {
+        for (number, call) in calls.iter().enumerate() {
+            println!("{number:3} {} {}", call.name, call.path);
+        }
+    }
+    let points = chosen(points(&calls), seed, POINTS_IN_TESTS);
+    let (mut kinds, mut told): (BTreeMap<_, usize>, usize) = Default::default();
+    for point in &points {
+        let (calls, count) = die_at(Some(*point)).await;
+        let name = calls.get(point.call).map_or("none", |call| call.name);
+        *kinds.entry(name).or_default() += 1;
+        told += count;
+    }
+    println!(
+        "NEXUS, seed {seed}: {} calls change a file; killed at {} points ({kinds:?}); {told} \
+         things were told, none is lost",
+        calls.len(),
+        points.len()
+    );
+    assert!(told > 0, "every NEXUS was killed too soon");
+}
