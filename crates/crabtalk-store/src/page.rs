@@ -9,7 +9,7 @@ use crate::error::unreadable;
 use crate::fs::LogFile;
 use crate::line::{self, Line};
 use crate::tail::Backward;
-use crabtalk_domain::storage::{Error, LogEntry, Page, RunPhase, RunRecord, Steering};
+use crabtalk_domain::storage::{Error, LogEntry, Page, Steering};
 use crabtalk_domain::{Message, Role};
 use std::path::Path;
 
@@ -17,9 +17,9 @@ use std::path::Path;
 /// a frame holds, little enough that a page of a thousand entries stays cheap.
 const MAX_IMAGE_TEXT: usize = 16 << 20;
 
-/// Failed runs on a page: each answers a message, so that more of them stand
-/// there only in a log that somebody edited.
-const MAX_FAILED: usize = 4096;
+/// Lines of runs on a page: each run answers a message and has two, so that more of
+/// them stand there only in a log that somebody edited.
+const MAX_RUN_LINES: usize = 4096;
 
 /// Reads up to `limit` entries of `floor..end`, oldest first, and more where a
 /// step's results would stand without their calls.
@@ -33,7 +33,7 @@ pub(crate) fn page(
 ) -> Result<Page, Error> {
     let io = |e| unreadable("read", path, e);
     let mut entries: Vec<LogEntry> = Vec::new();
-    let (mut failed, mut behind) = (Vec::new(), 0);
+    let (mut runs, mut behind) = (Vec::new(), 0);
     let mut more = false;
     let mut images = 0;
     let mut steering = Steering::default();
@@ -62,8 +62,8 @@ pub(crate) fn page(
             }
             Ok(Line::Run(run, _)) => {
                 steering.run(&run);
-                if is_failure(&run) && failed.len() < MAX_FAILED {
-                    failed.push((offset, *run));
+                if runs.len() < MAX_RUN_LINES {
+                    runs.push((offset, *run));
                 }
                 continue;
             }
@@ -82,19 +82,19 @@ pub(crate) fn page(
         let shown = entry.message.images.iter();
         images += shown.map(|image| image.base64().len()).sum::<usize>();
         entries.push(entry);
-        behind = failed.len();
+        behind = runs.len();
     }
     if more {
         // The older page has those before its last entry.
-        failed.truncate(behind);
+        runs.truncate(behind);
     }
     entries.reverse();
-    failed.reverse();
+    runs.reverse();
     order_results(&mut entries);
     let waiting = steering.waiting().into_iter();
     Ok(Page {
         entries,
-        failed,
+        runs,
         waiting: waiting.map(|(index, steer)| waits(index, steer)).collect(),
         more,
     })
@@ -106,15 +106,6 @@ fn waits(index: u64, steer: String) -> LogEntry {
         index,
         message: Message::user(steer),
         compact: false,
-    }
-}
-
-/// Whether a run's line says that it did not succeed.
-pub(crate) fn is_failure(run: &RunRecord) -> bool {
-    match run.phase {
-        RunPhase::Start => false,
-        RunPhase::End => run.code != 0,
-        RunPhase::Interrupted => true,
     }
 }
 

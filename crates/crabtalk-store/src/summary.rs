@@ -3,7 +3,6 @@
 use crate::archive::Scans;
 use crate::fs::{LogFile, Stat};
 use crate::line::{self, Kind, Line};
-use crate::page::is_failure;
 use crate::tail::{Backward, HeadRead, read_head};
 use crabtalk_domain::storage::{Meta, RunPhase, RunRecord};
 use crabtalk_domain::{ContextUse, ConversationKey};
@@ -191,7 +190,7 @@ fn last_state(
             Ok(Line::Run(run, stamp)) => {
                 if state.is_open.is_none() {
                     state.is_open = Some(run.phase == RunPhase::Start);
-                    state.failed = is_failure(&run).then_some(*run);
+                    state.failed = run.is_failure().then_some(*run);
                 }
                 state.before = state.before.or(stamp.messages);
             }

@@ -2,7 +2,9 @@
 
 use super::trash::failure;
 use super::{Session, status, wire};
-use crabtalk_domain::storage::{ArchiveInfo as Archive, LogEntry, LogPart, Page, Summary};
+use crabtalk_domain::storage::{
+    ArchiveInfo as Archive, LogEntry, LogPart, Page, RunPhase, Summary,
+};
 use crabtalk_domain::{ConversationKey, ToolCall, ToolCallInfo as Call};
 use crabtalk_proto::*;
 use crabtalk_runtime::Error;
@@ -77,7 +79,7 @@ impl Session {
             entry.message = entry.message.with_notes(|image| Some(image.note()));
         }
         // Nor do they know of runs.
-        page.failed.clear();
+        page.runs.clear();
         let (entries, _) = entries(page);
         let own = summary.key.agent.as_str();
         let message = |entry: HistoryEntry| ConversationMessage {
@@ -185,13 +187,27 @@ fn entries(page: Page) -> (Vec<HistoryEntry>, bool) {
     let mut bytes = 0;
     let mut more = page.more;
     let mut entries = Vec::with_capacity(page.entries.len());
-    let mut failed = page.failed.into_iter().rev().peekable();
+    let mut runs = page.runs.into_iter().rev().peekable();
+    // The run that ended behind an entry, as long as that did not begin behind it, too.
+    let mut ended = 0;
     for stored in page.entries.into_iter().rev() {
         let mut entry = entry(stored);
-        // Of several behind one message the last says how it stands.
-        while let Some((_, run)) = failed.next_if(|(at, _)| *at > entry.index) {
-            entry.failed.get_or_insert_with(|| failure(run));
+        while let Some((_, run)) = runs.next_if(|(at, _)| *at > entry.index) {
+            ended = if run.phase == RunPhase::Start {
+                0
+            } else {
+                run.id
+            };
+            // Of several behind one message the last says how it stands.
+            if run.is_failure() {
+                entry.failed.get_or_insert_with(|| failure(run));
+            }
         }
+        // What was said last may be of a run that goes on.
+        entry.run = match runs.peek() {
+            Some((_, run)) => run.id,
+            None => ended,
+        };
         let calls: usize = entry
             .tool_calls
             .iter()

@@ -182,14 +182,21 @@ impl Session {
         if let Some(log) = runtime.attach_run(key, run) {
             return Reader::new(log.subscribe(request.after.unwrap_or_default()), true);
         }
-        match runtime.last_end(key).await {
-            Ok(last) if last.id == run => Reader::only(Ok(end_of(key, &last))),
-            Ok(last) => Reader::only(Err(Status::not_found(format!(
-                "run {run} of {key} cannot be told any more, the last one is {}; see the history",
-                last.id
-            )))),
-            Err(error) => Reader::only(Err(status(&error))),
+        // One that a crash cut off ends when its conversation is opened. Where a later run
+        // goes on it is open, and nobody waits for the end of that one.
+        if runtime.attach(key).is_none()
+            && let Err(error) = runtime.last_end(key).await
+        {
+            return Reader::only(Err(status(&error)));
         }
+        let trace = runtime.storage().trace(key, run).await;
+        Reader::only(match trace.map(|trace| trace.and_then(|trace| trace.end)) {
+            Ok(Some(end)) => Ok(end_of(key, &end)),
+            Ok(None) => Err(Status::not_found(format!(
+                "run {run} of {key} cannot be told any more; see the history"
+            ))),
+            Err(error) => Err(status(&Error::from(error))),
+        })
     }
 }
 

@@ -68,6 +68,17 @@ pub struct RunRecord {
     pub at: String,
 }
 
+impl RunRecord {
+    /// Whether it says that a run did not succeed.
+    pub fn is_failure(&self) -> bool {
+        match self.phase {
+            RunPhase::Start => false,
+            RunPhase::End => self.code != 0,
+            RunPhase::Interrupted => true,
+        }
+    }
+}
+
 /// State that a reader would otherwise have to look for before a marker;
 /// written whole after each marker and in parts on change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -20,9 +20,9 @@ pub struct LogEntry {
 pub struct Page {
     /// The entries.
     pub entries: Vec<LogEntry>,
-    /// How runs ended that failed, were cancelled or were cut off, with their
-    /// indexes among those of the entries.
-    pub failed: Vec<(u64, RunRecord)>,
+    /// Where runs began and how they ended, with their indexes among those of the
+    /// entries.
+    pub runs: Vec<(u64, RunRecord)>,
     /// On the newest page: what was accepted for a run and waits for its next step.
     pub waiting: Vec<LogEntry>,
     /// Whether older ones exist.

@@ -273,8 +273,9 @@ async fn a_failed_run_says_why_after_a_restart() {
     let page = rig1.runtime.storage().page(&source, None, 10).await;
     let page = page.expect("in memory");
     let failed: Vec<(u64, &str)> = page
-        .failed
+        .runs
         .iter()
+        .filter(|(_, run)| run.is_failure())
         .map(|(_, run)| (run.id, run.error.as_str()))
         .collect();
     assert_eq!(failed, [(1, "the key is wrong")]);

@@ -94,7 +94,8 @@ async fn pages_tell_of_the_runs_that_failed_among_their_messages() {
     let (mut before, mut told) = (None, Vec::new());
     loop {
         let page = home.store.page(&source, before, 3).await.expect("reads");
-        let errors = page.failed.iter().map(|(_, run)| run.error.clone());
+        let failed = page.runs.iter().filter(|(_, run)| run.is_failure());
+        let errors = failed.map(|(_, run)| run.error.clone());
         told.push(errors.collect::<Vec<_>>());
         before = page.entries.first().map(|entry| entry.index);
         if !page.more {

@@ -3,8 +3,8 @@
 use super::MemoryStore;
 use super::log::Log;
 use crabtalk_domain::storage::{
-    ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, Record, RunPhase,
-    RunTrace, Storage, Summary, Tracing,
+    ArchiveInfo, Error, LogEntry, LogPart, NewConversation, Opened, Page, Record, RunTrace,
+    Storage, Summary, Tracing,
 };
 use crabtalk_domain::{BoxFuture, ConversationKey, Message};
 use std::future::ready;
@@ -101,18 +101,14 @@ impl Storage for MemoryStore {
             message: Message::user(steer),
             compact: false,
         });
-        let failed = log.records.iter().enumerate();
-        let failed = failed.filter_map(|(at, record)| match record {
-            Record::Run(run) if older(&at) && at as u64 >= from => {
-                let ended = run.phase != RunPhase::Start;
-                let failed = ended && (run.code != 0 || run.phase == RunPhase::Interrupted);
-                failed.then(|| (at as u64, run.clone()))
-            }
+        let runs = log.records.iter().enumerate();
+        let runs = runs.filter_map(|(at, record)| match record {
+            Record::Run(run) if older(&at) && at as u64 >= from => Some((at as u64, run.clone())),
             Record::Run(_) | Record::Message(_) | Record::Compact { .. } | Record::Meta(_) => None,
         });
         let page = Page {
             waiting: waiting.collect(),
-            failed: failed.collect(),
+            runs: runs.collect(),
             entries,
             more,
         };

@@ -1,11 +1,12 @@
 //! Watchers who lost the connection, and take up where they were (WIRE-8).
 
-use crate::rig::{TestEnv, stream_to_end, within};
+use crate::rig::{TestEnv, entries, stream_to_end, within};
 use crabtalk_proto::{
     AgentEventKind as Kind, AgentEventMsg, AttachMsg, Client, StreamMsg, SubscribeEvents,
     stream_event,
 };
 use futures_util::StreamExt;
+use std::pin::pin;
 use tokio::sync::Notify;
 
 fn say(content: &str) -> StreamMsg {
@@ -151,6 +152,20 @@ async fn one_run_is_followed_behind_an_event_also_when_it_is_over() {
         panic!("{rest:?}")
     };
     assert_eq!((again.run, again.code), (1, 0));
+    // However many came behind it, and whichever goes on now.
+    stream_to_end(&env, say("hello again")).await;
+    let mut other = env.connect().await;
+    let mut third = pin!(other.stream(say("/slow 60000 for long")));
+    loop {
+        let event = third.next().await.unwrap().unwrap();
+        if matches!(event.event, Some(stream_event::Event::Chunk(_))) {
+            break;
+        }
+    }
+    assert_eq!(told(attach(1, first.seq)).await.len(), 1);
+    let runs = entries(&env, "", "").await;
+    let runs: Vec<u64> = runs.iter().map(|entry| entry.run).collect();
+    assert_eq!(runs, [1, 1, 2, 2, 3]);
     let mut bad = attach(1, 1);
     bad.run = None;
     let refused = told(bad).await;
