@@ -8,7 +8,7 @@
 //! picker      conversations to switch to
 //! image       images that are shown to the agent
 //! runs        the runs that are followed
-//! join        what was said before, above what runs
+//! join        what was said before what runs, and while nobody listened
 //! gone        a daemon that is gone, and what is said meanwhile
 //! changes     what runs changed among files
 //! calls       what is asked of the daemon meanwhile
@@ -69,9 +69,6 @@ use transcript::Transcript;
 
 /// Lines that the editor remembers.
 const REMEMBERED_LINES: usize = 1_000;
-
-/// Messages shown when a chat begins: enough to remember what it was about.
-const SHOWN_AT_START: u32 = 10;
 
 /// The shortest time between two drawings: smooth to the eye, and a fraction of
 /// a core however fast an answer comes.
@@ -152,7 +149,7 @@ struct Live<'a> {
 
 /// Talks at a terminal until the person leaves.
 pub(super) async fn live(context: &mut Context, bell: bool) -> Result<(), Error> {
-    let client = context.client().await?;
+    let client = patient(context.client().await?);
     let mut live = Live::open(context, client, bell)?;
     let outcome = live.run().await;
     // What was said stays; what was drawn goes.
@@ -262,7 +259,7 @@ impl<'a> Live<'a> {
         let mut continued = Continued::listen().map_err(told)?;
         let mut watch = self.watch();
         self.learn();
-        self.begin(true);
+        self.begin();
         self.call(calls::asks(self.client.clone()));
         loop {
             self.turn_by_time();
@@ -393,16 +390,9 @@ impl<'a> Live<'a> {
     }
 
     /// Shows the conversation, and what runs in it.
-    fn begin(&mut self, attach: bool) {
-        self.call(calls::history(
-            self.client.clone(),
-            self.pair.clone(),
-            SHOWN_AT_START,
-        ));
-        if attach {
-            self.joining.begin();
-            self.attach(None);
-        }
+    fn begin(&mut self) {
+        self.joining.begin();
+        self.attach(None);
     }
 
     /// Follows somebody else's run, or whatever runs now.
@@ -414,7 +404,7 @@ impl<'a> Live<'a> {
             only_run: run.is_some(),
             after: None,
         };
-        self.runs.push_front(self.client.attach(request), None);
+        self.runs.push_front(self.client.attach(request));
     }
 
     fn call(&mut self, call: impl Future<Output = Done> + Send + 'static) {
@@ -429,6 +419,12 @@ impl<'a> Live<'a> {
             let _ = history.sync();
         }
     }
+}
+
+/// A client for as long as a person stays: a daemon that is gone may come back after
+/// a night, and nobody should have to type for that to be seen.
+fn patient(client: Client) -> Client {
+    client.with_patience(Duration::MAX)
 }
 
 async fn next(

@@ -10,6 +10,7 @@ use crabtalk_config::Home;
 use crabtalk_proto::{Status, StreamEvent, stream_event};
 use crabtalk_testkit::Buffer;
 use crabtalk_transport::{Crowd, serve};
+use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -30,17 +31,7 @@ impl Fake {
         let (events, receiver) = mpsc::channel(64);
         let (teller, told) = mpsc::channel(64);
         let script = Script::new(receiver, teller);
-        let listener = crabtalk_transport::listen(&folder.path().join("daemon.sock"))
-            .await
-            .unwrap();
-        let mut server = JoinSet::new();
-        let session = script.clone();
-        server.spawn(serve(
-            listener,
-            Crowd::default(),
-            move |_| Ok::<_, Status>(session.clone()),
-            CancellationToken::new(),
-        ));
+        let server = listen(folder.path(), &script).await;
         Self {
             folder,
             script,
@@ -57,6 +48,15 @@ impl Fake {
     /// The daemon dies.
     pub(crate) async fn stop(&mut self) {
         self.server.shutdown().await;
+    }
+
+    /// A daemon is started again, which says what is sent to it from now on.
+    pub(crate) async fn start_again(&mut self) {
+        let (events, receiver) = mpsc::channel(64);
+        let (teller, told) = mpsc::channel(64);
+        (self.events, self.told) = (events, told);
+        self.script = Script::new(receiver, teller);
+        self.server = listen(self.folder.path(), &self.script).await;
     }
 
     /// The next thing that the server is told.
@@ -93,6 +93,21 @@ impl Fake {
             interrupt,
         }
     }
+}
+
+/// Serves what the script says in this home.
+async fn listen(home: &Path, script: &Script) -> JoinSet<()> {
+    let socket = home.join("daemon.sock");
+    let listener = crabtalk_transport::listen(&socket).await.unwrap();
+    let session = script.clone();
+    let mut server = JoinSet::new();
+    server.spawn(serve(
+        listener,
+        Crowd::default(),
+        move |_| Ok::<_, Status>(session.clone()),
+        CancellationToken::new(),
+    ));
+    server
 }
 
 /// A command line and its surroundings.

@@ -4,10 +4,11 @@ mod asked;
 mod ground;
 mod keys;
 mod others;
+mod shared;
 mod stream;
 
 use crate::rig::{
-    CHAT, CHOICES, IDLE, ModelServer, OVER, TestEnv, Tmux, eventually, has_tools, skip,
+    CHAT, CHOICES, IDLE, ModelServer, OVER, Relay, TestEnv, Tmux, eventually, has_tools, skip,
     stream_to_end,
 };
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};

@@ -43,8 +43,10 @@ pub(super) enum Done {
     Noted(Result<String, Error>),
     /// What there is to complete with, and to tell in the status.
     Learned(Box<Learned>),
-    /// The messages before.
+    /// The last messages, which the person asked for.
     History(Result<HistoryPage, Error>),
+    /// Those that are shown before the next news of a run, for the wait of this number.
+    Before(u64, Result<HistoryPage, Error>),
     /// What a run changed among files.
     Changes(Result<ChangeList, Error>),
     /// What was put back.
@@ -150,15 +152,23 @@ pub(super) async fn reply(client: Client, reply: ReplyToAsk) -> Done {
 }
 
 pub(super) async fn history(client: Client, pair: Pair, limit: u32) -> Done {
+    Done::History(client.call(last_messages(pair, limit)).await)
+}
+
+/// The same, for the wait of this number.
+pub(super) async fn before(client: Client, pair: Pair, limit: u32, wait: u64) -> Done {
+    Done::Before(wait, client.call(last_messages(pair, limit)).await)
+}
+
+fn last_messages(pair: Pair, limit: u32) -> GetHistoryMsg {
     let Pair { agent, sender } = pair;
-    let request = GetHistoryMsg {
+    GetHistoryMsg {
         agent,
         sender,
         before: None,
         limit,
         first: false,
-    };
-    Done::History(client.call(request).await)
+    }
 }
 
 pub(super) async fn switch(client: Client, own: String) -> Done {

@@ -28,18 +28,18 @@ impl Live<'_> {
     /// Takes news of the run in front.
     pub(super) fn news(&mut self, next: Next) {
         self.dirty = true;
-        match &next {
-            Some(Ok(RunNews::Event(event))) => self.page_before(event),
-            _ => self.page_whole(),
+        if let Some(next) = self.read_before(next) {
+            self.take_news(next);
         }
+    }
+
+    /// Takes news before which everything is shown.
+    pub(super) fn take_news(&mut self, next: Next) {
         match next {
             Some(Ok(RunNews::Event(event))) => self.run_event(&event),
             Some(Ok(RunNews::Lost { why })) => self.outage.lost(Heard::Run, why),
             Some(Ok(RunNews::Back)) => self.back(Heard::Run),
-            Some(Ok(RunNews::Missing { .. })) => {
-                self.transcript
-                    .problem("what the run said meanwhile is missing here; /history has it");
-            }
+            Some(Ok(RunNews::Missing { .. })) => self.joining.misses(),
             Some(Err(error)) => self.failed(&error),
             None => self.over(),
         }
@@ -59,7 +59,8 @@ impl Live<'_> {
             let unheard = run.said.clone().filter(|_| run.number.is_none());
             (run.said.is_none(), unheard)
         });
-        if let (Error::NoDaemon(_), Some(said)) = (error, unheard) {
+        // Whether a message arrived is not known where the connection broke behind it.
+        if let (Error::NoDaemon(_) | Error::Broken(_), Some(said)) = (error, unheard) {
             self.put_back(&said);
         }
         self.transcript.cut_off(Instant::now());
@@ -89,6 +90,14 @@ impl Live<'_> {
             .retain(|asking| asking.run.is_none() || asking.run != number);
         self.steers.clear();
         self.sending.clear();
+        self.catch_up();
+    }
+
+    /// Shows what began while something else was followed, or nothing was heard.
+    fn catch_up(&mut self) {
+        if self.runs.catches_up() {
+            self.attach(None);
+        }
     }
 
     fn pair_names(&self) -> (String, String) {
@@ -105,7 +114,9 @@ impl Live<'_> {
             Some(Event::Start(start)) => {
                 if let Some(front) = self.runs.front() {
                     front.number = Some(start.run);
-                    if let Some(said) = front.said.clone() {
+                    let said = front.said.clone();
+                    self.runs.tell(start.run);
+                    if let Some(said) = said {
                         self.transcript.person(&said, None);
                     }
                 }
@@ -116,6 +127,7 @@ impl Live<'_> {
             }
             Some(Event::End(end)) => {
                 if fresh && attached {
+                    self.runs.tell(end.run);
                     return self.over();
                 }
                 self.spent(end);
@@ -187,9 +199,15 @@ impl Live<'_> {
         match news {
             WatchNews::Event(event) => self.agent_event(&event),
             WatchNews::Lost { why } => self.outage.lost(Heard::Rest, why),
-            WatchNews::Back { .. } => self.back(Heard::Rest),
+            WatchNews::Back { .. } => {
+                self.back(Heard::Rest);
+                self.runs.fall_behind();
+                self.catch_up();
+            }
             WatchNews::Restarted { .. } => {
                 self.outage.over(Heard::Rest);
+                self.runs.fall_behind();
+                self.catch_up();
                 self.others.clear();
                 self.marks = Marks::default();
                 self.transcript.note("the daemon was started again");
@@ -211,6 +229,8 @@ impl Live<'_> {
                     self.attach(Some(event.run));
                 } else if !self.runs.is_running() {
                     self.begun_elsewhere = Some((event.run, Instant::now()));
+                } else {
+                    self.runs.fall_behind();
                 }
             }
             (AgentEventKind::Ask, false) => {
@@ -314,12 +334,13 @@ impl Live<'_> {
                 self.transcript.note(&text);
                 self.learn();
             }
-            Done::Shown(Err(error)) | Done::Noted(Err(error)) => {
+            Done::History(Err(error)) | Done::Shown(Err(error)) | Done::Noted(Err(error)) => {
                 self.transcript.problem(&error.to_string());
             }
             Done::Learned(learned) => self.learned(*learned),
             Done::Started(outcome) => self.started(outcome),
-            Done::History(page) => self.show_history(page),
+            Done::History(Ok(page)) => self.show_page(&page),
+            Done::Before(wait, page) => self.show_before(wait, page),
             Done::Changes(changes) => self.show_changes(changes),
             Done::Undone(undone) => self.show_undone(undone),
             Done::Places(places) => self.show_places(places),
@@ -346,7 +367,10 @@ impl Live<'_> {
             }
             // It is held until there is one.
             None if gone => self.send(text.to_owned(), None, Shown::default(), text.to_owned()),
-            _ => self.transcript.problem(&error.to_string()),
+            _ => {
+                self.transcript.problem(&error.to_string());
+                self.put_back(text);
+            }
         }
     }
 
@@ -360,23 +384,6 @@ impl Live<'_> {
         self.learned = learned;
         if !self.composer.is_empty() {
             self.look_up();
-        }
-    }
-
-    fn show_history(&mut self, page: Result<HistoryPage, Error>) {
-        match page {
-            Ok(page) => {
-                if let Some(page) = self.hold_page(page) {
-                    self.show_page(&page);
-                }
-            }
-            Err(error) => {
-                self.joining.arrives();
-                // Nobody has said anything yet, or the daemon is older than that.
-                if error.code().is_none() {
-                    self.transcript.problem(&error.to_string());
-                }
-            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! The runs that a chat follows: the one in front, and those that wait.
 //!
 //! Invariants: news of a run that waits are held until it is in front, one of
-//! them at most, so that nothing is read that nobody shows; a run that was
-//! followed to its end is known from then on, since word of its begin comes on
-//! another connection and may come later.
+//! them at most, so that nothing is read that nobody shows; a run that was shown, and
+//! each before it, is known from then on, since word of its begin comes on another
+//! connection and may come later.
 
 use crabtalk_client::{Error, QueuedEvent, Run, RunNews, stream_event::Event};
 use futures_core::Stream;
@@ -11,9 +11,6 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
-
-/// Runs that are over and still known: word of a begin is late by a few at most.
-const OVER: usize = 16;
 
 /// What comes next of a run; `None` behind its end.
 pub(super) type Next = Option<Result<RunNews, Error>>;
@@ -34,8 +31,10 @@ pub(super) struct Followed {
 #[derive(Default)]
 pub(super) struct Runs {
     followed: VecDeque<Followed>,
-    /// The numbers of the last ones that are over.
-    over: VecDeque<u64>,
+    /// The number of the last run that is shown, or stands in a history that is.
+    told: u64,
+    /// Whether another run may have begun that is neither followed nor shown.
+    is_behind: bool,
 }
 
 impl Runs {
@@ -51,11 +50,11 @@ impl Runs {
     }
 
     /// Somebody else's run, which is in flight.
-    pub(super) fn push_front(&mut self, run: Run, number: Option<u64>) {
+    pub(super) fn push_front(&mut self, run: Run) {
         self.followed.push_front(Followed {
             run,
             said: None,
-            number,
+            number: None,
             place: None,
             held: None,
         });
@@ -67,18 +66,32 @@ impl Runs {
 
     /// The run in front is over; its number, if it had begun.
     pub(super) fn pop(&mut self) -> Option<u64> {
-        let number = self.followed.pop_front()?.number?;
-        self.over.push_back(number);
-        if self.over.len() > OVER {
-            self.over.pop_front();
-        }
-        Some(number)
+        self.followed.pop_front()?.number
     }
 
     /// Another conversation comes, with numbers of its own.
     pub(super) fn clear(&mut self) {
-        self.followed.clear();
-        self.over.clear();
+        *self = Self::default();
+    }
+
+    /// The number of the last run that is shown.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Everything up to that run is shown.
+    pub(super) fn tell(&mut self, number: u64) {
+        self.told = self.told.max(number);
+    }
+
+    /// Another run may have begun.
+    pub(super) fn fall_behind(&mut self) {
+        self.is_behind = true;
+    }
+
+    /// Whether that has to be looked at now, since nothing is followed.
+    pub(super) fn catches_up(&mut self) -> bool {
+        self.is_empty() && std::mem::take(&mut self.is_behind)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -92,10 +105,9 @@ impl Runs {
             .is_some_and(|run| run.number.is_some())
     }
 
-    /// Whether a run is followed, or was to its end.
+    /// Whether a run is shown, or was.
     pub(super) fn knows(&self, number: u64) -> bool {
-        let mut followed = self.followed.iter();
-        self.over.contains(&number) || followed.any(|run| run.number == Some(number))
+        number <= self.told
     }
 
     /// The number of the run in front.
@@ -161,6 +173,8 @@ mod tests {
             runs.push(client.stream(Default::default()), "hello".into());
             assert!(!runs.knows(number));
             runs.front().unwrap().number = Some(number);
+            runs.tell(number);
+            assert!(runs.knows(number), "it is shown");
             assert_eq!(runs.pop(), Some(number));
             assert!(runs.knows(number), "it was followed to its end");
         }

@@ -1,8 +1,12 @@
-//! What the screen costs whoever looks at it.
+//! What the screen costs whoever looks at it, and how long a daemon is waited for.
 
+use super::patient;
 use super::transcript::Transcript;
-use crabtalk_proto::{StreamChunk, stream_event};
+use crate::tests::Fake;
+use crabtalk_client::RunNews;
+use crabtalk_proto::{AttachMsg, StreamChunk, StreamEnd, StreamStart, stream_event};
 use crabtalk_screen::{Canvas, Drawing};
+use futures_util::StreamExt;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -78,4 +82,31 @@ fn ten_thousand_pieces_at_two_hundred_a_second_cost_a_fifth_of_a_core_at_most() 
     println!("{:.1} % of a core", 100.0 * part);
     // Holds for a build without optimizations, which is several times slower.
     assert!(part < PART, "{part}");
+}
+
+#[tokio::test]
+async fn a_daemon_that_comes_back_after_a_night_is_heard_again() {
+    let mut fake = Fake::start().await;
+    let mut at = fake.at("chat");
+    let client = patient(at.context.client().await.unwrap());
+    let mut run = client.attach(AttachMsg::default());
+    let start = StreamStart {
+        run: 1,
+        ..StreamStart::default()
+    };
+    fake.send(stream_event::Event::Start(start)).await;
+    assert!(matches!(run.next().await, Some(Ok(RunNews::Event(_)))));
+    fake.stop().await;
+    assert!(matches!(run.next().await, Some(Ok(RunNews::Lost { .. }))));
+    tokio::time::pause();
+    let morning = async {
+        tokio::time::sleep(Duration::from_secs(8 * 3600)).await;
+        fake.start_again().await;
+        let end = stream_event::Event::End(StreamEnd::default());
+        fake.send(end).await;
+    };
+    let (news, ()) = futures_util::join!(run.next(), morning);
+    assert_eq!(news.unwrap().unwrap(), RunNews::Back);
+    let end = run.next().await.unwrap().unwrap();
+    assert!(matches!(end, RunNews::Missing { .. }), "{end:?}");
 }

@@ -103,7 +103,7 @@ impl Live<'_> {
         self.transcript.tools.cwd.clone_from(&self.cwd);
         self.transcript.note(said);
         self.learn();
-        self.begin(true);
+        self.begin();
         // What it waits for may be what the person came for.
         self.others.clear();
         self.call(calls::asks(self.client.clone()));

@@ -2,6 +2,7 @@
 
 use super::TestEnv;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
@@ -12,6 +13,7 @@ use tokio::task::JoinSet;
 pub(crate) struct Relay {
     folder: TempDir,
     connections: Arc<Mutex<JoinSet<()>>>,
+    is_shut: Arc<AtomicBool>,
     _accepting: JoinSet<()>,
 }
 
@@ -21,9 +23,14 @@ impl Relay {
         let listener = UnixListener::bind(folder.path().join("daemon.sock")).unwrap();
         let connections = Arc::new(Mutex::new(JoinSet::new()));
         let (daemon, relayed) = (env.socket(), Arc::clone(&connections));
+        let is_shut = Arc::new(AtomicBool::new(false));
+        let shut = Arc::clone(&is_shut);
         let mut accepting = JoinSet::new();
         accepting.spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
+                if shut.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let daemon = daemon.clone();
                 relayed.lock().unwrap().spawn(async move {
                     // A daemon that is not there hangs up at once.
@@ -36,6 +43,7 @@ impl Relay {
         Self {
             folder,
             connections,
+            is_shut,
             _accepting: accepting,
         }
     }
@@ -48,5 +56,16 @@ impl Relay {
     /// Cuts every connection; new ones are taken.
     pub(crate) fn cut(&self) {
         self.connections.lock().unwrap().abort_all();
+    }
+
+    /// Cuts every connection; new ones are closed at once until it opens again.
+    pub(crate) fn shut(&self) {
+        self.is_shut.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    /// Takes new connections again.
+    pub(crate) fn open(&self) {
+        self.is_shut.store(false, Ordering::SeqCst);
     }
 }

@@ -1,0 +1,150 @@
+//! A conversation that several chats show, over daemons and connections that are lost.
+
+use super::*;
+
+/// Each of these stands on the screen once, in this order.
+#[track_caller]
+fn in_order(screen: &str, all: &[&str]) {
+    let mut places = Vec::new();
+    for text in all {
+        assert_eq!(screen.matches(text).count(), 1, "{text:?}\n{screen}");
+        places.extend(screen.find(text));
+    }
+    assert!(places.is_sorted(), "{all:?}\n{screen}");
+}
+
+#[tokio::test]
+async fn chats_of_a_daemon_that_died_in_mid_answer_show_the_same_conversation() {
+    if !has_tools("chats_of_a_daemon_that_died_in_mid_answer", &["tmux"]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([
+        openai::text("The first answer."),
+        openai::pieces(&["Half of it\n\n", "and the rest"]).held_after(2),
+        openai::text("The second answer."),
+        openai::text("The third answer."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    let daemon = env.daemon().await;
+    let one = Tmux::sized(&env, CHAT, 80, 40);
+    one.shows(IDLE, 1).await;
+    one.types("question one");
+    one.shows(OVER, 1).await;
+    let other = Tmux::sized(&env, CHAT, 80, 40);
+    other.shows("The first answer.", 1).await;
+    one.types("question two");
+    for chat in [&one, &other] {
+        chat.shows("Half of it", 1).await;
+    }
+    daemon.kill().await;
+    for chat in [&one, &other] {
+        chat.shows("disconnected", 1).await;
+    }
+    other.types("question three");
+    for chat in [&one, &other] {
+        chat.shows("The second answer.", 1).await;
+        chat.shows(IDLE, 1).await;
+    }
+    one.types("question four");
+    let third = Tmux::sized(&env, CHAT, 80, 40);
+    let all = [
+        "\u{203a} question one",
+        "The first answer.",
+        "\u{203a} question two",
+        "Half of it",
+        "the run failed: the daemon stopped while",
+        "\u{203a} question three",
+        "The second answer.",
+        "\u{203a} question four",
+        "The third answer.",
+    ];
+    for chat in [&one, &other] {
+        in_order(&chat.shows("The third answer.", 1).await, &all);
+    }
+    // What was half said is kept nowhere.
+    let kept = [
+        "\u{203a} question one",
+        "The first answer.",
+        "\u{203a} question two",
+        "run 2: the daemon stopped while",
+        "\u{203a} question three",
+        "The second answer.",
+        "\u{203a} question four",
+        "The third answer.",
+    ];
+    in_order(&third.shows("The third answer.", 1).await, &kept);
+    env.run(&["daemon", "stop"]).await.ok();
+}
+
+#[tokio::test]
+async fn a_chat_whose_connection_was_lost_shows_all_that_was_said_meanwhile() {
+    if !has_tools("a_chat_whose_connection_was_lost_shows_all", &["tmux"]) {
+        return;
+    }
+    let model = ModelServer::start(Script::openai([
+        openai::text("The first answer."),
+        openai::pieces(&["Half of it\n\n", "and the rest"]).held_after(2),
+        openai::text("The third answer."),
+        openai::text("The fourth answer."),
+        openai::pieces(&["The fifth ", "answer."]).held_after(2),
+        openai::text("The sixth answer."),
+    ]))
+    .await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let relay = Relay::start(&env);
+    let line = format!("CRABTALK_HOME='{}' {CHAT}", relay.home().display());
+    let one = Tmux::sized(&env, &line, 80, 40);
+    one.shows(IDLE, 1).await;
+    one.types("question one");
+    one.shows(OVER, 1).await;
+    one.types("question two");
+    one.shows("Half of it", 1).await;
+    relay.shut();
+    one.shows("disconnected", 1).await;
+    model.release().await;
+    for question in ["question three", "question four"] {
+        env.run(&["ask", question]).await.ok();
+    }
+    // It goes on when the connection is back.
+    let mut client = env.connect().await;
+    let last = StreamMsg {
+        content: "question five".into(),
+        ..StreamMsg::default()
+    };
+    let mut run = std::pin::pin!(client.stream(last));
+    loop {
+        let event = run.next().await.unwrap().unwrap();
+        if matches!(event.event, Some(stream_event::Event::Chunk(_))) {
+            break;
+        }
+    }
+    relay.open();
+    one.shows("The fifth", 1).await;
+    model.release().await;
+    let screen = one.shows("The fifth answer.", 1).await;
+    in_order(
+        &screen,
+        &[
+            "\u{203a} question one",
+            "The first answer.",
+            "\u{203a} question two",
+            "not all of it was heard",
+            "and the rest",
+            "\u{203a} question three",
+            "The third answer.",
+            "\u{203a} question four",
+            "The fourth answer.",
+            "\u{203a} question five",
+            "The fifth answer.",
+        ],
+    );
+    // While nothing runs.
+    relay.shut();
+    one.shows("disconnected", 1).await;
+    env.run(&["ask", "question six"]).await.ok();
+    relay.open();
+    let screen = one.shows("The sixth answer.", 1).await;
+    in_order(&screen, &["The fifth answer.", "question six", "The sixth"]);
+}
