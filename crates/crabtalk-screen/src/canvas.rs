@@ -4,7 +4,8 @@
 //! Invariants: a line that was written above is ordinary text of the terminal,
 //! which it scrolls, selects and keeps; the cursor never leaves the rows that
 //! are drawn; a drawing is one write, which the terminal shows at once; no row
-//! is wider than the terminal, and one that is does not wrap.
+//! is wider than the terminal, and one that is does not wrap; a line above that is
+//! wider, since it was laid out for another width, does, so that nothing of it is lost.
 
 use crabtalk_render::Line;
 use crabtalk_render::theme::Ground;
@@ -18,7 +19,11 @@ const BEGIN: &str = "\x1b[?2026h\x1b[?25l\x1b[?7l";
 /// Ends a drawing.
 const END: &str = "\x1b[?7h\x1b[?2026l";
 
-/// Clears the line in which the cursor stands at the left.
+/// Around a line above that is wider than the terminal.
+const WRAP: &str = "\x1b[?7h";
+const NO_WRAP: &str = "\x1b[?7l";
+
+/// Clears the line from the cursor on.
 const CLEAR_LINE: &str = "\x1b[K";
 
 /// What is drawn now.
@@ -57,7 +62,7 @@ impl Canvas {
             out,
             styles,
             ground: Ground::Unknown,
-            columns,
+            columns: columns.max(1),
             shown: Vec::new(),
             widths: Vec::new(),
             at: (0, 0),
@@ -69,7 +74,7 @@ impl Canvas {
     /// all is drawn again.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns.max(1);
-        let rows = |width: &usize| width.div_ceil(self.columns).max(1);
+        let rows = |width: &usize| rows_of(*width, self.columns);
         let (row, column) = self.at;
         let above: usize = self.widths.iter().take(row).map(rows).sum();
         self.at = (above + column / self.columns, column % self.columns);
@@ -118,9 +123,7 @@ impl Canvas {
         // Line by line: some terminals take clearing all of the screen for a
         // wish to keep what it showed.
         for line in above {
-            out.push_str(CLEAR_LINE);
-            out.push_str(&self.text(line));
-            out.push_str("\r\n");
+            self.push_above(&mut out, line);
         }
         for (index, row) in rows.iter().enumerate() {
             if index > 0 {
@@ -134,7 +137,8 @@ impl Canvas {
         if rows.is_empty() {
             out.push_str(CLEAR_LINE);
         }
-        let written = above.len() + rows.len().max(1);
+        let above = above.iter().map(|line| rows_of(line.width(), self.columns));
+        let written = above.sum::<usize>() + rows.len().max(1);
         if before > written {
             // There are rows below the last one.
             out.push_str("\r\n\x1b[J\x1b[A");
@@ -178,12 +182,35 @@ impl Canvas {
         self.out.flush()
     }
 
+    fn push_above(&self, out: &mut String, line: &Line) {
+        let width = line.width();
+        let is_wide = width > self.columns;
+        out.push_str(CLEAR_LINE);
+        if is_wide {
+            out.push_str(WRAP);
+        }
+        out.push_str(&self.text(line));
+        // Behind a full row the cursor still stands on its last column.
+        if is_wide && !width.is_multiple_of(self.columns) {
+            out.push_str(CLEAR_LINE);
+        }
+        if is_wide {
+            out.push_str(NO_WRAP);
+        }
+        out.push_str("\r\n");
+    }
+
     fn text(&self, line: &Line) -> String {
         let mut text = String::new();
         line.write_on(&mut text, self.styles, self.ground);
         debug_assert!(line.text().width() < 10_000, "a row is bounded");
         text
     }
+}
+
+/// Rows that something so wide takes where it wraps.
+fn rows_of(width: usize, columns: usize) -> usize {
+    width.div_ceil(columns).max(1)
 }
 
 fn up(out: &mut String, rows: usize) {
@@ -236,6 +263,28 @@ mod tests {
             more.contains("\x1b[2A\r\x1b[Ksaid\r\n\x1b[Ka\r\n\x1b[J\x1b[A"),
             "{more:?}"
         );
+    }
+
+    #[test]
+    fn a_line_above_that_is_too_wide_is_whole() {
+        let out = Buffer::default();
+        let mut canvas = Canvas::new(Box::new(out.clone()), false, 40);
+        canvas
+            .draw(&[], &drawing(&["a", "b", "c", "d"], None))
+            .unwrap();
+        let before = out.text().len();
+        let above = [60, 80, 40].map(|width| Line::plain("x".repeat(width)));
+        canvas.draw(&above, &drawing(&["a"], None)).unwrap();
+        let more = out.text()[before..].to_owned();
+        let [some, two, one] = [60, 80, 40].map(|width| "x".repeat(width));
+        assert!(
+            more.contains(&format!(
+                "\x1b[K\x1b[?7h{some}\x1b[K\x1b[?7l\r\n\x1b[K\x1b[?7h{two}\x1b[?7l\r\n\x1b[K{one}\r\n"
+            )),
+            "{more:?}"
+        );
+        // Five rows and one below them are more than there were.
+        assert!(!more.contains("\x1b[J"), "{more:?}");
     }
 
     #[test]

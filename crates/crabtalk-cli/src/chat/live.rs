@@ -248,6 +248,7 @@ impl<'a> Live<'a> {
             self.transcript
                 .note("the run goes on: `crabtalk` shows it again, `crabtalk kill` ends it");
         }
+        self.fit();
         let above = self.transcript.take();
         self.canvas.draw(&above, &Drawing::default())?;
         self.canvas.clear()

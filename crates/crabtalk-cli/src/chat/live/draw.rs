@@ -10,7 +10,7 @@ use super::transcript::MARGIN;
 use crate::text::{money, summary};
 use crate::view;
 use crabtalk_render::{Line, Span, shorten, theme, tokens};
-use crabtalk_screen::Drawing;
+use crabtalk_screen::{Drawing, size};
 use std::io;
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ impl Live<'_> {
     /// Brings the terminal up to date.
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
+        self.fit();
         let above = self.transcript.take();
         let drawing = self.drawing(now);
         self.canvas.draw(&above, &drawing)?;
@@ -41,6 +42,22 @@ impl Live<'_> {
         self.drawn = now;
         self.dirty = false;
         Ok(())
+    }
+
+    /// Whatever is written above stays as it is, and is cut where the terminal is narrower:
+    /// that may be so before word of it comes.
+    pub(super) fn fit(&mut self) {
+        let size = size();
+        if size != self.size {
+            self.resized(size);
+        }
+    }
+
+    /// The terminal has this size now, and broke what stands on it.
+    pub(super) fn resized(&mut self, size: (usize, usize)) {
+        self.size = size;
+        self.canvas.resize(size.0);
+        self.transcript.resize(size.0);
     }
 
     fn drawing(&mut self, now: Instant) -> Drawing {

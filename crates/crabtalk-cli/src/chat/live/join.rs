@@ -154,7 +154,7 @@ impl Live<'_> {
             // Those before them are on the screen.
             Part::Between(told, _) => page.more &= first > told + 1,
             Part::UpTo { .. } => {}
-            Part::Answer(_) if page.entries.is_empty() => {}
+            Part::Answer(_) if is_heard(&self.transcript.answer, &page) => page.entries.clear(),
             Part::Answer(_) => {
                 page.more = false;
                 self.transcript.cut_off(Instant::now());
@@ -164,6 +164,12 @@ impl Live<'_> {
         }
         self.show_page(&page);
     }
+}
+
+/// Whether what was heard of a run ends with the answer of this page, if that has one.
+fn is_heard(heard: &str, page: &HistoryPage) -> bool {
+    let answer = page.entries.first();
+    answer.is_none_or(|answer| heard.trim_end().ends_with(answer.content.trim_end()))
 }
 
 /// Leaves of a page what is to be shown.
@@ -212,6 +218,15 @@ mod tests {
             more,
             ..HistoryPage::default()
         }
+    }
+
+    #[test]
+    fn an_answer_that_was_heard_is_not_shown_again() {
+        let answer = page(&["4 all of it"], false);
+        assert!(is_heard("let me see. all of it\n", &answer));
+        assert!(!is_heard("all of", &answer));
+        assert!(!is_heard("", &answer));
+        assert!(is_heard("", &page(&[], false)));
     }
 
     #[test]

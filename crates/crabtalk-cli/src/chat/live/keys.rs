@@ -28,9 +28,7 @@ impl Live<'_> {
                 Ok(Go::On)
             }
             Event::Resize(..) => {
-                self.size = size();
-                self.canvas.resize(self.size.0);
-                self.transcript.resize(self.size.0);
+                self.resized(size());
                 Ok(Go::On)
             }
             _ => Ok(Go::On),
@@ -306,15 +304,14 @@ impl Live<'_> {
     /// Leaves the terminal to a program for a while.
     fn lend<T>(&mut self, borrower: impl FnOnce() -> T) -> Result<T, Error> {
         let told = |e: std::io::Error| Error::io("use the terminal", &e);
+        self.fit();
         let above = self.transcript.take();
         self.canvas
             .draw(&above, &Drawing::default())
             .map_err(told)?;
         self.canvas.clear().map_err(told)?;
         let done = self.raw.lend(borrower).map_err(told)?;
-        self.size = size();
-        self.canvas.resize(self.size.0);
-        self.transcript.resize(self.size.0);
+        self.resized(size());
         Ok(done)
     }
 }

@@ -84,6 +84,37 @@ async fn a_terminal_that_is_resized_in_mid_stream_shows_all_of_it_once() {
     assert!(!screen.contains("Enter steers"), "{screen}");
 }
 
+/// Word of another size and the words of a run come at once, in either order.
+#[tokio::test]
+async fn an_answer_is_whole_that_came_when_the_terminal_became_narrow() {
+    if !has_tools("an_answer_is_whole_that_came_when", &["tmux"]) {
+        return;
+    }
+    let pieces = [
+        "It begins with a row that is nearly as wide as the terminal is.\n\nThen it waits, ",
+        "and goes on with more words than a narrow terminal has room for in a row.\n\nThe end.",
+    ];
+    let replies = [openai::pieces(&pieces).held_after(2)];
+    let model = ModelServer::start(Script::openai(replies)).await;
+    let env = TestEnv::with_model(&model);
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 80, 24);
+    terminal.shows(IDLE, 1).await;
+    terminal.types("go on");
+    terminal.shows("Then it waits", 1).await;
+    let chat = terminal.program().await;
+    kill_process(chat, Signal::STOP).unwrap();
+    terminal.resize(30, 24);
+    model.release().await;
+    kill_process(chat, Signal::CONT).unwrap();
+    terminal.shows("The end.", 1).await;
+    terminal.key("C-d");
+    let screen = terminal.shows("ended with 0", 1).await;
+    let flat = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let whole = "and goes on with more words than a narrow terminal has room for in a row.";
+    assert_eq!(flat.matches(whole).count(), 1, "{screen}");
+}
+
 #[tokio::test]
 async fn a_run_is_steered_followed_by_a_message_and_interrupted() {
     if !has_tools(
