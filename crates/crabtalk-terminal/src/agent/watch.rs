@@ -38,9 +38,13 @@ const OLD_PROMPT: Duration = Duration::from_secs(20);
 /// Between two events that say only that it works.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
-/// Between two events that say only that it rang: a program may ring without end, and
-/// each event stands in the log.
+/// Between two events that say only that it rang, once it rang [`BELLS_AT_ONCE`] times
+/// in a row: a program may ring without end, and each event stands in the log.
 const BELL_PAUSE: Duration = Duration::from_secs(1);
+
+/// Bells that are told at once, however quickly they follow each other; one more each
+/// [`BELL_PAUSE`].
+const BELLS_AT_ONCE: u32 = 8;
 
 /// How long a supervisor has to ask what became of the message that was with an
 /// agent that it found again.
@@ -53,9 +57,9 @@ struct Watcher {
     /// What was seen of the window last.
     bells: u64,
     silences: u64,
-    /// Bells that were told, and when.
+    /// Bells that were told, and until when those take up what may be told at once.
     told_bells: u64,
-    told_bell_at: Option<Instant>,
+    bells_fill: Instant,
     /// Whether tmux may be waiting for somebody who heard of a silence: it tells of no
     /// other one until then.
     is_waited_for: bool,
@@ -85,7 +89,7 @@ pub(super) async fn watch(
         bells: 0,
         silences: 0,
         told_bells: 0,
-        told_bell_at: None,
+        bells_fill: Instant::now(),
         is_waited_for: false,
         is_held: false,
         looks: VecDeque::new(),
@@ -158,7 +162,7 @@ impl Watcher {
         self.life.clone_from(&life.window.life);
         self.bells = life.window.bells;
         self.told_bells = self.bells;
-        self.told_bell_at = None;
+        self.bells_fill = Instant::now();
         self.silences = life.window.silences;
         // It may have been silent before anybody watched.
         self.is_waited_for = true;
@@ -231,7 +235,8 @@ impl Watcher {
         Evidence::new(Source::Bell, format!("bell {} of this window", self.bells))
     }
 
-    /// Tells how often it rang: at once for a prompt, else now and then.
+    /// Tells how often it rang: at once, but where it rings on and on, and for no prompt,
+    /// now and then.
     fn tell_bells(&mut self) {
         let count = self.bells.saturating_sub(self.told_bells);
         if count == 0 {
@@ -242,14 +247,16 @@ impl Watcher {
         let live = session.live.as_ref();
         let prompt = live.filter(|live| live.answer.is_none());
         let prompt = prompt.map(|live| live.prompt.clone());
-        let at = self.told_bell_at;
-        if prompt.is_none() && at.is_some_and(|at| at.elapsed() < BELL_PAUSE) {
+        let now = Instant::now();
+        let fill = self.bells_fill.max(now) + BELL_PAUSE;
+        let full = now + BELL_PAUSE * BELLS_AT_ONCE;
+        if prompt.is_none() && fill > full {
             return;
         }
         session.tell(What::Bell { count, prompt }, evidence);
         drop(session);
         self.told_bells = self.bells;
-        self.told_bell_at = Some(Instant::now());
+        self.bells_fill = fill.min(full);
     }
 
     fn why_look(&mut self, why: Evidence) {
