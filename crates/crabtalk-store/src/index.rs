@@ -226,16 +226,19 @@ impl Names {
         Ok(())
     }
 
-    /// Notes whose log it is, as line 1 says.
+    /// Notes whose log it is, as line 1 said a moment ago. What is known counts: the name
+    /// may be that of another log by now.
     pub(crate) fn note_pair(&mut self, file: &str, key: &ConversationKey) {
         let pair = hash(key.agent.as_str(), key.sender.as_str());
-        if let Some(at) = self.ruled_at(file) {
-            *self.ruled.pair(at) = pair;
-            return;
-        }
+        let ruled = self.ruled_at(file);
         let stray = self.strays.iter().position(|name| name == file);
-        if let Some(at) = stray {
-            *self.strays.pair(at) = pair;
+        let known = match (ruled, stray) {
+            (Some(at), _) => self.ruled.pair(at),
+            (None, Some(at)) => self.strays.pair(at),
+            (None, None) => return,
+        };
+        if *known == 0 {
+            *known = pair;
         }
     }
 

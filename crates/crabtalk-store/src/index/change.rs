@@ -245,3 +245,34 @@ fn move_aside(
     }
     unreachable!("the numbers do not end before the names do")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Index;
+    use super::*;
+    use crate::fs::OsFiles;
+
+    /// Two senders of one slug: the name of a log that was removed is given again.
+    #[test]
+    fn what_line_1_of_a_removed_log_said_does_not_hide_the_next_of_its_name() {
+        let home = tempfile::tempdir().expect("temp dir");
+        let index = Index::new(Arc::new(OsFiles), home.path().to_owned());
+        let mut names = index.lock();
+        let key = |sender| ConversationKey::new("crab", sender).expect("valid");
+        let (first, second) = (key("tg:1"), key("tg 1"));
+        let make = |names: &mut Names, key| {
+            let files = names.find(key).expect("finds");
+            let new = NewConversation::default();
+            let path = names.create(key, &new, &files).expect("creates").path;
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.expect("a name").to_owned()
+        };
+        let name = make(&mut names, &first);
+        let trash = home.path().join("trash");
+        names.discard(&name, &trash, 1).expect("is removed");
+        assert_eq!(make(&mut names, &second), name);
+        names.note_pair(&name, &first);
+        let found = names.find(&second).expect("finds").of_pair;
+        assert_eq!(found.len(), 1);
+    }
+}

@@ -44,8 +44,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Whatever is written above stays as it is, and is cut where the terminal is narrower:
-    /// that may be so before word of it comes.
+    /// Whatever is written above stays as it is laid out, so the size is looked at before:
+    /// the terminal may have another one before word of it comes.
     pub(super) fn fit(&mut self) {
         let size = size();
         if size != self.size {

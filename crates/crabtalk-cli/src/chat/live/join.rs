@@ -154,7 +154,9 @@ impl Live<'_> {
             // Those before them are on the screen.
             Part::Between(told, _) => page.more &= first > told + 1,
             Part::UpTo { .. } => {}
-            Part::Answer(_) if is_heard(&self.transcript.answer, &page) => page.entries.clear(),
+            Part::Answer(run) if self.hears(run) && is_heard(&self.transcript.answer, &page) => {
+                page.entries.clear();
+            }
             Part::Answer(_) => {
                 page.more = false;
                 self.transcript.cut_off(Instant::now());
@@ -163,6 +165,13 @@ impl Live<'_> {
             }
         }
         self.show_page(&page);
+    }
+
+    /// Whether the run in front is this one and was heard from its begin.
+    fn hears(&mut self, run: u64) -> bool {
+        self.runs
+            .front()
+            .is_some_and(|front| front.number == Some(run))
     }
 }
 
