@@ -12,8 +12,9 @@ use crate::leftovers;
 use anyhow::Context;
 use crabtalk_config::Home;
 use crabtalk_runtime::gate::Approval;
-use std::thread::{Builder, JoinHandle};
-use tokio::sync::oneshot;
+use std::panic::{self, AssertUnwindSafe};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 pub(crate) struct Found {
     pub(crate) accepted: Accepted,
@@ -22,47 +23,36 @@ pub(crate) struct Found {
     pub(crate) approvals: Result<Vec<Approval>, String>,
 }
 
-/// A look at the files that goes on in a thread of its own.
-pub(crate) struct FirstLook {
-    thread: JoinHandle<()>,
-    found: oneshot::Receiver<Result<Found, String>>,
-}
+/// A look at the files that goes on in the pool's first thread.
+pub(crate) struct FirstLook(JoinHandle<Result<Found, String>>);
 
 impl FirstLook {
     /// Begins to look.
     ///
     /// # Errors
     /// When no thread can be started: then nothing else could be either.
-    pub(crate) fn begin(home: &Home) -> anyhow::Result<Self> {
+    pub(crate) fn begin(home: &Home, runtime: &Runtime) -> anyhow::Result<Self> {
         let home = home.clone();
-        let (tell, found) = oneshot::channel();
-        let thread = Builder::new()
-            .name("first-look".into())
-            .spawn(move || {
-                // Whoever waited may have given up.
-                let _ = tell.send(look(&home));
-            })
-            .context("cannot start a thread; raise the user's limit of processes (`ulimit -u`)")?;
-        Ok(Self { thread, found })
+        let begin = move || runtime.spawn_blocking(move || look(&home));
+        // The pool panics without a thread, and never does so again once it has one.
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| ()));
+        let begun = panic::catch_unwind(AssertUnwindSafe(begin)).ok();
+        panic::set_hook(hook);
+        begun
+            .map(Self)
+            .context("cannot start a thread; raise the user's limit of processes (`ulimit -u`)")
     }
 
     /// What was found.
     ///
     /// # Errors
     /// When the configuration cannot be taken, or the disk does not answer.
-    pub(crate) async fn found(&mut self, home: &Home) -> anyhow::Result<Found> {
-        let found = within_patience(home, &mut self.found).await;
+    pub(crate) async fn found(self, home: &Home) -> anyhow::Result<Found> {
+        let found = within_patience(home, self.0).await;
         let found = found.map_err(anyhow::Error::msg)?;
-        // Whoever reads tells, unless it panics.
         let found = found.context("reading the configuration panicked")?;
         found.map_err(anyhow::Error::msg)
-    }
-
-    /// Waits for the end of its thread, which has nothing to wait for once it has
-    /// told.
-    pub(crate) fn end(self) {
-        // What it told is there, however it ended.
-        let _ = self.thread.join();
     }
 }
 

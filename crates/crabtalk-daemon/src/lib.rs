@@ -43,5 +43,6 @@ mod starter;
 mod surroundings;
 mod sweep;
 mod tables;
+mod threads;
 
 pub use start::{Options, run};

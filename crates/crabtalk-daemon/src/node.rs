@@ -30,6 +30,7 @@ use crabtalk_domain::SandboxMode;
 use crabtalk_guardian::{Children, Walls};
 use crabtalk_memory::Memory;
 use crabtalk_runtime::Runtime;
+use crabtalk_store::FileStore;
 use crabtalk_tools::OsTools;
 use crabtalk_transport::Crowd;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub(crate) struct Node {
     pub(crate) ledger: Arc<DayLedger>,
     pub(crate) approvals: Arc<ApprovalFile>,
     pub(crate) agents: AgentFiles,
+    /// The runtime's storage.
+    pub(crate) logs: Arc<FileStore>,
     /// What counts, and what waits for an owner's word.
     pub(crate) accepted: Accepted,
     pub(crate) children: Children,

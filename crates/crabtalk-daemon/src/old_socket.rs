@@ -25,7 +25,7 @@ struct OldSocket {
     socket: PathBuf,
 }
 
-/// Makes the link before anybody finds the socket. What prevents that is told by
+/// Makes the link before anybody is served. What prevents that is told by
 /// [`keep`].
 pub(crate) fn link(home: &Home) {
     let _ = make(&home.run_dir().join(NAME), &home.socket());

@@ -19,7 +19,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 /// Threads for file work: those for what may lie anywhere, of which most exist
@@ -30,9 +29,6 @@ const BLOCKING_THREADS: usize = FileWork::MAX_THREADS + 2;
 /// processes is reached, by an agent's own command for instance, has no other to
 /// start, and what then waits for a thread waits for one of these.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::MAX;
-
-/// How long the start waits for a second thread for file work.
-const SECOND_THREAD: Duration = Duration::from_secs(1);
 
 /// From the signal to the end, at most: the promise is 5 seconds.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4500);
@@ -62,7 +58,6 @@ pub fn run(
     logging::init(&home.log_file(), log_to_stderr);
     lock.tell();
     crabtalk_heap::share();
-    let first_look = FirstLook::begin(&home)?;
     let open_files = descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -70,24 +65,13 @@ pub fn run(
         .thread_keep_alive(BLOCKING_KEEP_ALIVE)
         .build()
         .context("cannot start the async runtime")?;
+    let first_look = FirstLook::begin(&home, &runtime)?;
     let served = runtime.block_on(serve_home(home, open_files, first_look));
     // A blocking call that hangs, on a dead disk for instance, must not keep
     // the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     drop(lock);
     served
-}
-
-/// Starts two threads for file work: one that hangs on a dead disk leaves
-/// another. More are started when there is work for them. The pool panics if it
-/// cannot start its first one; the look at the files found that out before.
-fn start_threads() {
-    let (tell, told) = std::sync::mpsc::channel();
-    spawn_blocking(move || {
-        // Kept busy until the second one has begun, or is known not to.
-        let _ = told.recv_timeout(SECOND_THREAD);
-    });
-    spawn_blocking(move || tell.send(()));
 }
 
 /// A file that may not grow is an error of that write, and not the end of the
@@ -102,13 +86,12 @@ fn survive_file_limit() -> anyhow::Result<()> {
 async fn serve_home(
     home: Home,
     open_files: Option<u64>,
-    mut first_look: FirstLook,
+    first_look: FirstLook,
 ) -> anyhow::Result<()> {
     survive_file_limit()?;
     let peers = Peers::new();
     let listener = listen(&home.socket()).await?;
     old_socket::link(&home);
-    start_threads();
     let found = first_look.found(&home).await?;
     let node = Arc::new(Node::new(home, open_files, found)?);
     let services = &node.services;
@@ -121,7 +104,6 @@ async fn serve_home(
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     start_services(&node);
-    first_look.end();
     // Every service begins.
     tokio::task::yield_now().await;
     // Loading the program, reading the files and making the node is most of what is mapped by

@@ -151,7 +151,7 @@ impl Peers {
                 })
             })
             .map_err(|e| refusal(pid, e))?;
-        Ok(limit >= self.unmarked && !descends(pid, me, &mut look)?)
+        Ok(limit >= self.unmarked && !descends(*peer, me, &mut look)?)
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<(Process, bool)>> {
@@ -175,19 +175,21 @@ fn refusal(pid: i32, source: io::Error) -> Refusal {
     }
 }
 
-/// Whether `pid` descends from `me`. A parent is believed only if the child
-/// still names it after it was read, so that every step leads from a living
-/// process to its living parent; a chain that breaks is begun again.
+/// Whether `peer` descends from `me`. A parent is believed if it is older than the
+/// child, since whoever was given its number afterwards is younger; or else if the
+/// child still names it after it was read. So every step leads from a process to
+/// its parent; a chain that breaks is begun again.
 #[cfg(target_os = "linux")]
 fn descends(
-    pid: i32,
+    peer: Stat,
     me: i32,
     look: &mut dyn FnMut(i32) -> Result<Stat, Refusal>,
 ) -> Result<bool, Refusal> {
+    let pid = peer.process.pid;
     let mut broken = None;
-    for _ in 0..=MAX_RESTARTS {
+    for restart in 0..=MAX_RESTARTS {
         // The peer itself is never begun again with: its end is the end.
-        let mut at = look(pid)?;
+        let mut at = if restart == 0 { peer } else { look(pid)? };
         broken = None;
         for _ in 0..MAX_ANCESTORS {
             if at.parent == me {
@@ -198,6 +200,12 @@ fn descends(
                 return Ok(false);
             }
             let parent = look(at.parent);
+            if let Ok(parent) = &parent
+                && parent.process.is_older_than(&at.process)
+            {
+                at = *parent;
+                continue;
+            }
             let child = look(at.process.pid);
             match (parent, child) {
                 (Err(Refusal::Exhausted(e)), _) | (_, Err(Refusal::Exhausted(e))) => {

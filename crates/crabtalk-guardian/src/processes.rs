@@ -93,6 +93,11 @@ pub(crate) fn limits(pid: i32) -> io::Result<String> {
 }
 
 impl Process {
+    /// Whether it began a clock tick earlier at least; within one nobody knows.
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        self.started < other.started
+    }
+
     /// The process that has this number now.
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         Ok(Stat::of(pid)?.process)

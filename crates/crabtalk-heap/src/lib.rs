@@ -45,46 +45,19 @@ pub fn in_use() -> Option<u64> {
     None
 }
 
-/// Unmaps the pages of this program's code and constants. What runs again is
-/// mapped again from the page cache, a microsecond for 64 KiB: for the moment when a
-/// start is over, whose code is most of what was mapped by then and will not run
+/// Unmaps the pages of this program's code and of what lies before it in the file. What
+/// runs again is mapped again from the page cache, a microsecond for 64 KiB: for the moment
+/// when a start is over, whose code is most of what was mapped by then and will not run
 /// again.
 pub fn give_back_code() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    if let (Ok(maps), Ok(own)) = (
-        std::fs::read_to_string("/proc/self/maps"),
-        std::fs::read_link("/proc/self/exe"),
-    ) {
-        for (from, to) in code(&maps, &own.to_string_lossy()) {
-            glibc::unmap_pages(from, to - from);
-        }
-    }
-}
-
-/// Where the kernel says that pages of a file are mapped which nobody writes to:
-/// code, and what lies before it in the file. What the loader has written to and
-/// protected then lies behind, and is not among them.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn code<'a>(maps: &'a str, own: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
-    maps.lines().filter_map(move |line| {
-        let (range, rest) = line.split_once(' ')?;
-        let (rights, rest) = rest.split_once(' ')?;
-        let (offset, rest) = rest.split_once(' ')?;
-        let is_first = offset.bytes().all(|digit| digit == b'0');
-        let untouched = rights == "r-xp" || (rights == "r--p" && is_first);
-        if !untouched || !rest.ends_with(&format!(" {own}")) {
-            return None;
-        }
-        let (from, to) = range.split_once('-')?;
-        let number = |text| usize::from_str_radix(text, 16).ok();
-        Some((number(from)?, number(to)?))
-    })
+    glibc::unmap_code();
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(
     unsafe_code,
-    reason = "declares functions that may be called by any thread; two take any number and touch free memory and settings alone, one counts, one is called with what the kernel says is this program's code"
+    reason = "declares functions that may be called by any thread; two take any number and touch free memory and settings alone, one counts, one is called with where the linker put this program's code"
 )]
 mod glibc {
     use std::ffi::c_int;
@@ -95,12 +68,17 @@ mod glibc {
     /// As mman.h has it.
     const MADV_DONTNEED: c_int = 4;
 
-    /// Unmaps pages of a file that nobody has written to: whoever reads them next
-    /// gets the same bytes from the file.
-    pub(super) fn unmap_pages(from: usize, length: usize) {
-        // SAFETY: the range is one that the kernel gave as mapped from this program's
-        // file, without the right to write. Refused, it stays as it is.
-        let _ = unsafe { madvise(from, length, MADV_DONTNEED) };
+    /// Bytes that are mapped at once.
+    const PAGE: usize = 4096;
+
+    /// Unmaps what lies between the begin of this program and the end of its code: whoever
+    /// reads it next gets the same bytes from the file.
+    pub(super) fn unmap_code() {
+        let (from, to) = (&raw const __executable_start, &raw const etext);
+        let length = (to as usize).saturating_sub(from as usize);
+        // SAFETY: linkers put there what nobody may write to: headers, constants and code.
+        // What the loader writes to lies behind. Refused, it stays as it is.
+        let _ = unsafe { madvise(from as usize, length / PAGE * PAGE, MADV_DONTNEED) };
     }
 
     /// `struct mallinfo`, as malloc.h has it: ten numbers, of which those with a
@@ -126,6 +104,10 @@ mod glibc {
         pub(super) safe fn malloc_trim(pad: usize) -> c_int;
         /// `int madvise(void *addr, size_t length, int advice)`, as mman.h has it.
         fn madvise(address: usize, length: usize, advice: c_int) -> c_int;
+        /// The first byte of this program in memory, as linkers define it.
+        static __executable_start: u8;
+        /// The first byte behind its code, as linkers define it (end(3)).
+        static etext: u8;
     }
 }
 
@@ -158,21 +140,6 @@ mod tests {
         // Other tests free meanwhile what they held.
         assert!(after + (1 << 19) > before, "{before}, then {after}");
         assert!(held.len() as u64 <= after, "{after}");
-    }
-
-    #[test]
-    fn only_code_and_what_lies_before_it_is_unmapped() {
-        let maps = "\
-1000-2000 r--p 00000000 fe:00 1    /bin/own
-2000-5000 r-xp 00001000 fe:00 1    /bin/own
-5000-6000 r--p 00004000 fe:00 1    /bin/own
-6000-7000 rw-p 00005000 fe:00 1    /bin/own
-7000-8000 r-xp 00001000 fe:00 2    /lib/other
-8000-9000 r-xp 00000000 00:00 0    [vdso]
-a000-b000 r-xp 00000000 fe:00 3    /bin/own (deleted)
-";
-        let found: Vec<_> = super::code(maps, "/bin/own").collect();
-        assert_eq!(found, [(0x1000, 0x2000), (0x2000, 0x5000)]);
     }
 
     #[test]

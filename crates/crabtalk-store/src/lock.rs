@@ -137,10 +137,13 @@ impl HomeLock {
                 });
             }
         }
+        let text = format!("{}\n", std::process::id());
+        // What a longer pid leaves behind is cut off afterwards: a file that is emptied
+        // first is written to the disk as it is closed, which the start would wait for.
         let write = file
             .rewind()
-            .and_then(|()| file.set_len(0))
-            .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .and_then(|()| file.set_len(text.len() as u64));
         let untold = match write {
             Err(error) if is_unwritable(&error) => Some(error),
             // What a descriptor answers that only reads.
@@ -238,7 +241,7 @@ fn pid(mut file: &File) -> Option<u32> {
         .take(MAX_PID_BYTES)
         .read_to_string(&mut text)
         .ok()?;
-    text.trim().parse().ok()
+    text.lines().next()?.trim().parse().ok()
 }
 
 #[cfg(test)]

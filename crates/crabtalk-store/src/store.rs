@@ -70,7 +70,7 @@ impl FileStore {
         let dir = sessions_dir.into();
         Self(Arc::new(Inner {
             index: Arc::new(Index::new(Arc::clone(&fs), dir.clone())),
-            syncer: Arc::new(Syncer::new()),
+            syncer: Arc::default(),
             fs,
             dir,
             trash_dir: trash_dir.into(),
@@ -81,6 +81,12 @@ impl FileStore {
             reads: Arc::new(Semaphore::new(MAX_READS)),
             belongings: Vec::new(),
         }))
+    }
+
+    /// Starts the thread that syncs before there is anything to sync. A user who may
+    /// start no more then has it; otherwise the first sync starts it.
+    pub fn start_syncing(&self) {
+        self.0.syncer.start();
     }
 
     /// Says which folder goes to the trash with a conversation: one in which

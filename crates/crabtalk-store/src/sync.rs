@@ -2,8 +2,8 @@
 //!
 //! Invariants: a log is synced by one thread at a time, and whoever asks
 //! meanwhile shares the next sync; a log stands in the queue at most once;
-//! one thread exists from the start and stays, so that a user who may start no
-//! more has one; others exist while there is work and end soon after.
+//! one thread stays, so that a user who may start no more has one; others exist
+//! while there is work and end soon after.
 
 use crate::error::{again, failed};
 use crate::fs::{Access, FileLayer, read_exact};
@@ -35,6 +35,7 @@ const LAST_WAIT: Duration = Duration::from_millis(150);
 const STACK_BYTES: usize = 256 * 1024;
 
 /// The threads that sync all logs of a store.
+#[derive(Default)]
 pub(crate) struct Syncer(Arc<Inner>);
 
 #[derive(Default)]
@@ -58,11 +59,13 @@ struct Queue {
 }
 
 impl Syncer {
-    pub(crate) fn new() -> Self {
-        let syncer = Self(Arc::default());
-        // Without one the first sync tries again, and says why it fails.
-        let _ = syncer.start_thread(&mut syncer.0.lock());
-        syncer
+    /// Starts the thread that stays, unless there is one.
+    pub(crate) fn start(&self) {
+        let mut queue = self.0.lock();
+        if queue.running == 0 {
+            // Without one the first sync tries again, and says why it fails.
+            let _ = self.start_thread(&mut queue);
+        }
     }
 
     fn start_thread(&self, queue: &mut Queue) -> io::Result<()> {

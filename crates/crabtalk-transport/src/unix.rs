@@ -30,9 +30,9 @@ use tokio::time::{Instant, sleep_until};
 /// Longest socket path in bytes: `sun_path` less its terminating zero.
 const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// Random characters of the folder in which a socket is made ready. Few, so
-/// that `.abcd/s` is no longer than `daemon.sock` and costs no path length.
-const STAGING_CHARS: usize = 4;
+/// Random characters of the name under which a socket is made ready. Few, so
+/// that `.abcd` is no longer than `daemon.sock` and costs no path length.
+const BORN_CHARS: usize = 4;
 
 /// How long a client waits for a place in the queue of a daemon that many
 /// connect to.
@@ -45,9 +45,6 @@ const BACKLOG: u32 = 256;
 /// How long after a failed attempt a lost socket is made again: its folder may
 /// be back by then, and a foreign file gone.
 const MAKE_AGAIN_EVERY: Duration = Duration::from_secs(10);
-
-/// What the socket is called in there.
-const BORN: &str = "s";
 
 /// Why there is no socket, or no connection to one.
 #[derive(Debug, thiserror::Error)]
@@ -198,42 +195,34 @@ async fn bind(path: &Path) -> Result<(tokio::net::UnixListener, SocketFile), Err
         _ => Path::new("."),
     };
     sweep(folder);
-    // A socket is born with the process's umask, which is not ours to change:
-    // so it is born where nobody else can reach it.
-    let staging = tempfile::Builder::new()
+    let born = tempfile::Builder::new()
         .prefix(".")
-        .rand_bytes(STAGING_CHARS)
-        .permissions(fs::Permissions::from_mode(0o700))
-        .tempdir_in(folder)
-        .map_err(failed)?;
-    let born = staging.path().join(BORN);
-    check_length(&born, path)?;
-    let socket = UnixSocket::new_stream().map_err(failed)?;
-    socket.bind(&born).map_err(failed)?;
-    let listener = socket.listen(BACKLOG).map_err(failed)?;
+        .rand_bytes(BORN_CHARS)
+        .make_in(folder, |born| {
+            let socket = UnixSocket::new_stream()?;
+            socket.bind(born).map(|()| socket)
+        });
+    let (socket, born) = born.map_err(failed)?.into_parts();
+    // It has the rights of the process's umask, which is not ours to change: they
+    // are set before it listens, and nobody connects to one that does not.
     fs::set_permissions(&born, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    fs::rename(&born, path).map_err(failed)?;
+    let listener = socket.listen(BACKLOG).map_err(failed)?;
+    born.persist(path).map_err(|e| failed(e.error))?;
     let file = SocketFile::of(path).map_err(failed)?;
     Ok((listener, file))
 }
 
-/// Removes the folders in which daemons that were killed made their sockets
-/// ready.
+/// Removes the sockets that daemons which were killed were making ready.
 fn sweep(folder: &Path) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = item.file_name();
         let letters = name.to_str().and_then(|name| name.strip_prefix('.'));
-        let is_staging = |letters: &str| {
-            letters.len() == STAGING_CHARS && letters.bytes().all(|b| b.is_ascii_alphanumeric())
+        let is_born = |letters: &str| {
+            letters.len() == BORN_CHARS && letters.bytes().all(|b| b.is_ascii_alphanumeric())
         };
-        if letters.is_some_and(is_staging) && item.file_type().is_ok_and(|kind| kind.is_dir()) {
-            let born = item.path().join(BORN);
-            if fs::symlink_metadata(&born).is_ok_and(|born| born.file_type().is_socket()) {
-                // It stays where it cannot be removed, and is in nobody's way.
-                let _ = fs::remove_file(born);
-            }
-            // One with anything else in it is somebody else's and stays.
-            let _ = fs::remove_dir(item.path());
+        if letters.is_some_and(is_born) && item.file_type().is_ok_and(|kind| kind.is_socket()) {
+            // It stays where it cannot be removed, and is in nobody's way.
+            let _ = fs::remove_file(item.path());
         }
     }
 }

@@ -65,7 +65,8 @@ impl Node {
         let ground = Ground::new(home, settings, accepted, open_files, &files);
         let approvals = ground.approvals(approvals, &mut report);
         report.log();
-        let store: Arc<dyn Storage> = Arc::new(ground.store());
+        let logs = Arc::new(ground.store());
+        let store: Arc<dyn Storage> = Arc::clone(&logs) as _;
         let tools = Arc::new(ground.os_tools()?);
         let ledger = ground.ledger(&models);
         let (bus, remote) = (ground.bus(), ground.remote());
@@ -88,6 +89,7 @@ impl Node {
         Ok(Self {
             audit: Audit::new(&ground.home.state_dir()),
             agents: AgentFiles::new(ground.home.agents_dir()),
+            logs,
             runtime,
             models,
             ledger,

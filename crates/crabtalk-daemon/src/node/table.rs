@@ -3,7 +3,7 @@
 use super::Node;
 use crate::memory::index_archives;
 use crate::services::Service;
-use crate::{heap, old_socket};
+use crate::{heap, old_socket, threads};
 use anyhow::Context;
 use crabtalk_config::Home;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub(crate) fn start_services(node: &Arc<Node>) {
         archive_index(Arc::clone(node)),
         skill_findings(Arc::clone(node)),
         trash(Arc::clone(node)),
+        threads(Arc::clone(node)),
         memory_release(Arc::clone(node)),
         orphans(Arc::clone(node)),
         reload_signal(Arc::clone(node)),
@@ -149,6 +150,17 @@ fn components(node: Arc<Node>) -> Service {
         let (mcps, config) = (Arc::clone(&node.mcps), node.config());
         crate::mcp::work(mcps, config, node.home.clone(), node.runtime.clone())
     })
+}
+
+/// Starts the threads that exist before there is work for them.
+fn threads(node: Arc<Node>) -> Service {
+    let body = async move |_| {
+        threads::start(&node.logs);
+        Ok(())
+    };
+    Service::optional("threads", "start", body)
+        .once()
+        .unhurried()
 }
 
 /// Gives memory back to the system after a crowd.

@@ -14,11 +14,15 @@ struct Table {
     changes: Vec<(usize, i32, Option<Entry>)>,
 }
 
+/// When a process began: all within one clock tick, or one after the other.
+const BEGINS: [fn(i32) -> u64; 2] = [|_| 1, |pid| pid.unsigned_abs().into()];
+
 impl Table {
     /// `(number, parent)` of each.
-    fn new(alive: &[(i32, i32)]) -> Self {
+    fn new(begin: fn(i32) -> u64, alive: &[(i32, i32)]) -> Self {
+        let alive = alive.iter();
         Self {
-            alive: alive.iter().map(|(pid, up)| (*pid, (1, *up))).collect(),
+            alive: alive.map(|(pid, up)| (*pid, (begin(*pid), *up))).collect(),
             looks: 0,
             changes: Vec::new(),
         }
@@ -52,7 +56,8 @@ impl Table {
     }
 
     fn descends(&mut self, pid: i32) -> Result<bool, Refusal> {
-        descends(pid, ME, &mut |pid| self.look(pid))
+        let peer = self.look(pid)?;
+        descends(peer, ME, &mut |pid| self.look(pid))
     }
 }
 
@@ -71,78 +76,103 @@ const GUARDED: &[(i32, i32)] = &[
 fn who_has_the_daemon_above_is_told_from_who_has_not() {
     let mut all = GUARDED.to_vec();
     all.extend([(20, 10), (21, 20), (30, 0)]);
-    let mut table = Table::new(&all);
-    for below in [200, 300, 400, 500] {
-        assert!(matches!(table.descends(below), Ok(true)), "{below}");
+    for begin in BEGINS {
+        let mut table = Table::new(begin, &all);
+        for below in [200, 300, 400, 500] {
+            assert!(matches!(table.descends(below), Ok(true)), "{below}");
+        }
+        for outside in [10, 20, 21, 30] {
+            assert!(matches!(table.descends(outside), Ok(false)), "{outside}");
+        }
     }
-    for outside in [10, 20, 21, 30] {
-        assert!(matches!(table.descends(outside), Ok(false)), "{outside}");
-    }
+}
+
+#[test]
+fn an_older_parent_is_believed_at_one_look() {
+    let [within_one_tick, one_after_the_other] = BEGINS.map(|begin| {
+        let mut table = Table::new(begin, GUARDED);
+        assert!(matches!(table.descends(500), Ok(true)));
+        table.looks
+    });
+    assert_eq!((within_one_tick, one_after_the_other), (7, 4));
 }
 
 /// The race that let a command in: a parent that ends between two looks took
 /// the rest of the way with it.
 #[test]
 fn no_end_of_any_parent_at_any_look_hides_the_daemon() {
-    for dying in [300, 400] {
-        for look in 1..20 {
-            let mut table = Table::new(GUARDED).ends(look, dying, 200);
+    for (begin, look) in BEGINS
+        .into_iter()
+        .flat_map(|b| (1..20).map(move |n| (b, n)))
+    {
+        for dying in [300, 400] {
+            let mut table = Table::new(begin, GUARDED).ends(look, dying, 200);
             assert!(
                 !matches!(table.descends(500), Ok(false)),
                 "{dying} at {look}"
             );
         }
-    }
-    // The guardian itself, whose children fall to the daemon.
-    for look in 1..20 {
-        let mut table = Table::new(GUARDED).ends(look, 200, ME);
+        // The guardian itself, whose children fall to the daemon.
+        let mut table = Table::new(begin, GUARDED).ends(look, 200, ME);
         assert!(matches!(table.descends(500), Ok(true)), "{look}");
     }
 }
 
 #[test]
 fn a_number_that_changed_hands_leads_nowhere() {
-    for look in 1..20 {
-        let mut table = Table::new(GUARDED);
-        // The parent ends, and a stranger below the first process has its number.
-        table.changes = vec![(look, 400, Some((9, 1))), (look, 500, Some((1, 200)))];
+    for (begin, look) in BEGINS
+        .into_iter()
+        .flat_map(|b| (1..20).map(move |n| (b, n)))
+    {
+        let mut table = Table::new(begin, GUARDED);
+        // The parent ends, and a stranger below the first process has its number, who
+        // began later than it, and no earlier than the child.
+        let later = begin(500).max(2);
+        table.changes = vec![
+            (look, 400, Some((later, 1))),
+            (look, 500, Some((begin(500), 200))),
+        ];
         assert!(!matches!(table.descends(500), Ok(false)), "{look}");
     }
 }
 
 #[test]
 fn an_ancestor_that_cannot_be_read_is_a_refusal() {
-    let mut table = Table::new(&[(20, 19), (10, 1), (ME, 10)]);
-    let Err(Refusal::Unreadable { pid, .. }) = table.descends(20) else {
-        panic!("not refused");
-    };
-    assert_eq!(pid, 19);
+    for begin in BEGINS {
+        let mut table = Table::new(begin, &[(20, 19), (10, 1), (ME, 10)]);
+        let Err(Refusal::Unreadable { pid, .. }) = table.descends(20) else {
+            panic!("not refused");
+        };
+        assert_eq!(pid, 19);
+    }
 }
 
 #[test]
 fn one_who_ends_parents_without_end_is_refused() {
-    let mut table = Table::new(&[(10, 1), (ME, 10), (20, 19), (19, 10)]);
-    let told = descends(20, ME, &mut |pid| {
-        // Its parent is always gone when it is looked at again.
-        if table.looks % 2 == 1 && pid == 19 {
-            table.looks += 1;
-            return Err(refusal(pid, io::ErrorKind::NotFound.into()));
-        }
-        table.look(pid)
-    });
-    assert!(told.is_err());
+    for begin in BEGINS {
+        let mut table = Table::new(begin, &[(10, 1), (ME, 10), (20, 19), (19, 10)]);
+        let peer = Stat::for_test(20, begin(20), 19);
+        let told = descends(peer, ME, &mut |pid| match pid {
+            // Its parent is always gone when it is looked at.
+            19 => Err(refusal(pid, io::ErrorKind::NotFound.into())),
+            _ => table.look(pid),
+        });
+        assert!(told.is_err());
+    }
 }
 
 #[test]
 fn a_lack_of_descriptors_is_not_the_peers_fault() {
-    let mut looks = 0;
-    let told = descends(500, ME, &mut |pid| {
-        looks += 1;
-        if looks == 3 {
-            let lack = rustix::io::Errno::MFILE;
-            return Err(refusal(pid, lack.into()));
-        }
-        Ok(Stat::for_test(pid, 1, pid - 100))
-    });
-    assert!(matches!(told, Err(Refusal::Exhausted(_))), "{told:?}");
+    for begin in BEGINS {
+        let mut looks = 0;
+        let told = descends(Stat::for_test(500, begin(500), 400), ME, &mut |pid| {
+            looks += 1;
+            if looks == 2 {
+                let lack = rustix::io::Errno::MFILE;
+                return Err(refusal(pid, lack.into()));
+            }
+            Ok(Stat::for_test(pid, begin(pid), pid - 100))
+        });
+        assert!(matches!(told, Err(Refusal::Exhausted(_))), "{told:?}");
+    }
 }

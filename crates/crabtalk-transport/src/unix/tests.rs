@@ -145,6 +145,20 @@ async fn what_is_no_socket_is_left_alone() {
     assert!(matches!(listen(&path).await, Err(Error::NotASocket(_))));
 }
 
+/// One that was killed before its socket had its name.
+#[tokio::test]
+async fn what_a_killed_daemon_was_making_ready_is_removed_and_nothing_else() {
+    let (home, path) = home();
+    drop(std::os::unix::net::UnixListener::bind(home.path().join(".aB3x")).expect("binds"));
+    fs::write(home.path().join(".file"), "theirs").expect("written");
+    fs::create_dir(home.path().join(".dirs")).expect("made");
+    drop(std::os::unix::net::UnixListener::bind(home.path().join(".longer")).expect("binds"));
+    let _listener = listen(&path).await.expect("listens");
+    let mut left = names(&home);
+    left.sort();
+    assert_eq!(left, [".dirs", ".file", ".longer", "daemon.sock"]);
+}
+
 #[tokio::test]
 async fn a_later_daemons_socket_is_not_removed() {
     let (_home, path) = home();

@@ -67,3 +67,25 @@ async fn without_threads_work_waits_or_fails_and_then_goes_on() {
     assert!(!said.contains("panicked"), "{said}");
     assert!(daemon.terminate().await.success());
 }
+
+#[tokio::test]
+async fn a_daemon_that_gets_no_thread_at_all_says_what_to_raise() {
+    let name = "a_daemon_that_gets_no_thread_at_all_says_what_to_raise";
+    if !has_tools(name, &["setpriv", "prlimit"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    if !env.give_to_another().await {
+        return skip(name, "another user cannot reach the program");
+    }
+    let script = format!(
+        "exec {} prlimit --nproc=1 \"$CRABTALK\" daemon run",
+        as_another()
+    );
+    let said = env.shell(&script).await;
+    assert_eq!(said.code, Some(1));
+    assert_eq!(
+        said.stderr,
+        "crabtalk: cannot start a thread; raise the user's limit of processes (`ulimit -u`)\n"
+    );
+}

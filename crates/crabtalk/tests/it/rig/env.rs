@@ -209,17 +209,29 @@ impl TestEnv {
         if !rustix::process::geteuid().is_root() {
             return Some(self.daemon().await);
         }
+        if !self.give_to_another().await {
+            return None;
+        }
+        let become_user = as_another();
+        let script = format!("chown {OTHER_USER} \"$NOTIFY_SOCKET\"; exec {become_user}");
+        Some(self.daemon_by(shell(&script)).await)
+    }
+
+    /// Makes everything here that of [`as_another`], and says whether that one
+    /// reaches the program.
+    pub(crate) async fn give_to_another(&self) -> bool {
         let become_user = as_another();
         let try_it = format!("{become_user} '{}' --version", command::CRABTALK);
         let tried = Command::new("sh").args(["-c", &try_it]).output().await;
         if !tried.unwrap().status.success() {
-            return None;
+            return false;
         }
-        let give = format!("chown -R {OTHER_USER} '{}'", self.root().display());
-        let given = Command::new("sh").args(["-c", &give]).status().await;
-        assert!(given.unwrap().success());
-        let script = format!("chown {OTHER_USER} \"$NOTIFY_SOCKET\"; exec {become_user}");
-        Some(self.daemon_by(shell(&script)).await)
+        if !become_user.is_empty() {
+            let give = format!("chown -R {OTHER_USER} '{}'", self.root().display());
+            let given = Command::new("sh").args(["-c", &give]).status().await;
+            assert!(given.unwrap().success());
+        }
+        true
     }
 
     /// Starts a daemon where nobody gets namespaces of users.
