@@ -74,9 +74,10 @@ impl Books {
     /// A file that is there and cannot be read. Without knowing what fired,
     /// nothing may fire.
     pub fn open(folder: &Path, now: Timestamp) -> io::Result<(Self, Loaded)> {
+        let mut files = files(folder)?;
         let mut books = Self {
             folder: folder.to_owned(),
-            number: files(folder)?.last().copied().unwrap_or(1),
+            number: files.pop().unwrap_or(1),
             file: None,
             bytes: 0,
             torn: false,
@@ -90,6 +91,15 @@ impl Books {
             match line {
                 Some(line) => loaded.take(&line),
                 None => loaded.broken += 1,
+            }
+        }
+        if loaded.broken > 0 {
+            // The numbers that it began with may be among them, and none is given twice.
+            for older in files {
+                let text = read(&books.path(older)).unwrap_or_default();
+                for line in lines(&text).flatten() {
+                    loaded.count(&line);
+                }
             }
         }
         loaded.interrupted = loaded.open_runs(now);
@@ -238,7 +248,8 @@ impl Books {
 }
 
 impl Loaded {
-    fn take(&mut self, line: &Line) {
+    /// Takes the numbers of a line, and nothing else of it.
+    fn count(&mut self, line: &Line) {
         if let Line::Numbers { last_id, last_seq } = line {
             self.last_id = self.last_id.max(*last_id);
             self.last_seq = self.last_seq.max(*last_seq);
@@ -246,8 +257,12 @@ impl Loaded {
         if let Line::Fired(fired) = line {
             self.last_seq = self.last_seq.max(fired.seq);
         }
+        self.last_id = self.last_id.max(line.id().unwrap_or(0));
+    }
+
+    fn take(&mut self, line: &Line) {
+        self.count(line);
         let Some(id) = line.id() else { return };
-        self.last_id = self.last_id.max(id);
         if let Line::Removed { .. } = line {
             self.accounts.remove(&id);
         } else {

@@ -104,6 +104,34 @@ fn garbage_in_the_place_of_the_books_is_told_or_passed_over() {
 }
 
 #[test]
+fn numbers_go_on_behind_a_newest_file_of_garbage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut books, _) = Books::open(folder.path(), now()).unwrap();
+    books
+        .append(&[fired(4, 7), ended(4, 7, Outcome::Ok)])
+        .unwrap();
+    books
+        .turn(&[Line::Numbers {
+            last_id: 4,
+            last_seq: 7,
+        }])
+        .unwrap();
+    fs::write(books.path(books.number), [0; 100]).unwrap();
+    drop(books);
+    let (mut books, loaded) = Books::open(folder.path(), now()).unwrap();
+    assert_eq!((loaded.last_id, loaded.last_seq), (4, 7));
+    // What had fired is in the garbage, and is not made up for.
+    assert_eq!(loaded.accounts.len(), 0);
+    books.append(&[fired(5, 8)]).unwrap();
+    let rows = Books::rows(folder.path(), None, 10).unwrap();
+    let seqs = rows.iter().map(|row| match row {
+        Row::Run(fired, _) => fired.seq,
+        Row::Skipped(_) => 0,
+    });
+    assert_eq!(seqs.collect::<Vec<_>>(), [8, 7]);
+}
+
+#[test]
 fn a_new_file_says_what_the_old_ones_said_and_the_oldest_go_by_number() {
     let folder = tempfile::tempdir().unwrap();
     let (mut books, _) = Books::open(folder.path(), now()).unwrap();
