@@ -3,8 +3,6 @@
 use super::client::Client;
 use super::server::{ModelServer, Plan};
 use anyhow::{Context, bail, ensure};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Write;
 use std::fs;
@@ -16,10 +14,7 @@ use std::time::{Duration, Instant};
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Between two looks for the socket while nothing appears in the home.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 10_000_000,
-};
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Unit of times in `/proc/PID/stat`: always 100 a second on Linux.
 const TICK: Duration = Duration::from_millis(10);
@@ -124,9 +119,7 @@ impl Home {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Whoever looked all the time would take the processor from what is measured.
-        let appears = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        inotify::add_watch(&appears, self.path(), WatchFlags::MOVED_TO)?;
+        let appears = Appears::in_folder(self.path())?;
         let begun = Instant::now();
         let mut child = command.spawn().context("cannot start the daemon")?;
         loop {
@@ -145,10 +138,49 @@ impl Home {
                 begun.elapsed() < START_DEADLINE,
                 "the daemon does not start"
             );
-            poll(&mut [PollFd::new(&appears, PollFlags::IN)], Some(&LOOK))?;
-            // What it was does not matter: the socket is looked for.
-            let _ = rustix::io::read(&appears, &mut [0; 4096]);
+            appears.wait()?;
         }
+    }
+}
+
+/// Tells when something appears in a folder: whoever looked all the time would take the
+/// processor from what is measured.
+#[cfg(target_os = "linux")]
+struct Appears(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Appears {
+    fn in_folder(folder: &Path) -> std::io::Result<Self> {
+        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        add_watch(&watch, folder, WatchFlags::MOVED_TO)?;
+        Ok(Self(watch))
+    }
+
+    /// Returns when something has appeared, or after a while.
+    fn wait(&self) -> anyhow::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let most = LOOK.try_into()?;
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&most))?;
+        // What it was does not matter: the socket is looked for.
+        let _ = rustix::io::read(&self.0, &mut [0; 4096]);
+        Ok(())
+    }
+}
+
+/// Where the system does not tell, time passes.
+#[cfg(not(target_os = "linux"))]
+struct Appears;
+
+#[cfg(not(target_os = "linux"))]
+impl Appears {
+    fn in_folder(_: &Path) -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    fn wait(&self) -> anyhow::Result<()> {
+        std::thread::sleep(LOOK);
+        Ok(())
     }
 }
 
