@@ -143,6 +143,8 @@ async fn serve(
     })?;
     let (tell, commands) = mpsc::channel(COMMANDS);
     let changes = supervisor.changes();
+    // Before an agent may put another in its place.
+    supervisor.remember_repository().await;
     ready();
     tokio::select! {
         result = supervisor.run(commands, stop) => Ok(result?),

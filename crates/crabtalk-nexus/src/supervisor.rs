@@ -121,6 +121,13 @@ impl Supervisor {
         }
     }
 
+    /// Remembers where the team's repository is: a checkpoint goes into no other.
+    pub async fn remember_repository(&self) {
+        let files = Arc::clone(&self.files);
+        // Without it, the first that a checkpoint finds is remembered.
+        let _ = tokio::task::spawn_blocking(move || files.remember_repository()).await;
+    }
+
     /// Lets somebody hear each entry.
     #[must_use]
     pub fn heard_by(mut self, listener: Listener) -> Self {

@@ -1,8 +1,8 @@
 //! git in the repository of the team: what changed there, and commits of it.
 //!
 //! Invariants: no program is run that the repository names, nor one that a repository
-//! within it names; a commit goes into the repository of the root and no other; nothing
-//! is added while somebody is in the midst of a merge or the like; no git runs for
+//! within it names; a commit goes into the repository that the root had first and no
+//! other; nothing is added while somebody is in the midst of a merge or the like; no git runs for
 //! longer than a bound; a look takes no lock, so that no agent's git fails for it.
 
 use crate::world::Commit;
@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How long a git may take. What an agent put into its folder may hold it for good,
@@ -52,6 +52,9 @@ pub(super) struct Git {
     root: PathBuf,
     patience: Duration,
     running: Arc<Mutex<Running>>,
+    /// The folder of git, as it was found first. What an agent puts in the place of
+    /// `.git` may lead to any repository of its user.
+    first: Arc<OnceLock<PathBuf>>,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +78,7 @@ impl Git {
             root: root.to_owned(),
             patience: PATIENCE,
             running: Arc::default(),
+            first: Arc::default(),
         }
     }
 
@@ -92,6 +96,12 @@ impl Git {
             // One that has just ended is no failure.
             let _ = kill_process_group(*group, Signal::TERM);
         }
+    }
+
+    /// Remembers where the repository is, if there is one.
+    pub(super) fn remember(&self) {
+        // Without one, the first that a commit finds is remembered.
+        let _ = self.has([]);
     }
 
     /// Makes the repository.
@@ -194,18 +204,26 @@ impl Git {
         Ok((changes, left_out))
     }
 
-    /// The first of these that the folder of git has.
+    /// The first of these that the folder of git has, if it is still the one that was
+    /// found first.
     fn has<const N: usize>(&self, files: [&str; N]) -> Result<Option<usize>, String> {
-        let mut words = vec!["rev-parse"];
+        let mut words = vec!["rev-parse", "--absolute-git-dir"];
         words.extend(files.iter().flat_map(|file| ["--git-path", file]));
         let told = self.bounded(self.command(&words), Vec::new())?;
         let mut lines = said_by(told)?;
         lines.pop();
-        let is_there = |line: &[u8]| {
-            let path = PathBuf::from(OsString::from_vec(line.to_vec()));
-            self.root.join(path).symlink_metadata().is_ok()
-        };
-        Ok(lines.split(|byte| *byte == b'\n').position(is_there))
+        let lines = lines.split(|byte| *byte == b'\n');
+        let mut paths = lines.map(|line| PathBuf::from(OsString::from_vec(line.to_vec())));
+        let now = paths.next().unwrap_or_default();
+        let first = self.first.get_or_init(|| now.clone());
+        if now != *first {
+            let (now, first) = (now.display(), first.display());
+            return Err(format!(
+                ".git leads to {now} now, and led to {first}; put it back, or start NEXUS again \
+                 to commit there"
+            ));
+        }
+        Ok(paths.position(|path| self.root.join(path).symlink_metadata().is_ok()))
     }
 
     /// Runs git on paths that it is fed.

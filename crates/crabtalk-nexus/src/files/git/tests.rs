@@ -88,6 +88,39 @@ fn where_the_repository_is_gone_none_around_it_gets_a_commit() {
     assert_eq!(commits.trim(), "0");
 }
 
+/// Nor does one that puts something in its place: a file as worktrees have, or a link.
+#[test]
+fn a_repository_that_the_root_is_led_to_gets_no_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let theirs = folder.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    git(&theirs, &["init", "--quiet"]);
+    let root = folder.path().join("team");
+    let files = team(&root);
+    files.init().unwrap();
+    files.remember_repository();
+    let (at, kept) = (root.join(".git"), root.join("kept"));
+    let file: fn(&Path, &Path) = |theirs, at| {
+        std::fs::write(at, format!("gitdir: {}/.git\n", theirs.display())).unwrap();
+    };
+    let link: fn(&Path, &Path) = |theirs, at| {
+        std::os::unix::fs::symlink(theirs.join(".git"), at).unwrap();
+    };
+    for lead in [file, link] {
+        std::fs::rename(&at, &kept).unwrap();
+        lead(&theirs, &at);
+        let refused = files.checkpoint(&builder(), "begin").unwrap_err();
+        assert!(refused.contains("theirs/.git now, and led to"), "{refused}");
+        let commits = git(&theirs, &["rev-list", "--all", "--count"]);
+        assert_eq!(commits.trim(), "0");
+        assert!(!theirs.join(".git/index").exists(), "something was staged");
+        std::fs::remove_file(&at).unwrap();
+        std::fs::rename(&kept, &at).unwrap();
+    }
+    let said = files.checkpoint(&builder(), "begin").unwrap();
+    assert!(said.what.starts_with("commit "), "{said:?}");
+}
+
 /// A team whose files are committed, in a folder of its own.
 fn begun(folder: &Path) -> (PathBuf, crate::files::Files) {
     let root = folder.join("team");
@@ -385,8 +418,10 @@ fn a_checkpoint_holds_in_repositories_of_all_sorts() {
     ];
     for (sort, make) in sorts {
         let folder = tempfile::tempdir().unwrap();
-        let (root, files) = begun(folder.path());
+        let (root, _) = begun(folder.path());
         make(folder.path(), &root);
+        // It was so when NEXUS began.
+        let files = team(&root);
         fs::write(root.join("builder/notes.md"), "new").unwrap();
         let said = files.checkpoint(&builder(), "notes");
         assert!(
