@@ -26,10 +26,13 @@ async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
     rig.run("hello").await;
     let mut compacting = compacting(&rig);
     rig.model.until(|p| p.hung == 1).await;
+    let crab = key();
+    // Whether or not a run waits behind it.
+    let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
+    assert_eq!(busy.expect("at once").expect_err("busy").code(), 409);
     let mut behind = rig.submit("and now?");
     let waits = behind.waits().await.expect("it waits");
     assert_eq!((waits.ahead, &*waits.origin), (1, COMPACTION));
-    let crab = key();
     let busy = timeout(Duration::from_secs(1), rig.runtime.remove(&crab)).await;
     assert_eq!(busy.expect("at once").expect_err("busy").code(), 409);
     rig.runtime.kill(&key()).expect("it can be killed");
@@ -37,6 +40,9 @@ async fn a_compaction_can_be_killed_and_what_waits_behind_it_goes_on() {
     assert_eq!(error.code(), 499);
     let events = timeout(Duration::from_secs(1), read(behind)).await;
     assert!(events.expect("at once").contains(&"next".to_owned()));
+    let over = rig.runtime.kill(&crab).expect_err("nothing goes on");
+    assert_eq!(over.code(), 404);
+    rig.runtime.remove(&crab).await.expect("nothing goes on");
     rig.model_was_content();
 }
 
@@ -64,7 +70,8 @@ async fn a_compaction_does_not_hold_the_queue_for_ever_nor_the_shutdown() {
 
 #[tokio::test]
 async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
-    let rig = rig(vec![Reply::text("hi"), Reply::text("They greeted.")]);
+    let replies = ["hi", "They greeted.", "bye", "They parted."].map(Reply::text);
+    let rig = rig(replies.to_vec());
     rig.run("hello").await;
     for _ in 0..2 {
         let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
@@ -74,6 +81,10 @@ async fn a_second_compaction_with_nothing_said_since_calls_nobody() {
     let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
     assert_eq!(summary, "They greeted.");
     assert_eq!(rig.model.requests().len(), 2);
+    // What was said since is summarised.
+    rig.run("until tomorrow").await;
+    let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert_eq!(summary, "They parted.");
 }
 
 #[tokio::test]

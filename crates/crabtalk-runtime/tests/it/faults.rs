@@ -107,6 +107,8 @@ async fn a_panic_outside_of_a_run_costs_one_command() {
     assert!(matches!(title, Err(Error::Panicked)), "{title:?}");
     let summary = rig.runtime.compact(&key(), None).await;
     assert!(matches!(summary, Err(Error::Panicked)), "{summary:?}");
+    let over = rig.runtime.kill(&key()).expect_err("nothing goes on");
+    assert_eq!(over.code(), 404);
     rig.store.panic_in_opens(false);
     let events = rig.run("go").await;
     assert_eq!(events.last().map(String::as_str), Some("end 0"));
@@ -202,10 +204,23 @@ async fn who_attaches_after_a_refusal_reads_the_last_run() {
         ScriptedModel::new(vec![Reply::text("hi")]),
         Arc::new(Refuses),
     );
-    rig.run("hello").await;
+    let hello = || {
+        let mut request = RunRequest::new(key(), "hello");
+        request.request_id = Some("hello".into());
+        rig.try_submit(request).expect("accepted")
+    };
+    read(hello()).await;
+    let last_run = || {
+        let log = rig.runtime.attach(&key()).expect("a run is remembered");
+        log.end().map(|end| end.code)
+    };
     assert_eq!(rig.run("/no").await, ["refused 403: not that"]);
-    let log = rig.runtime.attach(&key()).expect("a run is remembered");
-    assert_eq!(log.end().map(|end| end.code), Some(0));
+    assert_eq!(last_run(), Some(0));
+    // A retry that cannot be told once more is refused as well.
+    rig.store.fail_after(Some(0));
+    let refused = read(hello()).await;
+    assert!(refused[0].starts_with("refused 500"), "{refused:?}");
+    assert_eq!(last_run(), Some(0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! The hook's methods, and that the runtime calls each (HOOK-1).
 
 use crate::rig::*;
+use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, AgentEvent, BoxFuture, ConversationKey, Hook, Message, People, Permission,
@@ -10,7 +11,7 @@ use crabtalk_runtime::{Catalog, RunRequest};
 use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
 use std::future::ready;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
@@ -343,6 +344,10 @@ async fn an_agents_folder_acts_unless_the_conversation_has_one_of_its_own() {
     let (pair, own) = (key(), Some("/own".into()));
     rig.runtime.set(&pair, None, own).await.expect("is set");
     ask(None).await;
+    // As it does in the next daemon.
+    let opened = rig.store.snapshot().open(&pair, None).await;
+    let meta = opened.expect("in memory").expect("it exists").meta;
+    assert_eq!(rig.runtime.catalog().cwd(&pair, &meta), Path::new("/own"));
     agent_in(None);
     ask(Some("/once")).await;
     let places = places.0.lock().expect("not poisoned");

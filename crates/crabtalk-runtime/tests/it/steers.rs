@@ -1,6 +1,7 @@
 //! What is put into a run that goes on: bounded, told, and kept.
 
 use crate::rig::*;
+use crabtalk_domain::Role;
 use crabtalk_domain::storage::{LogPart, Storage};
 use crabtalk_testkit::{Reply, ScriptedModel};
 use serde_json::json;
@@ -130,6 +131,13 @@ async fn what_was_put_in_before_a_crash_is_shown_and_reaches_the_next_run_once()
             .iter()
             .collect::<Vec<_>>()
     );
+    // The model is told of them, too, once each.
+    let asked = again.model.requests();
+    for (request, last) in asked.iter().zip([want.len() - 1, want.len()]) {
+        let told = request.messages().filter(|m| m.role == Role::User);
+        let told: Vec<_> = told.map(|m| m.content.clone()).collect();
+        assert_eq!(told, want[..last]);
+    }
     let page = again.store.page(&source, None, 99).await.expect("reads");
     assert!(page.waiting.is_empty());
 }

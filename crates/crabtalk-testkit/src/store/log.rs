@@ -60,6 +60,25 @@ impl Log {
         })
     }
 
+    /// Requests and their runs, as who reads back to the last marker finds them:
+    /// what lies further back is known if the state beside the marker repeats it.
+    pub(super) fn requests(&self) -> Vec<(String, u64)> {
+        let is_marker = |record: &Record| matches!(record, Record::Compact { .. });
+        let marker = self.records.iter().rposition(is_marker).unwrap_or(0);
+        let mut requests: Vec<(String, u64)> = Vec::new();
+        for record in &self.records[marker.saturating_sub(1)..] {
+            match record {
+                Record::Meta(meta) if let Some(told) = &meta.requests => requests.clone_from(told),
+                Record::Run(run) if run.phase == RunPhase::Start && !run.request_id.is_empty() => {
+                    requests.retain(|(id, _)| *id != run.request_id);
+                    requests.push((run.request_id.clone(), run.id));
+                }
+                Record::Message(_) | Record::Compact { .. } | Record::Meta(_) | Record::Run(_) => {}
+            }
+        }
+        requests
+    }
+
     /// The run that began and never ended, as was told of it last.
     pub(super) fn open_run(&self) -> Option<RunRecord> {
         let told = self.records.iter().rev().find_map(|record| match record {

@@ -74,9 +74,6 @@ impl MemoryStore {
             Record::Compact { summary, .. } => Some(!summary.is_empty()),
             Record::Message(_) | Record::Meta(_) | Record::Run(_) => None,
         });
-        let requests = log
-            .runs()
-            .filter(|r| r.phase == RunPhase::Start && !r.request_id.is_empty());
         let opened = Opened {
             log: Box::new(Handle {
                 store: self.clone(),
@@ -89,7 +86,7 @@ impl MemoryStore {
             archived_messages,
             last_run: log.runs().map(|run| run.id).max().unwrap_or(0),
             open_run: log.open_run(),
-            requests: requests.map(|r| (r.request_id.clone(), r.id)).collect(),
+            requests: log.requests(),
             last_end: log
                 .runs()
                 .rev()
