@@ -41,8 +41,10 @@ pub struct Canvas {
     styles: bool,
     ground: Ground,
     columns: usize,
-    /// Rows as they stand on the terminal.
+    /// Rows as they were drawn last.
     shown: Vec<String>,
+    /// Their widths. A terminal breaks those that are wider than it became, and makes
+    /// them whole again where it is wide enough.
     widths: Vec<usize>,
     /// Where the cursor stands among them.
     at: (usize, usize),
@@ -74,14 +76,16 @@ impl Canvas {
     /// all is drawn again.
     pub fn resize(&mut self, columns: usize) {
         self.columns = columns.max(1);
+        self.redraw();
+    }
+
+    /// Rows of the terminal above the cursor that are drawn, and all of them.
+    fn rows_there(&self) -> (usize, usize) {
         let rows = |width: &usize| rows_of(*width, self.columns);
         let (row, column) = self.at;
         let above: usize = self.widths.iter().take(row).map(rows).sum();
-        self.at = (above + column / self.columns, column % self.columns);
-        let all: usize = self.widths.iter().map(rows).sum();
-        // What stands there is not known any more.
-        self.shown = vec![String::from("\0"); all];
-        self.widths = vec![0; all];
+        let all = self.widths.iter().map(rows).sum();
+        (above + column / self.columns, all)
     }
 
     /// The terminal's ground is known from now on.
@@ -113,10 +117,10 @@ impl Canvas {
             return Ok(());
         }
         let mut out = String::from(BEGIN);
-        up(&mut out, self.at.0);
+        let (over, before) = self.rows_there();
+        up(&mut out, over);
         out.push('\r');
         let mut kept = std::mem::take(&mut self.shown);
-        let before = kept.len();
         if !above.is_empty() {
             kept.clear();
         }
@@ -155,7 +159,9 @@ impl Canvas {
             out.push_str("\x1b[?25h");
         }
         out.push_str(END);
-        self.widths = drawing.rows.iter().map(Line::width).collect();
+        let widths = drawing.rows.iter().map(Line::width);
+        // What is wider is cut off.
+        self.widths = widths.map(|width| width.min(self.columns)).collect();
         self.shown = rows;
         self.at = (row, column);
         self.cursor = drawing.cursor;
@@ -166,7 +172,7 @@ impl Canvas {
     /// Takes the rows away, with the cursor behind what was written.
     pub fn clear(&mut self) -> io::Result<()> {
         let mut out = String::new();
-        up(&mut out, self.at.0);
+        up(&mut out, self.rows_there().0);
         out.push_str("\r\x1b[J\x1b[?25h");
         self.shown.clear();
         self.widths.clear();
@@ -303,5 +309,23 @@ mod tests {
             more.contains("\x1b[2A\r"),
             "the wide row takes two: {more:?}"
         );
+    }
+
+    #[test]
+    fn rows_that_a_terminal_broke_and_made_whole_are_as_many_as_before() {
+        let out = Buffer::default();
+        let mut canvas = Canvas::new(Box::new(out.clone()), false, 80);
+        let wide = "x".repeat(60);
+        canvas
+            .draw(&[], &drawing(&[&wide, &wide, "c"], Some((2, 1))))
+            .unwrap();
+        for columns in [40, 20, 80] {
+            canvas.resize(columns);
+        }
+        let before = out.text().len();
+        canvas.draw(&[], &drawing(&["a", "b", "c"], None)).unwrap();
+        let more = out.text()[before..].to_owned();
+        assert!(more.contains("\x1b[2A\r"), "{more:?}");
+        assert!(!more.contains("\x1b[J"), "no row is below them: {more:?}");
     }
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! transcript  a run's events as lines
 //! ask         questions and approvals
+//! steers      words to a run that goes on
 //! slash       commands and completion
 //! picker      conversations to switch to
 //! image       images that are shown to the agent
@@ -39,12 +40,14 @@ mod picker;
 mod runs;
 mod say;
 mod slash;
+mod steers;
 mod transcript;
 mod turn;
 
 use crate::context::Context;
 use crate::error::Error;
 use crate::system::{Continued, Ending};
+use crate::text::summary;
 use ask::Asking;
 use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
@@ -65,6 +68,7 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use steers::Steers;
 use transcript::Transcript;
 
 /// Lines that the editor remembers.
@@ -105,10 +109,7 @@ struct Live<'a> {
     picker: Option<Picker>,
     transcript: Transcript,
     runs: Runs,
-    /// Steering messages that no run has read yet.
-    steers: VecDeque<String>,
-    /// Those of them that the daemon has not taken yet.
-    sending: Vec<String>,
+    steers: Steers,
     asks: VecDeque<Asking>,
     /// Asks that were answered here: their end is no news.
     answered: HashSet<String>,
@@ -200,8 +201,7 @@ impl<'a> Live<'a> {
             picker: None,
             transcript,
             runs: Runs::default(),
-            steers: VecDeque::new(),
-            sending: Vec::new(),
+            steers: Steers::default(),
             asks: VecDeque::new(),
             answered: HashSet::new(),
             others: Vec::new(),
@@ -244,6 +244,10 @@ impl<'a> Live<'a> {
 
     fn finish(&mut self) -> io::Result<()> {
         self.transcript.cut_off(Instant::now());
+        for said in self.unsent() {
+            let said = format!("not sent: {}", summary(&said));
+            self.transcript.problem(&said);
+        }
         if self.runs.is_running() && !self.killing && self.outage.why().is_none() {
             self.transcript
                 .note("the run goes on: `crabtalk` shows it again, `crabtalk kill` ends it");

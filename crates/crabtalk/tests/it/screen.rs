@@ -1,6 +1,7 @@
 //! The chat's screen, typed into and looked at (OPS-1).
 
 mod asked;
+mod gone;
 mod ground;
 mod keys;
 mod others;
@@ -12,7 +13,7 @@ use crate::rig::{
     stream_to_end,
 };
 use crabtalk_proto::{Client, ListAsksMsg, StreamMsg, stream_event};
-use crabtalk_testkit::scripted::{Script, openai};
+use crabtalk_testkit::scripted::{Reply, Script, openai};
 use futures_util::StreamExt;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

@@ -41,8 +41,9 @@ pub(super) enum Done {
     PutAway(Result<CompactResponse, Error>),
     /// Something was done.
     Noted(Result<String, Error>),
-    /// What there is to complete with, and to tell in the status.
-    Learned(Box<Learned>),
+    /// What there is to complete with, and to tell in the status; nothing, where no
+    /// daemon said it.
+    Learned(Option<Box<Learned>>),
     /// The last messages, which the person asked for.
     History(Result<HistoryPage, Error>),
     /// Those that are shown before the next news of a run, for the wait of this number.
@@ -90,7 +91,7 @@ pub(super) struct Pair {
 }
 
 /// Asks for what completes and what the status tells. What is refused stays
-/// empty: the chat does without.
+/// empty: the chat does without. What nobody answers changes nothing of what is known.
 pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Done {
     let agent = pair.agent.clone();
     let rights = client.call(GetRightsMsg { agent });
@@ -100,12 +101,14 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
     let connection = client.connect();
     let (rights, models, agents) = futures_util::join!(rights, models, agents);
     let (skills, connection) = futures_util::join!(skills, connection);
+    let Ok(connection) = connection else {
+        return Done::Learned(None);
+    };
     let models = models.map(|list| list.models).unwrap_or_default();
     let skills = skills.map(|list| list.skills).unwrap_or_default();
     let agents = agents.map(|list| list.agents).unwrap_or_default();
-    let connection_said = connection.is_ok();
-    let welcome = connection.ok().and_then(|c| c.welcome().cloned());
-    let is_older = connection_said && !welcome.as_ref().is_some_and(|w| w.takes_images);
+    let welcome = connection.welcome().cloned();
+    let is_older = !welcome.as_ref().is_some_and(|w| w.takes_images);
     let own = welcome.map(|welcome| welcome.default_sender);
     let offline = |model: &ModelInfo| model.name == "offline" || model.provider == "offline";
     let active = models.iter().find(|model| model.active);
@@ -119,7 +122,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
         demonstration: active.is_none_or(offline),
         models: models.iter().map(|model| model.name.clone()).collect(),
     };
-    Done::Learned(Box::new(Learned {
+    Done::Learned(Some(Box::new(Learned {
         known,
         agent: rights.map_or(pair.agent, |rights| rights.agent),
         sender: match pair.sender.as_str() {
@@ -128,7 +131,7 @@ pub(super) async fn learn(client: Client, pair: Pair, cwd: Option<String>) -> Do
         },
         models,
         is_older,
-    }))
+    })))
 }
 
 pub(super) async fn steer(client: Client, pair: Pair, content: String) -> Done {

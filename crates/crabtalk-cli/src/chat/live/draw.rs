@@ -6,6 +6,7 @@
 
 use super::Live;
 use super::slash::SHOWN;
+use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::text::{money, summary};
 use crate::view;
@@ -79,7 +80,7 @@ impl Live<'_> {
             }
             None => match &self.picker {
                 Some(picker) => picker.rows(width, room, jiff::Timestamp::now()),
-                None => self.composing(width),
+                None => self.composing(width, height),
             },
         };
         below.push(status);
@@ -105,8 +106,8 @@ impl Live<'_> {
         }
     }
 
-    /// The composer, with what completes below it.
-    fn composing(&mut self, width: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    /// The composer, with what completes below it, as far as there is room for both.
+    fn composing(&mut self, width: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let rule = "\u{2500}".repeat(width.saturating_sub(1));
         let mut rows = vec![Line::styled(rule, theme::DIM)];
         let hint = match self.runs.is_running() {
@@ -117,14 +118,16 @@ impl Live<'_> {
         rows.extend(lines);
         let cursor = (row + 1, column);
         if let Some(popup) = &self.popup {
-            let first = popup.chosen.saturating_sub(SHOWN - 1);
+            // The status stands below, and one row stays free.
+            let most = height.saturating_sub(rows.len() + 2).clamp(1, SHOWN);
+            let first = popup.chosen.saturating_sub(most - 1);
             let longest = popup
                 .candidates
                 .iter()
                 .map(|c| c.text.len())
                 .max()
                 .unwrap_or(0);
-            for (index, candidate) in popup.candidates.iter().enumerate().skip(first).take(SHOWN) {
+            for (index, candidate) in popup.candidates.iter().enumerate().skip(first).take(most) {
                 let style = match index == popup.chosen {
                     true => theme::HEADING,
                     false => theme::PLAIN,
@@ -140,17 +143,23 @@ impl Live<'_> {
 
     /// Messages that the run has not read yet.
     fn waiting(&self, width: usize) -> Vec<Line> {
-        let steers = self.steers.iter().map(|text| {
-            let mark = match self.sending.contains(text) {
-                true => "\u{21b3} sending: ",
-                false => "\u{21b3} steering: ",
+        let steers = self.steers.iter().map(|(text, known)| {
+            let mark = match known {
+                Known::Sent => "\u{21b3} sending: ",
+                Known::Kept => "\u{21b3} steering: ",
+                Known::Unsure => "\u{21b3} perhaps not heard: ",
             };
-            (mark.to_owned(), text.as_str())
+            (mark.to_owned(), text)
         });
         let alone = self.runs.place();
+        let away = self.awaits();
         let begun = alone.is_some() || self.runs.is_running() || self.runs.waiting().count() > 1;
-        let queued = self.runs.waiting().filter(|_| begun).map(|(text, place)| {
+        let queued = self.runs.waiting();
+        let queued = queued.filter(|_| begun || away.is_some());
+        let queued = queued.chain(self.gone.waiting().map(|said| (said, None)));
+        let queued = queued.map(|(text, place)| {
             let mark = match place {
+                _ if let Some(away) = away => away.to_owned(),
                 Some(place) if alone == Some(place) => view::queued(place),
                 Some(place) if place.ahead > 1 => format!("next, {} in front", place.ahead),
                 Some(_) | None => "next".to_owned(),

@@ -2,7 +2,8 @@
 //!
 //! Invariants: nothing that a person said is lost: it is held until a daemon
 //! answers, or stands in the composer again; the daemon is started when the person
-//! says something, never before, since somebody may have stopped it on purpose.
+//! says something, or presses Enter for what waits, never before, since somebody may
+//! have stopped it on purpose.
 
 use super::calls::Done;
 use super::{Live, Runs};
@@ -24,6 +25,11 @@ pub(super) struct Gone {
 }
 
 impl Gone {
+    /// What is held, as it was said.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+        self.held.iter().map(|held| held.said.as_str())
+    }
+
     /// Sends what was held, in its order.
     fn send(&mut self, client: &Client, runs: &mut Runs) {
         for Held { request, said } in self.held.drain(..) {
@@ -39,9 +45,34 @@ impl Live<'_> {
         is_here && (self.gone.starts || self.outage.why().is_some())
     }
 
+    /// For what a message waits that no daemon has now.
+    pub(super) fn awaits(&self) -> Option<&'static str> {
+        let is_gone = self.is_gone();
+        if !is_gone && self.outage.why().is_none() {
+            return None;
+        }
+        Some(match self.gone.starts || !is_gone {
+            true => "waits for the daemon",
+            false if self.context.global.no_start => "waits for a daemon",
+            false => "waits for a daemon, Enter starts one",
+        })
+    }
+
+    /// What waits for a daemon, as it was said.
+    pub(super) fn unsent(&self) -> Vec<String> {
+        let away = self.awaits().is_some();
+        let sent = self.runs.waiting().filter(|_| away).map(|(said, _)| said);
+        sent.chain(self.gone.waiting()).map(str::to_owned).collect()
+    }
+
     /// Holds a message, and sees to it that there is a daemon.
     pub(super) fn hold(&mut self, request: StreamMsg, said: String) {
         self.gone.held.push(Held { request, said });
+        self.start();
+    }
+
+    /// Starts a daemon for what waits.
+    pub(super) fn start(&mut self) {
         if self.gone.starts {
             return;
         }
@@ -74,7 +105,9 @@ impl Live<'_> {
     fn not_started(&mut self, why: &str) {
         self.transcript.problem(why);
         let said: Vec<String> = self.gone.held.drain(..).map(|held| held.said).collect();
-        self.put_back(&said.join("\n"));
+        if !said.is_empty() {
+            self.put_back(&said.join("\n"));
+        }
     }
 
     /// What was not sent stands in the composer again, before what is there.

@@ -6,6 +6,7 @@ use super::calls::{self, Done, Learned};
 use super::marks::Marks;
 use super::outage::Heard;
 use super::runs::Next;
+use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::chat::message;
 use crate::shown::Shown;
@@ -88,8 +89,12 @@ impl Live<'_> {
         // Another run may have come in front meanwhile, and asks.
         self.asks
             .retain(|asking| asking.run.is_none() || asking.run != number);
-        self.steers.clear();
-        self.sending.clear();
+        let lost = self.steers.over();
+        if !lost.is_empty() {
+            self.transcript
+                .note("what no run read is in the composer again");
+            self.put_back(&lost.join("\n"));
+        }
         self.catch_up();
     }
 
@@ -130,13 +135,14 @@ impl Live<'_> {
                     self.runs.tell(end.run);
                     return self.over();
                 }
+                if end.code != 0 {
+                    self.runs.fail(end.run);
+                }
                 self.spent(end);
                 self.ring();
             }
             Some(Event::UserSteered(steered)) => {
-                if let Some(at) = self.steers.iter().position(|text| *text == steered.content) {
-                    self.steers.remove(at);
-                }
+                self.read(&steered.content);
             }
             Some(Event::AskUser(ask)) => {
                 self.ring();
@@ -155,11 +161,21 @@ impl Live<'_> {
             Some(Event::AskSettled(settled)) => return self.settled(event, settled, now),
             // Of any run that is followed.
             Some(Event::Queued(_)) => return,
+            // Its end stands on the screen.
+            Some(Event::Interrupted(cut)) if cut.run <= self.runs.failed() => return,
             Some(_) | None => {}
         }
         self.transcript.event(event, now);
         if event.is_end() {
             self.over();
+        }
+    }
+
+    /// The run in front read what was put into it.
+    fn read(&mut self, text: &str) {
+        self.steers.remove(text);
+        if let Some(front) = self.runs.front() {
+            front.read.push(text.to_owned());
         }
     }
 
@@ -299,12 +315,10 @@ impl Live<'_> {
     pub(super) fn done(&mut self, done: Done) {
         self.dirty = true;
         match done {
-            Done::Steered(text, answer) => {
-                self.sending.retain(|sent| *sent != text);
-                if let Err(error) = answer {
-                    self.not_steered(&text, &error);
-                }
-            }
+            Done::Steered(text, answer) => match answer {
+                Ok(()) => drop(self.steers.answered(&text, Known::Kept)),
+                Err(error) => self.not_steered(&text, &error),
+            },
             Done::Killed(Ok(())) => {}
             Done::Killed(Err(error)) => {
                 self.killing = false;
@@ -337,7 +351,8 @@ impl Live<'_> {
             Done::History(Err(error)) | Done::Shown(Err(error)) | Done::Noted(Err(error)) => {
                 self.transcript.problem(&error.to_string());
             }
-            Done::Learned(learned) => self.learned(*learned),
+            Done::Learned(Some(learned)) => self.learned(*learned),
+            Done::Learned(None) => {}
             Done::Started(outcome) => self.started(outcome),
             Done::History(Ok(page)) => self.show_page(&page),
             Done::Before(wait, page) => self.show_before(wait, page),
@@ -359,7 +374,11 @@ impl Live<'_> {
 
     /// The run ended before it could hear: then it is a message of its own.
     fn not_steered(&mut self, text: &str, error: &Error) {
-        self.steers.retain(|waiting| waiting != text);
+        // The run tells whether it arrived, or its history does.
+        if matches!(error, Error::Broken(_)) && self.steers.answered(text, Known::Unsure) {
+            return;
+        }
+        self.steers.remove(text);
         let gone = matches!(error, Error::NoDaemon(_)) && self.is_gone();
         match error.code() {
             Some(code::NOT_FOUND) => {

@@ -10,7 +10,7 @@
 use super::runs::Next;
 use super::{Live, calls};
 use crabtalk_client::{Error, RunNews};
-use crabtalk_proto::{HistoryEntry, HistoryPage, StreamEnd, stream_event::Event};
+use crabtalk_proto::{HistoryEntry, HistoryPage, stream_event::Event};
 use std::time::Instant;
 
 /// Messages shown when a chat begins: enough to remember what it was about.
@@ -26,8 +26,9 @@ enum Part {
     Between(u64, u64),
     /// All up to that run; a run that goes on behind it tells itself.
     UpTo { run: u64, goes_on: bool },
-    /// The answer of a run of which some was heard.
-    Answer(u64),
+    /// What was not heard of a run that is over: all that a person said, and the
+    /// answer of one that ended well.
+    Rest { run: u64, answered: bool },
 }
 
 /// What of the history is shown next.
@@ -72,7 +73,7 @@ impl Live<'_> {
         };
         let limit = match part {
             Part::UpTo { .. } => SHOWN_AT_START,
-            Part::Between(..) | Part::Answer(_) => SHOWN_OF_MEANWHILE,
+            Part::Between(..) | Part::Rest { .. } => SHOWN_OF_MEANWHILE,
         };
         self.joining.begins = false;
         self.joining.number += 1;
@@ -97,7 +98,10 @@ impl Live<'_> {
                 Some(Event::Start(start)) => (start.run.saturating_sub(1), true),
                 Some(Event::End(end)) if attached && number.is_none() => (end.run, false),
                 Some(Event::End(end)) if std::mem::take(&mut self.joining.misses) => {
-                    return self.missed(end);
+                    return Some(Part::Rest {
+                        run: end.run,
+                        answered: end.code == 0,
+                    });
                 }
                 _ => return None,
             },
@@ -114,17 +118,6 @@ impl Live<'_> {
         (run > told && run < u64::MAX).then_some(Part::Between(told, run))
     }
 
-    /// What is lacking of a run that ended unheard.
-    fn missed(&mut self, end: &StreamEnd) -> Option<Part> {
-        if end.code == 0 {
-            return Some(Part::Answer(end.run));
-        }
-        self.transcript.cut_off(Instant::now());
-        self.transcript
-            .problem("what the run did meanwhile is not shown; /history has what was kept");
-        None
-    }
-
     /// Shows a page that was waited for, and what comes behind it.
     pub(super) fn show_before(&mut self, wait: u64, page: Result<HistoryPage, Error>) {
         if wait != self.joining.number {
@@ -133,52 +126,110 @@ impl Live<'_> {
         let Some((part, next)) = self.joining.waits.take() else {
             return;
         };
+        let mut behind = Vec::new();
         match page {
-            Ok(page) => self.show_part(part, page),
+            Ok(page) => match part {
+                Part::Rest { run, answered } => behind = self.show_rest(run, answered, page),
+                Part::Between(..) | Part::UpTo { .. } => self.show_part(part, page),
+            },
             // Nobody has said anything yet, or the daemon is older than that.
             Err(error) if error.code().is_some() => {}
             Err(error) => self.transcript.problem(&error.to_string()),
         }
         self.take_news(next);
+        self.show_entries(&behind);
+    }
+
+    /// Shows what was not heard of a run that is over. What was said behind its end is
+    /// given back.
+    fn show_rest(&mut self, run: u64, answered: bool, page: HistoryPage) -> Vec<HistoryEntry> {
+        self.runs.tell(run);
+        let read = self.runs.front().map(|front| front.read.as_slice());
+        let (mut shown, behind) = rest(run, read.unwrap_or_default(), page);
+        for entry in shown.iter().chain(&behind) {
+            self.steers.remove(&entry.content);
+        }
+        self.steers.distrust();
+        let heard = self.transcript.answer.trim_end();
+        let is_heard = |entry: &HistoryEntry| heard.ends_with(entry.content.trim_end());
+        shown.retain(|entry| is_said(entry) || answered && !is_heard(entry));
+        if answered && shown.is_empty() {
+            return behind;
+        }
+        self.transcript.cut_off(Instant::now());
+        match answered {
+            true => self
+                .transcript
+                .note("not all of it was heard; this is how the history has it"),
+            false => self
+                .transcript
+                .problem("what the run did meanwhile is not shown; /history has what was kept"),
+        }
+        self.show_entries(&shown);
+        behind
     }
 
     fn show_part(&mut self, part: Part, mut page: HistoryPage) {
         let last = page.entries.iter().map(|entry| entry.run).max();
         self.runs.tell(match part {
-            Part::Between(_, run) | Part::Answer(run) => run,
+            Part::Between(_, run) | Part::Rest { run, .. } => run,
             Part::UpTo { run, .. } => last.unwrap_or_default().min(run),
         });
         let first = page.entries.first().map_or(0, |entry| entry.run);
         cut(part, &mut page);
-        match part {
+        if let Part::Between(told, _) = part {
             // Those before them are on the screen.
-            Part::Between(told, _) => page.more &= first > told + 1,
-            Part::UpTo { .. } => {}
-            Part::Answer(run) if self.hears(run) && is_heard(&self.transcript.answer, &page) => {
-                page.entries.clear();
-            }
-            Part::Answer(_) => {
-                page.more = false;
-                self.transcript.cut_off(Instant::now());
-                self.transcript
-                    .note("not all of it was heard; this is the answer as the history has it");
-            }
+            page.more &= first > told + 1;
+        }
+        let failed = page
+            .entries
+            .iter()
+            .filter_map(|entry| entry.failed.as_ref());
+        if let Some(run) = failed.map(|failed| failed.run).max() {
+            self.runs.fail(run);
         }
         self.show_page(&page);
     }
-
-    /// Whether the run in front is this one and was heard from its begin.
-    fn hears(&mut self, run: u64) -> bool {
-        self.runs
-            .front()
-            .is_some_and(|front| front.number == Some(run))
-    }
 }
 
-/// Whether what was heard of a run ends with the answer of this page, if that has one.
-fn is_heard(heard: &str, page: &HistoryPage) -> bool {
-    let answer = page.entries.first();
-    answer.is_none_or(|answer| heard.trim_end().ends_with(answer.content.trim_end()))
+/// Whether a person said it.
+fn is_said(entry: &HistoryEntry) -> bool {
+    entry.role == "user" && !entry.compact
+}
+
+/// What was said in a run behind what is on the screen of it, with the answer, and what
+/// was said to it and stands behind its end. A person's words are told apart by their
+/// number: those that began the run, and those that it `read`, are shown.
+fn rest(run: u64, read: &[String], page: HistoryPage) -> (Vec<HistoryEntry>, Vec<HistoryEntry>) {
+    let begins = !page.more || page.entries.first().is_some_and(|entry| entry.run != run);
+    let of_run = page.entries.into_iter().filter(|entry| entry.run == run);
+    let mut shown: Vec<HistoryEntry> = of_run.collect();
+    let is_end = |entry: &HistoryEntry| entry.failed.as_ref().is_some_and(|end| end.run == run);
+    let end = shown
+        .iter()
+        .rposition(is_end)
+        .map_or(shown.len(), |at| at + 1);
+    let behind = shown.split_off(end);
+    // The run tells its end itself.
+    shown.iter_mut().for_each(|entry| entry.failed = None);
+    let answer = shown.iter().rposition(|entry| entry.role == "assistant");
+    // One whose first words are an archive by now began with none of these.
+    let whole = begins && !shown.iter().any(|entry| entry.compact);
+    let mut known: Vec<&str> = read.iter().map(String::as_str).collect();
+    let (mut at, mut is_first) = (0, whole);
+    shown.retain(|entry| {
+        let is_answer = answer == Some(at);
+        at += 1;
+        if !is_said(entry) {
+            return is_answer;
+        }
+        if std::mem::take(&mut is_first) {
+            return false;
+        }
+        let read = known.iter().position(|text| *text == entry.content);
+        read.map(|at| known.remove(at)).is_none()
+    });
+    (shown, behind)
 }
 
 /// Leaves of a page what is to be shown.
@@ -186,7 +237,7 @@ fn cut(part: Part, page: &mut HistoryPage) {
     let is_of = |entry: &HistoryEntry| match part {
         Part::Between(told, run) => entry.run > told && entry.run <= run,
         Part::UpTo { run, .. } => entry.run <= run,
-        Part::Answer(run) => entry.run == run,
+        Part::Rest { run, .. } => entry.run == run,
     };
     if let Part::UpTo { goes_on: true, .. } = part
         && page.more
@@ -197,16 +248,12 @@ fn cut(part: Part, page: &mut HistoryPage) {
         page.entries.truncate(known.map_or(0, |at| at + 1));
     }
     page.entries.retain(is_of);
-    if let Part::Answer(_) = part {
-        let is_answer = |entry: &HistoryEntry| entry.role == "assistant";
-        let at = page.entries.iter().rposition(is_answer);
-        page.entries.drain(..at.unwrap_or(page.entries.len()));
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crabtalk_proto::FailedRun;
 
     fn page(said: &[&str], more: bool) -> HistoryPage {
         let entry = |said: &&str| {
@@ -229,13 +276,45 @@ mod tests {
         }
     }
 
+    /// What is shown of a run, and what stands behind its end, which is behind `!`.
+    fn rest_of(run: u64, read: &[&str], said: &[&str], more: bool) -> (Vec<String>, Vec<String>) {
+        let mut page = page(said, more);
+        for entry in &mut page.entries {
+            if entry.content.ends_with('!') {
+                entry.failed = Some(FailedRun {
+                    run,
+                    ..FailedRun::default()
+                });
+            }
+        }
+        let read: Vec<String> = read.iter().map(|text| (*text).to_owned()).collect();
+        let (shown, behind) = rest(run, &read, page);
+        let texts = |all: Vec<HistoryEntry>| all.into_iter().map(|e| e.content).collect();
+        (texts(shown), texts(behind))
+    }
+
     #[test]
-    fn an_answer_that_was_heard_is_not_shown_again() {
-        let answer = page(&["4 all of it"], false);
-        assert!(is_heard("let me see. all of it\n", &answer));
-        assert!(!is_heard("all of", &answer));
-        assert!(!is_heard("", &answer));
-        assert!(is_heard("", &page(&[], false)));
+    fn of_a_run_that_ended_unheard_what_is_not_on_the_screen_is_shown_in_its_order() {
+        let said = ["3 a?", "3 a", "4 b?", "4 c?", "4 d", "4 c?", "4 e"];
+        for (read, want) in [
+            (&[][..], &["c?", "c?", "e"][..]),
+            (&["c?"], &["c?", "e"]),
+            (&["c?", "c?"], &["e"]),
+        ] {
+            let (shown, behind) = rest_of(4, read, &said, true);
+            assert_eq!(shown, want, "{read:?}");
+            assert!(behind.is_empty());
+        }
+        // It began further up than the page.
+        let (shown, _) = rest_of(4, &[], &["4 c?", "4 e"], true);
+        assert_eq!(shown, ["c?", "e"]);
+        // The daemon died, and what waited stands behind the end.
+        let (shown, behind) = rest_of(4, &["c?"], &["4 b?", "4 c?", "4 d!", "4 f?"], false);
+        assert_eq!(
+            (shown, behind),
+            (vec!["d!".to_owned()], vec!["f?".to_owned()])
+        );
+        assert_eq!(rest_of(5, &[], &said, false), (vec![], vec![]));
     }
 
     #[test]
@@ -249,8 +328,6 @@ mod tests {
             (&said, false, up_to(u64::MAX, false), &said),
             (&said, false, Part::Between(3, 4), &said[4..6]),
             (&said, false, Part::Between(5, 9), &[]),
-            (&said, false, Part::Answer(4), &said[5..6]),
-            (&said, false, Part::Answer(5), &[]),
             // A run of many messages goes on, or there were no runs yet.
             (&long, true, up_to(5, true), &[]),
             (&["4 b", "0 d"], true, up_to(4, true), &["4 b"]),

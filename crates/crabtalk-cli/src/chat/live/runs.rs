@@ -1,16 +1,17 @@
 //! The runs that a chat follows: the one in front, and those that wait.
 //!
 //! Invariants: news of a run that waits are held until it is in front, one of
-//! them at most, so that nothing is read that nobody shows; a run that was shown, and
-//! each before it, is known from then on, since word of its begin comes on another
-//! connection and may come later.
+//! them at most, so that nothing is read that nobody shows; a message is sent when the
+//! daemon has those before it, also after a connection was lost, so that it takes them
+//! in their order; a run that was shown, and each before it, is known from then on, since
+//! word of its begin comes on another connection and may come later.
 
 use crabtalk_client::{Error, QueuedEvent, Run, RunNews, stream_event::Event};
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// What comes next of a run; `None` behind its end.
 pub(super) type Next = Option<Result<RunNews, Error>>;
@@ -25,6 +26,54 @@ pub(super) struct Followed {
     /// Its place in the queue, as the daemon said last.
     place: Option<QueuedEvent>,
     held: Option<Next>,
+    /// What was put into it and stands on the screen.
+    pub(super) read: Vec<String>,
+    /// Whether the daemon has it, as far as one knows.
+    is_taken: bool,
+}
+
+impl Followed {
+    fn new(run: Run, said: Option<String>) -> Self {
+        Self {
+            run,
+            said,
+            number: None,
+            place: None,
+            held: None,
+            read: Vec::new(),
+            is_taken: false,
+        }
+    }
+
+    /// Its next news, where it is not in front: a place in the queue, or what is held
+    /// until it is. That its connection was lost and is back is nobody's news yet.
+    fn poll(&mut self, context: &mut Context<'_>, is_front: bool) -> Poll<Next> {
+        loop {
+            let next = std::task::ready!(Pin::new(&mut self.run).poll_next(context));
+            let is_link = match &next {
+                Some(Ok(RunNews::Event(_))) => {
+                    self.is_taken = true;
+                    false
+                }
+                Some(Ok(RunNews::Lost { .. })) => {
+                    self.is_taken = false;
+                    self.place = None;
+                    true
+                }
+                Some(Ok(RunNews::Back)) => true,
+                Some(Ok(RunNews::Missing { .. }) | Err(_)) | None => false,
+            };
+            if is_front || !is_link {
+                return Poll::Ready(next);
+            }
+        }
+    }
+
+    /// Whether what was said behind it may be sent: the daemon has this one, so that
+    /// it takes the other one behind it.
+    fn lets_others_on(&self) -> bool {
+        self.said.is_none() || self.number.is_some() || self.is_taken
+    }
 }
 
 /// Runs in the order in which the daemon takes them.
@@ -33,6 +82,8 @@ pub(super) struct Runs {
     followed: VecDeque<Followed>,
     /// The number of the last run that is shown, or stands in a history that is.
     told: u64,
+    /// The number of the last run that is shown to have failed.
+    failed: u64,
     /// Whether another run may have begun that is neither followed nor shown.
     is_behind: bool,
 }
@@ -40,24 +91,12 @@ pub(super) struct Runs {
 impl Runs {
     /// A run that the person began, behind all others.
     pub(super) fn push(&mut self, run: Run, said: String) {
-        self.followed.push_back(Followed {
-            run,
-            said: Some(said),
-            number: None,
-            place: None,
-            held: None,
-        });
+        self.followed.push_back(Followed::new(run, Some(said)));
     }
 
     /// Somebody else's run, which is in flight.
     pub(super) fn push_front(&mut self, run: Run) {
-        self.followed.push_front(Followed {
-            run,
-            said: None,
-            number: None,
-            place: None,
-            held: None,
-        });
+        self.followed.push_front(Followed::new(run, None));
     }
 
     pub(super) fn front(&mut self) -> Option<&mut Followed> {
@@ -82,6 +121,16 @@ impl Runs {
     /// Everything up to that run is shown.
     pub(super) fn tell(&mut self, number: u64) {
         self.told = self.told.max(number);
+    }
+
+    /// The number of the last run that is shown to have failed.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// A run is shown to have failed.
+    pub(super) fn fail(&mut self, number: u64) {
+        self.failed = self.failed.max(number);
     }
 
     /// Another run may have begun.
@@ -135,7 +184,7 @@ impl Runs {
             let mut front = None;
             for (index, followed) in self.followed.iter_mut().enumerate() {
                 if followed.held.is_none()
-                    && let Poll::Ready(next) = Pin::new(&mut followed.run).poll_next(context)
+                    && let Poll::Ready(next) = followed.poll(context, index == 0)
                 {
                     // A place is no news of the run, and held up by none.
                     if let Some(Ok(RunNews::Event(event))) = &next
@@ -151,6 +200,9 @@ impl Runs {
                     if front.is_some() {
                         break;
                     }
+                }
+                if !followed.lets_others_on() {
+                    break;
                 }
             }
             front.map_or(Poll::Pending, Poll::Ready)
@@ -181,5 +233,25 @@ mod tests {
         assert!(!runs.knows(4));
         runs.clear();
         assert!(!runs.knows(3), "it is another conversation's");
+    }
+
+    #[tokio::test]
+    async fn a_message_is_not_sent_before_the_daemon_has_the_one_before_it() {
+        let home = tempfile::tempdir().unwrap();
+        let daemon = std::os::unix::net::UnixListener::bind(home.path().join("daemon.sock"));
+        let daemon = daemon.unwrap();
+        daemon.set_nonblocking(true).unwrap();
+        let client = Client::new(Endpoint::of_home(home.path()), "test");
+        let mut runs = Runs::default();
+        for said in ["one", "two"] {
+            runs.push(client.stream(Default::default()), said.into());
+        }
+        let mut next = std::pin::pin!(runs.next());
+        for _ in 0..100 {
+            assert!(futures_util::poll!(&mut next).is_pending());
+            tokio::task::yield_now().await;
+        }
+        daemon.accept().unwrap();
+        assert!(daemon.accept().is_err(), "another one came");
     }
 }

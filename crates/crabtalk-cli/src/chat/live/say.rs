@@ -34,6 +34,9 @@ impl Live<'_> {
         if self.composer.text().trim().is_empty() {
             if !queue {
                 self.composer.clear();
+                if self.is_gone() && !self.unsent().is_empty() {
+                    self.start();
+                }
             }
             return Ok(Go::On);
         }
@@ -89,8 +92,7 @@ impl Live<'_> {
                 .note("what shows images waits for the end of the run");
         }
         if self.runs.is_running() && !queue && guest.is_none() && !shows {
-            self.steers.push_back(content.clone());
-            self.sending.push(content.clone());
+            self.steers.push(content.clone());
             self.call(calls::steer(
                 self.client.clone(),
                 self.pair.clone(),

@@ -133,8 +133,10 @@ impl Transcript {
             self.above.push(Line::styled(more, theme::DIM));
         }
         if let Some(from) = from {
-            let from = format!("{MARGIN}({from})");
-            self.above.push(Line::styled(from, theme::DIM));
+            let from = Line::styled(format!("({from})"), theme::DIM);
+            let margin = [Span::new(MARGIN, theme::PLAIN)];
+            let parts = crabtalk_render::wrapped(&from, self.width).into_iter();
+            self.above.extend(parts.map(|part| part.behind(&margin)));
         }
     }
 

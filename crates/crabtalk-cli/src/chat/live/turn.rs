@@ -83,14 +83,17 @@ impl Live<'_> {
 
     /// Leaves the conversation for another; what runs there goes on.
     pub(super) fn turn_to(&mut self, pair: Pair, said: &str) {
+        if !self.unsent().is_empty() {
+            let why = "what you said here is not sent yet: it waits for a daemon";
+            return self.transcript.problem(why);
+        }
         if !self.runs.is_empty() {
             self.transcript
                 .note("what runs goes on; its answer will be in the history");
         }
         self.runs.clear();
         self.asks.clear();
-        self.steers.clear();
-        self.sending.clear();
+        self.steers = super::Steers::default();
         self.begun_elsewhere = None;
         self.marks = super::Marks::default();
         self.killing = false;

@@ -163,3 +163,21 @@ async fn every_command_of_the_help_answers() {
     terminal.types("/quit");
     terminal.shows("ended with 0", 1).await;
 }
+
+#[tokio::test]
+async fn what_is_typed_is_seen_beside_what_completes_it_on_the_smallest_terminal() {
+    if !has_tools("what_is_typed_is_seen_beside_what_completes_it", &["tmux"]) {
+        return;
+    }
+    let env = TestEnv::new();
+    let _daemon = env.daemon().await;
+    let terminal = Tmux::sized(&env, CHAT, 20, 5);
+    terminal.shows("say some", 1).await;
+    terminal.types_half("/");
+    let screen = terminal.shows("/model", 1).await;
+    assert!(screen.contains("\u{203a} /\n"), "{screen}");
+    terminal.key("Down");
+    terminal.key("Down");
+    let screen = terminal.shows("/agent", 1).await;
+    assert!(screen.contains("\u{203a} /\n"), "{screen}");
+}

@@ -4,7 +4,7 @@ use super::*;
 
 /// Each of these stands on the screen once, in this order.
 #[track_caller]
-fn in_order(screen: &str, all: &[&str]) {
+pub(super) fn in_order(screen: &str, all: &[&str]) {
     let mut places = Vec::new();
     for text in all {
         assert_eq!(screen.matches(text).count(), 1, "{text:?}\n{screen}");

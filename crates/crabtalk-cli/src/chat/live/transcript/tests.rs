@@ -56,6 +56,14 @@ fn result(output: &str, is_error: bool) -> stream_event::Event {
 }
 
 #[test]
+fn who_said_it_fits_the_narrowest_terminal() {
+    let mut transcript = Transcript::new(20);
+    transcript.person("good day", Some("from another client"));
+    let lines: Vec<String> = transcript.take().iter().map(Line::text).collect();
+    assert_eq!(lines, ["\u{203a} good day", "  (from another", "  client)"]);
+}
+
+#[test]
 fn a_turn_reads_as_a_page() {
     let mut transcript = Transcript::new(60);
     transcript.person("do it", None);
