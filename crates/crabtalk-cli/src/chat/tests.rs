@@ -110,7 +110,7 @@ async fn a_chat_without_names_follows_what_already_runs() {
         fake.send(event).await;
     }
     talk(&mut at.context, &mut lines(&[]), false).await.unwrap();
-    assert_eq!(fake.next_told().await, "attach");
+    assert_eq!(fake.next_told().await, "attach \"\" \"\"");
     assert_eq!(at.out.text(), "on its way\n");
     assert!(at.err.text().contains("following it"), "{}", at.err.text());
 }

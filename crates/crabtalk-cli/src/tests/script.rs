@@ -91,13 +91,14 @@ impl Server for Script {
 
     fn attach(
         self: Arc<Self>,
-        _: AttachMsg,
+        request: AttachMsg,
     ) -> impl Stream<Item = Result<StreamEvent, Status>> + Send + 'static {
         if !self.runs.load(Ordering::SeqCst) {
             let refused = Err(Status::not_found("there is no such conversation"));
             return futures_util::stream::iter([refused]).left_stream();
         }
-        self.told.try_send("attach".into()).unwrap();
+        let told = format!("attach {:?} {:?}", request.agent, request.sender);
+        self.told.try_send(told).unwrap();
         self.events().right_stream()
     }
 

@@ -207,6 +207,21 @@ async fn an_end_that_could_not_be_written_is_told_once() {
     assert_eq!(rig.ends.lines(), [told[0].as_str(), "(crab, user) 2 0"]);
 }
 
+/// Its answer had room.
+#[tokio::test]
+async fn a_run_whose_end_finds_no_room_is_no_success() {
+    let rig = rig(vec![Reply::text("hello")]);
+    // What was said and the answer fit, the end does not.
+    rig.store.fail_after(Some(2));
+    let events = rig.run("go").await;
+    assert!(events.contains(&"hello".to_owned()), "{events:?}");
+    assert!(
+        events.last().is_some_and(|end| end.starts_with("end 500")),
+        "{events:?}"
+    );
+    assert_eq!(rig.ends.lines(), ["(crab, user) 1 500"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_hangs_at_an_end_withholds_it_for_a_moment_only_and_loses_nothing() {
     let rig = rig(vec![Reply::text("hello"), Reply::text("again")]);

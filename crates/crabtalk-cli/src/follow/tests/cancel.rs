@@ -110,7 +110,7 @@ async fn attach_leaves_on_ctrl_c_and_kills_nothing() {
     fake.send(start()).await;
     fake.send(approval("a1")).await;
     let drive = async {
-        assert_eq!(fake.next_told().await, "attach");
+        assert_eq!(fake.next_told().await, "attach \"\" \"\"");
         interrupt.send(()).await.unwrap();
     };
     let (done, ()) = tokio::join!(at.run(), drive);
