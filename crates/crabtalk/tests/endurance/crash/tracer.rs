@@ -207,6 +207,7 @@ impl Tracer {
 
     fn enter(&mut self, thread: Pid, mut registers: libc::user_regs_struct) {
         let (call, opens) = self.judge(thread, &registers);
+        let writes = call.as_ref().is_some_and(|call| call.writes);
         let number = call.map(|call| {
             self.calls.push(call);
             self.calls.len() - 1
@@ -217,11 +218,13 @@ impl Tracer {
             return;
         };
         match point.moment {
-            Moment::Before => self.kill(),
-            Moment::Half => {
+            Moment::Half if writes => {
                 registers.rdx /= 2;
                 ptrace::setregs(thread, registers).unwrap();
             }
+            // In this life the call may be another one, whose third argument is no length:
+            // the flags of `open` would say that the file is to be emptied.
+            Moment::Before | Moment::Half => self.kill(),
             Moment::After => {}
         }
     }
