@@ -144,13 +144,17 @@ impl Live<'_> {
     /// given back.
     fn show_rest(&mut self, run: u64, answered: bool, page: HistoryPage) -> Vec<HistoryEntry> {
         self.runs.tell(run);
-        let read = self.runs.front().map(|front| front.read.as_slice());
+        let front = self.runs.front();
+        let is_begun = front.as_ref().is_some_and(|f| f.number == Some(run));
+        let read = front.map(|front| front.read.as_slice());
         let (mut shown, behind) = rest(run, read.unwrap_or_default(), page);
         for entry in shown.iter().chain(&behind) {
             self.steers.remove(&entry.content);
         }
         self.steers.distrust();
-        let heard = self.transcript.answer.trim_end();
+        // Where its begin was not heard, what stands there is of the run before.
+        let heard = is_begun.then(|| self.transcript.answer.trim_end());
+        let heard = heard.unwrap_or_default();
         let is_heard = |entry: &HistoryEntry| heard.ends_with(entry.content.trim_end());
         shown.retain(|entry| is_said(entry) || answered && !is_heard(entry));
         if answered && shown.is_empty() {
