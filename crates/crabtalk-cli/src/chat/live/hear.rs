@@ -402,7 +402,7 @@ impl Live<'_> {
         }
         self.learned = learned;
         if !self.composer.is_empty() {
-            self.look_up();
+            self.look_up_again();
         }
     }
 

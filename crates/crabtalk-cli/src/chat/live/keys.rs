@@ -202,6 +202,19 @@ impl Live<'_> {
         });
     }
 
+    /// Completes with what has become known meanwhile. What was chosen stays so.
+    pub(super) fn look_up_again(&mut self) {
+        let chosen = self.popup.take();
+        let chosen = chosen.map(|mut popup| popup.candidates.swap_remove(popup.chosen).text);
+        self.look_up();
+        let Some(popup) = &mut self.popup else {
+            return;
+        };
+        let mut candidates = popup.candidates.iter();
+        let at = candidates.position(|candidate| chosen.as_ref() == Some(&candidate.text));
+        popup.chosen = at.unwrap_or(0);
+    }
+
     /// A key while something completes; whether it was one for that.
     fn popup_key(&mut self, key: KeyEvent) -> bool {
         let Some(popup) = &mut self.popup else {

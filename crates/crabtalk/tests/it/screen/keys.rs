@@ -29,7 +29,9 @@ async fn a_chat_is_stopped_and_goes_on_as_other_programs_do() {
     terminal.types("");
     terminal.shows("told me: half a message", 1).await;
 
-    // Stopped by somebody else, it takes the terminal again all the same.
+    // Stopped by somebody else at rest, it takes the terminal again all the same.
+    terminal.shows(OVER, 1).await;
+    terminal.shows(IDLE, 1).await;
     kill_process(terminal.program().await, Signal::STOP).unwrap();
     terminal.shows("Stopped", 2).await;
     terminal.types("fg");
