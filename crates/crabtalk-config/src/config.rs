@@ -18,7 +18,7 @@ pub use remote::{TCP_PORT, Tcp, TcpTls, Token, TokenHash, TokenRole, end_of};
 
 use crate::file::read_limited;
 use crate::{Env, Error, Secret, Warning};
-use crabtalk_domain::SandboxMode;
+use crabtalk_domain::Mode;
 use crabtalk_domain::storage::{RecallScope, SyncPolicy};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -168,8 +168,8 @@ pub struct Runs {
     pub resume: Resume,
     /// Seconds until an ask in the owner's inbox is denied (GATE-4).
     pub ask_timeout_secs: u64,
-    /// Whether bash runs in the sandbox unless the agent says otherwise (GATE-5).
-    pub sandbox: SandboxMode,
+    /// The mode of agents whose files name none; never `full` (GATE-2).
+    pub mode: Option<Mode>,
     /// Whether providers are connected to while a message is typed (MODEL-8).
     pub prewarm: bool,
 }

@@ -5,7 +5,7 @@
 
 use crate::error::{Diagnostic, Error, UnknownKey, Warning, nearest};
 use crate::tree::{Field, Node, Position, Value};
-use crabtalk_domain::SandboxMode;
+use crabtalk_domain::Mode;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
@@ -147,26 +147,17 @@ impl<'a> Section<'a> {
         Ok(Some(value))
     }
 
-    /// `true`, `false` or "strict".
-    pub(crate) fn sandbox(&mut self, key: &'static str) -> Result<Option<SandboxMode>, Error> {
-        let Some(entry) = self.take(key) else {
-            return Ok(None);
-        };
-        match &entry.node.value {
-            Value::Bool(false) => Ok(Some(SandboxMode::Off)),
-            Value::Bool(true) => Ok(Some(SandboxMode::On)),
-            Value::String(word) if word == "strict" => Ok(Some(SandboxMode::Strict)),
-            Value::String(word) => {
-                let message = format!("expected true, false or strict, found {word:?}");
-                self.fail(entry.node.at, key, &message)
-            }
-            Value::Null
-            | Value::Integer(_)
-            | Value::Float(_)
-            | Value::Date(_)
-            | Value::List(_)
-            | Value::Table(_) => self.wrong(key, &entry.node, "true, false or strict"),
-        }
+    /// One of `modes`. The key `sandbox` of earlier versions is accepted and
+    /// has no effect: commands are always sandboxed.
+    pub(crate) fn mode(
+        &mut self,
+        key: &'static str,
+        modes: &[Mode],
+    ) -> Result<Option<Mode>, Error> {
+        self.take("sandbox");
+        let modes: Vec<(&'static str, Mode)> =
+            modes.iter().map(|mode| (mode.as_str(), *mode)).collect();
+        self.choice(key, &modes)
     }
 
     pub(crate) fn string(&mut self, key: &'static str) -> Result<Option<String>, Error> {

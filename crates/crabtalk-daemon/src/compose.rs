@@ -208,7 +208,7 @@ fn catalog(
     let has_file = |name: &AgentName| name.as_str().eq_ignore_ascii_case(BUILT_IN);
     if !agents.keys().chain(refused.keys()).any(has_file) {
         let mut crab = AgentConfig::new(built_in.clone(), DEFAULT_PROMPT);
-        crab.sandbox = config.runs.sandbox;
+        crab.mode = config.runs.mode;
         agents.insert(built_in, Arc::new(crab));
     }
     if !agents.contains_key(&default_agent) {
@@ -268,7 +268,7 @@ fn agent(
             members: settings.members,
         },
         permissions: settings.permissions,
-        sandbox: settings.sandbox.unwrap_or(config.runs.sandbox),
+        mode: settings.mode.or(config.runs.mode),
         cwd: settings.cwd.map(|cwd| settled(home.expand_tilde(&cwd))),
         budget: settings.budget,
         ..defaults

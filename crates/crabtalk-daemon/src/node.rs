@@ -26,7 +26,6 @@ use crate::skills::Skills;
 use crate::starter::Starter;
 use arc_swap::ArcSwap;
 use crabtalk_config::{Config, Home};
-use crabtalk_domain::SandboxMode;
 use crabtalk_guardian::{Children, Walls};
 use crabtalk_memory::Memory;
 use crabtalk_runtime::Runtime;
@@ -101,42 +100,9 @@ impl Node {
         self.started.elapsed().as_secs()
     }
 
-    /// What the sandbox has on this machine, if any agent uses it. Finding out
-    /// takes a moment, once.
-    pub(crate) async fn walls(&self) -> Option<Arc<Walls>> {
-        let catalog = self.runtime.catalog();
-        let used = catalog
-            .agents
-            .values()
-            .any(|a| a.sandbox != SandboxMode::Off);
-        drop(catalog);
-        if used {
-            Some(self.tools.walls().await)
-        } else {
-            None
-        }
-    }
-
-    /// What stays open to the commands of an agent although it is sandboxed.
-    pub(crate) async fn open_walls(&self, agent: &str) -> Option<String> {
-        let catalog = self.runtime.catalog();
-        let name = if agent.is_empty() {
-            catalog.default_agent.as_str()
-        } else {
-            agent
-        };
-        let sandbox = catalog.agent(name).ok()?.sandbox;
-        drop(catalog);
-        match sandbox {
-            SandboxMode::Off => None,
-            SandboxMode::On => self.tools.walls().await.open(),
-            SandboxMode::Strict => {
-                let open = self.tools.walls().await.open()?;
-                Some(format!(
-                    "commands are refused, because the sandbox is strict and {open}"
-                ))
-            }
-        }
+    /// What the sandbox has on this machine. The first call takes a moment.
+    pub(crate) async fn walls(&self) -> Arc<Walls> {
+        self.tools.walls().await
     }
 
     /// Ends every run and closes every log.

@@ -1,7 +1,7 @@
 //! A configured agent: persona, model, scope and permissions.
 
-use crate::AgentName;
-use serde::{Serialize, Serializer};
+use crate::{AgentName, Mode};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Steps after which a run ends with 508 unless the agent says otherwise.
@@ -59,28 +59,6 @@ pub struct Budget {
     pub money_per_day: Option<f64>,
 }
 
-/// Whether commands run in the sandbox (GATE-5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SandboxMode {
-    /// They run outside; written `false`.
-    #[default]
-    Off,
-    /// They run in it, with what this machine has of it; written `true`.
-    On,
-    /// They run in it, and not at all where it has no namespaces; written `"strict"`.
-    Strict,
-}
-
-impl Serialize for SandboxMode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Off => serializer.serialize_bool(false),
-            Self::On => serializer.serialize_bool(true),
-            Self::Strict => serializer.serialize_str("strict"),
-        }
-    }
-}
-
 /// An agent as a run sees it; it holds for the whole run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentConfig {
@@ -106,8 +84,8 @@ pub struct AgentConfig {
     pub scope: Scope,
     /// What it may do without asking, must ask for, or must not do.
     pub permissions: Vec<PermissionRule>,
-    /// Whether bash runs in the sandbox.
-    pub sandbox: SandboxMode,
+    /// The mode of its runs; `None` for the default of the run's folder.
+    pub mode: Option<Mode>,
     /// Where its conversations work unless they say otherwise.
     pub cwd: Option<PathBuf>,
     /// What it may spend.
@@ -133,7 +111,7 @@ impl AgentConfig {
             compact_prompt: None,
             scope: Scope::default(),
             permissions: Vec::new(),
-            sandbox: SandboxMode::Off,
+            mode: None,
             cwd: None,
             budget: Budget::default(),
             as_guest: false,

@@ -1,7 +1,7 @@
 //! What happens in a run, as every client may see it.
 
 use crate::tool::{Preview, Progress};
-use crate::{ContextUse, Cost, Image, Principal, Usage};
+use crate::{ContextUse, Cost, Image, Mode, Principal, Usage};
 use std::sync::Arc;
 
 /// A tool call as it is announced.
@@ -99,6 +99,8 @@ pub struct Ask {
     /// For an approval: what "Allow always" keeps; `None` where that is not
     /// offered.
     pub always: Option<AskRule>,
+    /// For an approval: whether the call leaves the sandbox.
+    pub outside: bool,
 }
 
 /// How an ask ended.
@@ -168,6 +170,8 @@ pub enum AgentEvent {
         run: u64,
         /// The model that was asked for.
         model: String,
+        /// The mode in force; `None` for a run that ended before.
+        mode: Option<Mode>,
     },
     /// The user's message that the run answers.
     UserMessage {

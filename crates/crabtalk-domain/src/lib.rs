@@ -12,6 +12,7 @@ mod hook;
 mod image;
 mod ledger;
 mod message;
+mod mode;
 mod names;
 mod origin;
 mod principal;
@@ -24,9 +25,7 @@ pub mod storage;
 pub mod tags;
 pub mod tool;
 
-pub use agent::{
-    AgentConfig, Budget, Permission, PermissionRule, SandboxMode, Scope, glob_matches,
-};
+pub use agent::{AgentConfig, Budget, Permission, PermissionRule, Scope, glob_matches};
 pub use event::{
     AgentEvent, Ask, AskKind, AskOption, AskOutcome, AskQuestion, AskRule, ComponentNews, End,
     ToolCallInfo,
@@ -36,6 +35,7 @@ pub use hook::{Hook, People, Refusal, RunContext, ToolRegistry};
 pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES};
 pub use ledger::{Cost, Ledger, RunTotal, Spent};
 pub use message::{ContextUse, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
+pub use mode::Mode;
 pub use names::{AgentName, ConversationKey, NameError, Sender, check_name, is_owner};
 pub use origin::Origin;
 pub use principal::{Principal, TokenName};

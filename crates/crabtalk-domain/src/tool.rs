@@ -103,15 +103,32 @@ pub struct Preview {
 pub struct ShellCommand {
     /// What the shell is given.
     pub text: String,
-    /// Variables that are set for it beside those of every command.
-    pub environment: Vec<(String, String)>,
+    /// What it may reach: as the call asks before the gate judged it, as
+    /// granted afterwards.
+    pub access: Access,
+}
+
+/// What a command may reach beyond the sandbox's default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Whether it runs outside the sandbox.
+    pub outside: bool,
+    /// Whether it may write nowhere, its folder included.
+    pub read_only: bool,
+    /// Hosts that it may reach through the sandbox's proxy, as `host` or `*`
+    /// for every public host.
+    pub hosts: Vec<String>,
+    /// Absolute paths that it may write beside its folder.
+    pub write: Vec<PathBuf>,
+    /// Why the model wants this; for the question, never for the decision.
+    pub reason: String,
 }
 
 impl<T: Into<String>> From<T> for ShellCommand {
     fn from(text: T) -> Self {
         Self {
             text: text.into(),
-            environment: Vec::new(),
+            access: Access::default(),
         }
     }
 }

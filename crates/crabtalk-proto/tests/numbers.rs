@@ -125,6 +125,7 @@ fn the_generated_types_write_the_schemas_bytes() {
         tool_choice: Some("f".into()),
         request_id: Some("g".into()),
         model: Some("h".into()),
+        mode: None,
         images: Vec::new(),
     };
     let body = b"\x0a\x01a\x12\x01b\x22\x01c\x2a\x01d\x32\x01e\x3a\x01f\x92\x03\x01g\xba\x03\x01h";

@@ -2,7 +2,7 @@
 
 use crate::gate::Standing;
 use crabtalk_domain::model::ToolChoice;
-use crabtalk_domain::{ConversationKey, Image, Origin};
+use crabtalk_domain::{ConversationKey, Image, Mode, Origin};
 use std::path::PathBuf;
 
 /// What somebody wants run.
@@ -18,6 +18,11 @@ pub struct RunRequest {
     pub guest: Option<String>,
     /// Working directory of this run only (CONV-6).
     pub cwd: Option<PathBuf>,
+    /// The mode that was asked for; `None` for the agent's.
+    pub mode: Option<Mode>,
+    /// Whether `mode` may be wider than the agent's: only for an owner on the
+    /// local socket.
+    pub may_raise_mode: bool,
     /// Whether the first step must call a tool.
     pub tool_choice: ToolChoice,
     /// The model that answers in the place of the agent's own, for this run alone.
@@ -40,6 +45,8 @@ impl RunRequest {
             images: Vec::new(),
             guest: None,
             cwd: None,
+            mode: None,
+            may_raise_mode: false,
             tool_choice: ToolChoice::Auto,
             model: None,
             request_id: None,

@@ -2,7 +2,7 @@
 //! written.
 
 use crabtalk_domain::storage::{MAX_RUN, MetaRecord, RunPhase, RunRecord};
-use crabtalk_domain::{ContextUse, Usage};
+use crabtalk_domain::{ContextUse, Mode, Usage};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub(crate) struct RunFields {
     guest: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     cwd: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<Mode>,
     #[serde(default, skip_serializing_if = "is_zero")]
     code: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -13,9 +13,10 @@ use crate::files::{Intent, ReadArguments, is_below};
 use crate::outputs::outputs_of;
 use crate::specs;
 use crabtalk_domain::tool::{
-    Caller, Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider, ToolSpec,
+    Access, Caller, Invocation, Preview, Reach, ShellCommand, Subject, ToolOutput, ToolProvider,
+    ToolSpec,
 };
-use crabtalk_domain::{BoxFuture, ConversationKey, SandboxMode};
+use crabtalk_domain::{BoxFuture, ConversationKey};
 use crabtalk_guardian::{Guardian, Places, SandboxConfig, SandboxPolicy, Walls};
 use files::{EditLocks, change};
 use serde::de::DeserializeOwned;
@@ -198,13 +199,13 @@ impl OsTools {
                 Ok::<_, Failure>(Workplace::enter(&cwd)?)
             })
             .await?;
-        let sandbox = self.policy(call, &cwd).await?;
+        let sandbox = self.policy(call, &cwd, &command.access).await?;
         let (said, heard) = watch::channel(Tail::default());
         let run = self.shell.run(Order {
             said: Some(said),
             key: Some(call.key.clone()),
             command: command.text.clone(),
-            environment: command.environment.clone(),
+            environment: Vec::new(),
             cwd,
             timeout: timeout.min(self.config.max_timeout),
             sandbox,
@@ -220,17 +221,13 @@ impl OsTools {
         &self,
         call: &Invocation,
         cwd: &Workplace,
+        access: &Access,
     ) -> Result<Option<SandboxPolicy>, Failure> {
-        let config = self.sandbox.config();
-        if call.agent.sandbox == SandboxMode::Off && !config.always {
+        if access.outside {
             return Ok(None);
         }
+        let config = self.sandbox.config();
         let walls = self.walls().await;
-        if call.agent.sandbox == SandboxMode::Strict
-            && let Some(why) = walls.refuse()
-        {
-            return Err(Failure(why));
-        }
         let cwd = cwd.spot().clone();
         let (home, open) = (self.config.home.clone(), self.open_paths(call));
         let (user_home, programs) = (self.user_home.clone(), self.programs.clone());

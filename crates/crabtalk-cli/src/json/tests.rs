@@ -75,6 +75,7 @@ fn beginning() -> Vec<Event> {
             run: 4,
             model: "sonnet".into(),
             notice: String::new(),
+            mode: String::new(),
         }),
         Event::UserMessage(UserMessageEvent {
             content: "list the files".into(),

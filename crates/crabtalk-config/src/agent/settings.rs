@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::reader::Section;
 use crate::tree::Value;
-use crabtalk_domain::{Budget, Permission, PermissionRule, SandboxMode};
+use crabtalk_domain::{Budget, Mode, Permission, PermissionRule};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -47,9 +47,9 @@ pub struct AgentSettings {
     /// Rules of the gate, in the file's order (GATE-2).
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
     pub permissions: Vec<PermissionRule>,
-    /// Whether bash runs in the sandbox; absent means as the node says.
+    /// The mode of its runs; absent for the node's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxMode>,
+    pub mode: Option<Mode>,
     /// Where its conversations work, as written; `~` is the user's home.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
@@ -102,7 +102,7 @@ impl AgentSettings {
             mcps: section.strings("mcps")?.unwrap_or_default(),
             members: section.strings("members")?.unwrap_or_default(),
             permissions: permissions(&mut section)?,
-            sandbox: section.sandbox("sandbox")?,
+            mode: section.mode("mode", &Mode::ALL)?,
             cwd: section.string("cwd")?.filter(|cwd| !cwd.is_empty()),
             budget: budget(&mut section)?,
         };

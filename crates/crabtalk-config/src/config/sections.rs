@@ -6,6 +6,7 @@ use super::{
 };
 use crate::Error;
 use crate::reader::Section;
+use crabtalk_domain::Mode;
 
 /// A day: long enough for a person to come back, short enough to end.
 const ASK_TIMEOUT_SECS: u64 = 86_400;
@@ -114,7 +115,7 @@ pub(super) fn runs(mut section: Section<'_>) -> Result<Runs, Error> {
         ask_timeout_secs: section
             .whole("ask_timeout_secs", 1, u64::MAX)?
             .unwrap_or(ASK_TIMEOUT_SECS),
-        sandbox: section.sandbox("sandbox")?.unwrap_or_default(),
+        mode: section.mode("mode", &Mode::ALL[..3])?,
         prewarm: section.boolean("prewarm")?.unwrap_or(true),
     };
     section.finish();

@@ -49,7 +49,7 @@ fn nothing_said_means_the_defaults() {
     assert_eq!(config.owners, ["user", "user/*", "ann", "ann/*"]);
     assert_eq!(config.storage.sync, SyncPolicy::Step);
     assert_eq!(config.storage.trash_days, 30);
-    assert!(config.runs.detect && config.runs.sandbox == SandboxMode::Off && config.memory.enabled);
+    assert!(config.runs.detect && config.runs.mode.is_none() && config.memory.enabled);
     assert_eq!(config.runs.ask_timeout_secs, 86_400);
     assert!(config.runs.prewarm);
 }
@@ -240,18 +240,15 @@ fn providers_say_what_would_be_right() {
 }
 
 #[test]
-fn the_sandbox_is_off_on_or_strict() {
-    let mode = |text: &str| config(&format!("[runs]\nsandbox = {text}\n")).runs.sandbox;
-    assert_eq!(mode("false"), SandboxMode::Off);
-    assert_eq!(mode("true"), SandboxMode::On);
-    assert_eq!(mode("\"strict\""), SandboxMode::Strict);
-    fails(
-        "[runs]\nsandbox = \"Strict\"\n",
-        "config.toml:2:11: runs.sandbox: expected true, false or strict, found \"Strict\"",
+fn mode_is_read_and_full_is_refused() {
+    assert_eq!(
+        config("[runs]\nmode = \"read-only\"\n").runs.mode,
+        Some(Mode::ReadOnly)
     );
+    assert_eq!(config("[runs]\nsandbox = \"strict\"\n").runs.mode, None);
     fails(
-        "[runs]\nsandbox = 1\n",
-        "config.toml:2:11: runs.sandbox: expected true, false or strict, found a whole number",
+        "[runs]\nmode = \"full\"\n",
+        "config.toml:2:8: runs.mode: expected one of read-only, ask, auto, found \"full\"",
     );
 }
 

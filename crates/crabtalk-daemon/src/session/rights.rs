@@ -3,7 +3,7 @@
 use super::{Session, narrowed, status};
 use crate::agents::Change;
 use crate::compose::{BUILT_IN, DEFAULT_PROMPT};
-use crabtalk_domain::{AgentConfig, SandboxMode};
+use crabtalk_domain::AgentConfig;
 use crabtalk_proto::*;
 use crabtalk_runtime::gate::{Approval, ToolRights as Rights};
 
@@ -118,8 +118,9 @@ impl Session {
                 let reached = members.filter(|member| self.reaches_agent(member));
                 reached.cloned().collect()
             },
-            sandbox: agent.sandbox != SandboxMode::Off,
-            sandbox_strict: agent.sandbox == SandboxMode::Strict,
+            sandbox: true,
+            sandbox_strict: false,
+            mode: agent.mode.map(|mode| mode.to_string()).unwrap_or_default(),
             cwd: match self.reaches_everything() {
                 true => folder(&agent),
                 false => String::new(),

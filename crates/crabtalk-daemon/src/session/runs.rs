@@ -1,10 +1,11 @@
 //! Send, stream and attach.
 
+use super::remote::Who;
 use super::wire::{Reader, to_wire};
 use super::{Session, shown, status};
 use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
-use crabtalk_domain::{AgentEvent, ConversationKey, End};
+use crabtalk_domain::{AgentEvent, ConversationKey, End, Mode};
 use crabtalk_proto::*;
 use crabtalk_runtime::{Error, RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
@@ -26,6 +27,7 @@ fn as_streamed(message: SendMsg) -> StreamMsg {
         request_id: message.request_id,
         images: message.images,
         model: message.model,
+        mode: message.mode,
     }
 }
 
@@ -52,6 +54,8 @@ impl Session {
             cwd: self.check_cwd(cwd).await?,
             tool_choice: tool_choice(said.tool_choice.as_deref().unwrap_or_default()),
             model: self.check_model(said.model)?,
+            mode: check_mode(said.mode)?,
+            may_raise_mode: matches!(self.who, Who::Owner),
             request_id,
             origin: self.origin(said.sender.as_deref().unwrap_or_default()),
             images: shown::images(said.images)?,
@@ -110,10 +114,6 @@ impl Session {
             // Before Start, which names the model. A failure is the run's to
             // tell.
             let _ = self.node.models.find().await;
-            let open = match self.is_modern() {
-                true => self.node.open_walls(&request.agent).await,
-                false => None,
-            };
             let blind = self.blindness(&request);
             let run = match self.submit(request).await {
                 Ok(run) => run,
@@ -121,7 +121,7 @@ impl Session {
             };
             let modern = self.is_modern();
             let chosen = modern.then(|| self.node.models.take_notice()).flatten();
-            let notices: Vec<String> = chosen.into_iter().chain(open).chain(blind).collect();
+            let notices: Vec<String> = chosen.into_iter().chain(blind).collect();
             let notice = (!notices.is_empty()).then(|| notices.join("; "));
             // A client does not get its own words back.
             Reader::new(run, modern)
@@ -249,4 +249,16 @@ fn tool_choice(text: &str) -> ToolChoice {
         "required" | "any" => ToolChoice::Required,
         name => ToolChoice::Named(name.to_owned()),
     }
+}
+
+/// The mode of that name, if one is named.
+fn check_mode(mode: Option<String>) -> Result<Option<Mode>, Status> {
+    let Some(name) = mode.filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let known = Mode::parse(&name).ok_or_else(|| {
+        let names = Mode::ALL.map(Mode::as_str).join(", ");
+        Status::bad_request(format!("{name:?} is not a mode; there are: {names}"))
+    });
+    known.map(Some)
 }

@@ -28,8 +28,8 @@ impl Session {
             return Ok(self.own_stats(report, &catalog));
         }
         Ok(DaemonStats {
-            sandbox: walls.as_ref().map(ToString::to_string).unwrap_or_default(),
-            sandbox_open: walls.and_then(|walls| walls.open()).unwrap_or_default(),
+            sandbox: walls.to_string(),
+            sandbox_open: walls.open().unwrap_or_default(),
             uptime_secs: self.node.uptime_secs(),
             active_conversations: cut(conversations),
             registered_agents: cut(catalog.agents.len()),

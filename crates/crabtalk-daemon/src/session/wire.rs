@@ -298,6 +298,7 @@ pub(super) fn ask(ask: &Ask) -> AskUserEvent {
             ..ApprovalInfo::default()
         }),
         lines: u32::try_from(ask.detail.lines().count()).unwrap_or(u32::MAX),
+        outside: ask.outside,
     }
 }
 
@@ -364,10 +365,16 @@ fn result(
 pub(super) fn to_wire(event: AgentEvent, speaker: &str) -> StreamEvent {
     let agent = || speaker.to_owned();
     match event {
-        AgentEvent::Start { agent, run, model } => Event::Start(StreamStart {
+        AgentEvent::Start {
             agent,
             run,
             model,
+            mode,
+        } => Event::Start(StreamStart {
+            agent,
+            run,
+            model,
+            mode: mode.map(|mode| mode.to_string()).unwrap_or_default(),
             notice: String::new(),
         }),
         AgentEvent::UserMessage {

@@ -1,6 +1,6 @@
 //! The lines of a conversation's log.
 
-use crate::{ContextUse, Message, Usage};
+use crate::{ContextUse, Message, Mode, Usage};
 use std::sync::Arc;
 
 /// What a conversation is called and where it works; changes by appending.
@@ -53,6 +53,8 @@ pub struct RunRecord {
     pub guest: String,
     /// For a start: the run's own working directory, if it has one (CONV-6).
     pub cwd: String,
+    /// For a start: the mode in force; `None` in old logs.
+    pub mode: Option<Mode>,
     /// How it ended; 0 is success.
     pub code: u32,
     /// Why it failed; empty on success, and in old logs.

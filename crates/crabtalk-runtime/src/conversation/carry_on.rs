@@ -62,6 +62,7 @@ impl Conversation {
         let request = RunRequest {
             guest: text(&cut.guest),
             cwd: text(&cut.cwd).map(PathBuf::from),
+            mode: cut.mode,
             request_id: text(&cut.request_id),
             origin,
             ..RunRequest::new((*self.shared.key).clone(), "")

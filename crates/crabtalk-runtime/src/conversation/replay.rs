@@ -28,6 +28,7 @@ pub(super) fn tell(run: u64, told: RunTrace, job: &Job) {
         agent: agent.clone(),
         run,
         model: String::new(),
+        mode: None,
     });
     if let Some(answer) = told.answer {
         job.log.publish(AgentEvent::TextStart);

@@ -11,6 +11,7 @@ fn start() -> AgentEvent {
         agent: "crab".into(),
         run: 1,
         model: String::new(),
+        mode: None,
     }
 }
 

@@ -5,7 +5,7 @@
 use super::CallContext;
 use super::case::Case;
 use crate::gate::Verdict;
-use crabtalk_domain::tool::{Preview, PreviewKind};
+use crabtalk_domain::tool::{Preview, PreviewKind, Subject};
 use crabtalk_domain::{Ask, AskKind, AskOption, AskQuestion, AskRule};
 use std::fmt::Write as _;
 
@@ -55,6 +55,7 @@ pub(super) fn approval(
         cwd,
         reason,
         always,
+        outside: matches!(case.subject, Subject::Command(command) if command.access.outside),
     })
 }
 

@@ -293,6 +293,7 @@ impl Begun {
             agent: agent.to_owned(),
             run: self.started_as.id,
             model: model.to_owned(),
+            mode: self.started_as.mode,
         });
         if let Some(said) = said {
             publisher.publish(said_event(&self.started_as, said));
@@ -335,6 +336,7 @@ fn start_record(
         origin: request.origin.to_string(),
         request_id: request.request_id.clone().unwrap_or_default(),
         guest: guest.clone().unwrap_or_default(),
+        mode: request.mode,
         cwd: cwd
             .map(|cwd| cwd.to_string_lossy().into_owned())
             .unwrap_or_default(),
